@@ -1,0 +1,43 @@
+# Each target sets up what it needs, once: a virtual environment in .venv with the compiled core.
+
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+CORE   := pyproject.toml $(shell find ripple -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
+
+.PHONY: demo test lint bench check clean
+
+demo: $(VENV)/.ripple
+	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
+
+test: $(VENV)/.dev
+	$(PYTHON) -m pytest
+
+lint: $(VENV)/.dev
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+bench: $(VENV)/.bench
+	$(PYTHON) -m bench
+
+check: lint test
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache bench/results
+	find ripple -name '*.so' -delete -o -name '*.c' -delete -o -name '*.cpp' -delete
+	find . -name __pycache__ -type d -exec rm -rf {} +
+
+$(PYTHON):
+	python3 -m venv $(VENV)
+
+$(VENV)/.ripple: $(CORE) | $(PYTHON)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(CORE) | $(PYTHON)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.ripple
+
+$(VENV)/.bench: $(CORE) | $(PYTHON)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@ $(VENV)/.dev $(VENV)/.ripple

@@ -1,0 +1,1 @@
+"""Exact, retractable aggregates, one family a file."""

@@ -1,0 +1,39 @@
+"""Every error that Ripple raises on purpose: whose fault, what was seen, what to do."""
+
+from __future__ import annotations
+
+
+class RippleError(Exception):
+    """The root of Ripple's own errors."""
+
+
+class PlanError(RippleError):
+    """A pipeline cannot be built as written; the message names the step and what to change."""
+
+
+class SchemaError(RippleError):
+    """A type cannot be expressed, or data does not have the declared type; names the field."""
+
+
+class InputError(RippleError):
+    """An input cannot be read, or a record is malformed and the run is strict."""
+
+
+class OutputError(RippleError):
+    """A sink cannot be written."""
+
+
+class NodeError(RippleError):
+    """A user's function raised inside the graph; the message names the node.
+
+    The graph stays consistent: values before the failure are readable and the next stabilize
+    retries. The original exception is the ``__cause__``.
+    """
+
+
+class DeltaError(RippleError):
+    """A delta does not fit the value or table that it is applied to; nothing was changed."""
+
+
+class LimitError(RippleError):
+    """A named limit was reached; the message names the setting to change."""

@@ -1,0 +1,1 @@
+"""Column expressions: built from names and operators, checked once, evaluated in bulk."""

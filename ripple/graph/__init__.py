@@ -1,0 +1,1 @@
+"""The incremental graph: cells, columns, and stabilization in height order."""

@@ -1,0 +1,131 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The hashes that results rest on: Kafka's murmur2 for partitions, XXH64 for row digests.
+
+Python's ``hash()`` is salted per process and is never used. Both functions here are fixed by
+their published definitions, and the tests pin their published vectors.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+
+cdef uint32_t murmur2(const uint8_t* data, Py_ssize_t length) noexcept nogil:
+    """Austin Appleby's MurmurHash2 with the seed that Kafka's DefaultPartitioner uses."""
+    cdef uint32_t m = 0x5BD1E995U
+    cdef uint32_t h = 0x9747B28CU ^ <uint32_t>length
+    cdef uint32_t k
+    cdef Py_ssize_t i = 0
+    while length - i >= 4:
+        memcpy(&k, data + i, 4)
+        k *= m
+        k ^= k >> 24
+        k *= m
+        h *= m
+        h ^= k
+        i += 4
+    if length - i == 3:
+        h ^= <uint32_t>data[i + 2] << 16
+    if length - i >= 2:
+        h ^= <uint32_t>data[i + 1] << 8
+    if length - i >= 1:
+        h ^= data[i]
+        h *= m
+    h ^= h >> 13
+    h *= m
+    h ^= h >> 15
+    return h
+
+
+cdef extern from *:
+    """
+    #define P1 0x9E3779B185EBCA87ULL
+    #define P2 0xC2B2AE3D27D4EB4FULL
+    #define P3 0x165667B19E3779F9ULL
+    #define P4 0x85EBCA77C2B2AE63ULL
+    #define P5 0x27D4EB2F165667C5ULL
+    """
+    const uint64_t P1, P2, P3, P4, P5
+
+
+cdef inline uint64_t rotl(uint64_t x, int r) noexcept nogil:
+    return (x << r) | (x >> (64 - r))
+
+
+cdef inline uint64_t xxh_round(uint64_t acc, uint64_t lane) noexcept nogil:
+    return rotl(acc + lane * P2, 31) * P1
+
+
+cdef uint64_t xxh64(const uint8_t* data, Py_ssize_t length, uint64_t seed) noexcept nogil:
+    """Yann Collet's XXH64."""
+    cdef const uint8_t* p = data
+    cdef const uint8_t* end = data + length
+    cdef uint64_t h, lane, v1, v2, v3, v4
+    cdef uint32_t half
+    if length >= 32:
+        v1 = seed + P1 + P2
+        v2 = seed + P2
+        v3 = seed
+        v4 = seed - P1
+        while end - p >= 32:
+            memcpy(&lane, p, 8)
+            v1 = xxh_round(v1, lane)
+            memcpy(&lane, p + 8, 8)
+            v2 = xxh_round(v2, lane)
+            memcpy(&lane, p + 16, 8)
+            v3 = xxh_round(v3, lane)
+            memcpy(&lane, p + 24, 8)
+            v4 = xxh_round(v4, lane)
+            p += 32
+        h = rotl(v1, 1) + rotl(v2, 7) + rotl(v3, 12) + rotl(v4, 18)
+        h = (h ^ xxh_round(0, v1)) * P1 + P4
+        h = (h ^ xxh_round(0, v2)) * P1 + P4
+        h = (h ^ xxh_round(0, v3)) * P1 + P4
+        h = (h ^ xxh_round(0, v4)) * P1 + P4
+    else:
+        h = seed + P5
+    h += <uint64_t>length
+    while end - p >= 8:
+        memcpy(&lane, p, 8)
+        h = rotl(h ^ xxh_round(0, lane), 27) * P1 + P4
+        p += 8
+    if end - p >= 4:
+        memcpy(&half, p, 4)
+        h = rotl(h ^ (<uint64_t>half * P1), 23) * P2 + P3
+        p += 4
+    while p < end:
+        h = rotl(h ^ (p[0] * P5), 11) * P1
+        p += 1
+    h = (h ^ (h >> 33)) * P2
+    h = (h ^ (h >> 29)) * P3
+    return h ^ (h >> 32)
+
+
+def murmur2_of(const uint8_t[::1] data not None) -> int:
+    """Return Kafka's murmur2 of ``data`` as an unsigned 32-bit integer."""
+    return murmur2(&data[0] if data.shape[0] else NULL, data.shape[0])
+
+
+def xxh64_of(const uint8_t[::1] data not None, seed: int = 0) -> int:
+    """Return the XXH64 of ``data`` as an unsigned 64-bit integer."""
+    return xxh64(&data[0] if data.shape[0] else NULL, data.shape[0], seed)
+
+
+def partition_of(const uint8_t[::1] key not None, partitions: int) -> int:
+    """Return the partition that Kafka's default partitioner gives ``key``."""
+    cdef uint32_t h = murmur2(&key[0] if key.shape[0] else NULL, key.shape[0])
+    return (h & 0x7FFFFFFF) % <uint32_t>partitions
+
+
+def partitions_of(
+    const int32_t[::1] offsets not None,
+    const uint8_t[::1] data not None,
+    int32_t[::1] out not None,
+    partitions: int,
+) -> None:
+    """Fill ``out[i]`` with the partition of the bytes ``data[offsets[i]:offsets[i + 1]]``."""
+    cdef Py_ssize_t i
+    cdef uint32_t n = partitions
+    cdef const uint8_t* base = &data[0] if data.shape[0] else NULL
+    with nogil:
+        for i in range(out.shape[0]):
+            out[i] = (murmur2(base + offsets[i], offsets[i + 1] - offsets[i]) & 0x7FFFFFFF) % n

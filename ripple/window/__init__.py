@@ -1,0 +1,1 @@
+"""Event time: window assigners, watermarks, verdicts and triggers."""
