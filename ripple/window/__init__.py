@@ -1,1 +1,33 @@
 """Event time: window assigners, watermarks, verdicts and triggers."""
+
+from __future__ import annotations
+
+from ripple.window.duration import duration_ns
+from ripple.window.spec import (
+    Assigner,
+    OnCount,
+    OnEveryElement,
+    OnInterval,
+    OnWatermark,
+    Session,
+    Sliding,
+    Trigger,
+    Tumbling,
+    WindowSpec,
+    window_spec,
+)
+
+__all__ = [
+    "Assigner",
+    "OnCount",
+    "OnEveryElement",
+    "OnInterval",
+    "OnWatermark",
+    "Session",
+    "Sliding",
+    "Trigger",
+    "Tumbling",
+    "WindowSpec",
+    "duration_ns",
+    "window_spec",
+]

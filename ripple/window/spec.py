@@ -1,0 +1,146 @@
+"""What a user says about windows: the assigner, the trigger, and how late is too late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ripple.errors import PlanError
+from ripple.window.duration import duration_ns
+
+LATENESS_DEFAULT = "60s"
+FUTURE_TOLERANCE_DEFAULT = "60s"
+WINDOWS_PER_EVENT_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tumbling:
+    """Windows of one size, end to end, aligned to the epoch. Each event is in exactly one."""
+
+    size_ns: int
+
+    def __init__(self, size: str | int) -> None:
+        object.__setattr__(self, "size_ns", _positive(size, "Tumbling size"))
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """Windows of one size that start every ``slide``. An event is in about size / slide of them."""
+
+    size_ns: int
+    slide_ns: int
+
+    def __init__(self, size: str | int, slide: str | int) -> None:
+        size_ns, slide_ns = _positive(size, "Sliding size"), _positive(slide, "Sliding slide")
+        if slide_ns > size_ns:
+            raise PlanError(
+                f"Sliding: slide ({slide!r}) exceeds size ({size!r}), so some events would be in "
+                "no window: choose a slide of at most the size"
+            )
+        if -(-size_ns // slide_ns) > WINDOWS_PER_EVENT_MAX:
+            raise PlanError(
+                f"Sliding: {size!r} / {slide!r} puts each event in more than "
+                f"{WINDOWS_PER_EVENT_MAX} windows: choose a longer slide"
+            )
+        object.__setattr__(self, "size_ns", size_ns)
+        object.__setattr__(self, "slide_ns", slide_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Windows that last as long as events keep coming within ``gap`` of each other.
+
+    An event at t alone is the session [t, t + gap); sessions that overlap are one. An event
+    exactly ``gap`` after the last one starts a new session, since the end is exclusive.
+    """
+
+    gap_ns: int
+
+    def __init__(self, gap: str | int) -> None:
+        object.__setattr__(self, "gap_ns", _positive(gap, "Session gap"))
+
+
+Assigner: TypeAlias = Tumbling | Sliding | Session
+
+
+@dataclass(frozen=True, slots=True)
+class OnWatermark:
+    """Show a window when the watermark reaches its end, and every later change to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnEveryElement:
+    """Show a window from its first event on, always at its current value."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnInterval:
+    """Show open windows each time that the watermark crosses a multiple of ``interval``.
+
+    Event time, not the clock, so that a replay shows the same. From its end on a window behaves
+    as with :class:`OnWatermark`.
+    """
+
+    interval_ns: int
+
+    def __init__(self, interval: str | int) -> None:
+        object.__setattr__(self, "interval_ns", _positive(interval, "OnInterval interval"))
+
+
+@dataclass(frozen=True, slots=True)
+class OnCount:
+    """Show a window at every ``count``-th of its events; from its end on as OnWatermark."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
+            raise PlanError(f"OnCount needs a whole number of at least 1, not {self.count!r}")
+
+
+Trigger: TypeAlias = OnWatermark | OnEveryElement | OnInterval | OnCount
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """A validated window step.
+
+    lateness_ns: how far behind its input's watermark an event may be and still count.
+    future_ns: how far ahead of it an event may be before it is flagged (and still applied).
+    """
+
+    name: str
+    assigner: Assigner
+    trigger: Trigger
+    lateness_ns: int
+    future_ns: int
+
+
+def window_spec(
+    name: str,
+    assigner: Assigner,
+    *,
+    trigger: Trigger | None = None,
+    lateness: str | int = LATENESS_DEFAULT,
+    future: str | int = FUTURE_TOLERANCE_DEFAULT,
+) -> WindowSpec:
+    """Return the checked form of a ``.window(...)`` step; raises :class:`PlanError`."""
+    if not isinstance(assigner, (Tumbling, Sliding, Session)):
+        raise PlanError(f"window {name!r}: expected Tumbling, Sliding or Session, not {assigner!r}")
+    if trigger is not None and not isinstance(
+        trigger, (OnWatermark, OnEveryElement, OnInterval, OnCount)
+    ):
+        raise PlanError(
+            f"window {name!r}: expected OnWatermark, OnEveryElement, OnInterval or OnCount as "
+            f"the trigger, not {trigger!r}"
+        )
+    return WindowSpec(
+        name, assigner, trigger or OnWatermark(), duration_ns(lateness), duration_ns(future)
+    )
+
+
+def _positive(span: str | int, what: str) -> int:
+    value_ns = duration_ns(span)
+    if value_ns == 0:
+        raise PlanError(f"{what} must be longer than zero, not {span!r}")
+    return value_ns
