@@ -1,0 +1,91 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""A set of slots that remembers the order of first insertion: what is dirty, what is due."""
+
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+import numpy as np
+
+
+cdef class SlotSet:
+    # Invariant: _member[s] is 1 exactly for the `size` distinct slots in _slots[:size].
+
+    def __dealloc__(self):
+        free(self._member)
+        free(self._slots)
+
+    cdef int reserve(self, int64_t slots) except -1 nogil:
+        """Make room for slots below ``slots``."""
+        cdef int64_t room = self._room if self._room else 64
+        cdef void* member
+        if slots <= self._room:
+            return 0
+        while room < slots:
+            room *= 2
+        member = realloc(self._member, room)
+        if not member:
+            with gil:
+                raise MemoryError
+        self._member = <uint8_t*>member
+        memset(self._member + self._room, 0, room - self._room)
+        self._room = room
+        return 0
+
+    cdef int push(self, int64_t slot) except -1 nogil:
+        """Insert one slot, below the reserved room."""
+        cdef int64_t capacity
+        cdef void* grown
+        if self._member[slot]:
+            return 0
+        if self.size == self._capacity:
+            capacity = self._capacity * 2 if self._capacity else 64
+            grown = realloc(self._slots, capacity * sizeof(int64_t))
+            if not grown:
+                with gil:
+                    raise MemoryError
+            self._slots = <int64_t*>grown
+            self._capacity = capacity
+        self._member[slot] = 1
+        self._slots[self.size] = slot
+        self.size += 1
+        return 0
+
+    cdef void empty(self) noexcept nogil:
+        cdef int64_t i
+        for i in range(self.size):
+            self._member[self._slots[i]] = 0
+        self.size = 0
+
+    def add(self, const int64_t[::1] slots not None, int64_t capacity):
+        """Insert ``slots``, all below ``capacity``."""
+        cdef Py_ssize_t i
+        with nogil:
+            self.reserve(capacity)
+            for i in range(slots.shape[0]):
+                self.push(slots[i])
+
+    def take(self):
+        """Return the members in order of first insertion, int64[n], and empty the set."""
+        cdef int64_t i
+        taken = np.empty(self.size, np.int64)
+        cdef int64_t[::1] out = taken
+        for i in range(self.size):
+            out[i] = self._slots[i]
+        self.empty()
+        return taken
+
+    def __len__(self):
+        return self.size
+
+    @property
+    def nbytes(self):
+        """Bytes held."""
+        return self._room + self._capacity * 8
+
+    def check_invariants(self):
+        """Raise AssertionError when members and flags disagree."""
+        cdef int64_t i
+        members = {self._slots[i] for i in range(self.size)}
+        assert len(members) == self.size
+        assert {i for i in range(self._room) if self._member[i]} == members

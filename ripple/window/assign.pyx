@@ -1,0 +1,80 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Which windows an event belongs to, for whole batches. Starts are aligned to the epoch."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+import numpy as np
+
+
+cdef inline int64_t floor_to(int64_t t, int64_t step) noexcept nogil:
+    cdef int64_t remainder = t % step
+    return t - remainder - (step if remainder < 0 else 0)
+
+
+def tumbling(const int64_t[::1] times_ns not None, int64_t size_ns):
+    """Return the start of each event's window: int64[n]."""
+    cdef Py_ssize_t i, n = times_ns.shape[0]
+    cdef int64_t start = 0
+    starts = np.empty(n, np.int64)
+    cdef int64_t[::1] out = starts
+    with nogil:
+        if n:
+            start = floor_to(times_ns[0], size_ns)
+        for i in range(n):
+            # Neighbours mostly share a window: one subtraction instead of a division.
+            if not 0 <= times_ns[i] - start < size_ns:
+                start = floor_to(times_ns[i], size_ns)
+            out[i] = start
+    return starts
+
+
+def sliding(const int64_t[::1] times_ns not None, int64_t size_ns, int64_t slide_ns):
+    """Return (row, start) for every window of every event: int64[m], int64[m].
+
+    An event at t is in the windows that start at a multiple of slide_ns in (t - size_ns, t].
+    """
+    cdef Py_ssize_t i, n = times_ns.shape[0], m = 0, most = (size_ns + slide_ns - 1) // slide_ns
+    cdef int64_t start, t
+    rows = np.empty(n * most, np.int64)
+    starts = np.empty(n * most, np.int64)
+    cdef int64_t[::1] row_out = rows
+    cdef int64_t[::1] start_out = starts
+    with nogil:
+        for i in range(n):
+            t = times_ns[i]
+            start = floor_to(t, slide_ns)
+            while start > t - size_ns:
+                row_out[m] = i
+                start_out[m] = start
+                m += 1
+                start -= slide_ns
+    return rows[:m], starts[:m]
+
+
+def reached_count(const int64_t[::1] slots not None, int64_t[::1] elements not None, int64_t count):
+    """Split a batch at each slot's last multiple of ``count`` elements.
+
+    elements: int64 by slot, the elements that each slot had before; updated to include the batch.
+    Returns (before uint8[n]: 1 for the events up to their slot's last multiple, fired int64[]: the
+    slots that reached a multiple in this batch, in order).
+    """
+    cdef Py_ssize_t i, n = slots.shape[0], found = 0
+    cdef int64_t slot, multiple
+    before = np.zeros(n, np.uint8)
+    fired = np.empty(n, np.int64)
+    ordinals = np.empty(n, np.int64)
+    cdef uint8_t[::1] mask = before
+    cdef int64_t[::1] fired_out = fired
+    cdef int64_t[::1] ordinal = ordinals
+    with nogil:
+        for i in range(n):
+            elements[slots[i]] += 1
+            ordinal[i] = elements[slots[i]]
+        for i in range(n):
+            slot = slots[i]
+            multiple = elements[slot] - elements[slot] % count
+            mask[i] = ordinal[i] <= multiple
+            if ordinal[i] == multiple:
+                fired_out[found] = slot
+                found += 1
+    return before, fired[:found]

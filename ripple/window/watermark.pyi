@@ -1,0 +1,25 @@
+import numpy as np
+import numpy.typing as npt
+
+NONE: int
+END: int
+EVENT_TIME_NS_MAX: int
+ON_TIME: int
+MILDLY_LATE: int
+VERY_LATE: int
+FUTURE: int
+
+def judge(
+    times_ns: npt.NDArray[np.int64],
+    watermark_ns: int,
+    out_of_order_ns: int,
+    lateness_ns: int,
+    future_ns: int,
+) -> tuple[int, npt.NDArray[np.uint8], int, int, int]: ...
+def last_crossing(
+    times_ns: npt.NDArray[np.int64],
+    watermark_ns: int,
+    out_of_order_ns: int,
+    others_ns: int,
+    interval_ns: int,
+) -> int: ...

@@ -1,0 +1,172 @@
+"""Each compiled window loop against its plain Python twin, on random events."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripple.graph.keys import KeyIndex
+from ripple.graph.slots import SlotSet
+from ripple.window import assign, watermark
+from ripple.window.sessions import SessionBook
+from ripple.window.timers import Timers
+
+times = st.lists(st.integers(-500, 500), max_size=60)
+small = st.integers(0, 60)
+
+
+def _ints(values: list[int]) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+@given(times, small, small, small, st.integers(0, 60))
+def test_verdicts_follow_the_prefix_watermark(
+    events: list[int], out_of_order: int, lateness: int, future: int, cut: int
+) -> None:
+    expected, mark = [], None
+    for t in events:
+        if mark is None or mark <= t <= mark + future:
+            expected.append(watermark.ON_TIME)
+        elif t > mark:
+            expected.append(watermark.FUTURE)
+        else:
+            late = t < mark - lateness
+            expected.append(watermark.VERY_LATE if late else watermark.MILDLY_LATE)
+        mark = t - out_of_order if mark is None else max(mark, t - out_of_order)
+    at, verdicts = watermark.NONE, []
+    for part in (events[:cut], events[cut:]):
+        at, codes, late_n, very_late_n, future_n = watermark.judge(
+            _ints(part), at, out_of_order, lateness, future
+        )
+        verdicts += codes.tolist()
+        counts = Counter(codes.tolist())
+        assert (late_n, very_late_n, future_n) == (counts[1], counts[2], counts[3])
+    assert verdicts == expected
+    assert at == (watermark.NONE if mark is None else mark)
+
+
+@given(times, small, st.one_of(st.just(watermark.END), st.integers(-500, 500)), st.integers(1, 90))
+def test_last_crossing_is_the_last_new_interval(
+    events: list[int], out_of_order: int, others: int, interval: int
+) -> None:
+    expected, mark, before = -1, None, None
+    for i, t in enumerate(events):
+        mark = t - out_of_order if mark is None else max(mark, t - out_of_order)
+        now = min(mark, others) // interval
+        if before is None or now > before:
+            expected, before = i, now
+    found = watermark.last_crossing(_ints(events), watermark.NONE, out_of_order, others, interval)
+    assert found == expected
+
+
+@given(times, st.integers(1, 90))
+def test_tumbling_is_floor_division(events: list[int], size: int) -> None:
+    assert assign.tumbling(_ints(events), size).tolist() == [t // size * size for t in events]
+
+
+@given(times, st.integers(1, 90), st.integers(1, 90))
+def test_sliding_lists_every_window_that_contains_the_event(
+    events: list[int], size: int, slide: int
+) -> None:
+    slide = min(size, slide)
+    rows, starts = assign.sliding(_ints(events), size, slide)
+    expected = {
+        (i, s)
+        for i, t in enumerate(events)
+        for s in range(-800 // slide * slide, 600, slide)
+        if s <= t < s + size
+    }
+    found = list(zip(rows.tolist(), starts.tolist(), strict=True))
+    assert set(found) == expected
+    assert len(found) == len(expected)
+
+
+@given(st.lists(st.integers(0, 4), max_size=60), st.integers(1, 7), st.integers(0, 60))
+def test_count_split_is_each_slots_last_multiple(slots: list[int], count: int, cut: int) -> None:
+    elements = np.zeros(5, np.int64)
+    seen: Counter[int] = Counter()
+    for part in (slots[:cut], slots[cut:]):
+        mask, fired = assign.reached_count(_ints(part), elements, count)
+        last = {}
+        ordinals = []
+        for slot in part:
+            seen[slot] += 1
+            ordinals.append(seen[slot])
+            if seen[slot] % count == 0:
+                last[slot] = seen[slot]
+        expected = [
+            o <= last.get(s, seen[s] // count * count) for s, o in zip(part, ordinals, strict=True)
+        ]
+        assert mask.astype(bool).tolist() == expected
+        assert sorted(fired.tolist()) == sorted(last)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(-100, 100)), max_size=50),
+    st.integers(1, 30),
+    st.lists(st.integers(1, 12), max_size=6),
+)
+@settings(max_examples=200)
+def test_sessions_are_the_connected_events(
+    events: list[tuple[int, int]], gap: int, sizes: list[int]
+) -> None:
+    book, index = SessionBook(gap), KeyIndex()
+    members: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    start = 0
+    for size in [*sizes, len(events)]:
+        part = events[start : start + size]
+        start += size
+        slots, absorbed, into = book.assign(
+            _ints([k for k, _ in part]), _ints([t for _, t in part]), index
+        )
+        for source, target in zip(absorbed.tolist(), into.tolist(), strict=True):
+            members[target] += members.pop(source, [])
+        for event, slot in zip(part, slots.tolist(), strict=True):
+            members[slot].append(event)
+        index.free(absorbed)
+        book.check_invariants()
+    found = {tuple(sorted(m)) for m in members.values()}
+    expected = set()
+    for key in range(3):
+        run: list[tuple[int, int]] = []
+        for event in sorted(e for e in events if e[0] == key):
+            if run and event[1] >= run[-1][1] + gap:
+                expected.add(tuple(run))
+                run = []
+            run.append(event)
+        if run:
+            expected.add(tuple(run))
+    assert found == expected
+    for slot, group in members.items():
+        (key,), (first,) = index.pairs_at(_ints([slot]))
+        assert (key, first) == min(group)
+        assert book.ends_ns(_ints([slot]))[0] == max(group)[1] + gap
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 50)), max_size=40), small)
+def test_timers_give_what_is_due_once(armings: list[tuple[int, int]], limit: int) -> None:
+    timers, model = Timers(), {}
+    for slot, due in armings:
+        new = timers.arm_new(_ints([slot]), _ints([due]), 10)
+        assert new.tolist() == ([] if slot in model else [slot])
+        model.setdefault(slot, due)
+    if armings:
+        slot = armings[0][0]
+        timers.arm(_ints([slot]), _ints([limit]))
+        model[slot] = limit
+    expected = sorted((due, slot) for slot, due in model.items() if due <= limit)
+    assert timers.pop_due(limit).tolist() == [slot for _, slot in expected]
+    assert timers.pop_due(limit).tolist() == []
+
+
+@given(st.lists(st.integers(0, 99)), st.lists(st.integers(0, 999)))
+def test_slot_set_keeps_first_insertion_order(first: list[int], second: list[int]) -> None:
+    slots = SlotSet()
+    slots.add(_ints(first), 100)
+    slots.add(_ints(second), 1000)
+    slots.check_invariants()
+    assert slots.take().tolist() == list(dict.fromkeys(first + second))
+    assert slots.take().tolist() == []
