@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ripple.schema.derive import schema_of, schemas_of, time_field_of
+from ripple.schema.record import Timestamp, record
 from ripple.schema.types import (
     Bool,
     Case,
@@ -35,5 +37,10 @@ __all__ = [
     "Ref",
     "Schema",
     "String",
+    "Timestamp",
     "Variant",
+    "record",
+    "schema_of",
+    "schemas_of",
+    "time_field_of",
 ]

@@ -1,0 +1,116 @@
+"""Record classes: the Python types that a pipeline's events are declared with."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform, overload
+
+from ripple.errors import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+C = TypeVar("C", bound=type)
+
+
+class EventTime:
+    """Marks an ``int`` that holds nanoseconds since the epoch, UTC."""
+
+
+Timestamp = Annotated[int, EventTime()]
+"""Nanoseconds since the epoch, UTC: an ``int`` in Python, ``Int64`` in schemas and columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordInfo:
+    """What ``@record`` was told about a class."""
+
+    name: str
+    version: int
+    doc: str | None
+
+
+@overload
+def record(cls: C, /) -> C: ...
+
+
+@overload
+def record(
+    *, version: int = 1, name: str | None = None, doc: str | None = None
+) -> Callable[[C], C]: ...
+
+
+@dataclass_transform(frozen_default=True)
+def record(
+    cls: type | None = None,
+    /,
+    *,
+    version: int = 1,
+    name: str | None = None,
+    doc: str | None = None,
+) -> Any:
+    """Make a class a frozen dataclass with a schema, and its attributes column expressions.
+
+    ``Trade.price`` is then the same expression as ``ripple.col("price")``. The schema's name is
+    the class's in lower case with underscores (``VwapResult`` is ``vwap_result``) unless ``name``
+    is given; its documentation is ``doc`` or else the class's docstring. Raises
+    :class:`ripple.errors.SchemaError` if the version is not a whole number from 1 on.
+    """
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise SchemaError(
+            f"the version of a record is {version!r}, but versions are whole numbers from 1 on"
+        )
+
+    def decorate(cls: Any) -> Any:
+        # A dataclass would invent a docstring; only one that somebody wrote documents a schema.
+        text = doc or (cls.__doc__ and " ".join(cls.__doc__.split())) or None
+        _hide_inherited_columns(cls)
+        dataclass(frozen=True)(cls)
+        cls.__ripple_record__ = RecordInfo(name or snake_case(cls.__name__), version, text)
+        for field in dataclasses.fields(cls):
+            setattr(cls, field.name, Column(field.name))
+        return cls
+
+    return decorate if cls is None else decorate(cls)
+
+
+def record_info(cls: type) -> RecordInfo | None:
+    """Return what ``@record`` was told about ``cls`` itself, or None."""
+    info = cls.__dict__.get("__ripple_record__")
+    return info if isinstance(info, RecordInfo) else None
+
+
+def snake_case(name: str) -> str:
+    """Return ``VwapResult`` as ``vwap_result``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+class Column:
+    """A field seen from its class: the column expression of that name.
+
+    It defines no ``__set__``, so that an instance's own value is found first and reading a field
+    costs what it costs in any dataclass.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is not None:
+            raise AttributeError(f"this {owner.__name__} has no value for {self.name!r}")
+        # Expressions know schemas, so schemas meet expressions only when one is asked for.
+        return importlib.import_module("ripple.expression").col(self.name)
+
+
+def _hide_inherited_columns(cls: type) -> None:
+    # A field declared again without a default would otherwise take the inherited column for one.
+    for name in inspect.get_annotations(cls):
+        inherited = any(isinstance(base.__dict__.get(name), Column) for base in cls.__mro__[1:])
+        if inherited and name not in cls.__dict__:
+            setattr(cls, name, dataclasses.field())

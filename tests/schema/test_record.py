@@ -1,0 +1,110 @@
+"""Record classes are ordinary frozen dataclasses that also know their columns."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+
+import pytest
+
+from ripple.errors import SchemaError
+from ripple.schema import Field, Float, Int, Int64, String, Timestamp, record, schema_of
+from ripple.schema.derive import time_field_of
+from ripple.schema.record import snake_case
+
+
+@record(version=3, doc="One fill")
+class Trade:
+    symbol: str
+    price: float
+    size: int = 1
+    timestamp_ns: Timestamp = 0
+
+
+@record
+class Bare:
+    """Has a text
+    over two lines."""
+
+    x: int
+
+
+def test_record_is_a_frozen_dataclass() -> None:
+    trade = Trade("AAPL", 150.25)
+    assert (trade.symbol, trade.price, trade.size, trade.timestamp_ns) == ("AAPL", 150.25, 1, 0)
+    assert trade == Trade("AAPL", 150.25, 1, 0)
+    assert dataclasses.replace(trade, size=2) == Trade("AAPL", 150.25, size=2)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        trade.size = 2  # type: ignore[misc]
+
+
+def test_record_names_and_documents_its_schema() -> None:
+    schema = schema_of(Trade)
+    assert (schema.name, schema.version, schema.doc) == ("trade", 3, "One fill")
+    assert schema.fields == (
+        Field("symbol", String()),
+        Field("price", Float()),
+        Field("size", Int()),
+        Field("timestamp_ns", Int64()),
+    )
+    assert schema_of(Bare).doc == "Has a text over two lines."
+    assert schema_of(Bare, name="other", version=9).name == "other"
+    assert schema_of(Bare, name="other", version=9).version == 9
+
+
+def test_class_attribute_is_the_column_expression(monkeypatch: pytest.MonkeyPatch) -> None:
+    expression = types.SimpleNamespace(col=lambda name: ("column", name))
+    monkeypatch.setitem(sys.modules, "ripple.expression", expression)  # type: ignore[arg-type]
+    assert Trade.price == ("column", "price")  # type: ignore[comparison-overlap]
+    assert Trade.size == ("column", "size")  # type: ignore[comparison-overlap]
+
+
+def test_field_declared_again_in_a_subclass_keeps_no_stale_default() -> None:
+    @record
+    class Child(Trade):
+        symbol: str
+        venue: str = "XNAS"
+
+    assert Child("AAPL", 1.0).venue == "XNAS"
+    with pytest.raises(TypeError, match="symbol"):
+        Child(price=1.0)  # type: ignore[call-arg]
+    assert [field.name for field in schema_of(Child).fields][-1] == "venue"
+
+
+@pytest.mark.parametrize("version", [0, -1, True, "1", 1.0])
+def test_version_below_one_is_refused(version: object) -> None:
+    with pytest.raises(SchemaError, match="versions are whole numbers from 1 on"):
+        record(version=version)  # type: ignore[call-overload]
+
+
+def test_time_field_is_the_required_timestamp() -> None:
+    assert time_field_of(Trade) == "timestamp_ns"
+    assert time_field_of(Bare) is None
+
+
+def test_two_time_fields_are_refused_by_name() -> None:
+    @record
+    class Order:
+        sent_ns: Timestamp
+        received_ns: Timestamp
+
+    with pytest.raises(SchemaError, match="sent_ns, received_ns"):
+        time_field_of(Order)
+
+
+def test_optional_timestamp_is_no_time_field() -> None:
+    @record
+    class Order:
+        closed_ns: Timestamp | None
+
+    assert time_field_of(Order) is None
+    assert schema_of(Order).fields == (Field("closed_ns", Int64(), optional=True),)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("Trade", "trade"), ("VwapResult", "vwap_result"), ("HTTPLog2Line", "http_log2_line")],
+)
+def test_class_names_become_schema_names(name: str, expected: str) -> None:
+    assert snake_case(name) == expected
