@@ -1,0 +1,147 @@
+"""bin_prot, the original's binary encoding: codecs for values whose type is known.
+
+Each codec has ``dumps(value) -> bytes``, ``loads(data) -> value`` (all of it, or an error) and
+``read(data, offset) -> (value, offset)``. They are built from the compiled parts in
+:mod:`ripple.wire.codec`; :func:`codec_for` builds one from a schema.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ripple.errors import SchemaError
+from ripple.schema import types
+from ripple.wire.codec import (
+    BOOL,
+    BYTES,
+    DEPTH_MAX,
+    FLOAT,
+    INT,
+    INT64,
+    INT_MAX,
+    INT_MIN,
+    SEXP,
+    STRING,
+    UNIT,
+    Codec,
+    Later,
+    enumeration,
+    later,
+    list_of,
+    option,
+    pair,
+    record,
+    tuple_as,
+    tuple_of,
+    union,
+    variant,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "BOOL",
+    "BYTES",
+    "DEPTH_MAX",
+    "FLOAT",
+    "INT",
+    "INT64",
+    "INT_MAX",
+    "INT_MIN",
+    "SEXP",
+    "STRING",
+    "UNIT",
+    "Codec",
+    "codec_for",
+    "enumeration",
+    "later",
+    "list_of",
+    "option",
+    "pair",
+    "record",
+    "tuple_as",
+    "tuple_of",
+    "union",
+    "variant",
+]
+
+_SCALARS: dict[type[types.FieldType], Codec[Any]] = {
+    types.String: STRING,
+    types.Int: INT,
+    types.Int64: INT64,
+    types.Float: FLOAT,
+    types.Bool: BOOL,
+    types.Opaque: SEXP,
+}
+
+
+def codec_for(
+    schema: types.Schema,
+    cls: type[Any] = dict,
+    refs: Mapping[str, types.Schema] | None = None,
+) -> Codec[Any]:
+    """Return the codec of the records that ``schema`` describes.
+
+    Records are instances of ``cls``; nested ones are dicts, variants are ``(case, *args)``. An
+    optional field is encoded as an option and left out of a dict when absent. ``refs`` gives the
+    schemas behind references; a schema may refer to itself. Raises :class:`SchemaError` naming
+    the field whose type has no encoding.
+    """
+    return _Builder(dict(refs or {}) | {schema.name: schema}).of_schema(schema, cls)
+
+
+class _Builder:
+    """Builds each referenced schema once, so that references may form cycles."""
+
+    def __init__(self, refs: Mapping[str, types.Schema]) -> None:
+        self._refs = refs
+        self._built: dict[str, Later[Any]] = {}
+
+    def of_schema(self, schema: types.Schema, cls: type[Any]) -> Codec[Any]:
+        return self._of_fields(schema.fields, cls, schema.name)
+
+    def _of_fields(self, fields: tuple[types.Field, ...], cls: type[Any], path: str) -> Codec[Any]:
+        return record(
+            cls,
+            {field.name: self._of(field.type, f"{path}.{field.name}") for field in fields},
+            optional={field.name for field in fields if field.optional},
+        )
+
+    def _of(self, type_: types.FieldType, path: str) -> Codec[Any]:
+        match type_:
+            case types.Option(of):
+                return option(self._of(of, path))
+            case types.List(of):
+                return self._list(of, path)
+            case types.Record(fields):
+                return self._of_fields(fields, dict, path)
+            case types.Variant(cases):
+                return variant(
+                    {
+                        case.name: tuple(self._of(arg, f"{path}.{case.name}") for arg in case.args)
+                        for case in cases
+                    }
+                )
+            case types.Ref(name):
+                return self._ref(name, path)
+            case _:
+                return _SCALARS[type(type_)]
+
+    def _list(self, of: types.FieldType, path: str) -> Codec[Any]:
+        item = self._of(of, path)
+        if item.size_min == 0:
+            raise SchemaError(f"{path}: a list of records without fields cannot be encoded")
+        return list_of(item)
+
+    def _ref(self, name: str, path: str) -> Codec[Any]:
+        if name not in self._refs:
+            raise SchemaError(f"{path}: the schema {name!r} is not known here")
+        if name not in self._built:
+            # Named before it is built: the schema may lead back to itself.
+            self._built[name] = knot = later(name)
+            target = self._refs[name]
+            if not target.fields:
+                raise SchemaError(f"{path}: {name!r} has no fields and so no encoding")
+            knot.define(self.of_schema(target, dict))
+        return self._built[name]
