@@ -110,6 +110,19 @@ def xxh64_of(const uint8_t[::1] data not None, seed: int = 0) -> int:
     return xxh64(&data[0] if data.shape[0] else NULL, data.shape[0], seed)
 
 
+def mix_of(h: int, value: int) -> int:
+    """Return ``mix`` of two unsigned 64-bit integers."""
+    return mix(h, value)
+
+
+def mix_each(uint64_t[::1] hashes not None, const uint64_t[::1] values not None) -> None:
+    """Fold ``values[i]`` into ``hashes[i]`` in place."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(hashes.shape[0]):
+            hashes[i] = mix(hashes[i], values[i])
+
+
 def partition_of(const uint8_t[::1] key not None, partitions: int) -> int:
     """Return the partition that Kafka's default partitioner gives ``key``."""
     cdef uint32_t h = murmur2(&key[0] if key.shape[0] else NULL, key.shape[0])

@@ -10,7 +10,7 @@ cdef struct Key:
 
 cdef class KeyIndex:
     cdef Key* _keys
-    cdef int64_t* _uses
+    cdef int64_t* _uses                 # by slot: twice the uses, plus 1 once adopted
     cdef int64_t* _free
     cdef uint64_t* _table
     cdef readonly int64_t capacity      # slots allocated: every slot handed out is below it

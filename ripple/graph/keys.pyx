@@ -321,22 +321,46 @@ cdef class KeyIndex:
         """Return the slot of one key, adding it when it is new."""
         return self.find_or_add(<const uint8_t*><const char*>key, len(key))
 
+    def adopt(self, const int64_t[::1] slots not None):
+        """Mark slots as seen; return those that were not marked before, distinct, in order."""
+        cdef Py_ssize_t i, found = 0
+        new = np.empty(slots.shape[0], np.int64)
+        cdef int64_t[::1] out = new
+        for i in range(slots.shape[0]):
+            if not self._uses[slots[i]] & 1:
+                self._uses[slots[i]] |= 1
+                out[found] = slots[i]
+                found += 1
+        return new[:found]
+
+    def hashes_at(self, const int64_t[::1] slots not None):
+        """Return the XXH64 of each slot's key bytes: uint64[n]."""
+        cdef Py_ssize_t i
+        hashes = np.empty(slots.shape[0], np.uint64)
+        cdef uint64_t[::1] out = hashes
+        with nogil:
+            for i in range(slots.shape[0]):
+                out[i] = xxh64(self.bytes_of(slots[i]), self._keys[slots[i]].length, 0)
+        return hashes
+
     def retain(self, const int64_t[::1] slots not None):
         """Count one more use of each slot, duplicates included."""
         cdef Py_ssize_t i
         for i in range(slots.shape[0]):
-            self._uses[slots[i]] += 1
+            self._uses[slots[i]] += 2
 
-    def release(self, const int64_t[::1] slots not None):
-        """Count one use less of each slot; free the keys that have none left."""
-        cdef Py_ssize_t i
-        cdef int64_t slot
+    def drop_uses(self, const int64_t[::1] slots not None):
+        """Count one use less of each slot; return the distinct slots that have none left."""
+        cdef Py_ssize_t i, found = 0
+        gone = np.empty(slots.shape[0], np.int64)
+        cdef int64_t[::1] out = gone
         for i in range(slots.shape[0]):
-            slot = slots[i]
-            assert self._uses[slot] > 0, slot
-            self._uses[slot] -= 1
-            if self._uses[slot] == 0:
-                self.free_slot(slot)
+            assert self._uses[slots[i]] >= 2, slots[i]
+            self._uses[slots[i]] -= 2
+            if self._uses[slots[i]] < 2:
+                out[found] = slots[i]
+                found += 1
+        return gone[:found]
 
     def free(self, const int64_t[::1] slots not None):
         """Forget the keys of these live, distinct slots; the slots will be handed out again."""

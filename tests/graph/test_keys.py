@@ -57,9 +57,9 @@ def test_key_lives_as_long_as_its_uses() -> None:
     index = KeyIndex()
     slot = index.add(b"AAPL")
     index.retain(np.array([slot, slot]))
-    index.release(np.array([slot]))
-    assert index.slot_of(b"AAPL") == slot
-    index.release(np.array([slot]))
+    assert index.drop_uses(np.array([slot])).tolist() == []
+    assert index.drop_uses(np.array([slot])).tolist() == [slot]
+    index.free(np.array([slot]))
     assert index.slot_of(b"AAPL") == -1
     assert index.add(b"GOOG") == slot
 
