@@ -23,6 +23,10 @@ class OutputError(RippleError):
     """A sink cannot be written."""
 
 
+class GraphError(RippleError):
+    """The graph was used in a way it forbids; the message names the nodes. Nothing was changed."""
+
+
 class NodeError(RippleError):
     """A user's function raised inside the graph; the message names the node.
 
