@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from enum import Enum
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 V = TypeVar("V")
+
+
+class Absent(Enum):
+    """What a table holds at a key that it does not have. Not None: None may be a value."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final[Literal[Absent.ABSENT]] = Absent.ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +63,18 @@ class Set(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Some fields or entries changed; the rest stays."""
+    """Some fields or entries changed; the rest stays.
 
-    ops: tuple[PatchOp, ...]
+    Operations take effect in order. The empty patch is the identity: it changes nothing, at a
+    key that is absent as well.
+    """
+
+    ops: tuple[PatchOp, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """The key is gone."""
+    """The key is gone. Removing an absent key changes nothing."""
 
 
 Delta: TypeAlias = Set[V] | Patch | Remove
