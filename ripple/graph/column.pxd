@@ -1,0 +1,52 @@
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from ripple.graph.node cimport Node
+from ripple.graph.slots cimport SlotSet
+
+
+cdef enum Kind:
+    FLOAT
+    INT
+    BOOL
+    OBJECT
+
+
+cdef struct Field:
+    Kind kind
+    bint nullable
+    int64_t* bits       # by slot: the value's 64 bits; of an object, its fingerprint
+    uint8_t* valid      # by slot, NULL unless nullable
+    int64_t* old_bits   # by position in `touched`
+    uint8_t* old_valid
+
+
+cdef class Column(Node):
+    cdef readonly object keys           # what names the slots: shared by columns of the same keys
+    cdef readonly tuple names
+    cdef int field_count
+    cdef Field* fields
+    cdef list objects                   # per field: None, or a list of values by slot
+    cdef list old_objects               # per field: None, or a list by position in `touched`
+    cdef uint8_t* present               # by slot: there is a row
+    cdef readonly int64_t row_count
+    cdef int64_t room                   # slots that the arrays cover
+    cdef SlotSet touched                # slots written since the last stabilize, with their old rows
+    cdef uint8_t* old_present           # by position in `touched`
+    cdef int64_t old_room
+    cdef int64_t* changed               # positions in `touched` whose row really differs
+    cdef readonly int64_t changed_count
+
+    cdef int reserve(self, int64_t slots) except -1
+    cdef int touch(self, int64_t slot) except -1
+    cdef int write_rows(self, const int64_t[::1] slots, list values, list valid) except -1
+    cdef int write_field(self, int f, const int64_t[::1] slots, object values, object valid) except -1
+    cdef int erase_rows(self, const int64_t[::1] slots) except -1
+    cdef int erase_one(self, int64_t slot) except -1
+    cdef bint settle_changes(self) except -1
+    cdef bint same_row(self, int64_t at, int64_t slot) noexcept nogil
+    cdef object _gather(self, int f, const int64_t[::1] slots)
+    cdef object _gather_old(self, int f)
+    cdef int _copy_bits(self, const int64_t* bits, const int64_t[::1] at, object into) except -1
+    cdef int _copy_flags(self, const uint8_t* flags, const int64_t[::1] at, object into) except -1
+    cdef object _typed(self, Kind kind, object values)
+    cdef uint64_t _row_hash(self, uint64_t h, int64_t at, bint old) noexcept nogil
