@@ -95,6 +95,12 @@ def schemas(
     )
 
 
+@st.composite
+def evolved(draw: st.DrawFn, schema: Schema) -> Schema:
+    """A version of ``schema`` that somebody may have made of it: some changes are compatible."""
+    return Schema(schema.name, _evolved_fields(draw, schema.fields), schema.version + 1)
+
+
 def values(kind: FieldType) -> st.SearchStrategy[Any]:
     """Values of a type; a ``Ref`` has none here."""
     match kind:
@@ -134,3 +140,35 @@ def _tuples(members: st.SearchStrategy[Any], unique: str) -> st.SearchStrategy[t
 
 def _case_values(case: Case) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.tuples(st.just(case.name), *(values(arg) for arg in case.args))
+
+
+def _evolved_fields(draw: st.DrawFn, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    result = []
+    for field in draw(st.permutations(fields)):
+        # Most fields stay, or else hardly any two versions could read each other.
+        change = draw(st.sampled_from(["keep"] * 3 + ["evolve"] * 3 + ["drop", "optional"]))
+        kind = _evolved(draw, field.type) if change == "evolve" else field.type
+        optional = field.optional or (change == "optional" and not isinstance(kind, Option))
+        if change != "drop" or len(fields) == 1:
+            result.append(Field(field.name, kind, optional))
+    if draw(st.booleans()):
+        added = Field("added", draw(SCALARS), draw(st.sampled_from([True, True, False])))
+        result = [field for field in result if field.name != "added"] + [added]
+    return tuple(result) or fields
+
+
+def _evolved(draw: st.DrawFn, kind: FieldType) -> FieldType:
+    match kind:
+        case Option():
+            return Option(_evolved(draw, kind.of))
+        case List():
+            return List(_evolved(draw, kind.of))
+        case Record():
+            return Record(_evolved_fields(draw, kind.fields))
+        case Variant():
+            cases = draw(st.permutations(kind.cases))
+            return Variant(tuple(cases[1:]) if draw(st.booleans()) and cases[1:] else tuple(cases))
+        case Int():
+            return Int64()
+        case _:
+            return kind

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from ripple.schema.compat import (
+    Compatibility,
+    Compatible,
+    Incompatibility,
+    IncompatibilityKind,
+    Incompatible,
+    check_backward,
+    check_forward,
+    check_full,
+    check_readable,
+)
 from ripple.schema.derive import schema_of, schemas_of, time_field_of
+from ripple.schema.fingerprint import fingerprint, layout_hash
+from ripple.schema.projection import project
 from ripple.schema.record import Timestamp, record
 from ripple.schema.types import (
     Bool,
@@ -25,9 +38,14 @@ from ripple.schema.types import (
 __all__ = [
     "Bool",
     "Case",
+    "Compatibility",
+    "Compatible",
     "Field",
     "FieldType",
     "Float",
+    "Incompatibility",
+    "IncompatibilityKind",
+    "Incompatible",
     "Int",
     "Int64",
     "List",
@@ -39,6 +57,13 @@ __all__ = [
     "String",
     "Timestamp",
     "Variant",
+    "check_backward",
+    "check_forward",
+    "check_full",
+    "check_readable",
+    "fingerprint",
+    "layout_hash",
+    "project",
     "record",
     "schema_of",
     "schemas_of",

@@ -165,6 +165,8 @@ def _check_names(owner: str, member: str, names: Iterable[str]) -> None:
     for name in names:
         if not name:
             raise SchemaError(f"{owner} has a {member} with an empty name")
+        if any("\ud800" <= char <= "\udfff" for char in name):
+            raise SchemaError(f"{owner} has a {member} whose name is not UTF-8: {name!r}")
         if name in seen:
             raise SchemaError(f"{owner} has two {member}s named {name!r}; rename one")
         seen.add(name)
