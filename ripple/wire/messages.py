@@ -302,15 +302,19 @@ class _Header:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRequest(Message):
-    """The receiver has no state of this output, or a gap in it, and asks for all of it."""
+    """The receiver has no state of this output, or a gap in it, and asks for all of it.
+
+    ``epoch`` is the highest that the receiver has seen: a sender below it is superseded.
+    """
 
     type: ClassVar[int] = 17
 
     output: str
     partition: int
+    epoch: int
 
     def __post_init__(self) -> None:
-        _check_place(self.partition)
+        _check_place(self.partition, self.epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +425,9 @@ Changes.codec = record(
         "traceparent": option(STRING),
     },
 )
-SnapshotRequest.codec = record(SnapshotRequest, {"output": STRING, "partition": INT})
+SnapshotRequest.codec = record(
+    SnapshotRequest, {"output": STRING, "partition": INT, "epoch": INT64}
+)
 SnapshotBegin.codec = record(
     SnapshotBegin,
     {
