@@ -23,6 +23,7 @@ cdef class BindInput(Node):
     cdef bint recompute(self) except -1:
         """Choose anew. If anything fails, what was chosen before stays."""
         cdef Graph graph = self.graph
+        cdef Scope calling = graph.scope
         cdef Scope before = self.made
         cdef Scope fresh = graph.enter(self)
         try:
@@ -31,10 +32,10 @@ cdef class BindInput(Node):
             self.bind.choose(chosen, fresh)
         except BaseException:
             self.made = before
-            graph.leave(fresh)
             graph.discard(fresh)
             raise
-        graph.leave(fresh)
+        finally:
+            graph.scope = calling
         if before is not None:
             graph.discard(before)
         return True

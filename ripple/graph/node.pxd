@@ -3,7 +3,7 @@ from ripple.graph.heap cimport Heap, Ranked
 
 cdef class Scope:
     cdef readonly Node owner  # what made the members: they live until it runs again
-    cdef readonly Scope outer
+    cdef readonly Scope outer  # the owner's own scope
     cdef readonly dict members
 
 
@@ -69,7 +69,6 @@ cdef class Graph:
     cdef int link(self, Node node, Node parent, bint across_scopes=*) except -1
     cdef int unlink(self, Node node, Node parent) except -1
     cdef Scope enter(self, Node owner)
-    cdef int leave(self, Scope scope) except -1
     cdef int discard(self, Scope scope) except -1
     cdef bint busy(self) noexcept
     cdef int refuse_while_busy(self, str what) except -1

@@ -355,13 +355,9 @@ cdef class Graph:
     # Scopes: what a bind's function makes belongs to that run of it
 
     cdef Scope enter(self, Node owner):
-        """Begin a scope: nodes attached until :meth:`leave` are its members."""
-        self.scope = Scope(owner, self.scope)
+        """Begin a scope within that of ``owner``: nodes attached from now on are its members."""
+        self.scope = Scope(owner, owner.scope)
         return self.scope
-
-    cdef int leave(self, Scope scope) except -1:
-        self.scope = scope.outer
-        return 0
 
     cdef int discard(self, Scope scope) except -1:
         """Remove the members of ``scope``, dependents first."""
@@ -436,7 +432,13 @@ cdef class Graph:
 
         Calls the functions of all nodes, so it costs a full recomputation.
         """
-        invariants.check(self)
+        self.refuse_while_busy("check the invariants")
+        cdef Phase phase = self.phase
+        self.phase = COMPUTING
+        try:
+            invariants.check(self)
+        finally:
+            self.phase = phase
 
     def __len__(self):
         return self.node_count
