@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, auto_pickle=False
 """bin_prot: the binary encoding of the original's records, byte for byte.
 
 A codec is a tree of compiled nodes; ``dumps`` and ``loads`` walk it once without looking up a
@@ -26,6 +26,8 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+import dataclasses
+
 from ripple.errors import RippleError
 from ripple.sexp import DEPTH_MAX as _DEPTH_MAX
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
@@ -33,9 +35,11 @@ from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     object PyUnicode_DecodeUTF8(const char* data, Py_ssize_t size, const char* errors)
+    int PyObject_GenericSetAttr(object value, object name, object item) except -1
     PyObject* PyDict_GetItemWithError(object mapping, object key) except? NULL
 
-# The offset of a slot inside an instance: the public layout of a member descriptor.
+# The offset of a slot inside an instance, from the public layout of a member descriptor; and
+# calls of a class without a dict of keywords.
 cdef extern from *:
     """
     #include <structmember.h>
@@ -53,12 +57,16 @@ cdef extern from *:
     static PyObject* ripple_allocate(PyObject* cls) {
         return ((PyTypeObject*)cls)->tp_alloc((PyTypeObject*)cls, 0);
     }
+    static PyObject* ripple_call(PyObject* cls, PyObject* items, PyObject* names) {
+        return PyObject_Vectorcall(cls, ((PyTupleObject*)items)->ob_item, 0, names);
+    }
     static inline PyObject** ripple_slot(PyObject* value, Py_ssize_t offset) {
         return (PyObject**)((char*)value + offset);
     }
     """
     Py_ssize_t ripple_slot_offset(PyTypeObject* cls, object name)
     object ripple_allocate(object cls)
+    object ripple_call(object cls, tuple items, tuple names)
     PyObject** ripple_slot(PyObject* value, Py_ssize_t offset) noexcept
 
 Buffer = bytes | bytearray | memoryview
@@ -67,7 +75,7 @@ DEPTH_MAX = _DEPTH_MAX
 INT_MAX = 2**62 - 1
 INT_MIN = -(2**62)
 
-cdef int depth_max = _DEPTH_MAX
+cdef int sexp_depth_max = _DEPTH_MAX
 cdef int64_t int_max = (<int64_t>1 << 62) - 1
 cdef int64_t int_min = -(<int64_t>1 << 62)
 
@@ -518,7 +526,7 @@ cdef class _Sexp(Codec):
             return put_raw(w, PyBytes_AS_STRING(raw), PyBytes_GET_SIZE(raw))
         if not isinstance(value, (list, tuple)):
             raise mistyped("an S-expression", value)
-        put_deeper(w)
+        put_deeper(w, sexp_depth_max)
         reserve(w, 1)
         w.data[w.used] = 1
         w.used += 1
@@ -542,7 +550,7 @@ cdef class _Sexp(Codec):
         if r.at[0] != 1:
             raise malformed(r, f"0x{r.at[0]:02x} is neither an atom nor a list")
         r.at += 1
-        take_deeper(r)
+        take_deeper(r, sexp_depth_max)
         take_length(r, &count)
         require_items(r, count, 2)
         items = PyList_New(<Py_ssize_t>count)
@@ -554,14 +562,14 @@ cdef class _Sexp(Codec):
         return items
 
 
-cdef int put_deeper(Writer* w) except -1:
+cdef int put_deeper(Writer* w, int depth_max) except -1:
     w.depth += 1
     if w.depth > depth_max:
         raise LocalProtocolError(f"nested deeper than {depth_max} levels")
     return 0
 
 
-cdef int take_deeper(Reader* r) except -1:
+cdef int take_deeper(Reader* r, int depth_max) except -1:
     r.depth += 1
     if r.depth > depth_max:
         raise malformed(r, f"nested deeper than {depth_max} levels")
@@ -671,12 +679,14 @@ cdef object located(error, str step):
 # How a record is held in Python.
 cdef enum Shape:
     SHAPE_DICT   # a dict; an optional field that is absent is left out
-    SHAPE_SLOTS  # a class whose fields are all slots and whose constructor only fills them
-    SHAPE_CALL   # any other class: read by attribute, built by keyword
+    SHAPE_SLOTS  # a class whose constructor only fills its fields, and these are all slots
+    SHAPE_FILL   # the same, but they live in the instance's __dict__
+    SHAPE_CALL   # any other class: built by keyword
 
 
 cdef class _Record(Codec):
-    # len(names) == len(codecs) == number of offsets; offsets are used only for SHAPE_SLOTS.
+    # len(names) == len(codecs) == number of offsets. An offset is where an instance of exactly
+    # cls holds the field, or -1 when the attribute is not a plain slot.
     cdef tuple names
     cdef tuple codecs
     cdef tuple optional
@@ -699,7 +709,7 @@ cdef class _Record(Codec):
         try:
             while i < count:
                 codec = <Codec>PyTuple_GET_ITEM(self.codecs, i)
-                if self.shape == SHAPE_SLOTS and type(value) is self.cls:
+                if self.offsets[i] > 0 and type(value) is self.cls:
                     held = ripple_slot(<PyObject*>value, self.offsets[i])[0]
                     if held == NULL:
                         raise LocalProtocolError("the field is not set")
@@ -750,6 +760,8 @@ cdef class _Record(Codec):
     cdef object take(self, Reader* r):
         if self.shape == SHAPE_SLOTS:
             return self.take_slots(r)
+        if self.shape == SHAPE_FILL:
+            return self.take_fill(r)
         if self.shape == SHAPE_DICT:
             return self.take_dict(r)
         return self.take_call(r)
@@ -764,6 +776,16 @@ cdef class _Record(Codec):
             slot = ripple_slot(<PyObject*>value, self.offsets[i])
             Py_INCREF(item)
             slot[0] = <PyObject*>item
+        return value
+
+    cdef object take_fill(self, Reader* r):
+        cdef Py_ssize_t i
+        cdef object item
+        cdef object value = ripple_allocate(self.cls)
+        for i in range(len(self.codecs)):
+            item = take_item(r, <Codec>PyTuple_GET_ITEM(self.codecs, i))
+            # Not through the class's own __setattr__, which refuses when it is frozen.
+            PyObject_GenericSetAttr(value, <object>PyTuple_GET_ITEM(self.names, i), item)
         return value
 
     cdef object take_dict(self, Reader* r):
@@ -792,7 +814,7 @@ cdef class _Record(Codec):
             Py_INCREF(item)
             PyTuple_SET_ITEM(items, i, item)
         try:
-            return self.cls(**dict(zip(self.names, items)))
+            return ripple_call(self.cls, items, self.names)
         except (TypeError, ValueError, RippleError) as error:
             raise malformed(r, f"{self.cls.__name__} refuses its fields: {error}") from error
 
@@ -876,6 +898,7 @@ cdef class Later(Codec):
     """A codec that is named before it is defined: the knot of a recursive type."""
 
     cdef Codec of
+    cdef int depth_max
 
     def define(self, Codec of not None):
         """Tie the knot; once."""
@@ -884,13 +907,13 @@ cdef class Later(Codec):
         self.of = of
 
     cdef int put(self, Writer* w, object value) except -1:
-        put_deeper(w)
+        put_deeper(w, self.depth_max)
         self.of.put(w, value)
         w.depth -= 1
         return 0
 
     cdef object take(self, Reader* r):
-        take_deeper(r)
+        take_deeper(r, self.depth_max)
         value = self.of.take(r)
         r.depth -= 1
         return value
@@ -944,7 +967,7 @@ def record(cls, fields, optional=()) -> Codec:
 
     ``cls`` is ``dict``, or a class that takes the fields by keyword and has them as attributes.
     The fields named in ``optional`` are encoded as options and may be missing from a dict.
-    A slotted dataclass without ``__post_init__`` is filled in place, without a Python call.
+    A dataclass without ``__post_init__`` is filled in place, without a Python call.
     """
     cdef _Record codec = _Record.__new__(_Record)
     cdef Py_ssize_t i
@@ -965,17 +988,27 @@ def record(cls, fields, optional=()) -> Codec:
 cdef Shape shape_of(cls, names) except *:
     if cls is dict:
         return SHAPE_DICT
-    size = object.__basicsize__ + 8 * (len(names) + (cls.__weakrefoffset__ > 0))
-    plain = (
-        "__dataclass_params__" in cls.__dict__
-        and cls.__dataclass_params__.init
-        and not hasattr(cls, "__post_init__")
-        and cls.__dictoffset__ == 0
+    if not only_fills(cls, names):
+        return SHAPE_CALL
+    slotted = cls.__dictoffset__ == 0
+    if slotted and all([ripple_slot_offset(<PyTypeObject*>cls, name) > 0 for name in names]):
+        return SHAPE_SLOTS
+    return SHAPE_FILL
+
+
+cdef bint only_fills(cls, names) except -1:
+    """Is calling ``cls`` with these fields the same as allocating it and setting them?"""
+    if "__dataclass_params__" not in cls.__dict__ or hasattr(cls, "__post_init__"):
+        return False
+    generated = getattr(getattr(cls.__init__, "__code__", None), "co_filename", "") == "<string>"
+    frozen = cls.__dataclass_params__.frozen
+    return (
+        generated
         and cls.__new__ is object.__new__
-        and cls.__basicsize__ == size
-        and all([ripple_slot_offset(<PyTypeObject*>cls, name) > 0 for name in names])
+        and (frozen or cls.__setattr__ is object.__setattr__)
+        and {field.name for field in dataclasses.fields(cls) if field.init} == set(names)
+        and all([field.init for field in dataclasses.fields(cls)])
     )
-    return SHAPE_SLOTS if plain else SHAPE_CALL
 
 
 def union(*cases: Codec) -> Codec:
@@ -1006,6 +1039,8 @@ def enumeration(cls) -> Codec:
     return codec
 
 
-def later(str name) -> Later:
-    """Return a codec to be defined later, for types that contain themselves."""
-    return named(Later.__new__(Later), name, 1)
+def later(str name, int depth_max=DEPTH_MAX) -> Later:
+    """Return a codec to be defined later, for types that contain themselves ``depth_max`` deep."""
+    cdef Later codec = named(Later.__new__(Later), name, 1)
+    codec.depth_max = depth_max
+    return codec

@@ -108,9 +108,6 @@ class Handshake(Message):
         names = [name for name, _ in self.output_schemas]
         if len(set(names)) != len(names):
             raise LocalProtocolError(f"an output is declared twice: {names!r:.200}")
-        for name, schema in self.output_schemas:
-            if schema.version < 1:
-                raise LocalProtocolError(f"{name}: version {schema.version} is not positive")
 
     @classmethod
     def announce(

@@ -1,0 +1,224 @@
+"""Messages: each comes back, says no more than it may, and hides ours from the original."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripple.schema.types import Field, Float, List, Schema, String
+from ripple.wire.bin_prot import INT64, STRING, list_of, option, pair, record
+from ripple.wire.codec import INT
+from ripple.wire.envelope import TYPES, Decoder, encode
+from ripple.wire.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
+from ripple.wire.messages import (
+    CAPABILITIES,
+    CAPABILITIES_NAME,
+    MESSAGES,
+    Changes,
+    CheckpointAck,
+    CheckpointRequest,
+    Credit,
+    Delta,
+    Goodbye,
+    Handshake,
+    Heartbeat,
+    Message,
+    Ping,
+    Pong,
+    Reason,
+    SchemaNegotiation,
+    SnapshotBegin,
+    SnapshotEnd,
+    SnapshotRequest,
+    cut_of,
+    from_frame,
+    to_frame,
+)
+from ripple.wire.records import SCHEMA
+
+VWAP = Schema("vwap", (Field("symbol", String()), Field("vwap", Float())), version=2)
+TRACE = "00-17380abc6f63f3cdaf093916e327df84-88b8fa2222fd7ba5-01"
+CUT = cut_of({"trades/1": 7, "quotes/1": 2**40})
+SAMPLES: list[Message] = [
+    Handshake("w0", (("vwap", VWAP),)),
+    Delta("vwap", STRING.dumps("AAPL"), b"\2", 42, 1709000000000000000),
+    CheckpointRequest("ckpt-w1-42", 42),
+    CheckpointAck("ckpt-w1-42", "w1", 42),
+    CheckpointAck("ckpt-w1-42", "w1", 42, "the disk is full"),
+    Heartbeat("w0", 1709000000000000000, 0.25),
+    SchemaNegotiation(True),
+    SchemaNegotiation(False, ("missing field x",)),
+    Changes("vwap", 3, 5, CUT, cut_of({"trades/1": 9}), 17, b"arrow", TRACE),
+    Changes("vwap", 3, 5, None, CUT, None, b""),
+    SnapshotRequest("vwap", 3, 5),
+    SnapshotBegin("vwap", 3, 5, CUT, 17, TRACE),
+    SnapshotEnd("vwap", 3, 5, CUT, 10_000, b"digest"),
+    Credit("vwap", 3, 65536),
+    Ping(-1),
+    Pong(2**62),
+    Goodbye(Reason.MOVED, "to w7"),
+]
+
+
+@pytest.mark.parametrize("message", SAMPLES, ids=lambda m: type(m).__name__)
+def test_each_message_comes_back_through_its_frame(message: Message) -> None:
+    decoder = Decoder()
+    decoder.receive(encode(to_frame(message, sequence=9, fingerprint="0123456789abcdef")))
+    frame = next(decoder)
+    assert (frame.type, frame.sequence, frame.fingerprint) == (message.type, 9, "0123456789abcdef")
+    assert from_frame(frame) == message
+
+
+def test_every_type_has_a_class_and_a_sample() -> None:
+    assert set(MESSAGES) == TYPES == {message.type for message in SAMPLES}
+    assert [MESSAGES[n].__name__ for n in range(6)] == [
+        "Handshake",
+        "Delta",
+        "CheckpointRequest",
+        "CheckpointAck",
+        "Heartbeat",
+        "SchemaNegotiation",
+    ]
+
+
+@pytest.mark.parametrize("message", SAMPLES, ids=lambda m: type(m).__name__)
+def test_a_truncated_or_damaged_payload_is_the_peers_fault(message: Message) -> None:
+    payload = message.to_bytes()
+    header = len(payload) - (len(message.body) if isinstance(message, Changes) else 0)
+    for length in range(header):
+        with pytest.raises(RemoteProtocolError):
+            type(message).from_bytes(payload[:length])
+    for bit in range(len(payload) * 8):
+        broken = bytearray(payload)
+        broken[bit // 8] ^= 1 << bit % 8
+        try:
+            type(message).from_bytes(bytes(broken)).to_bytes()
+        except RemoteProtocolError:
+            continue
+
+
+@given(st.sampled_from(sorted(TYPES)), st.binary(max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_any_payload_raises_nothing_but_protocol_errors(type_: int, payload: bytes) -> None:
+    try:
+        MESSAGES[type_].from_bytes(payload)
+    except ProtocolError:
+        return
+
+
+def test_leftovers_behind_a_message_are_refused() -> None:
+    with pytest.raises(RemoteProtocolError, match="1 bytes are left over"):
+        Heartbeat.from_bytes(Heartbeat("w0", 1, 0.5).to_bytes() + b"\0")
+
+
+# --- Capabilities --------------------------------------------------------------------------------
+
+
+def test_capabilities_hide_in_a_handshake_that_the_original_reads() -> None:
+    ours = Handshake.announce("w0", {"vwap": VWAP}, CAPABILITIES)
+    # The original's record, built from its own definition alone.
+    original = record(
+        dict,
+        {
+            "source_worker_id": STRING,
+            "output_schemas": list_of(pair(STRING, SCHEMA)),
+            "protocol_version": INT,
+        },
+    ).loads(ours.to_bytes())
+    assert original["source_worker_id"] == "w0"
+    assert original["protocol_version"] == 1
+    assert [name for name, _ in original["output_schemas"]] == ["vwap", CAPABILITIES_NAME]
+    assert dict(original["output_schemas"])["vwap"] == VWAP
+    read = Handshake.from_bytes(ours.to_bytes())
+    assert read.capabilities == CAPABILITIES == {"changes", "lz4", "zstd"}
+    assert read.outputs == {"vwap": VWAP}
+
+
+def test_the_originals_handshake_has_no_capabilities() -> None:
+    plain = Handshake("w0", (("vwap", VWAP),))
+    assert plain.capabilities == frozenset()
+    assert Handshake.announce("w0", {"vwap": VWAP}).to_bytes() == plain.to_bytes()
+
+
+def test_an_output_declared_twice_is_refused() -> None:
+    with pytest.raises(LocalProtocolError, match="declared twice"):
+        Handshake("w0", (("vwap", VWAP), ("vwap", VWAP)))
+    twice = record(
+        dict,
+        {"w": STRING, "outputs": list_of(pair(STRING, SCHEMA)), "v": INT},
+    ).dumps({"w": "w0", "outputs": [("a", VWAP), ("a", VWAP)], "v": 1})
+    with pytest.raises(RemoteProtocolError, match="declared twice"):
+        Handshake.from_bytes(twice)
+
+
+def test_a_schema_that_cannot_be_is_the_peers_fault() -> None:
+    data = bytearray(SCHEMA.dumps(VWAP))
+    place = 1 + len(b"vwap")
+    assert data[place] == 2
+    data[place] = 0
+    with pytest.raises(RemoteProtocolError, match="version"):
+        SCHEMA.loads(bytes(data))
+
+
+def test_a_schema_nested_without_end_is_refused_before_it_is_built() -> None:
+    deep = b"\1s\1\1" + b"\1x" + b"\7" * 1_000_000
+    with pytest.raises(RemoteProtocolError, match="nested deeper"):
+        SCHEMA.loads(deep)
+    kind = String()
+    for _ in range(60):
+        kind = List(kind)
+    with pytest.raises(ProtocolError):
+        SCHEMA.loads(b"\1s\1\1\1x" + b"\7" * 60 + b"\0\0\0\0")
+
+
+# --- Rules of ours -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Changes("v", 0, 0, None, (("b", 1), ("a", 1)), None, b""),
+        lambda: Changes("v", 0, 0, None, (("a", 1), ("a", 1)), None, b""),
+        lambda: Changes("v", 0, 0, (("a", -1),), (), None, b""),
+        lambda: Changes("v", -1, 0, None, (), None, b""),
+        lambda: Changes("v", 0, -1, None, (), None, b""),
+        lambda: Changes("v", 0, 0, None, (), None, b"", "traceparent"),
+        lambda: SnapshotBegin("v", 0, 0, (), None, "00-" + "0" * 32 + "-88b8fa2222fd7ba5-01"),
+        lambda: SnapshotEnd("v", 0, 0, (), -1),
+        lambda: Credit("v", 0, 0),
+    ],
+)
+def test_what_makes_no_sense_is_not_said(make) -> None:
+    with pytest.raises(LocalProtocolError):
+        make()
+
+
+def test_what_makes_no_sense_is_not_believed_either() -> None:
+    credit = record(dict, {"o": STRING, "p": INT, "b": INT64}).dumps({"o": "v", "p": 0, "b": 0})
+    with pytest.raises(RemoteProtocolError, match="a credit of 0 bytes"):
+        Credit.from_bytes(credit)
+    cut = list_of(pair(STRING, INT64))
+    header = record(
+        dict,
+        {
+            "o": STRING,
+            "p": INT,
+            "e": INT64,
+            "f": option(cut),
+            "t": cut,
+            "w": option(INT64),
+            "c": option(STRING),
+        },
+    )
+    changes = {"o": "v", "p": 0, "e": 0, "f": None, "t": [("a", 1)], "w": None, "c": None}
+    assert Changes.from_bytes(header.dumps(changes) + b"x").to_cut == (("a", 1),)
+    with pytest.raises(RemoteProtocolError, match="not a cut"):
+        Changes.from_bytes(header.dumps(changes | {"t": [("a", -1)]}))
+
+
+def test_the_body_of_changes_is_not_copied_when_read() -> None:
+    payload = Changes("vwap", 0, 0, None, CUT, None, bytes(1_000_000)).to_bytes()
+    body = Changes.from_bytes(payload).body
+    assert isinstance(body, memoryview)
+    assert body.obj is payload
