@@ -1,0 +1,103 @@
+"""Plans as readable text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ripple.plan import Derive, Fields, Filter, Fold, Map, Plan, Step, type_of
+from ripple.schema.types import FieldType, Option
+from ripple.window.spec import Session, Sliding, Tumbling, WindowSpec
+
+_UNITS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
+
+
+def describe(plan: Plan) -> str:
+    """Return the stages of ``plan`` in their order, the edges between them, and all node keys.
+
+    An event edge carries a log of events, a state edge a table kept in sync by its changes.
+    """
+    return "\n".join(_lines(plan)) + "\n"
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    source = plan.source
+    yield f"pipeline {plan.name}  topology {plan.topology_hash}"
+    yield f"source {source.name}: {_fields_text(source.fields)}"
+    yield from _details(
+        ("topic", source.topic),
+        ("time", source.time_field and f"{source.time_field}, {_ns(source.out_of_order_ns)} late"),
+        ("node", source.node_key),
+    )
+    for step in plan.steps:
+        yield from _step_lines(step)
+    for fold in plan.folds:
+        yield from _fold_lines(fold, events=fold.input == source.name)
+    for output in plan.outputs:
+        yield f"  state edge {output.of} -> {output.name}"
+        yield f"sink {output.name}: {_fields_text(output.fields)}"
+        yield from _details(("topic", output.topic), ("node", output.node_key))
+
+
+def _step_lines(step: Step) -> Iterator[str]:
+    if isinstance(step, Derive):
+        yield f"derive {step.name}: {', '.join(f'{name} = {e.expr!r}' for name, e in step.exprs)}"
+    elif isinstance(step, Filter):
+        yield f"filter {step.name}: {step.condition.expr!r}"
+    else:
+        yield f"map {step.name}: {_function_text(step)} -> {_fields_text(step.fields_out)}"
+    yield from _details(("node", step.node_key))
+
+
+def _fold_lines(fold: Fold, *, events: bool) -> Iterator[str]:
+    key = ", ".join(member.name for member in fold.key) or "() (one total)"
+    yield f"  {'event' if events else 'state'} edge {fold.input} -> {fold.name}"
+    yield f"fold {fold.name}: {_fields_text(fold.row)}"
+    yield from _details(
+        ("key", f"{key} (partition {fold.partition})"),
+        ("window", _window_text(fold.window) if fold.window is not None else None),
+    )
+    for member in fold.aggregates:
+        inputs = ", ".join(repr(item.expr) for item in member.inputs)
+        yield f"    {member.name} = {member.aggregate.name}({inputs})"
+    yield from _details(("node", fold.node_key))
+    for step in fold.steps:
+        yield from _step_lines(step)
+
+
+def _details(*pairs: tuple[str, str | None]) -> Iterator[str]:
+    for name, text in pairs:
+        if text:
+            yield f"    {name} {text}"
+
+
+def _window_text(window: WindowSpec) -> str:
+    match window.assigner:
+        case Tumbling(size_ns=size_ns):
+            text = f"tumbling {_ns(size_ns)}"
+        case Sliding(size_ns=size_ns, slide_ns=slide_ns):
+            text = f"sliding {_ns(size_ns)} every {_ns(slide_ns)}"
+        case Session(gap_ns=gap_ns):
+            text = f"sessions with gaps of {_ns(gap_ns)}"
+    return f"{window.name}: {text}, lateness {_ns(window.lateness_ns)}, {window.trigger!r}"
+
+
+def _function_text(step: Map) -> str:
+    name = getattr(step.function, "__qualname__", repr(step.function))
+    return f"{name} per {'batch' if step.batch else 'row'}"
+
+
+def _fields_text(fields: Fields) -> str:
+    return ", ".join(f"{member.name} {_type_text(type_of(member))}" for member in fields)
+
+
+def _type_text(field_type: FieldType) -> str:
+    if isinstance(field_type, Option):
+        return f"{_type_text(field_type.of)}?"
+    return type(field_type).__name__.lower()
+
+
+def _ns(span_ns: int) -> str:
+    for unit, size_ns in _UNITS:
+        if span_ns and span_ns % size_ns == 0:
+            return f"{span_ns // size_ns}{unit}"
+    return f"{span_ns}ns"

@@ -1,0 +1,615 @@
+"""The builder that users call: a chain of steps, each checked as it is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ripple.aggregate import Aggregate
+from ripple.errors import PlanError
+from ripple.expression.expr import Expr, Operand, as_column, as_operand
+from ripple.expression.typed import Kind, unknown_field
+from ripple.plan import (
+    WINDOW_FIELD_NAMES,
+    Derive,
+    Fields,
+    Filter,
+    Fold,
+    FoldAggregate,
+    Map,
+    Output,
+    Plan,
+    SourceSpec,
+    Step,
+    type_of,
+    types_of,
+)
+from ripple.schema import schema_of, time_field_of
+from ripple.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
+from ripple.topology import canonical, digest_of, node_key
+from ripple.window.duration import duration_ns
+from ripple.window.spec import (
+    FUTURE_TOLERANCE_DEFAULT,
+    LATENESS_DEFAULT,
+    Session,
+    WindowSpec,
+    window_spec,
+)
+
+if TYPE_CHECKING:
+    from ripple.sexp import Sexp
+    from ripple.window.spec import Assigner, Trigger
+
+Key: TypeAlias = Operand
+Row: TypeAlias = Any
+
+TIME_FIELD_DEFAULT = "timestamp_ns"
+NAME_LENGTH_MAX = 100
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_KEY_TYPES = (String, Int, Int64, Bool)
+
+
+class Stage(Enum):
+    """How far a pipeline has been written."""
+
+    EMPTY = "nothing yet"
+    EVENTS = "rows of events"
+    KEYED = "events by key"
+    WINDOWED = "events by key and window"
+    RESULTS = "result rows of a fold"
+    REKEYED = "result rows by another key"
+    SUNK = "a sink"
+
+
+# What may be written where, and what stands there afterwards.
+_TRANSITIONS: dict[tuple[Stage, str], Stage] = {
+    (Stage.EMPTY, "source"): Stage.EVENTS,
+    (Stage.EVENTS, "derive"): Stage.EVENTS,
+    (Stage.EVENTS, "filter"): Stage.EVENTS,
+    (Stage.EVENTS, "map"): Stage.EVENTS,
+    (Stage.EVENTS, "partition"): Stage.KEYED,
+    # These two leave the key as it is, so that they may stand on either side of a partition.
+    (Stage.KEYED, "derive"): Stage.KEYED,
+    (Stage.KEYED, "filter"): Stage.KEYED,
+    (Stage.KEYED, "window"): Stage.WINDOWED,
+    (Stage.KEYED, "fold"): Stage.RESULTS,
+    (Stage.WINDOWED, "derive"): Stage.WINDOWED,
+    (Stage.WINDOWED, "filter"): Stage.WINDOWED,
+    (Stage.WINDOWED, "fold"): Stage.RESULTS,
+    (Stage.RESULTS, "derive"): Stage.RESULTS,
+    (Stage.RESULTS, "filter"): Stage.RESULTS,
+    (Stage.RESULTS, "map"): Stage.RESULTS,
+    (Stage.RESULTS, "partition"): Stage.REKEYED,
+    (Stage.RESULTS, "sink"): Stage.SUNK,
+    (Stage.REKEYED, "fold"): Stage.RESULTS,
+    (Stage.SUNK, "sink"): Stage.SUNK,
+}
+
+_NO_WINDOW_OVER_TABLE = (
+    "windows group events by their time, but what comes out of a fold is a table whose rows are "
+    "replaced when they change: put .window(...) before the first .fold(...), or group the rows "
+    "by their window with .partition(..., key='window_start_ns')"
+)
+_BEFORE_PARTITION = "put it before .partition(...)"
+
+# Why the rest may not be written, and what to write instead.
+_REFUSALS: dict[tuple[Stage, str], str] = {
+    **{
+        (stage, "source"): "there is a source already: a pipeline reads one"
+        for stage in Stage
+        if stage is not Stage.EMPTY
+    },
+    **{
+        (Stage.EMPTY, verb): "there is nothing to read yet: start with .source(...)"
+        for verb in ("derive", "filter", "map", "partition", "window", "fold", "sink")
+    },
+    **{
+        (Stage.SUNK, verb): "a sink ends a pipeline: put it before .sink(...)"
+        for verb in ("derive", "filter", "map", "partition", "window", "fold")
+    },
+    (Stage.EVENTS, "window"): "say first by what events are grouped: add .partition(..., key=...)",
+    (Stage.EVENTS, "fold"): "say first by what events are grouped: add .partition(..., key=...)",
+    (Stage.EVENTS, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
+    (Stage.KEYED, "map"): f"it could change the key: {_BEFORE_PARTITION}",
+    (Stage.KEYED, "partition"): "there is a partition already: name several fields in one key=",
+    (Stage.KEYED, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
+    (Stage.WINDOWED, "map"): f"it could change the key: {_BEFORE_PARTITION}",
+    (Stage.WINDOWED, "partition"): "a partition comes before its window",
+    (Stage.WINDOWED, "window"): "there is a window already: a fold has one",
+    (Stage.WINDOWED, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
+    (Stage.RESULTS, "window"): _NO_WINDOW_OVER_TABLE,
+    (Stage.RESULTS, "fold"): "to fold results again, group them: add .partition(..., key=...)",
+    (Stage.REKEYED, "derive"): _BEFORE_PARTITION,
+    (Stage.REKEYED, "filter"): _BEFORE_PARTITION,
+    (Stage.REKEYED, "map"): _BEFORE_PARTITION,
+    (Stage.REKEYED, "partition"): "there is a partition already: name several fields in one key=",
+    (Stage.REKEYED, "window"): _NO_WINDOW_OVER_TABLE,
+    (Stage.REKEYED, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
+}
+
+
+# Invariants: ``fields`` are the fields of the row that the next step sees; ``digest`` covers
+# everything that they are computed from; ``path`` names the source, partitions, windows and folds
+# on the way. ``partition`` is set from its step to the fold, ``window`` likewise.
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    name: str
+    stage: Stage = Stage.EMPTY
+    used: tuple[str, ...] = ()
+    source: SourceSpec | None = None
+    steps: tuple[Step, ...] = ()
+    partition: str = ""
+    key: Fields = ()
+    window: WindowSpec | None = None
+    folds: tuple[Fold, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    fields: Fields = ()
+    row: type | None = None
+    path: tuple[str, ...] = ()
+    digest: str = ""
+
+
+class Pipeline:
+    """A pipeline being written. Each method returns a longer one; this one stays as it is.
+
+    Every method raises :class:`ripple.errors.PlanError`, naming the step and what to change, for
+    a step that cannot stand here or does not fit the fields. :meth:`plan` gives the whole.
+    """
+
+    __slots__ = ("_draft",)
+
+    def __init__(self, name: str) -> None:
+        with _blaming("pipeline", name):
+            _check_name(name)
+        self._draft = _Draft(name)
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        return self._draft.name
+
+    @property
+    def fields(self) -> Fields:
+        """The fields that the next step sees."""
+        return self._draft.fields
+
+    def source(
+        self,
+        name: str,
+        record: type | Schema,
+        *,
+        topic: str | None = None,
+        time: Key = None,
+        out_of_order: str | int = "0s",
+    ) -> Pipeline:
+        """Read events: ``record`` is a record class or a schema.
+
+        time: the field with the event time, nanoseconds since the epoch; by default the one
+        declared as ``rp.Timestamp``, else ``timestamp_ns`` if there is such an integer.
+        out_of_order: how far behind the latest event time an event is still on time.
+        """
+        with self._step("source", name) as draft:
+            cls = None if isinstance(record, Schema) else record
+            schema = record if isinstance(record, Schema) else schema_of(record)
+            _check_text(topic, "topic")
+            time_field = _time_field(time, cls, schema)
+            delay_ns = duration_ns(out_of_order)
+            meaning: Sexp = ["source", topic or "", time_field or "", str(delay_ns)]
+            key = node_key((name,), "", meaning)
+            spec = SourceSpec(name, schema, topic, time_field, delay_ns, cls, key)
+            return _grown(
+                draft,
+                "source",
+                source=spec,
+                fields=schema.fields,
+                row=cls,
+                path=(name,),
+                digest=digest_of(key),
+            )
+
+    def derive(self, name: str, /, **fields: Operand) -> Pipeline:
+        """Add fields: ``notional=rp.col("price") * rp.col("size")``.
+
+        All are computed from the row as it comes in. Integer overflow or division by zero
+        dead-letters the row.
+        """
+        with self._step("derive", name) as draft:
+            if not fields:
+                raise PlanError("it adds nothing: write field=expression")
+            types = types_of(draft.fields)
+            bound = []
+            for field, value in fields.items():
+                _check_new_field(field, types)
+                if isinstance(value, str):
+                    raise PlanError(
+                        f"{field}={value!r} is a text: write rp.col({value!r}) for the field or "
+                        f"rp.lit({value!r}) for the text itself"
+                    )
+                with _blaming_field(field):
+                    bound.append((field, as_operand(value).bind(types)))
+            pairs: list[Sexp] = [[field, item.canonical] for field, item in bound]
+            meaning: Sexp = ["derive", *pairs]
+            added = tuple(Field(field, item.type) for field, item in bound)
+            out = (*draft.fields, *added)
+            key = node_key((*draft.path, name), draft.digest, meaning)
+            step = Derive(name, tuple(bound), draft.fields, out, key)
+            return _with_step(draft, "derive", step, row=None)
+
+    def filter(self, name: str, condition: Expr | bool, /) -> Pipeline:
+        """Keep the rows for which ``condition`` is true; rows where it is null go too.
+
+        Of result rows, those that the condition leaves out are absent from the results.
+        """
+        with self._step("filter", name) as draft:
+            if not isinstance(condition, Expr):
+                raise PlanError(
+                    f"the condition is the plain value {condition!r}: write an expression such as "
+                    "rp.col('size') > 0"
+                )
+            bound = condition.bind(types_of(draft.fields))
+            if bound.tree.kind is not Kind.BOOL:
+                raise PlanError(
+                    f"{condition!r} is {bound.tree.kind.value}, not a condition: compare it"
+                )
+            key = node_key((*draft.path, name), draft.digest, ["filter", bound.canonical])
+            step = Filter(name, bound, draft.fields, draft.fields, key)
+            return _with_step(draft, "filter", step, row=draft.row)
+
+    def map(
+        self,
+        name: str,
+        function: Callable[[Row], Row],
+        /,
+        *,
+        into: type | Schema,
+        batch: bool = False,
+    ) -> Pipeline:
+        """Replace each row by what ``function`` makes of it, with the fields of ``into``.
+
+        batch=False: called per row with an object whose attributes are the fields (an instance of
+        the record class where rows still have its fields), returns an instance of ``into``.
+        batch=True: called with a dict of NumPy arrays, returns a dict of arrays of that length,
+        at a small fraction of the cost. The function must be a function of its argument alone. On
+        result rows, the key and window fields are carried over and must be in ``into``.
+        """
+        with self._step("map", name) as draft:
+            if not callable(function):
+                raise PlanError(f"it takes a function, not {function!r}")
+            cls = None if isinstance(into, Schema) else into
+            schema = into if isinstance(into, Schema) else schema_of(into)
+            kept = draft.folds[-1].identity if draft.stage is Stage.RESULTS else ()
+            out = _kept_first(schema, kept, draft.fields)
+            meaning: Sexp = [
+                "map",
+                canonical(function),
+                "batch" if batch else "rows",
+                canonical(draft.fields),
+                canonical(out),
+            ]
+            key = node_key((*draft.path, name), draft.digest, meaning)
+            step = Map(name, function, batch, draft.row, cls, schema, kept, draft.fields, out, key)
+            return _with_step(draft, "map", step, row=cls)
+
+    def partition(self, name: str, /, key: Key | Sequence[Key]) -> Pipeline:
+        """Group rows by one or more fields: text, integer or bool, and never null.
+
+        After a fold, the key may be any field of its result rows, or ``()`` for one total.
+        """
+        with self._step("partition", name) as draft:
+            chosen = key if isinstance(key, (tuple, list)) else (key,)
+            fields = tuple(_key_field(item, draft) for item in chosen)
+            names = [field.name for field in fields]
+            if not names and draft.stage is not Stage.RESULTS:
+                raise PlanError("events are spread over workers by their key: name a field")
+            _check_distinct(names, "key")
+            return _grown(draft, "partition", partition=name, key=fields, path=(*draft.path, name))
+
+    def window(
+        self,
+        name: str,
+        assigner: Assigner,
+        /,
+        *,
+        trigger: Trigger | None = None,
+        lateness: str | int = LATENESS_DEFAULT,
+        future: str | int = FUTURE_TOLERANCE_DEFAULT,
+    ) -> Pipeline:
+        """Group events by event time too: Tumbling, Sliding or Session.
+
+        trigger: when results show, by default when the watermark reaches the window's end.
+        lateness: how far behind the watermark an event still counts. future: how far ahead of it
+        an event is not yet flagged.
+        """
+        with self._step("window", name) as draft:
+            _need_time(draft, "windows are spans of event time")
+            spec = window_spec(name, assigner, trigger=trigger, lateness=lateness, future=future)
+            return _grown(draft, "window", window=spec, path=(*draft.path, name))
+
+    def fold(self, name: str, /, **aggregates: Any) -> Pipeline:
+        """Keep aggregates per key (and window): ``vwap=rp.vwap("price", "size")``.
+
+        A result row has the key fields, window_start_ns and window_end_ns if there is a window,
+        and the aggregates.
+        """
+        with self._step("fold", name) as draft:
+            if not aggregates:
+                raise PlanError("it computes nothing: write field=aggregate, as in n=rp.count()")
+            over_table = draft.stage is Stage.REKEYED
+            members = [
+                _aggregate(field, aggregate, draft, over_table=over_table)
+                for field, aggregate in aggregates.items()
+            ]
+            row = _result_row(draft, members)
+            meaning: Sexp = [
+                "fold",
+                canonical(draft.key),
+                canonical(None if draft.window is None else replace(draft.window, name="")),
+                *(_aggregate_sexp(member) for member in members),
+            ]
+            path = (*draft.path, name)
+            key = node_key(path, draft.digest, meaning)
+            assert draft.source is not None, "a fold comes after a source"
+            fold = Fold(
+                name,
+                draft.folds[-1].name if over_table else draft.source.name,
+                draft.partition,
+                draft.key,
+                draft.window,
+                tuple(members),
+                (),
+                row,
+                draft.fields,
+                key,
+            )
+            return _grown(
+                draft,
+                "fold",
+                folds=(*draft.folds, fold),
+                partition="",
+                key=(),
+                window=None,
+                fields=row,
+                row=None,
+                path=path,
+                digest=digest_of(key),
+            )
+
+    def sink(self, name: str, /, *, topic: str | None = None, of: str | None = None) -> Pipeline:
+        """Show the result rows of the fold ``of``, by default the latest one."""
+        with self._step("sink", name) as draft:
+            _check_text(topic, "topic")
+            folds = {fold.name: fold for fold in draft.folds}
+            if of is not None and of not in folds:
+                raise PlanError(f"there is no fold {of!r}: the folds are {', '.join(folds)}")
+            fold = draft.folds[-1] if of is None else folds[of]
+            if topic is not None and topic in (output.topic for output in draft.outputs):
+                raise PlanError(f"another sink writes to the topic {topic!r}: choose another one")
+            key = node_key((name,), digest_of(fold.node_key), ["sink", topic or ""])
+            output = Output(name, fold.name, topic, fold.row, key)
+            return _grown(draft, "sink", outputs=(*draft.outputs, output))
+
+    def plan(self) -> Plan:
+        """Return the validated plan; raises ``PlanError`` while the pipeline has no sink."""
+        draft = self._draft
+        if draft.stage is not Stage.SUNK or draft.source is None:
+            raise PlanError(
+                f"pipeline {draft.name!r} ends with {draft.stage.value}: end it with .sink(name)"
+            )
+        return Plan(draft.name, draft.source, draft.steps, draft.folds, draft.outputs)
+
+    def __repr__(self) -> str:
+        steps = " > ".join(self._draft.used)
+        return f"<Pipeline {self.name!r}{': ' if steps else ''}{steps}>"
+
+    @contextmanager
+    def _step(self, verb: str, name: str) -> Iterator[_Draft]:
+        """Check that the step may stand here; give the draft in the stage *before* the step."""
+        with _blaming(verb, name):
+            draft = self._draft
+            if (draft.stage, verb) not in _TRANSITIONS:
+                raise PlanError(_REFUSALS[draft.stage, verb])
+            _check_name(name)
+            if name in draft.used:
+                raise PlanError("another step has that name: choose another one")
+            yield replace(draft, used=(*draft.used, name))
+
+
+def _grown(draft: _Draft, verb: str, **changes: Any) -> Pipeline:
+    pipeline = Pipeline.__new__(Pipeline)
+    pipeline._draft = replace(draft, stage=_TRANSITIONS[draft.stage, verb], **changes)
+    return pipeline
+
+
+def _with_step(draft: _Draft, verb: str, step: Step, row: type | None) -> Pipeline:
+    digest, fields = digest_of(step.node_key), step.fields_out
+    if draft.stage is not Stage.RESULTS:
+        steps = (*draft.steps, step)
+        return _grown(draft, verb, steps=steps, fields=fields, row=row, digest=digest)
+    last = draft.folds[-1]
+    fold = replace(last, steps=(*last.steps, step), row=fields)
+    folds = (*draft.folds[:-1], fold)
+    return _grown(draft, verb, folds=folds, fields=fields, row=row, digest=digest)
+
+
+def _time_field(time: Key, cls: type | None, schema: Schema) -> str | None:
+    types = types_of(schema.fields)
+    if time is None:
+        found = time_field_of(cls) if cls is not None else None
+        by_name = types.get(TIME_FIELD_DEFAULT)
+        return found or (TIME_FIELD_DEFAULT if isinstance(by_name, (Int, Int64)) else None)
+    name = _field_name(time, types)
+    if not isinstance(types[name], (Int, Int64)):
+        raise PlanError(
+            f"the event time {name!r} is {_type_text(types[name])}: it must be an int, nanoseconds "
+            "since the epoch, and never null"
+        )
+    return name
+
+
+def _key_field(key: Key, draft: _Draft) -> Field:
+    types = types_of(draft.fields)
+    name = _field_name(key, types)
+    found = types[name]
+    if isinstance(found, Option):
+        raise PlanError(
+            f"the key {name!r} may be null, and null is no group: "
+            f"derive one with rp.col({name!r}).fill_null(...)"
+        )
+    if isinstance(found, Float):
+        raise PlanError(
+            f"the key {name!r} is a float, of which equal-looking ones differ: derive an integer, "
+            f"for instance (rp.col({name!r}) * 100).round().cast(int)"
+        )
+    if not isinstance(found, _KEY_TYPES):
+        raise PlanError(
+            f"the key {name!r} is {_type_text(found)}: choose a text, an integer or a bool"
+        )
+    last = draft.folds[-1] if draft.folds else None
+    sessions = last and last.window and isinstance(last.window.assigner, Session)
+    if last and sessions and name in WINDOW_FIELD_NAMES:
+        raise PlanError(
+            f"the key {name!r} belongs to the session windows of {last.name!r}, which move when "
+            "sessions merge: group by another field, or use Tumbling windows"
+        )
+    return Field(name, found)
+
+
+def _field_name(key: Key, types: Mapping[str, Any]) -> str:
+    expr = as_column(key)
+    if expr.operation != "col":
+        raise PlanError(f"{expr!r} is computed: give it a name with .derive(...) and name that")
+    if expr.value not in types:
+        raise unknown_field(expr.value, types)
+    name: str = expr.value
+    return name
+
+
+def _kept_first(schema: Schema, kept: tuple[str, ...], fields: Fields) -> Fields:
+    """Return the fields of a mapped result row: its identity first, as it was."""
+    by_name = {field.name: field for field in schema.fields}
+    types = types_of(fields)
+    for name in kept:
+        if name not in by_name or type_of(by_name[name]) not in _same_width(types[name]):
+            raise PlanError(
+                f"result rows are told apart by {', '.join(kept)}: {schema.name!r} needs the "
+                f"field {name!r} ({_type_text(types[name])})"
+            )
+    rest = tuple(field for field in schema.fields if field.name not in kept)
+    return (*(field for field in fields if field.name in kept), *rest)
+
+
+def _same_width(field_type: Any) -> tuple[Any, ...]:
+    return (Int(), Int64()) if isinstance(field_type, (Int, Int64)) else (field_type,)
+
+
+def _aggregate(field: str, aggregate: Any, draft: _Draft, *, over_table: bool) -> FoldAggregate:
+    with _blaming_field(field):
+        if not isinstance(aggregate, Aggregate):
+            raise PlanError(f"expected an aggregate such as rp.sum('size'), not {aggregate!r}")
+        if aggregate.ordered and over_table:
+            raise PlanError(
+                f"{aggregate.name} takes rows in the order of time, but the rows of a table are "
+                "replaced, not ordered: use min, max, or fold the events instead"
+            )
+        if aggregate.ordered:
+            _need_time(draft, f"{aggregate.name} takes rows in the order of event time")
+        types = types_of(draft.fields)
+        inputs = tuple(as_column(value).bind(types) for value in aggregate.inputs)
+        bound = aggregate.bind(tuple(item.type for item in inputs))
+        return FoldAggregate(field, aggregate, inputs, bound)
+
+
+def _result_row(draft: _Draft, members: Sequence[FoldAggregate]) -> Fields:
+    window = WINDOW_FIELD_NAMES if draft.window is not None else ()
+    identity = (*draft.key, *(Field(name, Int64()) for name in window))
+    taken = [field.name for field in identity]
+    for name in window:
+        if name in (field.name for field in draft.key):
+            raise PlanError(
+                f"the key {name!r} has the name of a window field: rename it with .derive(...)"
+            )
+    results = [
+        Field(member.name + suffix, result)
+        for member in members
+        for suffix, result in member.bound.results
+    ]
+    for result in results:
+        _check_new_field(result.name, taken)
+        taken.append(result.name)
+    return (*identity, *results)
+
+
+def _aggregate_sexp(member: FoldAggregate) -> Sexp:
+    # Inputs count as what they compute over these fields, however they were written.
+    inputs: list[Sexp] = [item.canonical for item in member.inputs]
+    parameters: list[Sexp] = [
+        [option.name, canonical(getattr(member.aggregate, option.name))]
+        for option in dataclass_fields(member.aggregate)
+        if option.name != "inputs"
+    ]
+    return [member.name, member.aggregate.name, inputs, parameters]
+
+
+def _need_time(draft: _Draft, why: str) -> None:
+    assert draft.source is not None, "checked by the transitions"
+    name = draft.source.time_field
+    if name is None:
+        raise PlanError(
+            f"{why}, and the source {draft.source.name!r} has no time field: declare one as "
+            "rp.Timestamp, or name it with .source(..., time=...)"
+        )
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or len(name) > NAME_LENGTH_MAX or not _NAME.fullmatch(name):
+        raise PlanError(
+            "a name is letters, digits, '_', '-' and '.', beginning with a letter, a digit or "
+            f"'_', at most {NAME_LENGTH_MAX} long"
+        )
+
+
+def _check_text(value: str | None, what: str) -> None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise PlanError(f"the {what} is a text, not {value!r}")
+
+
+def _check_new_field(name: str, taken: Iterable[str]) -> None:
+    if not name.isidentifier():
+        raise PlanError(f"the field {name!r} is no Python name: use letters, digits and '_'")
+    if name in taken:
+        raise PlanError(
+            f"there is a field {name!r} already ({', '.join(taken)}): choose another name"
+        )
+
+
+def _check_distinct(names: Sequence[str], what: str) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise PlanError(f"the {what} names {name!r} twice")
+
+
+def _type_text(field_type: Any) -> str:
+    if isinstance(field_type, Option):
+        return f"optional {_type_text(field_type.of)}"
+    return type(field_type).__name__.lower()
+
+
+@contextmanager
+def _blaming(verb: str, name: object) -> Iterator[None]:
+    try:
+        yield
+    except PlanError as error:
+        raise PlanError(f"{verb} {name!r}: {error}") from error
+
+
+@contextmanager
+def _blaming_field(field: str) -> Iterator[None]:
+    try:
+        yield
+    except PlanError as error:
+        raise PlanError(f"{field}: {error}") from error

@@ -1,0 +1,212 @@
+"""The validated plan of a pipeline: what it reads, computes and shows, with stable names.
+
+A plan is a chain: a source of events, row steps on them, a first fold by key (and window), row
+steps on its result rows, and any number of further folds, each over the result rows of the one
+before. Everything in it has been checked; the engine only executes.
+
+Every node has a key, ``path#digest``: the names on the way from the source to the node, and a
+BLAKE2b digest of what the node computes from what. State is found again under that key, so it
+does not depend on steps elsewhere: other sinks, later folds, fields that nothing upstream reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ripple.schema.types import Field, FieldType, Option, Schema
+from ripple.topology import canonical, digest
+
+if TYPE_CHECKING:
+    from ripple.expression.bound import Bound
+    from ripple.sexp import Sexp
+    from ripple.window.spec import WindowSpec
+
+FORMAT_VERSION = 1  # of the canonical form; a change of it changes every hash
+
+Fields: TypeAlias = tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """Where events come from.
+
+    time_field: the ``int`` field with the event time in nanoseconds, or None without event time.
+    out_of_order_ns: how far behind the latest event time an event may be and still be on time.
+    record: the class that the schema was derived from, or None.
+    """
+
+    name: str
+    schema: Schema
+    topic: str | None
+    time_field: str | None
+    out_of_order_ns: int
+    record: type | None
+    node_key: str
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of an event."""
+        return self.schema.fields
+
+
+@dataclass(frozen=True, slots=True)
+class Derive:
+    """Adds fields computed from those before, all from the same input row.
+
+    A row in which an expression fails is not passed on but dead-lettered.
+    """
+
+    name: str
+    exprs: tuple[tuple[str, Bound], ...]
+    fields_in: Fields
+    fields_out: Fields
+    node_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Passes on the rows for which the condition is true: neither false nor null."""
+
+    name: str
+    condition: Bound
+    fields_in: Fields
+    fields_out: Fields
+    node_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Replaces each row by what a Python function makes of it.
+
+    batch=False: called with one row, an instance of ``row`` (attributes are the fields), returns
+    an instance of ``into``. batch=True: called with a dict of NumPy arrays, one per field,
+    returns such a dict for the fields of ``into``. On result rows, ``kept`` names the key and
+    window fields, which are carried over whatever the function returns.
+    """
+
+    name: str
+    function: Callable[[Any], Any]
+    batch: bool
+    row: type | None
+    into: type | None
+    schema: Schema
+    kept: tuple[str, ...]
+    fields_in: Fields
+    fields_out: Fields
+    node_key: str
+
+
+Step: TypeAlias = Derive | Filter | Map
+
+
+@dataclass(frozen=True, slots=True)
+class FoldAggregate:
+    """One named aggregate of a fold, with its inputs bound to the rows that are folded.
+
+    bound: the aggregate bound to the types of its inputs, which makes states.
+    """
+
+    name: str
+    aggregate: Any
+    inputs: tuple[Bound, ...]
+    bound: Any
+
+
+# Invariants: ``row`` begins with the fields of ``key``, then window_start_ns and window_end_ns
+# exactly if there is a window, and no name is in it twice. A fold whose input is a fold has no
+# window and no ordered aggregate.
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A keyed view: per key (and window) the aggregates over its rows, then ``steps`` on that.
+
+    input: the source's name, or the fold whose result rows are folded: a new row is added, the
+    one that it replaces removed. partition: the name of the step that chose ``key``, which is
+    empty for one total over everything.
+    """
+
+    name: str
+    input: str
+    partition: str
+    key: Fields
+    window: WindowSpec | None
+    aggregates: tuple[FoldAggregate, ...]
+    steps: tuple[Step, ...]
+    row: Fields
+    fields_in: Fields
+    node_key: str
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The names of the fields that tell one result row from another."""
+        window = WINDOW_FIELD_NAMES if self.window is not None else ()
+        return (*(member.name for member in self.key), *window)
+
+
+WINDOW_FIELD_NAMES = ("window_start_ns", "window_end_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A sink: the result rows of a fold, under a name and perhaps a topic."""
+
+    name: str
+    of: str
+    topic: str | None
+    fields: Fields
+    node_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A complete pipeline. ``steps`` are those on events, before the first fold."""
+
+    name: str
+    source: SourceSpec
+    steps: tuple[Step, ...]
+    folds: tuple[Fold, ...]
+    outputs: tuple[Output, ...]
+    topology_hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "topology_hash", digest(self.sexp()))
+
+    def fold(self, name: str) -> Fold:
+        """Return the fold of that name; raises ``KeyError`` if there is none."""
+        return next((fold for fold in self.folds if fold.name == name), None) or _missing(name)
+
+    def sexp(self) -> Sexp:
+        """Return the canonical form: everything that two workers must agree on."""
+        return [
+            "ripple-plan",
+            str(FORMAT_VERSION),
+            self.name,
+            canonical(self.source.schema),
+            *(node.node_key for node in self._nodes()),
+        ]
+
+    def describe(self) -> str:
+        """Return a readable text: the stages, the edges between them, and the node keys."""
+        from ripple.description import describe  # noqa: PLC0415  # only people ask
+
+        return describe(self)
+
+    def _nodes(self) -> list[SourceSpec | Step | Fold | Output]:
+        folded = [node for fold in self.folds for node in (fold, *fold.steps)]
+        return [self.source, *self.steps, *folded, *self.outputs]
+
+
+def type_of(member: Field) -> FieldType:
+    """Return the type of a field's values, an ``Option`` if the field may be absent."""
+    optional = member.optional and not isinstance(member.type, Option)
+    return Option(member.type) if optional else member.type
+
+
+def types_of(fields: Fields) -> dict[str, FieldType]:
+    """Return name to type, as expressions are bound to."""
+    return {member.name: type_of(member) for member in fields}
+
+
+def _missing(name: str) -> Fold:
+    raise KeyError(name)
