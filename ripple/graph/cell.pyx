@@ -386,8 +386,9 @@ cdef class IncrFold(Variadic):
                 total = self.remove(total, old)
             total = self.function(total, (<Cell>parent).current)
         self.total = total
-        self.lost_values.clear()
         self.pending.clear()
+        if self.lost_values:
+            self.lost_values = []
         return self.publish(total)
 
     cdef int removed(self) except -1:

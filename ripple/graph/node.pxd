@@ -1,3 +1,5 @@
+from libc.stdint cimport int64_t
+
 from ripple.graph.heap cimport Heap, Ranked
 
 
@@ -16,6 +18,8 @@ cdef class Node(Ranked):
     cdef readonly list dependents
     cdef readonly Py_ssize_t recompute_count  # times it took a new value
     cdef readonly Py_ssize_t cutoff_count  # times it was recomputed to the value it had
+
+    cdef Node next_changed
 
     # What a kind of node defines; the docstrings in node.pyx are the contract.
     cdef bint recompute(self) except -1
@@ -53,13 +57,13 @@ cdef class Graph:
     cdef readonly Py_ssize_t node_count
     cdef readonly Py_ssize_t last_recompute_count
     cdef readonly Py_ssize_t last_cutoff_count
-    cdef readonly object last_stabilization_ns
+    cdef readonly int64_t last_stabilization_ns
     cdef readonly Heap heap
     cdef readonly dict observers  # node -> list of callbacks
     cdef Phase phase
     cdef Scope scope  # of the bind whose function is running
     cdef list free_ids  # a heapq: the lowest id is used first
-    cdef list changed  # in the running stabilize
+    cdef Node first_changed  # in the running stabilize; the others follow by next_changed
     cdef dict unreported  # changed output -> its value when last reported
 
     # For node implementations.
@@ -73,6 +77,7 @@ cdef class Graph:
     cdef bint busy(self) noexcept
     cdef int refuse_while_busy(self, str what) except -1
 
+    cdef int64_t clock_ns(self) except? -1
     cdef int propagate(self) except -1
     cdef int tell(self, Node node) except -1
     cdef void settle(self) noexcept

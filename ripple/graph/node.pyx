@@ -154,9 +154,7 @@ cdef class Graph:
         self.free_ids = []
         self.heap = Heap()
         self.observers = {}
-        self.changed = []
         self.unreported = {}
-        self.last_stabilization_ns = 0
 
     def stabilize(self):
         """Recompute what the changes since the last call reach; return the changed outputs.
@@ -171,16 +169,18 @@ cdef class Graph:
         if self.heap.size == 0 and not self.unreported:
             self.last_stabilization_ns = 0
             return []
-        started_ns = None if self.now is None else self.now()
+        cdef int64_t started_ns = self.clock_ns()
         self.phase = STABILIZING
         try:
             self.propagate()
         finally:
             self.settle()
             self.phase = IDLE
-            if started_ns is not None:
-                self.last_stabilization_ns = self.now() - started_ns
-        return self.report()
+            self.last_stabilization_ns = self.clock_ns() - started_ns
+        return self.report() if self.unreported else []
+
+    cdef int64_t clock_ns(self) except? -1:
+        return 0 if self.now is None else self.now()
 
     cdef int propagate(self) except -1:
         """Recompute dirty nodes, lowest first, until there are none."""
@@ -207,7 +207,8 @@ cdef class Graph:
         cdef Node dependent
         node.recompute_count += 1
         self.last_recompute_count += 1
-        self.changed.append(node)
+        node.next_changed = self.first_changed
+        self.first_changed = node
         if node.is_output and node not in self.unreported:
             self.unreported[node] = node.value_before()
         for dependent in node.dependents:
@@ -216,10 +217,13 @@ cdef class Graph:
         return 0
 
     cdef void settle(self) noexcept:
-        cdef Node node
-        for node in self.changed:
+        """Tell the nodes that changed that it is over."""
+        cdef Node node = self.first_changed
+        while node is not None:
             node.settled()
-        self.changed.clear()
+            self.first_changed = node.next_changed
+            node.next_changed = None
+            node = self.first_changed
 
     cdef list report(self):
         """Return the changes of outputs since the last report, after telling observers."""
