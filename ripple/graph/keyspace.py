@@ -236,8 +236,11 @@ def _text_buffers(array: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[n
         array = array.dictionary_decode()
     if not pa.types.is_string(array.type):
         array = array.cast(pa.string())
+    if not len(array):  # such an array may come without any offset
+        return np.zeros(1, np.int32), np.empty(0, np.uint8)
     _, ends, data = array.buffers()
-    offsets = np.frombuffer(ends, np.int32)[array.offset : array.offset + len(array) + 1]
+    # Counted: a received buffer may be longer than the array, and by any number of bytes.
+    offsets = np.frombuffer(ends, np.int32, array.offset + len(array) + 1)[array.offset :]
     return offsets, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
 
 
