@@ -302,6 +302,7 @@ class Link:
     def request_snapshot(self, stream: Stream) -> None:
         """Ask for the whole table again, because the caller cannot trust its own."""
         self._require_running("SNAPSHOT_REQUEST")
+        self.states.check(Party.LOCAL, Act.SNAPSHOT_REQUEST)
         self._or_break(lambda: self._consumer.request(stream))
 
     def carry(self, message: Heartbeat | CheckpointRequest | CheckpointAck) -> None:
@@ -477,7 +478,8 @@ class Link:
 
     def _on_pong(self, pong: Pong) -> None:
         if pong.nonce != self._ping:
-            raise RemoteProtocolError(f"the peer sent PONG {pong.nonce}; expected {self._ping}")
+            expected = "no pong" if self._ping is None else self._ping
+            raise RemoteProtocolError(f"the peer sent PONG {pong.nonce}; expected {expected}")
         self._ping = None
 
     def _on_other(self, message: Heartbeat | CheckpointRequest | CheckpointAck) -> None:

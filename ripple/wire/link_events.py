@@ -93,7 +93,10 @@ class SnapshotDropped:
 
 @dataclass(frozen=True, slots=True)
 class GapFound:
-    """The changes did not start where we stand; a snapshot was asked for."""
+    """The changes do not start where we stand, or a new owner sent them: a snapshot is due.
+
+    It was asked for; ``from_cut`` and ``to_cut`` are those of the changes.
+    """
 
     stream: Stream
     ours: Cut | None

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from ripple.errors import LimitError
+from ripple.wire.envelope import CRC_BYTES, HEADER_BYTES
+
+FRAME_OVERHEAD_BYTES = HEADER_BYTES + CRC_BYTES
 
 _SECOND_NS = 1_000_000_000
 
@@ -44,6 +47,11 @@ class LinkLimits:
             raise LimitError(
                 f"frame_bytes_max is {self.frame_bytes_max}; a goodbye with "
                 f"reason_chars_max={self.reason_chars_max} characters must fit"
+            )
+        if self.send_buffer_bytes_max < self.frame_bytes_max + FRAME_OVERHEAD_BYTES:
+            raise LimitError(
+                f"send_buffer_bytes_max is {self.send_buffer_bytes_max}; one frame of "
+                f"frame_bytes_max ({self.frame_bytes_max}) and its envelope must fit"
             )
         if self.idle_ns >= self.timeout_ns:
             raise LimitError(

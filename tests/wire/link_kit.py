@@ -22,6 +22,7 @@ from ripple.wire.link_events import (
 from ripple.wire.link_limits import LinkLimits
 from ripple.wire.messages import (
     Changes,
+    Cut,
     Message,
     SnapshotBegin,
     SnapshotEnd,
@@ -29,6 +30,8 @@ from ripple.wire.messages import (
     from_frame,
     to_frame,
 )
+from ripple.wire.outbox import Outbox
+from ripple.wire.outbox import Table as OutboxTable
 from ripple.wire.position import Stream
 
 Table = dict[str, str]
@@ -69,8 +72,10 @@ def link(
 
 def small_limits(**limits: int) -> LinkLimits:
     """A frame of 600 bytes, a window of two."""
-    sizes = {"frame_bytes_max": 600, "credit_window_bytes": 1200, "reason_chars_max": 100}
-    return LinkLimits(**(sizes | limits))
+    return LinkLimits(**(SMALL | limits))
+
+
+SMALL = {"frame_bytes_max": 600, "credit_window_bytes": 1200, "reason_chars_max": 100}
 
 
 def body_of(table: dict[str, str | None]) -> bytes:
@@ -129,6 +134,48 @@ class Replica:
                 case Ended():
                     assert event is events[-1]
                     assert not any(owner == id(source) for owner, _ in self.filling)
+
+
+class DictRows:
+    """An outbox's batches as dicts: the slow, obvious twin of the columns."""
+
+    count = staticmethod(len)
+    body = staticmethod(body_of)
+
+    @staticmethod
+    def compose(older, newer):
+        return {**older, **newer}
+
+    @staticmethod
+    def part(rows, start, count):
+        return dict(list(rows.items())[start : start + count])
+
+    @staticmethod
+    def deltas(rows):
+        return [(key.encode(), b"-" if v is None else v.encode()) for key, v in rows.items()]
+
+
+class Source:
+    """The tables of a producer, and the outboxes that publish their changes."""
+
+    def __init__(self, epoch: int = 1) -> None:
+        self.epoch = epoch
+        self.tables: dict[Stream, Table] = {}
+        self.cuts: dict[Stream, Cut] = {}
+
+    def outbox(self, to: Link, **options: Any) -> Outbox[dict[str, str | None]]:
+        return Outbox(to, self.table, lambda _: DictRows(), **options)
+
+    def table(self, stream: Stream) -> OutboxTable[dict[str, str | None]]:
+        rows = dict(self.tables.get(stream, {}))
+        return OutboxTable(self.epoch, self.cuts.get(stream, ()), rows)
+
+    def change(self, stream: Stream, to_cut: Cut, rows: dict[str, str | None], *boxes: Any) -> None:
+        from_cut = self.cuts.get(stream, ())
+        apply(self.tables.setdefault(stream, {}), rows)
+        self.cuts[stream] = to_cut
+        for box in boxes:
+            box.publish(stream, self.epoch, from_cut, to_cut, dict(rows))
 
 
 class Script:
