@@ -1,0 +1,126 @@
+"""The contract between the outside and the engine: sources bring batches, sinks take changes.
+
+An *offset* counts the data records of one source from 0; whatever is not a record (comments,
+empty lines, a header) has none. A malformed record has an offset too, so that the number of
+records applied, late and rejected always equals the number consumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A record that does not have the declared form.
+
+    ``line_number`` counts physical lines from 1 and is None where there are no lines.
+    ``reason`` is one of a few phrases, so that it can be counted; what was seen is in ``raw``,
+    which holds at most the first RAW_BYTES_MAX bytes.
+    """
+
+    offset: int
+    line_number: int | None
+    reason: str
+    raw: bytes
+
+
+RAW_BYTES_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Consecutive records of one source.
+
+    Invariants: ``first_offset + span == next_offset``; every offset of the span belongs to exactly
+    one row of ``records`` or one of ``rejected``; both are in offset order.
+    """
+
+    records: pa.RecordBatch
+    next_offset: int
+    rejected: tuple[Rejected, ...] = ()
+
+    @property
+    def span(self) -> int:
+        """The number of offsets covered, rejected records included."""
+        return int(self.records.num_rows) + len(self.rejected)
+
+    @property
+    def first_offset(self) -> int:
+        """The offset of the first record, good or rejected."""
+        return self.next_offset - self.span
+
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Return the offset of each row of ``records``, whatever the batching."""
+        offsets = np.arange(self.first_offset, self.next_offset, dtype=np.int64)
+        if not self.rejected:
+            return offsets
+        return np.delete(offsets, [bad.offset - self.first_offset for bad in self.rejected])
+
+
+class Source(Protocol):
+    """Where records come from.
+
+    A source is read by one caller at a time. Its records, their offsets and which of them are
+    rejected depend on the input alone, never on timing or batch size.
+    """
+
+    name: str
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch]:
+        """Yield the records from ``from_offset`` on, in order and without a gap.
+
+        ``next_offset`` of a batch is the offset after its last record, rejected ones included, and
+        is what to pass as ``from_offset`` to continue after it. No batch is empty. Raises
+        InputError when the input cannot be read, after yielding all that came before the damage.
+        A source over a stream that cannot be rewound can be read once.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release files and threads. May be called at any time, and again."""
+        ...
+
+
+class Sink(Protocol):
+    """Where changes go.
+
+    The calls are ``write*`` and then exactly one of ``finish`` and ``abort``; after an OutputError
+    from ``write`` or ``finish`` only ``abort`` may follow.
+    """
+
+    def write(self, changes: pa.RecordBatch) -> None:
+        """Take one output's changes between two cuts, in order.
+
+        A leading int8 column ``op`` says what each row is: Set, Patch or Remove; without it all
+        rows are Set. Raises OutputError, which names the target.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Make everything written visible and durable, as far as the target can."""
+        ...
+
+    def abort(self) -> None:
+        """Leave nothing half-written behind, as far as the target can. Never raises."""
+        ...
+
+
+OP_SET, OP_PATCH, OP_REMOVE = 0, 1, 2
+
+
+def split_op(changes: pa.RecordBatch) -> tuple[pa.Array | None, pa.RecordBatch]:
+    """Separate the leading ``op`` column, if there is one, from the row columns."""
+    schema = changes.schema
+    if not len(schema) or schema.field(0).name != "op" or schema.field(0).type != pa.int8():
+        return None, changes
+    return changes.column(0), changes.select(list(range(1, len(schema))))

@@ -1,0 +1,84 @@
+"""Batches of any size, cut to the size that the caller wants, without copying whole blocks."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ripple.connectors.base import Batch
+from ripple.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+def recut(
+    blocks: Iterable[Batch | None], batch_rows: int | None, from_offset: int = 0
+) -> Iterator[Batch]:
+    """Yield the same records in batches that span exactly ``batch_rows`` offsets, then the rest.
+
+    Slices share the block's memory; only a batch that straddles two blocks is copied. None among
+    the blocks means that no more input is there for now, so what is pending goes out short; so it
+    does before an InputError of ``blocks``. Offsets before ``from_offset`` are left out.
+    ``batch_rows`` None keeps the blocks as they are.
+    """
+    cutter = _Cutter(batch_rows)
+    try:
+        for block in blocks:
+            if block is None:
+                yield from cutter.flush()
+            elif block.first_offset >= from_offset:
+                yield from cutter.cut(block)
+            elif block.next_offset > from_offset:
+                yield from cutter.cut(_split(block, from_offset - block.first_offset)[1])
+    except InputError:
+        yield from cutter.flush()
+        raise
+    yield from cutter.flush()
+
+
+class _Cutter:
+    """Holds what has come since the last full batch: less than ``batch_rows`` offsets."""
+
+    def __init__(self, batch_rows: int | None) -> None:
+        self._batch_rows = batch_rows
+        self._pending: list[Batch] = []
+        self._pending_rows = 0
+
+    def cut(self, block: Batch) -> Iterator[Batch]:
+        if self._batch_rows is None:
+            yield block
+            return
+        while self._pending_rows + block.span >= self._batch_rows:
+            missing = self._batch_rows - self._pending_rows
+            if block.span == missing:
+                self._pending.append(block)
+                yield from self.flush()
+                return
+            head, block = _split(block, missing)
+            self._pending.append(head)
+            yield from self.flush()
+        self._pending.append(block)
+        self._pending_rows += block.span
+
+    def flush(self) -> Iterator[Batch]:
+        if self._pending:
+            pending, self._pending, self._pending_rows = self._pending, [], 0
+            yield pending[0] if len(pending) == 1 else _joined(pending)
+
+
+def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:
+    """Divide ``batch`` after its first ``count`` offsets, ``0 < count < span``."""
+    middle = batch.first_offset + count
+    bad = bisect_left(batch.rejected, middle, key=lambda rejected: rejected.offset)
+    rows = count - bad
+    head = Batch(batch.records.slice(0, rows), middle, batch.rejected[:bad])
+    return head, Batch(batch.records.slice(rows), batch.next_offset, batch.rejected[bad:])
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    records = pa.concat_batches([batch.records for batch in batches])
+    rejected = tuple(bad for batch in batches for bad in batch.rejected)
+    return Batch(records, batches[-1].next_offset, rejected)

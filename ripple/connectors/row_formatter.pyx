@@ -1,0 +1,348 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
+"""Columns to lines of text, CSV or JSON, in one pass without the GIL.
+
+A line is a prefix and a value for each column, then a suffix; the two forms differ in these
+literals and in how a string, a null and a float that is no number are written.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.math cimport fabs, isfinite, isnan, signbit
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
+from libc.string cimport memchr, memcpy
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+import pyarrow as pa
+
+
+cdef extern from *:
+    """
+    #include <charconv>
+    typedef unsigned __int128 uint128;
+    static inline char* shortest_scientific(char* out, double value) {
+        return std::to_chars(out, out + 32, value, std::chars_format::scientific).ptr;
+    }
+    static inline char* fixed_decimals(char* out, double value, int decimals) {
+        return std::to_chars(out, out + 400, value, std::chars_format::fixed, decimals).ptr;
+    }
+    static const uint64_t TENS[] = {
+        1ULL, 10ULL, 100ULL, 1000ULL, 10000ULL, 100000ULL, 1000000ULL, 10000000ULL, 100000000ULL,
+        1000000000ULL};
+    static inline char* two_digits(char* out, unsigned value) {
+        static const char digits[] =
+            "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+            "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+            "8081828384858687888990919293949596979899";
+        memcpy(out, digits + 2 * value, 2);
+        return out + 2;
+    }
+    """
+    ctypedef unsigned long long uint128     # 128 bits: the C declaration above counts
+    char* shortest_scientific(char* out, double value) nogil
+    char* fixed_decimals(char* out, double value, int decimals) nogil
+    char* two_digits(char* out, unsigned int value) nogil
+    const uint64_t[10] TENS
+
+KINDS = ("string", "integer", "float", "bool", "raw")
+
+cdef enum Kind:
+    STRING, INTEGER, FLOAT, BOOL, RAW
+
+cdef enum:
+    DECIMALS_MAX = 30
+    NUMBER_BYTES_MAX = 1 + 309 + 1 + DECIMALS_MAX
+
+cdef struct Column:
+    Kind kind
+    int decimals            # -1: as many as it takes to read the same double again
+    string prefix
+    const uint8_t* valid    # bitmap, null when there are no nulls
+    const uint8_t* values
+    const int32_t* offsets
+    Py_ssize_t first        # of the array in its buffers
+
+
+cdef class RowFormatter:
+    """Formats rows of the ``columns``: a list of (prefix, kind, decimals or None).
+
+    ``kind`` is "string", "integer" (int64), "float" (float64), "bool" or "raw" (text that is
+    written as it is). ``decimals`` is how many digits of a float come after the point, rounded
+    half to even from its exact binary value as C's printf does; None writes what Python's repr
+    does. A null is nothing in CSV; nulls, NaN and infinities are ``null`` in JSON.
+    """
+
+    cdef vector[Column] columns
+    cdef string suffix
+    cdef string out         # kept between calls, so that it grows once
+    cdef bint json
+
+    def __init__(self, columns: list, suffix: bytes, *, json: bool) -> None:
+        cdef Column column
+        self.suffix, self.json = suffix, json
+        for prefix, kind, decimals in columns:
+            if decimals is not None and not 0 <= decimals <= DECIMALS_MAX:
+                raise ValueError(f"decimals must be in 0..{DECIMALS_MAX}, not {decimals}")
+            column.prefix, column.kind = prefix, KINDS.index(kind)
+            column.decimals = -1 if decimals is None else decimals
+            self.columns.push_back(column)
+
+    def format(self, rows: int, arrays: list) -> bytes:
+        """Return the ``rows`` lines of ``arrays``: string, int64, float64 or bool, as declared."""
+        cdef Py_ssize_t i, count = rows
+        cdef Column* column
+        alive = []
+        for i in range(<Py_ssize_t>self.columns.size()):
+            column = &self.columns[i]
+            buffers = arrays[i].buffers()
+            alive.append(buffers)
+            column.first = arrays[i].offset
+            column.valid = <const uint8_t*>_address(buffers[0]) if arrays[i].null_count else NULL
+            column.values = <const uint8_t*>_address(buffers[1])
+            column.offsets = NULL
+            if column.kind == STRING or column.kind == RAW:
+                column.offsets = <const int32_t*>column.values
+                column.values = <const uint8_t*>_address(buffers[2])
+        with nogil:
+            _format_rows(self.columns, self.suffix, self.json, count, self.out)
+        return PyBytes_FromStringAndSize(self.out.data(), self.out.size())
+
+
+cdef uintptr_t _address(object buffer) except? 0:
+    return 0 if buffer is None else buffer.address
+
+
+cdef void _format_rows(
+    vector[Column]& columns, const string& suffix, bint json, Py_ssize_t rows, string& out
+) noexcept nogil:
+    cdef size_t fixed = suffix.size()
+    cdef size_t i, used = 0, need
+    cdef Py_ssize_t row, at
+    cdef Column* column
+    cdef char* p
+    for i in range(columns.size()):
+        fixed += columns[i].prefix.size() + NUMBER_BYTES_MAX
+    out.resize(out.capacity())
+    for row in range(rows):
+        need = fixed
+        for i in range(columns.size()):
+            column = &columns[i]
+            if column.offsets != NULL:
+                at = column.first + row
+                # At worst every byte becomes a six-byte escape, in quotes.
+                need += 6 * (column.offsets[at + 1] - column.offsets[at]) + 2
+        if used + need > out.size():
+            out.resize(2 * (used + need))
+        p = &out[used]
+        for i in range(columns.size()):
+            column = &columns[i]
+            memcpy(p, column.prefix.data(), column.prefix.size())
+            p = _value(p + column.prefix.size(), column, column.first + row, json)
+        memcpy(p, suffix.data(), suffix.size())
+        used = p + suffix.size() - &out[0]
+    out.resize(used)
+
+
+cdef inline char* _value(char* p, const Column* column, Py_ssize_t at, bint json) noexcept nogil:
+    cdef const uint8_t* text
+    cdef Py_ssize_t length
+    cdef double number
+    if column.valid != NULL and not (column.valid[at >> 3] >> (at & 7)) & 1:
+        return _literal(p, b"null", 4) if json else p
+    if column.kind == INTEGER:
+        return _integer(p, (<const int64_t*>column.values)[at])
+    if column.kind == FLOAT:
+        number = (<const double*>column.values)[at]
+        if not isfinite(number):
+            if json:
+                return _literal(p, b"null", 4)
+            if isnan(number):
+                return _literal(p, b"nan", 3)
+            return _literal(p, b"-inf", 4) if number < 0 else _literal(p, b"inf", 3)
+        if column.decimals < 0:
+            return _shortest(p, number)
+        return _fixed(p, number, column.decimals)
+    if column.kind == BOOL:
+        if (column.values[at >> 3] >> (at & 7)) & 1:
+            return _literal(p, b"true", 4)
+        return _literal(p, b"false", 5)
+    text = column.values + column.offsets[at]
+    length = column.offsets[at + 1] - column.offsets[at]
+    if column.kind == STRING:
+        return _json_string(p, text, length) if json else _csv_string(p, text, length)
+    memcpy(p, text, length)
+    return p + length
+
+
+cdef inline char* _literal(char* p, const char* text, Py_ssize_t length) noexcept nogil:
+    memcpy(p, text, length)
+    return p + length
+
+
+cdef inline char* _unsigned(char* p, uint64_t value) noexcept nogil:
+    cdef char[24] reversed_pairs
+    cdef char* q = reversed_pairs + 24
+    while value >= 100:
+        q -= 2
+        two_digits(q, value % 100)
+        value //= 100
+    if value >= 10:
+        q -= 2
+        two_digits(q, <unsigned int>value)
+    else:
+        q -= 1
+        q[0] = <char>(48 + value)
+    memcpy(p, q, reversed_pairs + 24 - q)
+    return p + (reversed_pairs + 24 - q)
+
+
+cdef inline char* _integer(char* p, int64_t value) noexcept nogil:
+    if value < 0:
+        p[0] = b"-"
+        return _unsigned(p + 1, 0 - <uint64_t>value)
+    return _unsigned(p, <uint64_t>value)
+
+
+cdef inline char* _fixed(char* p, double value, int decimals) noexcept nogil:
+    """The exact binary value rounded half to even to ``decimals`` digits after the point.
+
+    A double is mantissa * 2**exponent, so mantissa * 10**decimals shifted right is the rounded
+    number in units of the last digit, and the bits shifted out say which way to round.
+    """
+    cdef uint64_t bits, q, scale
+    cdef uint128 product, dropped, half, shifted
+    cdef int shift, i
+    memcpy(&bits, &value, 8)
+    shift = 1075 - <int>((bits >> 52) & 0x7FF)
+    if decimals > 9 or shift < 1 or shift > 1074:
+        return fixed_decimals(p, value, decimals)
+    if signbit(value):
+        p[0] = b"-"
+        p += 1
+    scale = TENS[decimals]
+    q = 0
+    if shift < 127:
+        product = <uint128>((bits & ((<uint64_t>1 << 52) - 1)) | (<uint64_t>1 << 52)) * scale
+        shifted = product >> shift
+        if shifted >> 63:
+            return fixed_decimals(p, fabs(value), decimals)
+        dropped = product - (shifted << shift)
+        half = <uint128>1 << (shift - 1)
+        q = <uint64_t>shifted
+        if dropped > half or (dropped == half and q & 1):
+            q += 1
+    p = _unsigned(p, q // scale)
+    if decimals:
+        p[0] = b"."
+        q %= scale
+        for i in range(decimals, 0, -1):
+            p[i] = <char>(48 + q % 10)
+            q //= 10
+        p += 1 + decimals
+    return p
+
+
+cdef inline char* _shortest(char* p, double value) noexcept nogil:
+    """The fewest digits that read back as the same double, laid out as Python's repr does."""
+    cdef char[40] text
+    cdef char* end
+    cdef char* q = text
+    cdef char[24] digits
+    cdef int count = 0, exponent = 0, i
+    cdef bint negative
+    if value == <double><int64_t>value and fabs(value) < 1e15 and not (value == 0 and signbit(value)):
+        return _literal(_integer(p, <int64_t>value), b".0", 2)
+    end = shortest_scientific(text, value)
+    if q[0] == b"-":
+        p[0] = b"-"
+        p += 1
+        q += 1
+    while q < end and q[0] != b"e":
+        if q[0] != b".":
+            digits[count] = q[0]
+            count += 1
+        q += 1
+    q += 1
+    negative = q[0] == b"-"
+    q += 1
+    while q < end:
+        exponent = 10 * exponent + (q[0] - 48)
+        q += 1
+    if negative:
+        exponent = -exponent
+    if exponent < -4 or exponent >= 16:
+        p[0] = digits[0]
+        p += 1
+        if count > 1:
+            p = _literal(_literal(p, b".", 1), digits + 1, count - 1)
+        p = _literal(p, b"e-" if exponent < 0 else b"e+", 2)
+        exponent = -exponent if exponent < 0 else exponent
+        if exponent < 10:
+            p[0] = b"0"
+            p += 1
+        return _unsigned(p, exponent)
+    if exponent < 0:
+        p = _literal(p, b"0.000", 1 - exponent)
+        return _literal(p, digits, count)
+    for i in range(exponent + 1):
+        p[i] = digits[i] if i < count else b"0"
+    p += exponent + 1
+    p[0] = b"."
+    p += 1
+    if count <= exponent + 1:
+        p[0] = b"0"
+        return p + 1
+    return _literal(p, digits + exponent + 1, count - exponent - 1)
+
+
+cdef inline char* _csv_string(char* p, const uint8_t* text, Py_ssize_t length) noexcept nogil:
+    """Plain, or in quotes where a reader would see an end, a comment or a null."""
+    cdef Py_ssize_t i
+    cdef uint8_t c
+    cdef bint quoted = length == 0 or text[0] == b"#"
+    for i in range(length):
+        c = text[i]
+        quoted |= c == b"," or c == b'"' or c == b"\n" or c == b"\r"
+    if not quoted:
+        memcpy(p, text, length)
+        return p + length
+    p[0] = b'"'
+    p += 1
+    for i in range(length):
+        if text[i] == b'"':
+            p[0] = b'"'
+            p += 1
+        p[0] = text[i]
+        p += 1
+    p[0] = b'"'
+    return p + 1
+
+
+cdef inline char* _json_string(char* p, const uint8_t* text, Py_ssize_t length) noexcept nogil:
+    """A JSON string, escaped where RFC 8259 requires it."""
+    cdef const char* hexadecimal = b"0123456789abcdef"
+    cdef const char* escapes = b'"\\\b\f\n\r\t'
+    cdef const char* letters = b'"\\bfnrt'
+    cdef const char* found
+    cdef Py_ssize_t i
+    cdef uint8_t c
+    p[0] = b'"'
+    p += 1
+    for i in range(length):
+        c = text[i]
+        if c >= 0x20 and c != b'"' and c != b"\\":
+            p[0] = c
+            p += 1
+            continue
+        found = <const char*>memchr(escapes, c, 7)
+        p[0] = b"\\"
+        if found != NULL:
+            p[1] = letters[found - escapes]
+            p += 2
+        else:
+            p = _literal(p + 1, b"u00", 3)
+            p[0] = hexadecimal[c >> 4]
+            p[1] = hexadecimal[c & 15]
+            p += 2
+    p[0] = b'"'
+    return p + 1

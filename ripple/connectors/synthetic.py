@@ -1,0 +1,72 @@
+"""Trades made by rule, as many as wanted: the book's synthetic mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.connectors.base import Batch
+from ripple.connectors.csv_format import TRADES
+from ripple.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SYMBOLS = 100
+FIRST_TIMESTAMP_NS = 1_000_000_000
+INTERVAL_NS = 1_000_000
+
+# Periods without a common factor, so that a symbol's price and size change from trade to trade.
+_PRICES = 101
+_SIZES = 7
+
+
+class SyntheticSource:
+    """``events`` trades over 100 symbols, 1 ms apart, the same on every run.
+
+    Trade i is of symbol SYM0000 + i % 100 at 100.0 + (i % 101) / 10, its size 100 * (1 + i % 7),
+    its time 1 s + i ms, its venue XNAS for even i and XNYS for odd. Repeating columns are slices
+    of one pattern: making a batch costs one arange.
+    """
+
+    def __init__(self, events: int, *, name: str = "trades", batch_rows: int = 1000) -> None:
+        if events < 0 or batch_rows < 1:
+            raise InputError(
+                f"a synthetic source needs 0 or more events in batches of 1 or more, "
+                f"not {events} in batches of {batch_rows}"
+            )
+        self.name = name
+        self._events = events
+        self._batch_rows = batch_rows
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch]:
+        """Yield the trades from ``from_offset`` on; see Source."""
+        schema = TRADES.arrow_schema()
+        longest = min(self._batch_rows, max(self._events, 1))
+        symbols = _pattern(pa.array([f"SYM{i:04}" for i in range(SYMBOLS)]), longest)
+        # An integer over ten is the double nearest to the decimal; adding tenths is not.
+        prices = _pattern(pa.array((1000 + np.arange(_PRICES)) / 10), longest)
+        sizes = _pattern(pa.array(100 * (1 + np.arange(_SIZES, dtype=np.int64))), longest)
+        venues = _pattern(pa.array(["XNAS", "XNYS"]), longest)
+        for start in range(from_offset, self._events, self._batch_rows):
+            stop = min(start + self._batch_rows, self._events)
+            rows = stop - start
+            times = FIRST_TIMESTAMP_NS + INTERVAL_NS * np.arange(start, stop, dtype=np.int64)
+            columns = [
+                symbols.slice(start % SYMBOLS, rows),
+                prices.slice(start % _PRICES, rows),
+                sizes.slice(start % _SIZES, rows),
+                pa.array(times),
+                venues.slice(start % 2, rows),
+            ]
+            yield Batch(pa.RecordBatch.from_arrays(columns, schema=schema), stop)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+
+def _pattern(period: pa.Array, longest: int) -> pa.Array:
+    """Repeat ``period`` so often that from any place in it ``longest`` values follow."""
+    return pa.concat_arrays([period] * (longest // len(period) + 2))

@@ -1,0 +1,151 @@
+"""Where bytes go: a file that appears only when it is complete, or a stream that is open."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from itertools import count
+from typing import Protocol
+
+from ripple.errors import OutputError
+
+STANDARD_OUTPUT = "-"
+
+
+class ClosedPipeError(OutputError):
+    """The reader of a pipe went away; nothing is wrong, and nothing more is wanted."""
+
+
+class Target(Protocol):
+    """Takes bytes in order; the calls are those of a Sink, with the same promises."""
+
+    name: str
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Write all of ``data`` and return its length."""
+        ...
+
+    def finish(self) -> None:
+        """Make what was written visible and durable."""
+        ...
+
+    def abort(self) -> None:
+        """Leave nothing half-written where that is possible."""
+        ...
+
+
+def open_target(path: str | os.PathLike[str]) -> Target:
+    """Open ``path`` for writing; ``-`` is standard output.
+
+    What exists and is no regular file (a device, a named pipe) is written directly. Raises
+    OutputError when it cannot be opened.
+    """
+    name = os.fspath(path)
+    if name == STANDARD_OUTPUT:
+        return StreamTarget(os.dup(1), "standard output")
+    try:
+        kind = os.stat(name).st_mode
+    except OSError:
+        return _FileTarget(name)
+    if stat.S_ISREG(kind):
+        return _FileTarget(name)
+    if stat.S_ISDIR(kind):
+        raise OutputError(f"cannot write {name}: it is a directory")
+    try:
+        return StreamTarget(os.open(name, os.O_WRONLY | os.O_CLOEXEC), name)
+    except OSError as error:
+        raise _failure(name, error) from error
+
+
+class StreamTarget:
+    """A file descriptor that is written through at once; owned, so finishing closes it."""
+
+    def __init__(self, file: int, name: str) -> None:
+        self.name = name
+        self._file: int | None = file
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Write all of ``data`` at once."""
+        assert self._file is not None, "written after the end"
+        return _write_all(self._file, data, self.name)
+
+    def finish(self) -> None:
+        """Close the stream: what was written is on its way."""
+        self.abort()
+
+    def abort(self) -> None:
+        """Close the stream: what was written cannot be taken back."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+class _FileTarget:
+    """A file written under a temporary name beside ``path`` and renamed when finished.
+
+    Until then ``path`` is what it was before; afterwards it is complete and on disk. Through a
+    symbolic link the file that it points to is replaced.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        self._path = os.path.realpath(path)
+        self._folder, base = os.path.split(self._path)
+        self._file: int | None = None
+        for number in count():
+            self._temporary = os.path.join(self._folder, f".{base}.{os.getpid()}-{number}.partial")
+            try:
+                self._file = os.open(
+                    self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666
+                )
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise _failure(path, error) from error
+            break
+
+    def write(self, data: bytes | memoryview) -> int:
+        assert self._file is not None, "written after the end"
+        return _write_all(self._file, data, self.name)
+
+    def finish(self) -> None:
+        assert self._file is not None, "finished twice"
+        try:
+            os.fsync(self._file)
+            os.close(self._file)
+            self._file = None
+            os.replace(self._temporary, self._path)
+            # The new name is durable only once the folder is.
+            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise _failure(self.name, error) from error
+
+    def abort(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        # Renamed already, or the folder is gone: nothing is half-written either way.
+        with suppress(OSError):
+            os.unlink(self._temporary)
+
+
+def _write_all(file: int, data: bytes | memoryview, name: str) -> int:
+    rest = memoryview(data).cast("B")
+    length = len(rest)
+    try:
+        while rest:
+            rest = rest[os.write(file, rest) :]
+    except BrokenPipeError as error:
+        raise ClosedPipeError(f"{name} was closed by its reader") from error
+    except OSError as error:
+        raise _failure(name, error) from error
+    return length
+
+
+def _failure(name: str, error: OSError) -> OutputError:
+    return OutputError(f"cannot write {name}: {error.strerror}")
