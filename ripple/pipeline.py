@@ -534,7 +534,7 @@ def _result_row(draft: _Draft, members: Sequence[FoldAggregate]) -> Fields:
                 f"the key {name!r} has the name of a window field: rename it with .derive(...)"
             )
     results = [
-        Field(member.name + suffix, result)
+        Field(f"{member.name}_{suffix}" if suffix else member.name, result)
         for member in members
         for suffix, result in member.bound.results
     ]

@@ -99,6 +99,11 @@ def _cell_form(cell: types.CellType) -> Sexp:
         value = cell.cell_contents
     except ValueError:  # a name that is assigned later
         return "unassigned"
+    return _owner_form(value)
+
+
+def _owner_form(value: object) -> Sexp:
+    """Return the form of what a function holds on to, by its class if no more can be told."""
     try:
         return canonical(value)
     except PlanError:
@@ -110,7 +115,7 @@ def _partial_form(value: functools.partial[Any]) -> Sexp:
 
 
 def _method_form(value: types.MethodType) -> Sexp:
-    return ["method", canonical(value.__self__), canonical(value.__func__)]
+    return ["method", _owner_form(value.__self__), canonical(value.__func__)]
 
 
 # The first entry that a value is an instance of decides: bool before int, Enum before its base.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ripple.errors import PlanError
 from ripple.expression.compile import compile_tree
-from ripple.expression.program import FAILURES
+from ripple.expression.program import FAILURES, NULL_STATE
 from ripple.expression.typed import FIELD_TYPES, Kind, Typed, typed
 from ripple.schema.types import FieldType, Option
 from ripple.sexp import dumps
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = npt.NDArray[Any]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Failures: TypeAlias = npt.NDArray[np.uint8]
 
 _DTYPES: dict[Kind, Any] = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}
 
@@ -33,16 +34,26 @@ class Values:
 
     values: NumPy float64, int64 or bool[n], a ``pyarrow.Array`` of n texts, or for other types
     whatever sequence the column came as. valid: bool[n], False for null, or None if no row is
-    null. failed: row to reason, ascending, for the rows whose arithmetic failed; they are not
-    valid either.
+    null. failures: uint8[n], 0 or a key of ``FAILURES`` for rows whose arithmetic failed, which
+    are not valid either, or None if no row failed. expr: what failed, for the reason.
     """
 
     values: Any
     valid: Mask | None = None
-    failed: Mapping[int, str] = field(default_factory=dict)
+    failures: Failures | None = None
+    expr: Expr | None = None
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def failed(self) -> dict[int, str]:
+        """The rows that failed, ascending, and why."""
+        if self.failures is None:
+            return {}
+        where = "" if self.expr is None else f" in {self.expr!r}"
+        rows = np.flatnonzero(self.failures).tolist()
+        return {row: f"{FAILURES[int(self.failures[row])]}{where}" for row in rows}
 
     def truth(self) -> Mask:
         """Return bool[n] of a bool column: true where it is true, false where false or null."""
@@ -94,7 +105,7 @@ class Bound:
         if self.program is None:
             from ripple.expression.text import evaluate_text  # noqa: PLC0415  # needs pyarrow.compute
 
-            return evaluate_text(self.tree, columns, rows)
+            return replace(evaluate_text(self.tree, columns, rows), expr=self.expr)
         return run(self.program, self.inputs, columns, rows, self.expr)
 
 
@@ -130,8 +141,8 @@ def run(
     blamed: Expr | None = None,
 ) -> Values:
     """Run a program over the first ``rows`` rows of what its inputs name or test."""
-    arrays, masks = [], []
-    failed: dict[int, str] = {}
+    arrays: list[Array] = []
+    masks: list[Mask | None] = []
     for tree in inputs:
         if tree.operation == "col":
             values = numbers(columns[tree.value], tree.kind)
@@ -139,24 +150,21 @@ def run(
             from ripple.expression.text import evaluate_test  # noqa: PLC0415  # needs pyarrow.compute
 
             values = evaluate_test(tree, columns, rows)
-            failed.update(values.failed)
         arrays.append(values.values)
         masks.append(values.valid)
-    valid = None if all(mask is None for mask in masks) else masks
-    result, states = program.run(arrays, rows, valid)
+    anywhere = any(mask is not None for mask in masks)
+    result, states = program.run(arrays, rows, masks if anywhere else None)
     if states is None:
-        return Values(result, None, failed)
-    where = f" in {blamed!r}" if blamed is not None else ""
-    for row in np.flatnonzero(states > 1).tolist():
-        failed[row] = f"{FAILURES[int(states[row])]}{where}"
-    return Values(result, states == 0, dict(sorted(failed.items())))
+        return Values(result)
+    failures = np.where(states > NULL_STATE, states, 0).astype(np.uint8)
+    return Values(result, states == 0, failures if failures.any() else None, blamed)
 
 
 def numbers(column: Column, kind: Kind) -> Values:
     """Return a column of floats, ints or bools as NumPy arrays, without copying if it can be."""
     dtype = _DTYPES[kind]
     if isinstance(column, Values):
-        return Values(np.ascontiguousarray(column.values, dtype), column.valid)
+        return replace(column, values=np.ascontiguousarray(column.values, dtype))
     if isinstance(column, np.ndarray):
         return Values(np.ascontiguousarray(column, dtype))
     if isinstance(column, Sequence):
@@ -167,7 +175,7 @@ def numbers(column: Column, kind: Kind) -> Values:
     if column.null_count:
         mask = column.is_valid().to_numpy(zero_copy_only=False)
     if kind is Kind.BOOL:
-        return Values(column.fill_null(value=False).to_numpy(zero_copy_only=False), mask)
+        return Values(column.fill_null(fill_value=False).to_numpy(zero_copy_only=False), mask)
     # A column with nulls has values at them too, if meaningless ones: read the buffer as it is.
     values: Array = np.frombuffer(column.buffers()[1], dtype)
     return Values(values[column.offset : column.offset + len(column)], mask)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -347,7 +348,7 @@ def _payload_sexp(value: Scalar) -> Sexp:
     if isinstance(value, int):
         return ["int", str(value)]
     if isinstance(value, float):
-        return ["float", "nan" if value != value else value.hex()]  # noqa: PLR0124  # NaN differs from itself
+        return ["float", "nan" if math.isnan(value) else value.hex()]
     return str(value)
 
 
@@ -357,6 +358,13 @@ def _text(expr: Expr, outer: int = 0) -> str:
     return f"({text})" if own < outer else text
 
 
+def _operand_text(expr: Expr, outer: int = 0) -> str:
+    """Return the text where a plain value is as good as a literal."""
+    if expr.operation == "null":
+        return "None"
+    return _scalar_text(expr.value) if expr.operation == "lit" else _text(expr, outer)
+
+
 def _tightness(operation: str) -> int:
     return _INFIX.get(operation, _PREFIX if operation in ("neg", "~") else _TIGHTEST)
 
@@ -364,38 +372,34 @@ def _tightness(operation: str) -> int:
 def _plain_text(expr: Expr, own: int) -> str:
     operation, args = expr.operation, expr.args
     if not args:
-        return _leaf_text(expr)
+        name = "col" if operation == "col" else "lit"
+        return f"{name}({_scalar_text(expr.value)})"
     if operation in _INFIX:
         # Comparisons do not chain, so both of their sides need brackets; others lean left.
         left = own + 1 if own == _COMPARISON else own
-        return f"{_text(args[0], left)} {operation} {_text(args[1], own + 1)}"
+        return f"{_text(args[0], left)} {operation} {_operand_text(args[1], own + 1)}"
     if operation in ("neg", "~"):
         return f"{'-' if operation == 'neg' else '~'}{_text(args[0], _PREFIX)}"
     if operation == "when":
-        condition, chosen, other = (_text(arg) for arg in args)
-        return f"when({condition}).then({chosen}).otherwise({other})"
+        chosen, other = (_operand_text(arg) for arg in args[1:])
+        return f"when({_text(args[0])}).then({chosen}).otherwise({other})"
     if operation in _FUNCTIONS:
         return f"{operation}({', '.join(_text(arg) for arg in args)})"
     return _method_text(expr)
 
 
-def _leaf_text(expr: Expr) -> str:
-    if expr.operation == "col":
-        return f"col({_quoted(expr.value)})"
-    if isinstance(expr.value, str):
-        return _quoted(expr.value)
-    text = repr(expr.value)  # of a literal, or None for null
-    return f"({text})" if text.startswith("-") else text
-
-
 def _method_text(expr: Expr) -> str:
-    rest = [_text(arg) for arg in expr.args[1:]]
+    rest = [_operand_text(arg) for arg in expr.args[1:]]
     if expr.operation == "is_in":
         rest = [f"[{', '.join(rest)}]"]
     if expr.value is not None:
-        rest.append(expr.value if expr.operation == "cast" else _quoted(expr.value))
+        rest.append(expr.value if expr.operation == "cast" else _scalar_text(expr.value))
     return f"{_text(expr.args[0], _TIGHTEST)}.{expr.operation}({', '.join(rest)})"
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+def _scalar_text(value: Scalar) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return f"({value!r})" if repr(value).startswith("-") else repr(value)

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+NULL_STATE: int
 FAILURES: dict[int, str]
 OPCODES: dict[str, int]
 

@@ -39,6 +39,7 @@ cdef enum:
     DIVISION = 3
     CONVERSION = 4
 
+NULL_STATE = NULL_ROW
 FAILURES = {
     OVERFLOW: "integer overflow",
     DIVISION: "integer division by zero",

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.expression.bound import Column, Mask, Values, run
+from ripple.expression.bound import Column, Failures, Mask, Values, run
 from ripple.expression.compile import compile_tree
 from ripple.expression.typed import Kind, Typed
 
@@ -31,95 +31,82 @@ _MATCH: dict[str, Callable[[Any, str], Any]] = {
 
 def evaluate_text(tree: Typed, columns: Mapping[str, Column], rows: int) -> Values:
     """Return the texts that ``tree`` gives, as a ``pyarrow.StringArray`` of ``rows``."""
-    if tree.operation == "col":
-        return _with_nulls(texts(columns[tree.value]), {})
-    if tree.operation == "lit":
-        return Values(pa.array([tree.value.value] * rows, pa.string()))
-    if tree.operation == "null":
-        return _with_nulls(pa.nulls(rows, pa.string()), {})
-    if tree.operation == "fill_null":
-        value, fallback = (evaluate_text(arg, columns, rows) for arg in tree.args)
-        filled = pc.coalesce(value.values, fallback.values)
-        # A failed row is null in the array; only where the value is plainly null may it fall back.
-        failed = {row: why for row, why in fallback.failed.items() if _is_null(value, row)}
-        return _with_nulls(filled, {**failed, **value.failed})
-    condition_tree, chosen_tree, other_tree = tree.args
-    condition = _evaluate_number(condition_tree, columns, rows)
-    chosen, other = (evaluate_text(arg, columns, rows) for arg in (chosen_tree, other_tree))
-    truth = condition.truth()
-    picked = pc.if_else(pa.array(truth), chosen.values, other.values)
-    failed = {row: why for row, why in chosen.failed.items() if truth[row]}
-    failed |= {row: why for row, why in other.failed.items() if not truth[row]}
-    return _with_nulls(picked, failed | dict(condition.failed))
+    if tree.operation == "when":
+        return _chosen(tree, columns, rows)
+    array = _plain(tree, columns, rows)
+    return Values(array, _valid(array))
 
 
 def evaluate_test(tree: Typed, columns: Mapping[str, Column], rows: int) -> Values:
-    """Return the bools of an operation on texts, or of ``is_null`` on a field of any type."""
+    """Return the bools of a test of texts, or of ``is_null`` on a field of any type."""
+    if tree.operation == "is_null" and tree.args[0].kind is Kind.OTHER:
+        return Values(_is_null(columns[tree.args[0].value], rows))
+    first = _plain(tree.args[0], columns, rows)
     if tree.operation == "is_null":
-        return _is_null_test(tree.args[0], columns, rows)
-    operands = [evaluate_text(arg, columns, rows) for arg in tree.args[:2]]
-    failed = {row: why for operand in operands[::-1] for row, why in operand.failed.items()}
-    if tree.operation == "is_in":
+        result = pc.is_null(first)
+    elif tree.operation == "is_in":
         choices = pa.array([arg.value.value for arg in tree.args[1:]], pa.string())
-        result = pc.is_in(operands[0].values, value_set=choices)
-        return _bools(result, operands[0].valid, failed)
-    if tree.operation in _MATCH:
-        result = _MATCH[tree.operation](operands[0].values, tree.value)
+        result = pc.if_else(pc.is_valid(first), pc.is_in(first, value_set=choices), None)
+    elif tree.operation in _MATCH:
+        result = _MATCH[tree.operation](first, tree.value)
     else:
-        result = _COMPARE[tree.operation](operands[0].values, operands[1].values)
-    valid = result.is_valid().to_numpy(zero_copy_only=False) if result.null_count else None
-    return _bools(result, valid, failed)
+        result = _COMPARE[tree.operation](first, _plain(tree.args[1], columns, rows))
+    bools = result.fill_null(fill_value=False).to_numpy(zero_copy_only=False)
+    return Values(bools, _valid(result))
+
+
+def _chosen(tree: Typed, columns: Mapping[str, Column], rows: int) -> Values:
+    compiled = compile_tree(tree.args[0])
+    condition = run(compiled.program, compiled.inputs, columns, rows)
+    chosen, other = (evaluate_text(arg, columns, rows) for arg in tree.args[1:])
+    truth = condition.truth()
+    failures = np.where(truth, _failures(chosen, rows), _failures(other, rows))
+    failures = np.maximum(failures, _failures(condition, rows))
+    # A failed row shows no text, however far the choice got.
+    usable = pc.if_else(pa.array(truth), chosen.values, other.values)
+    array = pc.if_else(pa.array(failures == 0), usable, pa.scalar(None, pa.string()))
+    return Values(array, _valid(array), failures if failures.any() else None)
+
+
+def _plain(tree: Typed, columns: Mapping[str, Column], rows: int) -> Any:
+    """Return texts without choices as an Arrow array."""
+    if tree.operation == "col":
+        return texts(columns[tree.value])
+    if tree.operation == "lit":
+        return pa.repeat(pa.scalar(tree.value.value, pa.string()), rows)
+    if tree.operation == "null":
+        return pa.nulls(rows, pa.string())
+    value, fallback = (_plain(arg, columns, rows) for arg in tree.args)
+    return pc.coalesce(value, fallback)
 
 
 def texts(column: Column) -> Any:
-    """Return a column of texts as a ``pyarrow.StringArray``."""
+    """Return a column of texts as a ``pyarrow.StringArray``, null where ``Values`` say so."""
     values = column.values if isinstance(column, Values) else column
     if isinstance(values, (Sequence, np.ndarray)):
-        return pa.array(list(values), pa.string())
-    return values if values.type == pa.string() else values.cast(pa.string())
+        values = pa.array(list(values), pa.string())
+    elif values.type != pa.string():
+        values = values.cast(pa.string())
+    if isinstance(column, Values) and column.valid is not None:
+        values = pc.if_else(pa.array(column.valid), values, pa.scalar(None, pa.string()))
+    return values
 
 
-def _evaluate_number(tree: Typed, columns: Mapping[str, Column], rows: int) -> Values:
-    compiled = compile_tree(tree)
-    return run(compiled.program, compiled.inputs, columns, rows)
+def _failures(values: Values, rows: int) -> Failures:
+    return np.zeros(rows, np.uint8) if values.failures is None else values.failures
 
 
-def _is_null_test(arg: Typed, columns: Mapping[str, Column], rows: int) -> Values:
-    if arg.kind is Kind.NULL:
-        return Values(np.ones(rows, np.bool_))
-    if arg.operation != "col":
-        value = evaluate_text(arg, columns, rows)
-        return _bools_of(_nulls(value.valid, rows), value.failed)
-    column = columns[arg.value]
+def _is_null(column: Column, rows: int) -> Mask:
     if isinstance(column, Values):
-        return Values(_nulls(column.valid, rows))
+        return np.zeros(rows, np.bool_) if column.valid is None else ~column.valid
     if isinstance(column, Sequence):
-        return Values(np.array([value is None for value in column], np.bool_))
-    return Values(column.is_null().to_numpy(zero_copy_only=False))
+        return np.array([value is None for value in column], np.bool_)
+    nulls: Mask = column.is_null().to_numpy(zero_copy_only=False)
+    return nulls
 
 
-def _nulls(valid: Mask | None, rows: int) -> Mask:
-    return np.zeros(rows, np.bool_) if valid is None else ~valid
-
-
-def _with_nulls(array: Any, failed: Mapping[int, str]) -> Values:
-    if not array.null_count and not failed:
-        return Values(array)
-    valid = array.is_valid().to_numpy(zero_copy_only=False)
-    if failed:
-        valid = valid.copy()
-        valid[list(failed)] = False
-    return Values(array, valid, failed)
-
-
-def _is_null(value: Values, row: int) -> bool:
-    return value.valid is not None and not value.valid[row] and row not in value.failed
-
-
-def _bools(result: Any, valid: Mask | None, failed: Mapping[int, str]) -> Values:
-    bools = result.fill_null(fill_value=False).to_numpy(zero_copy_only=False)
-    return Values(bools, valid, failed)
-
-
-def _bools_of(bools: Mask, failed: Mapping[int, str]) -> Values:
-    return Values(bools, None, failed)
+def _valid(array: Any) -> Mask | None:
+    if not array.null_count:
+        return None
+    valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+    return valid

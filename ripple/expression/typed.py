@@ -31,6 +31,8 @@ FIELD_TYPES: dict[Kind, FieldType] = {
     Kind.TEXT: String(),
 }
 
+TEXT_CHOICES_MAX = 64
+
 _NUMBERS = (Kind.FLOAT, Kind.INT)
 
 
@@ -139,6 +141,8 @@ class _Checker:
         if not (numbers or (same and (left.kind is Kind.TEXT or (equality and _is_bool(left))))):
             hint = "; use .is_null()" if Kind.NULL in (left.kind, right.kind) else ""
             raise PlanError(f"{expr!r} compares {left.kind.value} with {right.kind.value}{hint}")
+        if left.kind is Kind.TEXT:
+            return _text_test(expr.operation, args)
         return Typed(expr.operation, Kind.BOOL, _any_null(args), args)
 
     def logic(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
@@ -148,6 +152,8 @@ class _Checker:
         return Typed(expr.operation, Kind.BOOL, _any_null(args), args)
 
     def is_null(self, _expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        if args[0].kind is Kind.TEXT:
+            return _text_test("is_null", args)
         return Typed("is_null", Kind.BOOL, False, args)
 
     def float_test(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
@@ -156,11 +162,12 @@ class _Checker:
 
     def fill_null(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         value, fallback = _unified(expr, args)
-        if fallback.kind is Kind.NULL:
+        if args[1].kind is Kind.NULL:
             raise PlanError(f"{expr!r} fills nulls with null: give a value")
-        return Typed(
-            "fill_null", value.kind, value.nullable and fallback.nullable, (value, fallback)
-        )
+        if value.kind is Kind.TEXT:
+            return _filled_text(value, fallback)
+        nullable = value.nullable and fallback.nullable
+        return Typed("fill_null", value.kind, nullable, (value, fallback))
 
     def is_in(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         value, *choices = args
@@ -173,7 +180,7 @@ class _Checker:
                 )
         _require(expr, (value,), (*_NUMBERS, Kind.BOOL, Kind.TEXT))
         if value.kind is Kind.TEXT:
-            return Typed("is_in", Kind.BOOL, value.nullable, args)
+            return _text_test("is_in", args)
         tests = [
             Typed("==", Kind.BOOL, value.nullable, (value, choice))
             for choice in dict.fromkeys(choices)
@@ -187,7 +194,7 @@ class _Checker:
 
     def text_test(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
         _require(expr, args, (Kind.TEXT,))
-        return Typed(expr.operation, Kind.BOOL, args[0].nullable, args, expr.value)
+        return _text_test(expr.operation, args, expr.value)
 
 
 _RULES: dict[str, _Rule] = {
@@ -266,6 +273,42 @@ def _any_of(tests: list[Typed]) -> Typed:
     middle = len(tests) // 2
     halves = (_any_of(tests[:middle]), _any_of(tests[middle:]))
     return Typed("|", Kind.BOOL, _any_null(halves), halves)
+
+
+def _text_test(operation: str, args: tuple[Typed, ...], value: str | None = None) -> Typed:
+    """Return a test of texts in which no operand is a ``when``.
+
+    Testing each branch instead of the chosen text leaves conditions, which can fail, to the
+    machine, so that Arrow only ever sees texts and nulls.
+    """
+    for place, arg in enumerate(args):
+        if arg.operation == "when":
+            condition, *branches = arg.args
+            tests = tuple(
+                _text_test(operation, (*args[:place], branch, *args[place + 1 :]), value)
+                for branch in branches
+            )
+            return Typed("when", Kind.BOOL, _any_null(tests), (condition, *tests))
+    nullable = operation != "is_null" and _any_null(args)
+    return Typed(operation, Kind.BOOL, nullable, args, value)
+
+
+def _filled_text(value: Typed, fallback: Typed) -> Typed:
+    """Return the texts with nulls filled, as a choice if there is a ``when`` in one of them."""
+    nullable = value.nullable and fallback.nullable
+    whens = _whens(value) + _whens(fallback)
+    if whens > TEXT_CHOICES_MAX:
+        raise PlanError(
+            f"texts are chosen by more than {TEXT_CHOICES_MAX} conditions inside each other: "
+            "compute a part of it in an earlier .derive(...)"
+        )
+    if not whens:
+        return Typed("fill_null", Kind.TEXT, nullable, (value, fallback))
+    return Typed("when", Kind.TEXT, nullable, (_text_test("is_null", (value,)), fallback, value))
+
+
+def _whens(tree: Typed) -> int:
+    return (tree.operation == "when") + sum(_whens(arg) for arg in tree.args)
 
 
 def _any_null(args: tuple[Typed, ...]) -> bool:
