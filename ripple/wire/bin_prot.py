@@ -66,6 +66,9 @@ __all__ = [
     "variant",
 ]
 
+# How deep references may lead into one another within one value.
+REF_DEPTH_MAX = 64
+
 _SCALARS: dict[type[types.FieldType], Codec[Any]] = {
     types.String: STRING,
     types.Int: INT,
@@ -88,20 +91,30 @@ def codec_for(
     schemas behind references; a schema may refer to itself. Raises :class:`SchemaError` naming
     the field whose type has no encoding.
     """
-    return _Builder(dict(refs or {}) | {schema.name: schema}).of_schema(schema, cls)
+    builder = _Builder(dict(refs or {}) | {schema.name: schema})
+    codec = builder.of_fields(schema.fields, cls, schema.name)
+    builder.tie()
+    return codec
 
 
 class _Builder:
-    """Builds each referenced schema once, so that references may form cycles."""
+    """Builds each referenced schema once, so that references may form cycles and long chains.
+
+    Every codec takes a byte at least, since no schema's record is empty: so there are never more
+    values than bytes, however references multiply.
+    """
 
     def __init__(self, refs: Mapping[str, types.Schema]) -> None:
         self._refs = refs
         self._built: dict[str, Later[Any]] = {}
+        self._untied: list[str] = []
 
-    def of_schema(self, schema: types.Schema, cls: type[Any]) -> Codec[Any]:
-        return self._of_fields(schema.fields, cls, schema.name)
+    def tie(self) -> None:
+        while self._untied:
+            name = self._untied.pop()
+            self._built[name].define(self.of_fields(self._refs[name].fields, dict, name))
 
-    def _of_fields(self, fields: tuple[types.Field, ...], cls: type[Any], path: str) -> Codec[Any]:
+    def of_fields(self, fields: tuple[types.Field, ...], cls: type[Any], path: str) -> Codec[Any]:
         return record(
             cls,
             {field.name: self._of(field.type, f"{path}.{field.name}") for field in fields},
@@ -113,9 +126,9 @@ class _Builder:
             case types.Option(of):
                 return option(self._of(of, path))
             case types.List(of):
-                return self._list(of, path)
+                return list_of(self._of(of, path))
             case types.Record(fields):
-                return self._of_fields(fields, dict, path)
+                return self.of_fields(fields, dict, path)
             case types.Variant(cases):
                 return variant(
                     {
@@ -128,20 +141,10 @@ class _Builder:
             case _:
                 return _SCALARS[type(type_)]
 
-    def _list(self, of: types.FieldType, path: str) -> Codec[Any]:
-        item = self._of(of, path)
-        if item.size_min == 0:
-            raise SchemaError(f"{path}: a list of records without fields cannot be encoded")
-        return list_of(item)
-
     def _ref(self, name: str, path: str) -> Codec[Any]:
         if name not in self._refs:
             raise SchemaError(f"{path}: the schema {name!r} is not known here")
         if name not in self._built:
-            # Named before it is built: the schema may lead back to itself.
-            self._built[name] = knot = later(name)
-            target = self._refs[name]
-            if not target.fields:
-                raise SchemaError(f"{path}: {name!r} has no fields and so no encoding")
-            knot.define(self.of_schema(target, dict))
+            self._built[name] = later(name, REF_DEPTH_MAX)
+            self._untied.append(name)
         return self._built[name]

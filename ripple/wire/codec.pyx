@@ -11,7 +11,8 @@ original does, and refuses what the original refuses: a "negative byte" that is 
 63-bit integer that needs 64, a flag that is neither 0 nor 1, an unknown tag.
 
 Nothing is allocated on the word of a length: a string must fit into what is left of the buffer,
-and so must a list with the smallest possible items. Recursion ends at ``DEPTH_MAX`` levels.
+and so must a list with the smallest possible items. Decoded values take at most about a hundred
+times their bytes (the worst are records of absent fields). Recursion ends at ``DEPTH_MAX``.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -20,13 +21,15 @@ from cpython.dict cimport PyDict_SetItem
 from cpython.float cimport PyFloat_AS_DOUBLE
 from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 import dataclasses
+from inspect import getattr_static
+from operator import index
 
 from ripple.errors import RippleError
 from ripple.sexp import DEPTH_MAX as _DEPTH_MAX
@@ -34,6 +37,10 @@ from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    void* PyUnicode_1BYTE_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    int64_t PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
     object PyUnicode_DecodeUTF8(const char* data, Py_ssize_t size, const char* errors)
     int PyObject_GenericSetAttr(object value, object name, object item) except -1
     PyObject* PyDict_GetItemWithError(object mapping, object key) except? NULL
@@ -43,16 +50,10 @@ cdef extern from "Python.h":
 cdef extern from *:
     """
     #include <structmember.h>
-    static Py_ssize_t ripple_slot_offset(PyTypeObject* cls, PyObject* name) {
-        PyObject* found = PyObject_GetAttr((PyObject*)cls, name);
-        if (found == NULL) { PyErr_Clear(); return -1; }
-        Py_ssize_t offset = -1;
-        if (Py_IS_TYPE(found, &PyMemberDescr_Type)) {
-            PyMemberDef* member = ((PyMemberDescrObject*)found)->d_member;
-            if (member->type == T_OBJECT_EX) offset = member->offset;
-        }
-        Py_DECREF(found);
-        return offset;
+    static Py_ssize_t ripple_slot_offset(PyObject* descriptor) {
+        if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) return -1;
+        PyMemberDef* member = ((PyMemberDescrObject*)descriptor)->d_member;
+        return member->type == T_OBJECT_EX ? member->offset : -1;
     }
     static PyObject* ripple_allocate(PyObject* cls) {
         return ((PyTypeObject*)cls)->tp_alloc((PyTypeObject*)cls, 0);
@@ -60,14 +61,28 @@ cdef extern from *:
     static PyObject* ripple_call(PyObject* cls, PyObject* items, PyObject* names) {
         return PyObject_Vectorcall(cls, ((PyTupleObject*)items)->ob_item, 0, names);
     }
+    /* Most strings are short and ASCII: those need no decoder. */
+    static inline PyObject* ripple_text(const char* data, Py_ssize_t size) {
+        unsigned char all = 0;
+        if (size <= 32) {
+            for (Py_ssize_t i = 0; i < size; i++) all |= (unsigned char)data[i];
+            if (size > 1 && all < 128) {
+                PyObject* text = PyUnicode_New(size, 127);
+                if (text != NULL) memcpy(PyUnicode_1BYTE_DATA(text), data, size);
+                return text;
+            }
+        }
+        return PyUnicode_DecodeUTF8(data, size, NULL);
+    }
     static inline PyObject** ripple_slot(PyObject* value, Py_ssize_t offset) {
         return (PyObject**)((char*)value + offset);
     }
     """
-    Py_ssize_t ripple_slot_offset(PyTypeObject* cls, object name)
+    Py_ssize_t ripple_slot_offset(object descriptor)
     object ripple_allocate(object cls)
     object ripple_call(object cls, tuple items, tuple names)
     PyObject** ripple_slot(PyObject* value, Py_ssize_t offset) noexcept
+    object ripple_text(const char* data, Py_ssize_t size)
 
 Buffer = bytes | bytearray | memoryview
 
@@ -256,7 +271,7 @@ cdef inline int take_length(Reader* r, uint64_t* out) except -1:
     return 0
 
 
-cdef int put_raw(Writer* w, const char* data, Py_ssize_t size) except -1:
+cdef inline int put_raw(Writer* w, const char* data, Py_ssize_t size) except -1:
     put_length(w, size)
     reserve(w, size)
     memcpy(w.data + w.used, data, size)
@@ -285,16 +300,34 @@ cdef inline int take_flag(Reader* r, str wanted) except -1:
 
 
 cdef object mistyped(str wanted, object value):
-    return LocalProtocolError(f"{wanted} wanted, not {type(value).__name__} {value!r:.60}")
+    # Of anything else the text may be without end, or raise.
+    shown = f" {value!r:.60}" if isinstance(value, (str, bytes, bool, float)) else ""
+    return LocalProtocolError(f"{wanted} wanted, not {type(value).__name__}{shown}")
 
 
-cdef int64_t integer_of(object value) except? -1:
-    if type(value) is not int and (isinstance(value, bool) or not hasattr(value, "__index__")):
-        raise mistyped("an integer", value)
+cdef inline int64_t integer_of(object value) except? -1:
+    cdef int overflow = 0
+    cdef int64_t n
+    if type(value) is not int:
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise mistyped("an integer", value)
+        value = index(value)
+    n = PyLong_AsLongLongAndOverflow(value, &overflow)
+    if overflow:
+        raise LocalProtocolError(
+            f"an integer of {value.bit_length()} bits does not fit into 64 with its sign"
+        )
+    return n
+
+
+cdef int put_text(Writer* w, object value) except -1:
+    cdef const char* data
+    cdef Py_ssize_t size
     try:
-        return value
-    except OverflowError:
-        raise LocalProtocolError(f"{value} does not fit into 64 bits") from None
+        data = PyUnicode_AsUTF8AndSize(value, &size)
+    except UnicodeEncodeError:
+        raise LocalProtocolError(f"{value!r:.60} holds a lone surrogate, not text") from None
+    return put_raw(w, data, size)
 
 
 # --- Scalars, by kind ---------------------------------------------------------------------------
@@ -302,16 +335,13 @@ cdef int64_t integer_of(object value) except? -1:
 cdef int put_scalar(Writer* w, Kind kind, object value) except -1:
     cdef int64_t n
     cdef double x
-    cdef const char* data
-    cdef Py_ssize_t size
     if kind == KIND_STRING:
         if type(value) is not str and not isinstance(value, str):
             raise mistyped("a string", value)
-        try:
-            data = PyUnicode_AsUTF8AndSize(value, &size)
-        except UnicodeEncodeError:
-            raise LocalProtocolError(f"{value!r:.60} holds a lone surrogate, not text") from None
-        put_raw(w, data, size)
+        if PyUnicode_IS_COMPACT_ASCII(value):
+            put_raw(w, <const char*>PyUnicode_1BYTE_DATA(value), PyUnicode_GET_LENGTH(value))
+        else:
+            put_text(w, value)
     elif kind == KIND_FLOAT:
         if type(value) is float:
             x = PyFloat_AS_DOUBLE(value)
@@ -319,7 +349,9 @@ cdef int put_scalar(Writer* w, Kind kind, object value) except -1:
             try:
                 x = value
             except OverflowError:
-                raise LocalProtocolError(f"{value} does not fit into a double") from None
+                raise LocalProtocolError(
+                    f"an integer of {value.bit_length()} bits does not fit into a double"
+                ) from None
         else:
             raise mistyped("a number", value)
         reserve(w, 8)
@@ -367,7 +399,7 @@ cdef object take_scalar(Reader* r, Kind kind):
     if kind == KIND_STRING:
         take_raw(r, &data, &size)
         try:
-            return PyUnicode_DecodeUTF8(data, size, NULL)
+            return ripple_text(data, size)
         except UnicodeDecodeError:
             raise malformed(r, "a string that is not UTF-8 ends here") from None
     if kind == KIND_FLOAT:
@@ -980,20 +1012,22 @@ def record(cls, fields, optional=()) -> Codec:
     if codec.offsets == NULL:
         raise MemoryError
     for i in range(len(names)):
-        codec.offsets[i] = ripple_slot_offset(<PyTypeObject*>cls, names[i])
-    codec.shape = shape_of(cls, names)
+        # Looked up without running a descriptor: classes of records answer with expressions.
+        codec.offsets[i] = ripple_slot_offset(getattr_static(cls, names[i], None))
+    codec.shape = shape_of(codec)
     return codec
 
 
-cdef Shape shape_of(cls, names) except *:
-    if cls is dict:
+cdef Shape shape_of(_Record codec) except *:
+    cdef Py_ssize_t i
+    if codec.cls is dict:
         return SHAPE_DICT
-    if not only_fills(cls, names):
+    if not only_fills(codec.cls, codec.names):
         return SHAPE_CALL
-    slotted = cls.__dictoffset__ == 0
-    if slotted and all([ripple_slot_offset(<PyTypeObject*>cls, name) > 0 for name in names]):
-        return SHAPE_SLOTS
-    return SHAPE_FILL
+    for i in range(len(codec.names)):
+        if codec.offsets[i] < 0:
+            return SHAPE_FILL
+    return SHAPE_SLOTS
 
 
 cdef bint only_fills(cls, names) except -1:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from ripple.errors import SchemaError
 from ripple.schema import types
+from ripple.schema.record import record as rp_record
 from ripple.wire.bin_prot import (
     BOOL,
     BYTES,
@@ -161,11 +162,13 @@ def test_integers_at_every_boundary_come_back(n: int) -> None:
 
 def test_a_63_bit_int_refuses_64_bits_and_names_the_field() -> None:
     codec = record(dict, {"legs": list_of(record(dict, {"size": INT}))})
-    with pytest.raises(LocalProtocolError, match=r"^legs\[1\]\.size: 4611686018427387904 does not"):
+    with pytest.raises(
+        LocalProtocolError, match=r"^legs\[1\]\.size: 4611686018427387904 does not fit"
+    ):
         codec.dumps({"legs": [{"size": 1}, {"size": 2**62}]})
     with pytest.raises(RemoteProtocolError, match="63 bits"):
         INT.loads(INT64.dumps(2**62))
-    with pytest.raises(LocalProtocolError, match="64 bits"):
+    with pytest.raises(LocalProtocolError, match="64 bits does not fit"):
         INT64.dumps(2**63)
 
 
@@ -237,6 +240,12 @@ def test_what_is_no_encoding_is_refused(codec, text: str) -> None:
 def test_a_value_of_another_type_is_a_local_error(codec, value) -> None:
     with pytest.raises(LocalProtocolError):
         codec.dumps(value)
+
+
+def test_an_integer_too_long_to_print_is_a_local_error() -> None:
+    for codec, value in ((FLOAT, 10**5000), (INT, 10**5000), (STRING, [10**5000])):
+        with pytest.raises(LocalProtocolError):
+            codec.dumps(value)
 
 
 def test_a_number_may_be_written_where_a_float_is_wanted() -> None:
@@ -331,7 +340,13 @@ class Struct(msgspec.Struct):
     b: int
 
 
-CLASSES = [Slotted, Plain, Checked, OwnInit, Setter, Struct]
+@rp_record
+class Declared:
+    a: str
+    b: int
+
+
+CLASSES = [Slotted, Plain, Checked, OwnInit, Setter, Struct, Declared]
 
 
 @pytest.mark.parametrize("cls", CLASSES)
@@ -460,3 +475,33 @@ def test_a_class_stands_for_the_schema() -> None:
         "a": "x",
         "b": None,
     }
+
+
+def test_references_in_a_long_chain_do_not_exhaust_the_stack() -> None:
+    refs = {
+        f"s{n}": types.Schema(f"s{n}", (types.Field("next", types.Ref(f"s{n + 1}")),))
+        for n in range(2000)
+    } | {"s2000": types.Schema("s2000", (types.Field("x", types.Bool()),))}
+    with pytest.raises(RemoteProtocolError, match="nested deeper than 64"):
+        codec_for(refs["s0"], refs=refs).loads(b"\1")
+    assert codec_for(refs["s1990"], refs=refs).read(b"\1")[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("codec", "item"),
+    [
+        (list_of(record(dict, {"x": INT}, optional={"x"})), b"\0"),
+        (list_of(option(INT)), b"\0"),
+        (list_of(list_of(INT)), b"\0"),
+        (list_of(STRING), b"\2ab"),
+        (SEXP, b"\1\0"),
+    ],
+)
+def test_what_is_decoded_takes_a_bounded_multiple_of_its_bytes(codec, item: bytes) -> None:
+    count = 50_000
+    data = (b"\1" if codec is SEXP else b"") + struct.pack("<BH", 0xFE, count) + item * count
+    tracemalloc.start()
+    assert len(codec.loads(data)) == count
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100 * len(data)
