@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from ripple.connectors.base import RAW_BYTES_MAX, Batch, Rejected
 from ripple.connectors.checks import Finite, InRange, NonEmpty, Positive
-from ripple.connectors.csv_format import CsvFormat, value_type
+from ripple.connectors.csv_format import CsvFormat
 from ripple.connectors.csv_parser import CsvParser
+from ripple.connectors.record_shape import value_type
 from ripple.errors import InputError
 
 if TYPE_CHECKING:

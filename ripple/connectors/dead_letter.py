@@ -1,0 +1,71 @@
+"""Rejected records, kept where somebody can look at them."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ripple.connectors.base import RAW_BYTES_MAX, Rejected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ripple.connectors.target import Target
+
+
+class DeadLetters:
+    """Counts rejected records by reason, and writes each as a line of JSON if there is a target.
+
+    A line has ``source``, ``offset``, ``line_number`` (null where there are no lines), ``reason``
+    and ``raw``, the record as text; what is not UTF-8 is ``raw_base64`` instead. The calls are
+    those of a Sink; a run that fails should ``finish`` too, so that its reasons can be read.
+    """
+
+    def __init__(self, target: Target | None = None) -> None:
+        self.counts: Counter[str] = Counter()
+        self._target = target
+
+    @property
+    def total(self) -> int:
+        """The number of rejected records so far."""
+        return self.counts.total()
+
+    def write(self, source: str, rejected: Iterable[Rejected]) -> None:
+        """Count and keep records of ``source``. Raises OutputError, which names the target."""
+        lines = []
+        for record in rejected:
+            self.counts[record.reason] += 1
+            if self._target is not None:
+                lines.append(_line(source, record))
+        if self._target is not None and lines:
+            self._target.write("".join(lines).encode())
+
+    def finish(self) -> None:
+        """Complete the target."""
+        if self._target is not None:
+            self._target.finish()
+
+    def abort(self) -> None:
+        """Give up the target."""
+        if self._target is not None:
+            self._target.abort()
+
+
+def _line(source: str, record: Rejected) -> str:
+    letter: dict[str, str | int | None] = {
+        "source": source,
+        "offset": record.offset,
+        "line_number": record.line_number,
+        "reason": record.reason,
+    }
+    try:
+        # A long record was cut, maybe within a character, which is then left out.
+        is_whole = len(record.raw) < RAW_BYTES_MAX
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        letter["raw"] = decoder.decode(record.raw, final=is_whole)
+    except UnicodeDecodeError:
+        letter["raw_base64"] = base64.b64encode(record.raw).decode()
+    return json.dumps(letter, ensure_ascii=False) + "\n"

@@ -1,0 +1,191 @@
+"""Records from Parquet files, and changes to them."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ripple.connectors.conforming import check_columns, conformed
+from ripple.connectors.cutting import recut
+from ripple.connectors.prefetch import prefetched
+from ripple.connectors.record_shape import arrow_schema_of
+from ripple.connectors.screening import screened
+from ripple.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from ripple.connectors.base import Batch
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.connectors.target import Target
+
+BLOCK_ROWS = 1 << 16
+ROW_GROUP_ROWS = 1 << 17
+PREFETCH_BLOCKS = 2
+
+
+class ParquetSource:
+    """The rows of a Parquet file, in order, screened as records of ``shape``.
+
+    Only the delivered columns and those with checks are read, BLOCK_ROWS rows at a time, ahead of
+    the consumer in a background thread. Raises SchemaError naming the first column that is missing
+    or has another type.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        shape: RecordShape,
+        *,
+        name: str = "records",
+        batch_rows: int | None = 1000,
+    ) -> None:
+        self.name = name
+        self._path = os.fspath(path)
+        self._shape = shape
+        self._batch_rows = batch_rows
+        self._reading: weakref.ref[Generator[Batch, None, None]] | None = None
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch]:
+        """Yield the records from ``from_offset`` on; see Source."""
+        self.close()
+        reading = self._read(from_offset)
+        self._reading = weakref.ref(reading)
+        return reading
+
+    def close(self) -> None:
+        """Stop reading, and release the file and the thread."""
+        reading = self._reading() if self._reading is not None else None
+        if reading is not None:
+            reading.close()
+
+    def _read(self, from_offset: int) -> Generator[Batch, None, None]:
+        try:
+            file = pq.ParquetFile(self._path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise InputError(f"cannot read {self._path}: {_first_line(error)}") from error
+        with file:
+            ahead = prefetched(self._blocks(file, from_offset), PREFETCH_BLOCKS, lambda: None)
+            try:
+                yield from recut(ahead, self._batch_rows, from_offset)
+            finally:
+                ahead.close()
+
+    def _blocks(self, file: pq.ParquetFile, from_offset: int) -> Iterator[Batch]:
+        needed = arrow_schema_of(
+            tuple(
+                member
+                for member in self._shape.schema.fields
+                if member in self._shape.delivered() or member.name in self._shape.checks
+            )
+        )
+        check_columns(file.schema_arrow, needed, self._path)
+        groups, offset = _groups_from(file, from_offset)
+        present = [name for name in needed.names if name in file.schema_arrow.names]
+        try:
+            for records in file.iter_batches(BLOCK_ROWS, groups, present, use_threads=False):
+                batch = screened(conformed(records, needed, self._path), self._shape, offset)
+                offset = batch.next_offset
+                yield batch
+        except (OSError, pa.ArrowInvalid) as error:
+            raise InputError(f"{self._path} is damaged: {_first_line(error)}") from error
+
+
+def _groups_from(file: pq.ParquetFile, from_offset: int) -> tuple[list[int], int]:
+    """Return the row groups that reach beyond ``from_offset``, and their first offset."""
+    first = 0
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        if first + rows > from_offset:
+            return list(range(group, file.num_row_groups)), first
+        first += rows
+    return [], first
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+class ParquetSink:
+    """Writes changes, with their ``op`` column if they have one, as row groups of a Parquet file.
+
+    When no change comes and no ``schema`` was given, there are no columns and so no file.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        schema: pa.Schema | None = None,
+        *,
+        row_group_rows: int = ROW_GROUP_ROWS,
+    ) -> None:
+        self._target = target
+        self._schema = schema
+        self._row_group_rows = row_group_rows
+        self._writer: pq.ParquetWriter | None = None
+        self._file = _TargetFile(target)
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = 0
+
+    def write(self, changes: pa.RecordBatch) -> None:
+        """Keep the changes until they fill a row group; see Sink."""
+        self._schema = self._schema or changes.schema
+        self._pending.append(changes)
+        self._pending_rows += changes.num_rows
+        if self._pending_rows >= self._row_group_rows:
+            self._flush()
+
+    def finish(self) -> None:
+        """Write the rest and the footer, and complete the target."""
+        if self._schema is None:
+            self.abort()
+            return
+        self._flush()
+        assert self._writer is not None
+        self._writer.close()
+        self._target.finish()
+
+    def abort(self) -> None:
+        """Give up the target."""
+        # The writer closes itself when it is collected: its footer must go nowhere.
+        self._file.is_dropping = True
+        self._pending.clear()
+        self._target.abort()
+
+    def _flush(self) -> None:
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
+        if self._pending_rows:
+            self._writer.write_table(pa.Table.from_batches(self._pending, self._schema))
+        self._pending, self._pending_rows = [], 0
+
+
+class _TargetFile:
+    """What the Parquet writer needs of a file."""
+
+    closed = False
+    is_dropping = False
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._written = 0
+
+    def write(self, data: bytes | memoryview) -> int:
+        length = len(memoryview(data).cast("B"))
+        if not self.is_dropping:
+            self._target.write(data)
+        self._written += length
+        return length
+
+    def tell(self) -> int:
+        return self._written
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,97 @@
+"""Which records a source delivers: fields, what they must satisfy, and as what Arrow types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ripple.connectors.checks import Check, Finite, InRange, NonEmpty, Positive
+from ripple.errors import SchemaError
+from ripple.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TIMESTAMP_NS_END = 1 << 62
+
+_ARROW = {
+    String: pa.string(),
+    Int: pa.int64(),
+    Int64: pa.int64(),
+    Float: pa.float64(),
+    Bool: pa.bool_(),
+}
+_NUMBERS = (pa.int64(), pa.float64())
+_APPLIES_TO: dict[type, tuple[pa.DataType, ...]] = {
+    Finite: (pa.float64(),),
+    Positive: _NUMBERS,
+    InRange: _NUMBERS,
+    NonEmpty: (pa.string(),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShape:
+    """The records of ``schema`` that a source delivers.
+
+    ``checks`` are per field, beyond the type; they pass where the field is none. ``columns`` names
+    the fields to deliver, all by default. Raises SchemaError when a name is no field, a check does
+    not fit its field, or a field's type is not String, Int, Int64, Float or Bool, optional or not.
+    """
+
+    schema: Schema
+    checks: Mapping[str, tuple[Check, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        known = {member.name: value_type(member)[0] for member in self.schema.fields}
+        for name in (*self.checks, *(self.columns or ())):
+            if name not in known:
+                raise SchemaError(
+                    f"schema {self.schema.name} has no field {name!r}: it has {', '.join(known)}"
+                )
+        for name, checks in self.checks.items():
+            for check in checks:
+                if known[name] not in _APPLIES_TO[type(check)]:
+                    raise SchemaError(f"field {name!r} of type {known[name]} cannot be {check}")
+
+    def delivered(self) -> tuple[Field, ...]:
+        """Return the fields of the delivered records, in schema order."""
+        return tuple(
+            member
+            for member in self.schema.fields
+            if self.columns is None or member.name in self.columns
+        )
+
+    def arrow_schema(self) -> pa.Schema:
+        """Return the Arrow schema of the delivered records."""
+        return arrow_schema_of(self.delivered())
+
+
+def arrow_schema_of(members: tuple[Field, ...]) -> pa.Schema:
+    """Return the Arrow schema of records with these fields."""
+    return pa.schema(
+        pa.field(member.name, kind, nullable=optional)
+        for member in members
+        for kind, optional in [value_type(member)]
+    )
+
+
+def value_type(member: Field) -> tuple[pa.DataType, bool]:
+    """Return a field's Arrow type, and whether it may be none.
+
+    Raises SchemaError when a source cannot deliver it.
+    """
+    optional, kind = member.optional, member.type
+    if isinstance(kind, Option):
+        optional, kind = True, kind.of
+    arrow = _ARROW.get(type(kind))
+    if arrow is None:
+        raise SchemaError(
+            f"field {member.name!r} has type {type(member.type).__name__}, which sources do not "
+            "deliver; use String, Int, Int64, Float or Bool, optional or not"
+        )
+    return arrow, optional
