@@ -409,6 +409,25 @@ static inline int add_integer_square(Accumulators* a, int64_t slot, int64_t valu
                          (uint64_t)(direction >> 63));
 }
 
+/* value * weight, not rounded; value finite. */
+static inline int add_weighted_double(Accumulators* a, int64_t slot, double value,
+                                      uint64_t weight)
+{
+    const uint64_t bits = bits_of_double(value);
+    const uint32_t exponent = (uint32_t)(bits >> 52) & 0x7FF;
+    const uint64_t fraction = bits & 0xFFFFFFFFFFFFFULL;
+    const u128 term = (u128)(exponent ? fraction | 1ULL << 52 : fraction) * weight;
+    return add_long_term(a, slot, term, (int)(exponent ? exponent : 1) - 1075 + BIAS,
+                         0 - (bits >> 63));
+}
+
+static inline int add_weighted_integer(Accumulators* a, int64_t slot, int64_t value,
+                                       uint64_t weight)
+{
+    const uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    return add_long_term(a, slot, (u128)magnitude * weight, BIAS, (uint64_t)(value >> 63));
+}
+
 /* -- merging ----------------------------------------------------------------------------- */
 
 /* Move everything in `source` to `into`; the slots differ. */
@@ -457,10 +476,35 @@ static inline int special_value(const Accumulators* a, int64_t slot, double* out
     return 1;
 }
 
+static inline double slot_quotient(const Accumulators* a, int64_t slot, int64_t divisor)
+{
+    double value;
+    if (special_value(a, slot, &value))
+        return divisor < 0 ? -value : value;
+    return real_round(real_divide_signed(value_real(a, slot), divisor));
+}
+
 static inline double slot_sum(const Accumulators* a, int64_t slot)
 {
     double value;
     return special_value(a, slot, &value) ? value : real_round(value_real(a, slot));
+}
+
+/* Where a quantile lies among `size` ordered values: below rank, and how far to the next. */
+static inline int64_t quantile_rank(int64_t size, uint64_t numerator, uint64_t denominator,
+                                    int64_t* remainder)
+{
+    const u128 place = (u128)(size - 1) * numerator;
+    *remainder = (int64_t)(place % denominator);
+    return (int64_t)(place / denominator);
+}
+
+/* The nearest-rank rule: the smallest rank at or above numerator / denominator of size. */
+static inline int64_t nearest_rank(int64_t size, uint64_t numerator, uint64_t denominator)
+{
+    const u128 place = (u128)size * numerator;
+    const int64_t above = (int64_t)((place + denominator - 1) / denominator);
+    return above ? above - 1 : 0;
 }
 
 /* -- whole columns ----------------------------------------------------------------------- */

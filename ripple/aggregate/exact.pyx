@@ -19,7 +19,6 @@ cdef extern from "rounding.h" nogil:
     ctypedef struct Real:
         pass
     Real real_of_integer(i128 value)
-    Real real_divide_signed(Real x, int64_t divisor)
     int real_ratio(Real x, Real y, double* out)
     double real_round(Real x)
     int real_is_zero(Real x)
@@ -45,6 +44,7 @@ cdef extern from "accumulator.h" nogil:
     void clear_slot(Accumulators* a, int64_t slot)
     Real value_real(const Accumulators* a, int64_t slot)
     double slot_sum(const Accumulators* a, int64_t slot)
+    double slot_quotient(const Accumulators* a, int64_t slot, int64_t divisor)
     int special_value(const Accumulators* a, int64_t slot, double* out)
     int value_span(const Accumulators* a, int64_t slot, int* low, int* high)
     Special slot_special(const Accumulators* a, int64_t slot)
@@ -250,12 +250,7 @@ cdef class ExactSums:
         self.check(slots, divisors)
         with nogil:
             for i in range(slots.shape[0]):
-                if not special_value(&self.sums, slots[i], &view[i]):
-                    view[i] = real_round(
-                        real_divide_signed(value_real(&self.sums, slots[i]), divisors[i])
-                    )
-                elif divisors[i] < 0:
-                    view[i] = -view[i]
+                view[i] = slot_quotient(&self.sums, slots[i], divisors[i])
         return out
 
     def ratio(self, const int64_t[::1] slots not None, ExactSums divisors not None):

@@ -13,7 +13,7 @@ typedef __int128 i128;
 typedef unsigned __int128 u128;
 
 /* |value| = top * 2^exponent + rest with 0 <= rest < 2^exponent, and rest > 0 exactly when
- * sticky is set. Invariant: top == 0 means zero; sticky implies top >= 2^63, so that the
+ * sticky is set. Invariant: top == 0 means zero; sticky implies top >= 2^60, so that the
  * rounding position lies inside top. Normal: zero, or bit 127 of top is set. */
 typedef struct {
     u128 top;

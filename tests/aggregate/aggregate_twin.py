@@ -67,3 +67,38 @@ any_floats = st.one_of(finite_floats, st.sampled_from([math.nan, math.inf, -math
 int64s = st.one_of(
     st.integers(-(2**63), 2**63 - 1), st.integers(-100, 100), st.sampled_from([2**63 - 1, -(2**63)])
 )
+
+
+def root(value: Fraction) -> float:
+    """The double nearest to the square root: 200 bits of it, and whether more follow."""
+    if value == 0:
+        return 0.0
+    shift = max(0, 200 + value.denominator.bit_length() - value.numerator.bit_length()) // 2
+    whole = math.isqrt((value.numerator << 2 * shift) // value.denominator)
+    inexact = Fraction(whole, 2**shift) ** 2 != value
+    return rounded(Fraction(2 * whole + inexact, 2 ** (shift + 1)))
+
+
+def spread(values, ddof: int) -> Fraction:
+    n, total = len(values), exact_sum(values)
+    squares = sum((Fraction(v) ** 2 for v in values), Fraction(0))
+    return (n * squares - total**2) / (n * (n - ddof))
+
+
+def order(value):
+    """The sort key of the order that ordered aggregates keep."""
+    if isinstance(value, float):
+        return (1, 0.0) if math.isnan(value) else (0, value + 0.0)
+    return (0, value)
+
+
+def quantile(values, share: Fraction):
+    """Hyndman and Fan's type 7, rounded once."""
+    ranked = sorted(values, key=order)
+    place = (len(ranked) - 1) * share
+    low = ranked[int(place)]
+    high = ranked[min(int(place) + 1, len(ranked) - 1)]
+    weight = place - int(place)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return float(low) if weight == 0 else float(low) + float(high)
+    return rounded(Fraction(low) * (1 - weight) + Fraction(high) * weight)

@@ -1,0 +1,111 @@
+"""The smallest, the largest, the k largest, and how many different values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ripple.aggregate.contract import Aggregate, Bound, Input
+from ripple.aggregate.orders import OrderedState, extremes, orderable, ordered_values
+from ripple.errors import PlanError
+from ripple.schema.types import FieldType, Int64, List, Option
+
+if TYPE_CHECKING:
+    from ripple.aggregate.contract import State
+
+
+def min(x: Input) -> Aggregate:  # noqa: A001 - users write rp.min; this module does not use the builtin
+    """Return the smallest value; Option(x's type), none for an empty group.
+
+    Numbers, text and booleans; -0.0 is 0.0, and NaN is above every other number.
+    """
+    return Extreme((x,), last=False)
+
+
+def max(x: Input) -> Aggregate:  # noqa: A001 - users write rp.max; this module does not use the builtin
+    """Return the largest value, in the order of :func:`min`."""
+    return Extreme((x,), last=True)
+
+
+def top_k(x: Input, k: int) -> Aggregate:
+    """Return the ``k`` largest values, descending, equal ones repeated; List(x's type)."""
+    return TopK((x,), k)
+
+
+def count_distinct(x: Input) -> Aggregate:
+    """Count the different values exactly, in the order of :func:`min`; Int64, 0 for none."""
+    return CountDistinct((x,))
+
+
+@dataclass(frozen=True)
+class Extreme(Aggregate):
+    """One end of the order."""
+
+    last: bool
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # two names, one family
+        """What users call it."""
+        return "max" if self.last else "min"
+
+    def _bind(self, *types: FieldType) -> Bound:
+        of = need_order(self, *types)
+
+        def make(retractable: bool) -> State:
+            part, read = extremes(of, last=self.last, retractable=retractable)
+            return OrderedState(lambda slots: (read(slots),), **{self.name: part})
+
+        return Bound((("", Option(of)),), make)
+
+
+@dataclass(frozen=True)
+class TopK(Aggregate):
+    """The upper end of the order."""
+
+    k: int
+
+    name = "top_k"
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise PlanError(f"top_k: k is {self.k}, but at least one value must be asked for")
+
+    @property
+    def options(self) -> tuple[tuple[str, str | int | float], ...]:
+        """How many."""
+        return (("k", self.k),)
+
+    def _bind(self, *types: FieldType) -> Bound:
+        of = need_order(self, *types)
+
+        def make(_retractable: bool) -> State:
+            values = ordered_values(of)
+            return OrderedState(
+                lambda slots: ((values.largest(slots, self.k), None),), values=values
+            )
+
+        return Bound((("", List(of)),), make)
+
+
+@dataclass(frozen=True)
+class CountDistinct(Aggregate):
+    """How many different values."""
+
+    name = "count_distinct"
+
+    def _bind(self, *types: FieldType) -> Bound:
+        of = need_order(self, *types)
+
+        def make(_retractable: bool) -> State:
+            values = ordered_values(of)
+            return OrderedState(lambda slots: ((values.distinct(slots), None),), values=values)
+
+        return Bound((("", Int64()),), make)
+
+
+def need_order(aggregate: Aggregate, *types: FieldType) -> FieldType:
+    """Return the only type; raises :class:`PlanError` unless its values have an order."""
+    (of,) = types
+    if not orderable(of):
+        raise aggregate.misfit("a number, text or a boolean", of)
+    return of

@@ -1,0 +1,99 @@
+"""Exact quantiles: median and percentiles over everything that a group holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ripple.aggregate.contract import Aggregate, Bound, Column, Input, Slots
+from ripple.aggregate.orders import NumberValues, OrderedState
+from ripple.aggregate.quantile import interpolate, positions
+from ripple.errors import PlanError
+from ripple.schema.types import FieldType, Float, Option
+
+if TYPE_CHECKING:
+    from ripple.aggregate.contract import State
+
+DIGITS_MAX = 15  # of q, so that the weights of an interpolation fit 64 bits
+
+Method = Literal["linear", "nearest-rank"]
+
+
+def median(x: Input) -> Aggregate:
+    """Return the middle value, or the exact mean of the two middle ones; Option(Float)."""
+    return Quantile((x,), "median", Fraction(1, 2), "linear")
+
+
+def percentile(x: Input, q: float, *, method: Method = "linear") -> Aggregate:
+    """Return the value below which ``q`` per cent (0 to 100) of the group's numbers lie.
+
+    ``q`` means the decimal number as written: 99.9 is 999/1000 of the group. With n ordered
+    values counted from 0, "linear" (Hyndman and Fan's type 7, NumPy's default) reads place
+    (n - 1) * q / 100 and interpolates between its neighbours exactly, rounding once to a
+    Float; "nearest-rank" gives the value of rank ceil(n * q / 100), in x's own type. NaN is
+    above every other number. None for an empty group.
+    """
+    exact = Decimal(str(q))
+    if not (exact.is_finite() and 0 <= exact <= 100):
+        raise PlanError(f"percentile: q is {q}, but must lie between 0 and 100")
+    if len(exact.normalize().as_tuple().digits) > DIGITS_MAX or abs(exact.adjusted()) > DIGITS_MAX:
+        raise PlanError(f"percentile: q is {q}: give at most {DIGITS_MAX} digits")
+    if method not in ("linear", "nearest-rank"):
+        raise PlanError(f"percentile: no method {method!r}; choose 'linear' or 'nearest-rank'")
+    return Quantile((x,), "percentile", Fraction(exact) / 100, method)
+
+
+@dataclass(frozen=True)
+class Quantile(Aggregate):
+    """The value at a share of the order."""
+
+    name: str  # type: ignore[misc]  # two names, one family
+    share: Fraction
+    method: Method
+
+    @property
+    def options(self) -> tuple[tuple[str, str | int | float], ...]:
+        """The share as a fraction, and the rule."""
+        return (("share", str(self.share)), ("method", self.method))
+
+    def _bind(self, *types: FieldType) -> Bound:
+        self.need_numbers(*types)
+        (of,) = types
+        numerator, denominator = self.share.numerator, self.share.denominator
+
+        def make(_retractable: bool) -> State:
+            values = ordered_numbers(of)
+            if self.method == "linear":
+                return OrderedState(
+                    lambda slots: (linear(values, slots, numerator, denominator),), values=values
+                )
+            return OrderedState(
+                lambda slots: (nearest(values, slots, numerator, denominator),), values=values
+            )
+
+        return Bound((("", Option(Float() if self.method == "linear" else of)),), make)
+
+
+def ordered_numbers(of: FieldType) -> NumberValues:
+    """Return empty multisets of numbers."""
+    return NumberValues(integer=not isinstance(of, Float))
+
+
+def linear(values: NumberValues, slots: Slots, numerator: int, denominator: int) -> Column:
+    """Interpolate exactly between the two neighbours of the place."""
+    sizes = values.size(slots)
+    ranks, remainders = positions(sizes, numerator, denominator, nearest=False)
+    low = values.select(slots, ranks)
+    high = values.select(slots, np.minimum(ranks + 1, np.maximum(sizes - 1, 0)))
+    return interpolate(low, high, remainders, denominator), sizes > 0
+
+
+def nearest(values: NumberValues, slots: Slots, numerator: int, denominator: int) -> Column:
+    """Read the value of the nearest rank."""
+    sizes = values.size(slots)
+    ranks, _ = positions(sizes, numerator, denominator, nearest=True)
+    return values.select(slots, ranks), sizes > 0

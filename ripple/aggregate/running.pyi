@@ -1,0 +1,33 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_Slots = npt.NDArray[np.int64]
+
+class Running:
+    integer: bool
+    last: bool
+    def __init__(self, *, integer: bool, last: bool) -> None: ...
+    def resize(self, slots: int) -> None: ...
+    def remove(self, slots: _Slots, *columns: Any) -> None: ...
+    def merge(self, into: _Slots, source: _Slots) -> None: ...
+    def clear(self, slots: _Slots) -> None: ...
+    def encode(
+        self, slots: _Slots
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]: ...
+    def result(self, slots: _Slots) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]: ...
+    @property
+    def nbytes(self) -> int: ...
+
+class RunningValues(Running):
+    def add(self, slots: _Slots, values: npt.NDArray[Any]) -> None: ...
+
+class RunningEvents(Running):
+    def add(
+        self,
+        slots: _Slots,
+        values: npt.NDArray[Any],
+        time_ns: npt.NDArray[np.int64],
+        offset: npt.NDArray[np.int64],
+    ) -> None: ...

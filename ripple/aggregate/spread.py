@@ -1,0 +1,94 @@
+"""Variance and standard deviation, of a sample or a population."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ripple.aggregate.contract import Aggregate, Bound, Column, Input, Slots, Values
+from ripple.aggregate.moments import spread
+from ripple.aggregate.parts import FloatSums, PartsState, Tally
+from ripple.errors import PlanError
+from ripple.schema.types import FieldType, Float, Option
+
+if TYPE_CHECKING:
+    from ripple.aggregate.contract import State
+
+
+def variance(x: Input, *, ddof: int = 1) -> Aggregate:
+    """Return (n * sum(x^2) - sum(x)^2) / (n * (n - ddof)) of exact sums, rounded once.
+
+    Option(Float): none for ``ddof`` values or fewer; NaN beside a NaN or an infinity.
+    """
+    return Spread((x,), ddof, root=False)
+
+
+def variance_pop(x: Input) -> Aggregate:
+    """Return the variance of a whole population (``ddof=0``)."""
+    return Spread((x,), 0, root=False)
+
+
+def stddev(x: Input, *, ddof: int = 1) -> Aggregate:
+    """Return the square root of the exact variance, rounded once."""
+    return Spread((x,), ddof, root=True)
+
+
+def stddev_pop(x: Input) -> Aggregate:
+    """Return the standard deviation of a whole population (``ddof=0``)."""
+    return Spread((x,), 0, root=True)
+
+
+@dataclass(frozen=True)
+class Spread(Aggregate):
+    """The mean square distance from the mean, or its root."""
+
+    ddof: int
+    root: bool
+
+    def __post_init__(self) -> None:
+        if self.ddof < 0:
+            raise PlanError(f"{self.name}: ddof is {self.ddof}, but counts what to leave out")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # two names, one family
+        """What users call it."""
+        return "stddev" if self.root else "variance"
+
+    @property
+    def options(self) -> tuple[tuple[str, str | int | float], ...]:
+        """The degrees of freedom."""
+        return (("ddof", self.ddof),)
+
+    def _bind(self, *types: FieldType) -> Bound:
+        self.need_numbers(*types)
+
+        def make(_retractable: bool) -> State:
+            return SpreadState(self.ddof, root=self.root)
+
+        return Bound((("", Option(Float())),), make)
+
+
+class SpreadState(PartsState):
+    """Count, exact sum and exact sum of squares."""
+
+    def __init__(self, ddof: int, *, root: bool) -> None:
+        self._ddof, self._root = ddof, root
+        self._count, self._sum, self._squares = Tally(), FloatSums(), FloatSums()
+        super().__init__(count=self._count, sum=self._sum, squares=self._squares)
+
+    def add(self, slots: Slots, *values: Values) -> None:
+        """Add each value to its slot."""
+        self._count.add(slots)
+        self._sum.add(slots, values[0])
+        self._squares.add_square(slots, values[0])
+
+    def remove(self, slots: Slots, *values: Values) -> None:
+        """Take each value out of its slot."""
+        self._count.remove(slots)
+        self._sum.remove(slots, values[0])
+        self._squares.remove_square(slots, values[0])
+
+    def results(self, slots: Slots) -> tuple[Column, ...]:
+        """Read the spreads, each rounded once."""
+        counts = self._count.result(slots)
+        return (spread(slots, self._sum, self._squares, counts, self._ddof, self._root),)
