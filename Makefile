@@ -4,7 +4,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 CORE   := pyproject.toml $(shell find ripple -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
-.PHONY: demo test lint bench check clean
+.PHONY: demo test lint bench fuzz check clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -19,6 +19,10 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(PYTHON) -m bench
+
+# SECONDS=3600 for a night's start; a failure prints what repeats it.
+fuzz: $(VENV)/.dev
+	$(PYTHON) tests/wire/fuzz_link.py --seconds $(or $(SECONDS),60)
 
 check: lint test
 
