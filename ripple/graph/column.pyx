@@ -502,6 +502,11 @@ cdef class DerivedColumn(Column):
         self.recompute_now()
         return Column.recompute(self)
 
+    def set_dirty(self):
+        """Have the next stabilize recompute the column although no parent changed."""
+        self.graph.refuse_while_busy("make a column dirty")
+        self.graph.mark_dirty(self)
+
     def put(self, const int64_t[::1] slots not None, list values not None, list valid not None):
         """Put rows at distinct slots, while recomputing."""
         self.reserve(self.keys.capacity)

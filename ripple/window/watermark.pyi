@@ -8,6 +8,7 @@ ON_TIME: int
 MILDLY_LATE: int
 VERY_LATE: int
 FUTURE: int
+OUT_OF_RANGE: int
 
 def judge(
     times_ns: npt.NDArray[np.int64],
@@ -15,7 +16,7 @@ def judge(
     out_of_order_ns: int,
     lateness_ns: int,
     future_ns: int,
-) -> tuple[int, npt.NDArray[np.uint8], int, int, int]: ...
+) -> tuple[int, npt.NDArray[np.uint8], int, int, int, int]: ...
 def last_crossing(
     times_ns: npt.NDArray[np.int64],
     watermark_ns: int,

@@ -13,14 +13,15 @@ import numpy as np
 cdef extern from *:
     """
     #define NO_WATERMARK INT64_MIN
+    #define TIME_BOUND (1LL << 62)
     """
-    const int64_t NO_WATERMARK
+    const int64_t NO_WATERMARK, TIME_BOUND
 
 NONE = NO_WATERMARK  # before the first event: everything is on time
 END = (1 << 63) - 1  # after the last one: every window is complete
 EVENT_TIME_NS_MAX = (1 << 62) - 1  # an event time outside [-2^62, 2^62) is malformed
 
-ON_TIME, MILDLY_LATE, VERY_LATE, FUTURE = range(4)
+ON_TIME, MILDLY_LATE, VERY_LATE, FUTURE, OUT_OF_RANGE = range(5)
 
 
 def judge(
@@ -32,17 +33,21 @@ def judge(
 ):
     """Judge a run of events of one input partition.
 
-    Returns (watermark_ns after them, verdicts uint8[n], mildly late, very late, future).
-    An event is mildly late below the watermark, very late below watermark - lateness_ns, and
-    future above watermark + future_ns.
+    Returns (watermark_ns after them, verdicts uint8[n], mildly late, very late, future, out of
+    range). An event is mildly late below the watermark, very late below watermark - lateness_ns,
+    and future above watermark + future_ns. One out of range does not move the watermark.
     """
     cdef Py_ssize_t i, n = times_ns.shape[0]
-    cdef int64_t t, late = 0, very_late = 0, future = 0
+    cdef int64_t t, late = 0, very_late = 0, future = 0, out_of_range = 0
     verdicts = np.zeros(n, np.uint8)
     cdef uint8_t[::1] out = verdicts
     with nogil:
         for i in range(n):
             t = times_ns[i]
+            if not -TIME_BOUND <= t < TIME_BOUND:
+                out[i] = 4
+                out_of_range += 1
+                continue
             if watermark_ns != NO_WATERMARK:
                 if t < watermark_ns:
                     if t < watermark_ns - lateness_ns:
@@ -56,7 +61,7 @@ def judge(
                     future += 1
             if t - out_of_order_ns > watermark_ns:
                 watermark_ns = t - out_of_order_ns
-    return watermark_ns, verdicts, late, very_late, future
+    return watermark_ns, verdicts, late, very_late, future, out_of_range
 
 
 def last_crossing(
@@ -80,6 +85,8 @@ def last_crossing(
     # The first watermark at or above `bound` enters a new interval.
     bound = _next_multiple(merged, interval_ns) if known else NO_WATERMARK + 1
     for i in range(times_ns.shape[0]):
+        if not -TIME_BOUND <= times_ns[i] < TIME_BOUND:
+            continue
         if times_ns[i] - out_of_order_ns > watermark_ns:
             watermark_ns = times_ns[i] - out_of_order_ns
             merged = min(watermark_ns, others_ns)

@@ -38,7 +38,7 @@ def test_verdicts_follow_the_prefix_watermark(
         mark = t - out_of_order if mark is None else max(mark, t - out_of_order)
     at, verdicts = watermark.NONE, []
     for part in (events[:cut], events[cut:]):
-        at, codes, late_n, very_late_n, future_n = watermark.judge(
+        at, codes, late_n, very_late_n, future_n, _ = watermark.judge(
             _ints(part), at, out_of_order, lateness, future
         )
         verdicts += codes.tolist()
@@ -170,3 +170,16 @@ def test_slot_set_keeps_first_insertion_order(first: list[int], second: list[int
     slots.check_invariants()
     assert slots.take().tolist() == list(dict.fromkeys(first + second))
     assert slots.take().tolist() == []
+
+
+def test_event_time_out_of_range_moves_nothing() -> None:
+    at, codes, *counts = watermark.judge(
+        _ints([5, 2**62, -(2**62) - 1, 2**62 - 1]), watermark.NONE, 0, 0, 0
+    )
+    assert codes.tolist() == [
+        watermark.ON_TIME,
+        watermark.OUT_OF_RANGE,
+        watermark.OUT_OF_RANGE,
+        watermark.FUTURE,
+    ]
+    assert (at, counts) == (2**62 - 1, [0, 0, 1, 2])

@@ -1,0 +1,20 @@
+"""The engine: one partition of a pipeline as a deterministic state machine."""
+
+from __future__ import annotations
+
+from ripple.engine.counters import Counters
+from ripple.engine.engine import Changes, Engine
+from ripple.engine.output import OP_REMOVE, OP_SET
+from ripple.engine.rows import RejectedRow
+from ripple.engine.snapshot import Snapshot, SnapshotError
+
+__all__ = [
+    "OP_REMOVE",
+    "OP_SET",
+    "Changes",
+    "Counters",
+    "Engine",
+    "RejectedRow",
+    "Snapshot",
+    "SnapshotError",
+]

@@ -1,0 +1,29 @@
+"""What became of every event."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(slots=True)
+class Counters:
+    """Counts since the partition's first event; part of its state.
+
+    Invariant: applied + very_late + dead_lettered == consumed. Mildly late and future events are
+    among the applied, and so are those that a filter dropped.
+    """
+
+    consumed: int = 0
+    applied: int = 0
+    mildly_late: int = 0
+    very_late: int = 0
+    future: int = 0
+    dead_lettered: int = 0
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError when an event is unaccounted for."""
+        assert self.applied + self.very_late + self.dead_lettered == self.consumed, self
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return asdict(self)

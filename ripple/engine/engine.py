@@ -1,0 +1,360 @@
+"""The partition state machine: events in, changes out, a function of the consumed prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ripple.engine.arrow_types import arrow_fields
+from ripple.engine.counters import Counters
+from ripple.engine.event_fold import EventFold, event_fold
+from ripple.engine.inputs import Input
+from ripple.engine.output import View
+from ripple.engine.rows import RejectedRow, Rows
+from ripple.engine.snapshot import Snapshot, SnapshotError
+from ripple.engine.table_fold import TableFold
+from ripple.errors import InputError
+from ripple.expression.bound import numbers
+from ripple.expression.typed import Kind
+from ripple.graph.column import Column
+from ripple.graph.graph import Graph
+from ripple.hashing import mix_of
+from ripple.window import duration_ns, watermark
+from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT
+
+if TYPE_CHECKING:
+    from ripple.plan import Plan
+    from ripple.schema.types import Field
+
+Ints = npt.NDArray[np.int64]
+
+# Without windows nothing is too late: the result does not depend on when an event came.
+_ANY_LATENESS_NS = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """All deltas between two cuts.
+
+    outputs: per output of the plan, a record batch with ``op`` (int8: Set 0, Remove 2), the key,
+    and the values, null in a Remove; at most one row per key. cut: per input, the next offset to
+    read: what the outputs have reached. watermark_ns: the merged watermark, or watermark.NONE.
+    """
+
+    outputs: Mapping[str, pa.RecordBatch]
+    cut: Mapping[str, int]
+    watermark_ns: int
+
+
+class Engine:
+    """One partition of a pipeline.
+
+    State, counters and outputs are a function of which inputs were consumed (the cut): never of
+    batch sizes, of how inputs interleave, of time or of restarts. No I/O, no clock.
+    """
+
+    def __init__(self, plan: Plan, partition: int = 0, inputs: Sequence[str] | None = None) -> None:
+        """Make an empty partition.
+
+        inputs: the names of all input partitions that will ever feed it, the plan's source by
+        default. The watermark waits for every one of them.
+        """
+        names = tuple(inputs) if inputs is not None else (plan.source.name,)
+        if not names or len(set(names)) < len(names):
+            raise InputError(f"an engine needs distinct inputs, not {names!r}")
+        self.plan = plan
+        self.partition = partition
+        self.counters = Counters()
+        self.graph = Graph()
+        self._inputs = {name: Input(name, plan.source.out_of_order_ns) for name in names}
+        self._rank = {name: rank for rank, name in enumerate(names)}
+        self._schema = pa.schema(arrow_fields(plan.source.fields))
+        self._accepted = self._schema
+        self._required = [field for field in plan.source.fields if not field.optional]
+        self._reported = True
+        self._build_folds()
+
+    @classmethod
+    def restore(cls, plan: Plan, snapshot: Snapshot) -> Engine:
+        """Return the partition as it was at the snapshot's cut.
+
+        Raises SnapshotError when the snapshot is of another topology or its digests do not match.
+        """
+        if snapshot.topology_hash != plan.topology_hash:
+            raise SnapshotError(
+                f"the snapshot of pipeline {snapshot.pipeline!r} has topology "
+                f"{snapshot.topology_hash}, but this pipeline has {plan.topology_hash}"
+            )
+        engine = cls(plan, snapshot.partition, tuple(snapshot.cut))
+        engine._load(snapshot)
+        return engine
+
+    def _build_folds(self) -> None:
+        first, *others = self.plan.folds
+        self._fold = event_fold(self.graph, first)
+        self._table_folds: list[TableFold] = []
+        columns: dict[str, tuple[Column, tuple[Field, ...]]] = {
+            first.name: (self._fold.column, self._fold.result_rows.fields)
+        }
+        for fold in others:
+            below = TableFold(self.graph, fold, *columns[fold.input])
+            self._table_folds.append(below)
+            columns[fold.name] = (below, below.result_rows.fields)
+        shown = dict.fromkeys(output.of for output in self.plan.outputs)
+        self._views = {name: View(*columns[name]) for name in shown}
+        window = first.window
+        self._lateness_ns = window.lateness_ns if window else _ANY_LATENESS_NS
+        self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
+
+    # --- events ---
+
+    def apply(
+        self, source: str, batch: pa.RecordBatch, next_offset: int, offsets: Ints | None = None
+    ) -> list[RejectedRow]:
+        """Consume a slice of one input's log.
+
+        batch: rows with the fields of the plan's source, in offset order, following what was
+        applied before. next_offset: the offset after them; what it exceeds the rows by, the source
+        rejected itself. offsets: of the rows, int64[n], needed when there are such gaps. Returns
+        the rows that could not be processed, for the dead letters; raises InputError when the
+        batch does not fit, with nothing consumed.
+        """
+        batch = self._conforming(batch)
+        given = self._input(source)
+        if offsets is None:
+            offsets = np.arange(next_offset - batch.num_rows, next_offset)
+        skipped = given.advance_to(next_offset, batch.num_rows)
+        self.counters.consumed += batch.num_rows + skipped
+        self.counters.dead_lettered += skipped
+        self._reported = False
+        if not self._fold.stepwise:
+            return self._consume(given, batch, offsets)
+        rejected: list[RejectedRow] = []
+        for at in range(batch.num_rows):
+            alone = self._consume(given, batch.slice(at, 1), offsets[at : at + 1])
+            rejected.extend(RejectedRow(at, bad.step, bad.reason) for bad in alone)
+            self._fold.settle(self.watermark_ns)
+        return rejected
+
+    def advance(self, source: str, watermark_ns: int, next_offset: int) -> None:
+        """Consume a marker of an input's log: no event below ``watermark_ns`` follows in it.
+
+        This is how the windows of an idle input close, and close again in a replay.
+        """
+        given = self._input(source)
+        given.advance_to(next_offset, 0)
+        before_ns = self.watermark_ns
+        given.raise_watermark(watermark_ns)
+        self._reported = False
+        self._fold.advance(before_ns, self.watermark_ns)
+
+    def close(self) -> None:
+        """Declare that no input goes on: every window ends."""
+        for name, given in self._inputs.items():
+            self.advance(name, watermark.END, given.next_offset)
+
+    def _consume(self, given: Input, batch: pa.RecordBatch, offsets: Ints) -> list[RejectedRow]:
+        """Judge, transform and fold rows of one input."""
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        order = offsets * len(self._rank) + self._rank[given.name]
+        rows = Rows(columns, batch.num_rows, offsets=order)
+        rows.reject_nulls(self._required, self.plan.source.name)
+        crossing = self._judge(given, rows)
+        judged = rows.count + len(rows.rejected)
+        rows.run(self.plan.steps)
+        first = self.plan.folds[0]
+        rows.reject_nulls(first.key, first.partition)
+        if rows.count:
+            self._fold.apply(rows, crossing)
+        self.counters.dead_lettered += len(rows.rejected)
+        self.counters.applied += judged - len(rows.rejected)
+        return rows.rejected
+
+    def _judge(self, given: Input, rows: Rows) -> int:
+        """Drop very late rows and move the watermark; return the last crossing of an interval.
+
+        The crossing is a position in the batch, -1 when there is none or nobody asks.
+        """
+        time_field = self.plan.source.time_field
+        if time_field is None:
+            return -1
+        times = numbers(rows.columns[time_field], Kind.INT).values
+        rows.times_ns = times
+        crossing = -1
+        if self._fold.interval_ns is not None:
+            crossing = watermark.last_crossing(
+                times,
+                given.watermark_ns,
+                given.out_of_order_ns,
+                self._watermark_of_others(given),
+                self._fold.interval_ns,
+            )
+            if crossing >= 0 and rows.origin is not None:
+                crossing = int(rows.origin[crossing])
+        verdicts, late, very_late, future, out_of_range = given.judge(
+            times, self._lateness_ns, self._future_ns
+        )
+        self.counters.mildly_late += late
+        self.counters.very_late += very_late
+        self.counters.future += future
+        if out_of_range:
+            beyond = np.flatnonzero(verdicts == watermark.OUT_OF_RANGE).tolist()
+            reason = f"the event time {time_field!r} is outside [-2^62, 2^62) ns"
+            rows.reject(dict.fromkeys(beyond, reason), self.plan.source.name)
+            verdicts = np.delete(verdicts, beyond)
+        if very_late:
+            rows.keep(verdicts != watermark.VERY_LATE)
+        return crossing
+
+    def _conforming(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with exactly the declared columns, cast where nothing is lost."""
+        if batch.schema.equals(self._accepted):
+            return batch
+        missing = [name for name in self._schema.names if name not in batch.schema.names]
+        if missing:
+            raise InputError(
+                f"source {self.plan.source.name!r}: a batch lacks the fields {missing}; "
+                f"it has {batch.schema.names}"
+            )
+        chosen = batch.select(self._schema.names)
+        if chosen.schema.types == self._schema.types:
+            self._accepted = chosen.schema  # nullability may differ from batch to batch
+            return chosen
+        try:
+            return chosen.cast(self._schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(
+                f"source {self.plan.source.name!r}: a batch does not have the declared types "
+                f"({error})"
+            ) from error
+
+    def _input(self, name: str) -> Input:
+        given = self._inputs.get(name)
+        if given is None:
+            raise InputError(f"no input {name!r} was declared: they are {list(self._inputs)}")
+        return given
+
+    def _watermark_of_others(self, given: Input) -> int:
+        others = [one.watermark_ns for one in self._inputs.values() if one is not given]
+        return min(others, default=watermark.END)
+
+    # --- changes ---
+
+    def stabilize(self) -> Changes:
+        """Bring the views up to the cut; return what changed since the last call."""
+        self._fold.settle(self.watermark_ns)
+        self.graph.stabilize()
+        taken = {name: view.take() for name, view in self._views.items()}
+        self._free_expired()
+        self._reported = True
+        outputs = {output.name: taken[output.of] for output in self.plan.outputs}
+        return Changes(outputs, self.cut, self.watermark_ns)
+
+    def _free_expired(self) -> None:
+        """Free what is final, from the first fold to the last, after its change was taken."""
+        expired = self._fold.expired()
+        self._finalize(self._fold.fold.name, expired)
+        self._fold.free(expired)
+        retired = {self._fold.fold.name: expired}
+        for fold in self._table_folds:
+            expired = fold.expired(retired[fold.fold.input])
+            self._finalize(fold.fold.name, expired)
+            fold.free(expired)
+            retired[fold.fold.name] = expired
+
+    def _finalize(self, name: str, slots: Ints) -> None:
+        if name in self._views:
+            self._views[name].finalize(slots)
+
+    # --- what it is a function of, and what it is ---
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """Per input, the next offset to read."""
+        return {name: given.next_offset for name, given in self._inputs.items()}
+
+    @property
+    def watermark_ns(self) -> int:
+        """The merged watermark: the minimum over all declared inputs."""
+        return min(given.watermark_ns for given in self._inputs.values())
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Per output, 16 hexadecimal digits that are equal for equal tables."""
+        return {
+            output.name: f"{self._views[output.of].digest:016x}" for output in self.plan.outputs
+        }
+
+    @property
+    def digest(self) -> str:
+        """One digest of all outputs, as of the last stabilize."""
+        whole = 0
+        for output in self.plan.outputs:
+            whole = mix_of(whole, self._views[output.of].digest)
+        return f"{whole:016x}"
+
+    def table(self, output: str) -> pa.Table:
+        """Return an output's rows in memory; rows that became final are not among them."""
+        of = {one.name: one.of for one in self.plan.outputs}
+        if output not in of:
+            raise InputError(f"no output {output!r}: they are {list(of)}")
+        return self._views[of[output]].table()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by keys, state and rows."""
+        return self._fold.nbytes + sum(fold.nbytes for fold in self._table_folds)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError when counters, graph or digests contradict themselves."""
+        self.counters.check_invariants()
+        self.graph.check_invariants()
+        for name, view in self._views.items():
+            live = (view.final_digest + view.live_digest()) % (1 << 64)
+            assert not self._reported or view.digest == live, name
+
+    # --- snapshots ---
+
+    def snapshot(self) -> Snapshot:
+        """Return the state at the current cut; to be called right after ``stabilize``.
+
+        Raises SnapshotError when events were applied since: their changes were not reported, and
+        a restored engine could not report them either.
+        """
+        if not self._reported:
+            raise SnapshotError("stabilize before a snapshot: there are changes nobody has seen")
+        folds: list[EventFold | TableFold] = [self._fold, *self._table_folds]
+        return Snapshot(
+            pipeline=self.plan.name,
+            topology_hash=self.plan.topology_hash,
+            partition=self.partition,
+            cut=self.cut,
+            watermarks_ns={name: one.watermark_ns for name, one in self._inputs.items()},
+            counters=self.counters.as_dict(),
+            digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
+            tables={fold.fold.node_key: pa.table(fold.dump()) for fold in folds},
+        )
+
+    def _load(self, snapshot: Snapshot) -> None:
+        for name, given in self._inputs.items():
+            given.next_offset = snapshot.cut[name]
+            given.watermark_ns = snapshot.watermarks_ns[name]
+        self.counters = Counters(**snapshot.counters)
+        self._fold.load(snapshot.tables[self._fold.fold.node_key], self.watermark_ns)
+        self.graph.stabilize()
+        for fold in self._table_folds:
+            fold.load(snapshot.tables[fold.fold.node_key])
+            self.graph.stabilize()
+        for name, view in self._views.items():
+            view.take()
+            view.digest, view.final_digest = snapshot.digests[name]
+            if view.digest != (view.final_digest + view.live_digest()) % (1 << 64):
+                raise SnapshotError(
+                    f"the restored rows of {name!r} do not have the digest that the snapshot "
+                    "recorded: it is damaged, or an aggregate is not deterministic"
+                )

@@ -1,0 +1,38 @@
+"""The state of a partition at a cut, in memory: what a checkpoint stores and a restore reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ripple.errors import RippleError
+
+
+class SnapshotError(RippleError):
+    """A snapshot does not belong to the plan, or contradicts itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that a partition's future depends on.
+
+    cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's
+    counts of events. digests: per fold, (whole table, rows that are still in memory).
+    tables: per fold, its leaf state under the fold's node key.
+    """
+
+    pipeline: str
+    topology_hash: str
+    partition: int
+    cut: Mapping[str, int]
+    watermarks_ns: Mapping[str, int]
+    counters: Mapping[str, int]
+    digests: Mapping[str, tuple[int, int]]
+    tables: Mapping[str, pa.Table]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the Arrow tables."""
+        return sum(table.nbytes for table in self.tables.values())

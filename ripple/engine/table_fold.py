@@ -1,0 +1,152 @@
+"""Result rows to result rows: a fold over the rows of another fold, added and removed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ripple.engine.arrow_types import arrow_fields
+from ripple.engine.result_rows import ResultRows, row_arrays
+from ripple.engine.rows import Rows
+from ripple.engine.states import States
+from ripple.graph.column import Column, DerivedColumn
+from ripple.graph.keyspace import key_space
+from ripple.graph.slots import SlotSet
+
+if TYPE_CHECKING:
+    from ripple.graph.node import Graph, Node
+    from ripple.plan import Fold
+    from ripple.schema.types import Field
+
+Ints = npt.NDArray[np.int64]
+
+
+class TableFold(DerivedColumn):
+    """A keyed view of a keyed view: a changed row is taken out of its group and put in again.
+
+    Invariants between stabilizes: _members[g] rows of the parent are in group g, those retired
+    from the parent included; _group_of[s] is the group of the parent's present row at slot s, or
+    -1. A group without members has no row and no slot.
+    """
+
+    def __init__(self, graph: Graph, fold: Fold, parent: Column, fields: tuple[Field, ...]) -> None:
+        """Fold the rows of ``parent``, whose fields beside its key are ``fields``."""
+        self.fold = fold
+        self.result_rows = ResultRows(fold)
+        space = key_space(fold.key)
+        super().__init__(graph, [parent], space, self.result_rows.column_fields, fold.name)
+        self.states = States(fold.aggregates, retractable=True)
+        self._parent = parent
+        self._parent_fields = fields
+        self._parent_types = arrow_fields(fields)
+        self._members = np.zeros(0, np.int64)
+        self._group_of = np.zeros(0, np.int64)
+        self._touched = SlotSet()
+        self._empty: list[Ints] = []
+        # With the window among the key, a group is over when its window is.
+        self._ends_with_window = any(field.name == "window_start_ns" for field in fold.key)
+
+    def parent_changed_now(self, parent: Node) -> None:
+        """Take changed rows out of their groups as they were and put them in as they are."""
+        assert isinstance(parent, Column)
+        slots, was, now = parent.changes()
+        removed, added = was.view(np.bool_), now.view(np.bool_)
+        if removed.any():
+            gone = slots[removed]
+            old = row_arrays(self._parent_types, parent.old_rows(), None)
+            masked = [array.filter(pa.array(removed)) for array in old]
+            self._change(self._group_of[gone], self._rows(parent, gone, masked), remove=True)
+            self._group_of[gone] = -1
+        if added.any():
+            new = slots[added]
+            rows = self._rows(parent, new, row_arrays(self._parent_types, parent.rows(new), None))
+            self._change(self._groups(new, rows), rows, remove=False)
+
+    def _rows(self, parent: Column, slots: Ints, arrays: list[pa.Array]) -> Rows:
+        keys = zip(parent.keys.fields, parent.keys.arrays(slots), strict=True)
+        values = zip(self._parent_fields, arrays, strict=True)
+        return Rows({field.name: array for field, array in (*keys, *values)}, len(slots))
+
+    def _groups(self, slots: Ints, rows: Rows) -> Ints:
+        """Return the group of each row, making new ones."""
+        columns = [rows.columns[field.name] for field in self.fold.key]
+        groups = self.keys.slots(columns or [np.empty(len(slots))])
+        self.keys.adopt(groups)
+        self.states.reserve(self.keys.capacity)
+        self._members = _grown(self._members, self.keys.capacity, 0)
+        self._group_of = _grown(self._group_of, self._parent.keys.capacity, -1)
+        self._group_of[slots] = groups
+        return groups
+
+    def _change(self, groups: Ints, rows: Rows, *, remove: bool) -> None:
+        np.add.at(self._members, groups, -1 if remove else 1)
+        self.states.change(groups, rows, remove=remove)
+        self._touched.add(groups, self.keys.capacity)
+
+    def recompute_now(self) -> None:
+        """Show the groups whose members changed."""
+        touched = self._touched.take()
+        empty = self._members[touched] == 0
+        self.drop(touched[empty])
+        self._empty.append(touched[empty])
+        live = touched[~empty]
+        if len(live):
+            kept, values, valid = self.result_rows.columns(
+                self, self.states.results(live), live, {}
+            )
+            self.drop(np.setdiff1d(live, kept))
+            self.put(kept, values, valid)
+
+    def expired(self, retired: Ints) -> Ints:
+        """Return the groups whose window is over; ``retired`` are final slots of the parent."""
+        retired = retired[retired < len(self._group_of)]
+        groups = self._group_of[retired]
+        self._group_of[retired] = -1
+        return np.unique(groups[groups >= 0]) if self._ends_with_window else retired[:0]
+
+    def free(self, expired: Ints) -> None:
+        """Free these groups, and those that have no rows left."""
+        empty = np.unique(np.concatenate((expired[:0], *self._empty)))
+        self._empty.clear()
+        gone = np.union1d(expired, empty[self._members[empty] == 0])
+        if len(gone):
+            self.retire(gone)
+            self.states.clear(gone)
+            self._members[gone] = 0
+            self.keys.release(gone)
+
+    # --- snapshots ---
+
+    def dump(self) -> dict[str, pa.Array]:
+        """Return the state of every group as Arrow columns: key fields, members, accumulators."""
+        groups = self.keys.index.live_slots()
+        keys = zip(self.keys.fields, self.keys.arrays(groups), strict=True)
+        return {
+            **{field.name: array for field, array in keys},
+            "members": pa.array(self._members[groups]),
+            **self.states.dump(groups),
+        }
+
+    def load(self, table: pa.Table) -> None:
+        """Take over what ``dump`` wrote; the parent's rows were put in place before."""
+        columns = [table.column(field.name).combine_chunks() for field in self.keys.fields]
+        groups = self.keys.slots(columns or [np.empty(table.num_rows)])
+        self.keys.adopt(groups)
+        self.states.reserve(self.keys.capacity)
+        self.states.clear(groups)
+        self.states.load(groups, table)
+        self._members = _grown(self._members, self.keys.capacity, 0)
+        self._members[groups] = table.column("members").to_numpy()
+        self._touched.add(groups, self.keys.capacity)
+        self.set_dirty()
+
+
+def _grown(array: Ints, size: int, fill: int) -> Ints:
+    if size <= len(array):
+        return array
+    grown = np.full(size, fill, np.int64)
+    grown[: len(array)] = array
+    return grown
