@@ -191,7 +191,7 @@ class WindowedFold(EventFold):
             origin = np.arange(rows.count) if rows.origin is None else rows.origin
             before = origin[slice(None) if index is None else index] <= crossing
             self._unshown.add(slots[before], capacity)
-            self._add_parts(slots, rows, index, before, self._unshown.take())
+            self._add_parts(slots, rows, index, before, self._live(self._unshown.take()))
             self._unshown.add(slots[~before], capacity)
         else:
             self.states.add(slots, rows, index)
@@ -235,8 +235,9 @@ class WindowedFold(EventFold):
             self.show(touched)
         else:
             self.show(touched[ended])
-            # A late event can move the end of a session that was shown beyond the watermark.
-            if isinstance(self.windows, SessionWindows):
+            # A late event can move the end of a session that was shown beyond the watermark. One
+            # that shows partial results keeps the last of them until it is shown again.
+            if isinstance(self.windows, SessionWindows) and not self.stepwise:
                 self.column.erase(touched[~ended])
 
     def _pop_due(self, watermark_ns: int) -> None:

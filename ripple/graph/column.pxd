@@ -37,6 +37,7 @@ cdef class Column(Node):
     cdef readonly int64_t changed_count
 
     cdef int reserve(self, int64_t slots) except -1
+    cdef int cover(self, const int64_t[::1] slots) except -1
     cdef int touch(self, int64_t slot) except -1
     cdef int write_rows(self, const int64_t[::1] slots, list values, list valid) except -1
     cdef int write_field(self, int f, const int64_t[::1] slots, object values, object valid) except -1

@@ -13,6 +13,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
+from ripple.aggregate.slots cimport check_slots
 from ripple.graph.node cimport Graph, Node
 from ripple.graph.slots cimport SlotSet
 from ripple.hashing cimport mix, xxh64
@@ -139,6 +140,12 @@ cdef class Column(Node):
         self.room = room
         return 0
 
+    cdef int cover(self, const int64_t[::1] slots) except -1:
+        """Make room for every slot of the key space and refuse slots beyond it."""
+        self.reserve(self.keys.capacity)
+        check_slots(slots, self.room)
+        return 0
+
     cdef int touch(self, int64_t slot) except -1:
         """Save the slot's row unless this stabilize has it already."""
         cdef int64_t at = self.touched.size, room
@@ -261,8 +268,9 @@ cdef class Column(Node):
         """
         cdef Py_ssize_t i
         assert self.touched.size == 0, "rows are retired between stabilizes"
+        self.cover(slots)
         for i in range(slots.shape[0]):
-            if slots[i] < self.room and self.present[slots[i]]:
+            if self.present[slots[i]]:
                 self.erase_one(slots[i])
 
     # --- stabilizing ---
@@ -325,6 +333,7 @@ cdef class Column(Node):
     def rows(self, const int64_t[::1] slots not None):
         """Return the present rows at ``slots``: per field (values, valid or None)."""
         cdef int f
+        self.cover(slots)
         return [self._gather(f, slots) for f in range(self.field_count)]
 
     def old_rows(self):
@@ -402,9 +411,9 @@ cdef class Column(Node):
         cdef Py_ssize_t i
         out = np.zeros(slots.shape[0], np.bool_)
         cdef uint8_t[::1] flags = out.view(np.uint8)
+        self.cover(slots)
         for i in range(slots.shape[0]):
-            if slots[i] < self.room:
-                flags[i] = self.present[slots[i]]
+            flags[i] = self.present[slots[i]]
         return out
 
     def digest_changes(self, const uint64_t[::1] key_hashes not None):
@@ -428,6 +437,7 @@ cdef class Column(Node):
         """Return the sum of the present rows' hashes, modulo 2^64."""
         cdef Py_ssize_t i
         cdef uint64_t total = 0
+        self.cover(slots)
         for i in range(slots.shape[0]):
             if self.present[slots[i]]:
                 total += self._row_hash(key_hashes[i], slots[i], False)
@@ -470,7 +480,7 @@ cdef class InputColumn(Column):
     def write(self, const int64_t[::1] slots not None, list values not None, list valid not None):
         """Put rows at distinct ``slots``; see ``rows`` for the form of values and valid."""
         self.graph.refuse_while_busy("write a column")
-        self.reserve(self.keys.capacity)
+        self.cover(slots)
         self.write_rows(slots, values, valid)
         if self.touched.size:
             self.graph.mark_dirty(self)
@@ -478,7 +488,7 @@ cdef class InputColumn(Column):
     def erase(self, const int64_t[::1] slots not None):
         """Remove the rows at ``slots``, where there are any."""
         self.graph.refuse_while_busy("erase rows of a column")
-        self.reserve(self.keys.capacity)
+        self.cover(slots)
         self.erase_rows(slots)
         if self.touched.size:
             self.graph.mark_dirty(self)
@@ -509,12 +519,12 @@ cdef class DerivedColumn(Column):
 
     def put(self, const int64_t[::1] slots not None, list values not None, list valid not None):
         """Put rows at distinct slots, while recomputing."""
-        self.reserve(self.keys.capacity)
+        self.cover(slots)
         self.write_rows(slots, values, valid)
 
     def drop(self, const int64_t[::1] slots not None):
         """Remove rows, while recomputing."""
-        self.reserve(self.keys.capacity)
+        self.cover(slots)
         self.erase_rows(slots)
 
 

@@ -15,6 +15,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
 
+from ripple.aggregate.slots cimport check_slots
 from ripple.hashing cimport xxh64
 
 cdef extern from *:
@@ -323,6 +324,7 @@ cdef class KeyIndex:
 
     def adopt(self, const int64_t[::1] slots not None):
         """Mark slots as seen; return those that were not marked before, distinct, in order."""
+        check_slots(slots, self._top)
         cdef Py_ssize_t i, found = 0
         new = np.empty(slots.shape[0], np.int64)
         cdef int64_t[::1] out = new
@@ -335,6 +337,7 @@ cdef class KeyIndex:
 
     def hashes_at(self, const int64_t[::1] slots not None):
         """Return the XXH64 of each slot's key bytes: uint64[n]."""
+        check_slots(slots, self._top)
         cdef Py_ssize_t i
         hashes = np.empty(slots.shape[0], np.uint64)
         cdef uint64_t[::1] out = hashes
@@ -345,12 +348,14 @@ cdef class KeyIndex:
 
     def retain(self, const int64_t[::1] slots not None):
         """Count one more use of each slot, duplicates included."""
+        check_slots(slots, self._top)
         cdef Py_ssize_t i
         for i in range(slots.shape[0]):
             self._uses[slots[i]] += 2
 
     def drop_uses(self, const int64_t[::1] slots not None):
         """Count one use less of each slot; return the distinct slots that have none left."""
+        check_slots(slots, self._top)
         cdef Py_ssize_t i, found = 0
         gone = np.empty(slots.shape[0], np.int64)
         cdef int64_t[::1] out = gone
@@ -373,6 +378,7 @@ cdef class KeyIndex:
 
     def bytes_at(self, const int64_t[::1] slots not None):
         """Return the keys of ``slots`` as Arrow string buffers: int32[n + 1] offsets, uint8 data."""
+        check_slots(slots, self._top)
         cdef Py_ssize_t i, n = slots.shape[0]
         offsets = np.empty(n + 1, np.int32)
         cdef int32_t[::1] ends = offsets
@@ -393,6 +399,7 @@ cdef class KeyIndex:
 
     def pairs_at(self, const int64_t[::1] slots not None):
         """Return the two halves of the pair keys of ``slots``: int64[n], int64[n]."""
+        check_slots(slots, self._top)
         cdef Py_ssize_t i, n = slots.shape[0]
         first = np.empty(n, np.int64)
         second = np.empty(n, np.int64)

@@ -7,6 +7,8 @@ from libc.string cimport memset
 
 import numpy as np
 
+from ripple.aggregate.slots cimport check_slots
+
 
 cdef class SlotSet:
     # Invariant: _member[s] is 1 exactly for the `size` distinct slots in _slots[:size].
@@ -60,6 +62,7 @@ cdef class SlotSet:
     def add(self, const int64_t[::1] slots not None, int64_t capacity):
         """Insert ``slots``, all below ``capacity``."""
         cdef Py_ssize_t i
+        check_slots(slots, capacity)
         with nogil:
             self.reserve(capacity)
             for i in range(slots.shape[0]):

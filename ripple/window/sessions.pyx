@@ -10,6 +10,7 @@ from libcpp.vector cimport vector
 
 import numpy as np
 
+from ripple.aggregate.slots cimport check_length, check_slots
 from ripple.graph.keys cimport KeyIndex
 
 cdef extern from *:
@@ -20,6 +21,9 @@ cdef extern from *:
         int64_t start_ns
         int64_t end_ns
         int64_t slot
+
+
+cdef Py_ssize_t SLOTS_MAX = 4294967294  # of the key index
 
 
 cdef class SessionBook:
@@ -51,6 +55,8 @@ cdef class SessionBook:
         cdef vector[int64_t] absorbed
         slots = np.empty(n, np.int64)
         cdef int64_t[::1] out = slots
+        check_slots(keys, SLOTS_MAX)
+        check_length(n, times_ns.shape[0])
         for i in range(n):
             out[i] = self._assign_one(keys[i], times_ns[i], index, absorbed)
         sources = np.empty(absorbed.size(), np.int64)
@@ -121,6 +127,7 @@ cdef class SessionBook:
         cdef Py_ssize_t i
         ends = np.empty(slots.shape[0], np.int64)
         cdef int64_t[::1] out = ends
+        check_slots(slots, self._ends_ns.size())
         for i in range(slots.shape[0]):
             out[i] = self._ends_ns[slots[i]]
         return ends
@@ -136,6 +143,8 @@ cdef class SessionBook:
         """Take over sessions from a snapshot; those of one key in ascending order of start."""
         cdef Py_ssize_t i
         cdef ripple_session session
+        check_slots(keys, SLOTS_MAX)
+        check_slots(slots, SLOTS_MAX)
         for i in range(keys.shape[0]):
             if <size_t>keys[i] >= self._by_key.size():
                 self._by_key.resize(index.capacity if index.capacity > keys[i] else keys[i] + 1)
@@ -154,6 +163,8 @@ cdef class SessionBook:
         cdef Py_ssize_t i
         cdef size_t j
         cdef vector[ripple_session]* sessions
+        check_slots(keys, self._by_key.size())
+        check_length(keys.shape[0], slots.shape[0])
         for i in range(slots.shape[0]):
             sessions = &self._by_key[keys[i]]
             for j in range(sessions.size()):

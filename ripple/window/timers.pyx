@@ -6,6 +6,8 @@ from libc.stdlib cimport free, realloc
 
 import numpy as np
 
+from ripple.aggregate.slots cimport check_length, check_slots
+
 cdef extern from *:
     """
     #define UNARMED INT64_MAX
@@ -43,6 +45,8 @@ cdef class Timers:
         cdef Py_ssize_t i, found = 0
         new = np.empty(slots.shape[0], np.int64)
         cdef int64_t[::1] out = new
+        check_slots(slots, capacity)
+        check_length(slots.shape[0], times_ns.shape[0])
         with nogil:
             self._reserve(capacity)
             for i in range(slots.shape[0]):
@@ -55,12 +59,15 @@ cdef class Timers:
     def arm(self, const int64_t[::1] slots not None, const int64_t[::1] times_ns not None):
         """Arm slots that have been armed before, replacing what they waited for."""
         cdef Py_ssize_t i
+        check_slots(slots, self._room)
+        check_length(slots.shape[0], times_ns.shape[0])
         for i in range(slots.shape[0]):
             self._push(times_ns[i], slots[i])
 
     def disarm(self, const int64_t[::1] slots not None):
         """Let the slots wait for nothing."""
         cdef Py_ssize_t i
+        check_slots(slots, self._room)
         for i in range(slots.shape[0]):
             self._armed[slots[i]] = UNARMED
 

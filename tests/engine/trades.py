@@ -1,0 +1,85 @@
+"""Small trades and pipelines for the engine's tests."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+import ripple.aggregate as ra
+from ripple.pipeline import Pipeline
+from ripple.plan import Plan
+from ripple.schema.record import Timestamp, record
+from ripple.window import Assigner, Trigger
+
+
+@record(version=1)
+class Trade:
+    """A trade."""
+
+    symbol: str
+    price: float
+    size: int
+    timestamp_ns: Timestamp
+    venue: str
+
+
+SCHEMA = pa.schema(
+    [
+        ("symbol", pa.string()),
+        ("price", pa.float64()),
+        ("size", pa.int64()),
+        ("timestamp_ns", pa.int64()),
+        ("venue", pa.string()),
+    ]
+)
+
+Row = tuple[str, float, int, int, str]
+
+rows = st.lists(
+    st.tuples(
+        st.sampled_from(["AAPL", "GOOG", "IBM"]),
+        st.sampled_from([0.1, 1e17, -1e17, 1.0, 100.25, 1e-300]),
+        st.integers(1, 9),
+        st.integers(0, 400),
+        st.just("XNAS"),
+    ),
+    max_size=60,
+)
+
+
+def batch_of(events: list[Row]) -> pa.RecordBatch:
+    """Return events as a record batch of trades."""
+    columns = list(zip(*events, strict=True)) if events else [()] * len(SCHEMA)
+    arrays = [pa.array(c, t) for c, t in zip(columns, SCHEMA.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def vwap_plan(
+    assigner: Assigner | None = None,
+    trigger: Trigger | None = None,
+    *,
+    lateness: int = 40,
+    out_of_order: int = 10,
+    total: bool = True,
+) -> Plan:
+    """Return VWAP by symbol (and window), and the sum of them by size class and over all."""
+    pipeline = (
+        Pipeline("test")
+        .source("trades", Trade, out_of_order=out_of_order)
+        .partition("by-symbol", key="symbol")
+    )
+    if assigner is not None:
+        pipeline = pipeline.window("w", assigner, trigger=trigger, lateness=lateness)
+    pipeline = pipeline.fold(
+        "vwap",
+        vwap=ra.vwap("price", "size"),
+        total=ra.sum("price"),
+        volume=ra.sum("size"),
+        count=ra.count(),
+    )
+    if total:
+        pipeline = pipeline.partition("by-count", key="count").fold(
+            "portfolio", worth=ra.sum("vwap"), symbols=ra.count()
+        )
+    pipeline = pipeline.sink("rows", of="vwap")
+    return (pipeline.sink("totals", of="portfolio") if total else pipeline).plan()
