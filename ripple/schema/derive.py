@@ -30,6 +30,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ripple.errors import SchemaError
+from ripple.schema.document import build
 from ripple.schema.members import (
     Annotation,
     Member,
@@ -195,7 +196,7 @@ class _Walk:
         if len(present) == 1:
             kind = self.kind(present[0], path)
         else:
-            kind = _variant([self._case(member, path) for member in present], path)
+            kind = build(path, Variant, tuple(self._case(member, path) for member in present))
         # Optional[Optional[T]] is Optional[T] in Python too.
         return kind if len(present) == len(members) or isinstance(kind, Option) else Option(kind)
 
@@ -208,7 +209,7 @@ class _Walk:
 def _enumeration(cls: type[enum.Enum], path: str) -> FieldType:
     if issubclass(cls, enum.Flag):
         raise SchemaError(f"{path}: {cls.__name__} is a Flag, whose values combine; use int")
-    return _variant([Case(member.name) for member in cls], path)
+    return build(path, Variant, tuple(Case(member.name) for member in cls))
 
 
 def _literal(values: tuple[Any, ...], path: str) -> FieldType:
@@ -216,15 +217,8 @@ def _literal(values: tuple[Any, ...], path: str) -> FieldType:
     strange = [value for value in present if not isinstance(value, str)]
     if strange:
         raise SchemaError(f"{path}: a Literal may hold strings and None, not {strange[0]!r}")
-    kind = _variant([Case(value) for value in present], path)
+    kind = build(path, Variant, tuple(Case(value) for value in present))
     return kind if len(present) == len(values) else Option(kind)
-
-
-def _variant(cases: list[Case], path: str) -> FieldType:
-    try:
-        return Variant(tuple(cases))
-    except SchemaError as error:
-        raise SchemaError(f"{path}: {error}") from None
 
 
 def _inexpressible(base: Annotation, origin: Annotation, path: str) -> SchemaError:
