@@ -44,7 +44,7 @@ from ripple.errors import DeltaError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ripple.schema.types import Field, Schema
+    from ripple.schema.types import Schema
 
 Value: TypeAlias = Any  # a record, a map, a scalar, or ABSENT
 
@@ -73,8 +73,7 @@ def diff(
     fields = shape.fields_of(new, schema)
     ops: list[PatchOp]
     if fields is not None and _same_kind(old, new):
-        size = len(fields)
-        ops = [op for field in fields.values() if (op := _field_op(field, old, new))]
+        size, ops = len(fields), _field_ops(fields, old, new)
     elif fields is None and isinstance(old, Mapping) and isinstance(new, Mapping):
         size = len(new)
         ops = [MapRemove(key) for key in old if key not in new]
@@ -129,13 +128,16 @@ def _same_kind(old: Value, new: Value) -> bool:
     return type(old) is type(new) or (isinstance(old, Mapping) and isinstance(new, Mapping))
 
 
-def _field_op(field: Field, old: Value, new: Value) -> PatchOp | None:
-    before, after = shape.read(old, field.name), shape.read(new, field.name)
-    if same(before, after):
-        return None
-    if after is None and field.optional:
-        return FieldRemove(field.name)
-    return FieldSet(field.name, after)
+def _field_ops(fields: shape.Fields, old: Value, new: Value) -> list[PatchOp]:
+    ops: list[PatchOp] = []
+    get = shape.reader(old)
+    for name, field in fields.items():
+        before, after = get(old, name), get(new, name)
+        if before is after or same(before, after):
+            continue
+        removed = after is None and field.optional
+        ops.append(FieldRemove(name) if removed else FieldSet(name, after))
+    return ops
 
 
 def _patched(value: Value, ops: Iterable[PatchOp], schema: Schema | None) -> Value:

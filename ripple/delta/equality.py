@@ -10,9 +10,13 @@ from __future__ import annotations
 import dataclasses
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 _bits = struct.Struct("<d").pack
+
+# Of these, == of two of one type is right, and they are most of what records hold.
+_PLAIN = frozenset({str, int, bool, bytes})
 
 
 def same(a: Any, b: Any) -> bool:
@@ -23,6 +27,8 @@ def same(a: Any, b: Any) -> bool:
     """
     if a is b:
         return True
+    if type(a) is type(b) and type(a) in _PLAIN:
+        return bool(a == b)
     if isinstance(a, float) and isinstance(b, float):
         return _bits(a) == _bits(b)
     if isinstance(a, Mapping) and isinstance(b, Mapping):
@@ -39,11 +45,16 @@ def same(a: Any, b: Any) -> bool:
 
 def field_names(value: Any) -> tuple[str, ...] | None:
     """Return the fields of a record instance, or None for a value of any other kind."""
-    cls = type(value)
+    cls: Any = type(value)
+    return class_field_names(cls)
+
+
+@lru_cache(maxsize=1024)
+def class_field_names(cls: Any) -> tuple[str, ...] | None:
+    """Return the fields of a record class, or None for a class of any other kind."""
     if dataclasses.is_dataclass(cls):
         return tuple(field.name for field in dataclasses.fields(cls))
-    if hasattr(cls, "__struct_fields__"):  # msgspec.Struct
-        return tuple(cls.__struct_fields__)
-    if hasattr(cls, "__pydantic_fields__"):
-        return tuple(cls.__pydantic_fields__)
+    for names in ("__struct_fields__", "__pydantic_fields__"):  # msgspec's and pydantic's
+        if hasattr(cls, names):
+            return tuple(getattr(cls, names))
     return None

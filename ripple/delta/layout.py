@@ -108,8 +108,41 @@ class Layout:
         if batch.schema.equals(self.deltas):
             return batch
         self.check_columns(batch.schema)
-        arrays = [self._column(batch, column) for column in self.deltas]
+        # Pages of zeros that nobody writes to cost no memory, however many rows are claimed.
+        zeros = pa.py_buffer(np.zeros(16 * (batch.num_rows + 1), np.uint8))
+        arrays = [
+            batch.column(column.name)
+            if batch.schema.get_field_index(column.name) >= 0
+            else self._idle(column, batch.num_rows, zeros)
+            for column in self.deltas
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.deltas)
+
+    def without_idle_columns(self, batch: Batch) -> Batch:
+        """Return deltas without the columns in which nothing changes, to be sent or stored."""
+        idle = {
+            column.name
+            for column in self.values
+            if batch.column(column.name).null_count == batch.num_rows
+        }
+        idle |= {
+            name
+            for name in batch.schema.names
+            if name.startswith(CLEARED) and not batch.column(name).true_count
+        }
+        return batch.select([name for name in batch.schema.names if name not in idle])
+
+    def _idle(self, column: pa.Field, rows: int, zeros: pa.Buffer) -> pa.Array:
+        kind = column.type
+        if column.name == OP or column.name in self.keys:
+            raise DeltaError(f"the deltas lack their column {column.name!r}")
+        if column.name.startswith(CLEARED):
+            return pa.Array.from_buffers(kind, rows, [None, zeros])
+        if pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
+            return pa.Array.from_buffers(kind, rows, [zeros, zeros])
+        if pa.types.is_string(kind) or pa.types.is_binary(kind):
+            return pa.Array.from_buffers(kind, rows, [zeros, zeros, zeros])
+        return pa.nulls(rows, kind)
 
     def check_columns(self, schema: pa.Schema) -> None:
         """Raise :class:`DeltaError` unless every column is one of the deltas', with its type."""
@@ -125,15 +158,6 @@ class Layout:
                 )
         if len(set(schema.names)) != len(schema.names):
             raise DeltaError(f"two columns of the same name: {', '.join(schema.names)}")
-
-    def _column(self, batch: Batch, column: pa.Field) -> pa.Array:
-        if batch.schema.get_field_index(column.name) >= 0:
-            return batch.column(column.name)
-        if column.name == OP or column.name in self.keys:
-            raise DeltaError(f"the deltas lack their column {column.name!r}")
-        if column.name.startswith(CLEARED):
-            return pa.array(np.zeros(batch.num_rows, np.bool_))
-        return pa.nulls(batch.num_rows, column.type)
 
     def check(self, batch: Batch) -> Bytes:
         """Check conforming deltas row by row; return uint8[n]: where a Patch changes something.

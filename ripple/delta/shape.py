@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ripple.delta.equality import field_names
+from ripple.delta.equality import class_field_names, field_names
 from ripple.errors import DeltaError
 from ripple.schema import types
 from ripple.schema.derive import schema_of
@@ -41,27 +41,36 @@ def fields_of(value: Any, schema: types.Schema | None) -> Fields | None:
     Raises :class:`DeltaError` if ``schema`` is given and ``value`` is no record, and
     :class:`ripple.errors.SchemaError` for a record class that no schema can express.
     """
-    if schema is not None:
-        if not isinstance(value, Mapping) and field_names(value) is None:
-            raise DeltaError(
-                f"a {type(value).__name__} is not a record of schema {schema.name}: "
-                "give a dict of its fields, or an instance"
-            )
-        return {field.name: field for field in schema.fields}
-    cls: type = type(value)
-    return None if field_names(value) is None else _class_fields(cls)
+    cls: Any = type(value)
+    if schema is None:
+        return _class_fields(cls)
+    if not isinstance(value, Mapping) and field_names(value) is None:
+        raise DeltaError(
+            f"a {cls.__name__} is not a record of schema {schema.name}: "
+            "give a dict of its fields, or an instance"
+        )
+    return {field.name: field for field in schema.fields}
 
 
-@lru_cache(maxsize=256)
-def _class_fields(cls: type) -> Fields:
+@lru_cache(maxsize=1024)
+def _class_fields(cls: Any) -> Fields | None:
+    if class_field_names(cls) is None:
+        return None
     return {field.name: field for field in schema_of(cls).fields}
+
+
+def reader(value: Any) -> Callable[[Any, str], Any]:
+    """Return the function that reads a field of records like ``value``; None for an absent one."""
+    return _get_entry if isinstance(value, Mapping) else getattr
+
+
+def _get_entry(value: Mapping[str, Any], name: str) -> Any:
+    return value.get(name)
 
 
 def read(value: Any, name: str) -> Any:
     """Return a field of a record; None for an absent one."""
-    if isinstance(value, Mapping):
-        return value.get(name)
-    return getattr(value, name, None)
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
 def replaced(value: Any, changes: Mapping[str, Any], fields: Fields) -> Any:

@@ -186,7 +186,7 @@ def _variant_of_sexp(sexp: Sexp, cases: tuple[types.Case, ...]) -> tuple[Any, ..
 
 
 def _plain_to_sexp(value: Any) -> Sexp:
-    names = None if isinstance(value, Mapping) else field_names(value)
+    names = field_names(value)
     match value:
         case bool():
             return "true" if value else "false"
