@@ -7,7 +7,7 @@ the input, so that they never run on a value for which they were not made, and g
 again. The idea and the two nodes are Jane Street Incremental's.
 """
 
-from ripple.graph.cell cimport UNSET, Cell
+from ripple.graph.cell cimport Cell
 from ripple.graph.node cimport STABILIZING, Graph, Node, Scope
 
 from ripple.errors import GraphError
@@ -48,9 +48,6 @@ cdef class BindInput(Node):
         self.function = None
         return 0
 
-    cdef bint must_wait(self) except -1:
-        return self.graph.phase == STABILIZING or (<Cell>self.parents[0]).current is UNSET
-
     cpdef str kind(self):
         return "bind_input"
 
@@ -75,17 +72,13 @@ cdef class Bind(Cell):
         self.input.bind = self
         graph.attach(self.input, [parent])
         graph.attach(self, [self.input])
-        if self.input.must_wait():
+        if graph.phase == STABILIZING:
             graph.mark_dirty(self.input)
-            graph.mark_dirty(self)
-        else:
-            self.start()
+        self.start()
 
     cdef bint recompute(self) except -1:
         if self.chosen is None:  # just made; otherwise the input, being lower, has run
             self.input.recompute()
-        if self.chosen.current is UNSET:  # left over from a failed stabilize; its turn will come
-            return False
         return self.publish(self.chosen.current)
 
     cdef int choose(self, chosen, Scope fresh) except -1:

@@ -45,7 +45,11 @@ cpdef bint same_bits(object old, object new) except -1:
 
 
 cdef class Cell(Node):
-    """A node with one value, readable as ``value``."""
+    """A node with one value, readable as ``value``.
+
+    It has a value when its constructor returns, unless the graph was stabilizing: then the cell
+    is dirty, belongs to a bind, and only what the same bind made can see that it has none.
+    """
 
     __class_getitem__ = classmethod(GenericAlias)
 
@@ -72,7 +76,7 @@ cdef class Cell(Node):
         """
         cdef Graph graph = self.graph
         cdef Phase phase = graph.phase
-        if phase == STABILIZING or any_unset(self.parents):
+        if phase == STABILIZING:
             return graph.mark_dirty(self)
         graph.phase = COMPUTING
         try:
@@ -415,14 +419,6 @@ cdef class IncrFold(Variadic):
         for parent in self.parents:
             total = self.function(total, parent.current)
         self.agree(total)
-
-
-cdef bint any_unset(list parents) except -1:
-    cdef Node parent
-    for parent in parents:
-        if isinstance(parent, Cell) and (<Cell>parent).current is UNSET:
-            return True
-    return False
 
 
 cdef list cells(parents):

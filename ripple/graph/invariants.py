@@ -21,6 +21,7 @@ def check(graph: Graph) -> None:
             assert node.graph is graph, f"{node!r} is not of this graph"
             _check_heights(node)
     _check_edges(live)
+    _check_scopes(live)
     _check_heap(graph, live)
     for node in live:
         if not node.dirty:
@@ -32,7 +33,6 @@ def _check_heights(node: Node) -> None:
         assert node.height > parent.height, f"{node!r} is not above its parent {parent!r}"
     if node.scope is not None:
         assert node.height > node.scope.owner.height, f"{node!r} is not above what made it"
-        assert node in node.scope.members, f"{node!r} is not among its scope's members"
 
 
 def _check_edges(live: list[Node]) -> None:
@@ -44,6 +44,13 @@ def _check_edges(live: list[Node]) -> None:
     for parent, node in up:
         assert parent in known, f"{node!r} has the removed parent {parent!r}"
         assert node in known, f"{parent!r} has the removed dependent {node!r}"
+
+
+def _check_scopes(live: list[Node]) -> None:
+    made = {member: owner for owner in live for member in owner.inside()}
+    for node in live:
+        owner = None if node.scope is None else node.scope.owner
+        assert made.get(node) is owner, f"{node!r} is not known to what made it, {owner!r}"
 
 
 def _check_heap(graph: Graph, live: list[Node]) -> None:

@@ -7,6 +7,7 @@ in Cython, or :class:`PyNode` in Python. A graph belongs to one thread.
 Invariants, as code in ``ripple.graph.invariants`` and checked by ``Graph.check_invariants``:
     node.height > parent.height, for every parent          edges go upward, so no cycles
     node.height > node.scope.owner.height                   a bind runs before what it made
+    node in owner.inside() <=> node.scope.owner is owner    and knows what to remove
     parent in node.parents <=> node in parent.dependents    the latter without repetition
     node.dirty <=> node is in the heap
     no node is dirty after stabilize returned
@@ -146,6 +147,9 @@ cdef class Graph:
     """Nodes, the heap of dirty ones, and :meth:`stabilize`.
 
     ``now`` returns nanoseconds as an int; it times stabilizations and is never seen by nodes.
+    ``last_recompute_count`` is the number of nodes that took a new value in the last stabilize,
+    ``last_cutoff_count`` of those that were recomputed to the value they had,
+    ``last_stabilization_ns`` its duration; 0 without a clock.
     """
 
     def __init__(self, now=None):

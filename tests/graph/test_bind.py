@@ -122,6 +122,19 @@ def test_a_function_that_raises_keeps_what_was_chosen(g):
     assert (shown.value, len(g)) == (7, nodes)
 
 
+def test_a_function_that_returns_no_cell_keeps_what_was_chosen(g):
+    x, which = g.leaf(1), g.leaf(1)
+    shown = g.bind(which, lambda value: g.map(x, abs) and value and g.map(x, lambda v: v + value))
+    nodes = len(g)
+    which.set(0)
+    with pytest.raises(NodeError, match="must return a cell, not int"):
+        g.stabilize()
+    assert (shown.value, len(g)) == (2, nodes)
+    which.set(2)
+    g.stabilize()
+    assert (shown.value, len(g)) == (3, nodes)
+
+
 def test_a_made_cell_that_raises_is_retried_and_then_dropped(g):
     x, which = g.leaf(0), g.leaf("identity")
     functions = {"identity": lambda v: v, "inverse": lambda v: 1 / v}

@@ -51,6 +51,18 @@ def test_changes_found_before_a_failure_are_returned_later(g):
     assert (change.node, change.old, change.new) == (low, 3, 6)
 
 
+def test_an_output_removed_after_a_failure_is_not_returned(g):
+    leaf = g.leaf(2)
+    low = g.output(g.map(leaf, lambda v: v + 1))
+    g.map(leaf, _inverse)
+    leaf.set(0)
+    with pytest.raises(NodeError):
+        g.stabilize()
+    g.remove(low)
+    leaf.set(5)
+    assert g.stabilize() == []
+
+
 def test_incr_fold_that_failed_half_way_applies_each_change_once(g):
     broken = True
 
