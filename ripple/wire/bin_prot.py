@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ripple.delta.shape import case_of
 from ripple.errors import SchemaError
 from ripple.schema import types
 from ripple.wire.codec import (
@@ -86,8 +87,9 @@ def codec_for(
 ) -> Codec[Any]:
     """Return the codec of the records that ``schema`` describes.
 
-    Records are instances of ``cls``; nested ones are dicts, variants are ``(case, *args)``. An
-    optional field is encoded as an option and left out of a dict when absent. ``refs`` gives the
+    Records are read as instances of ``cls``, nested ones as dicts, variants as ``(case, *args)``;
+    written are also instances of record classes, enum members and members of unions. An optional
+    field is encoded as an option and left out of a dict when absent. ``refs`` gives the
     schemas behind references; a schema may refer to itself. Raises :class:`SchemaError` naming
     the field whose type has no encoding.
     """
@@ -130,12 +132,11 @@ class _Builder:
             case types.Record(fields):
                 return self.of_fields(fields, dict, path)
             case types.Variant(cases):
-                return variant(
-                    {
-                        case.name: tuple(self._of(arg, f"{path}.{case.name}") for arg in case.args)
-                        for case in cases
-                    }
-                )
+                args = {
+                    case.name: tuple(self._of(arg, f"{path}.{case.name}") for arg in case.args)
+                    for case in cases
+                }
+                return variant(args, case_of)
             case types.Ref(name):
                 return self._ref(name, path)
             case _:

@@ -735,8 +735,11 @@ cdef class _Record(Codec):
         cdef Codec codec
         cdef PyObject* held
         if self.shape == SHAPE_DICT:
-            return self.put_dict(w, value)
-        if type(value) is not self.cls and not isinstance(value, self.cls):
+            if type(value) is dict or isinstance(value, dict):
+                return self.put_dict(w, value)
+            if not is_instance_of_record(value):
+                raise mistyped("a dict or an instance of a record class", value)
+        elif type(value) is not self.cls and not isinstance(value, self.cls):
             raise mistyped(f"a {self.cls.__name__}", value)
         try:
             while i < count:
@@ -759,8 +762,6 @@ cdef class _Record(Codec):
         cdef Py_ssize_t i = 0
         cdef Py_ssize_t found = 0
         cdef PyObject* held
-        if type(value) is not dict and not isinstance(value, dict):
-            raise mistyped("a dict", value)
         try:
             while i < len(self.names):
                 held = PyDict_GetItemWithError(value, <object>PyTuple_GET_ITEM(self.names, i))
@@ -852,38 +853,52 @@ cdef class _Record(Codec):
 
 
 cdef class _Union(Codec):
-    # A tag, then the fields of the case it names. Past 256 cases a tag takes two bytes.
+    # The tag of the value's class, then the fields of that class.
     cdef tuple cases
     cdef dict tags
-    cdef bint by_name
 
     cdef int put(self, Writer* w, object value) except -1:
-        cdef Codec case
-        cdef uint16_t tag
-        cdef object key
-        if self.by_name:
-            if not isinstance(value, tuple) or not value or not isinstance(value[0], str):
-                raise mistyped("a tuple (case, *args)", value)
-            key = value[0]
-        else:
-            key = type(value)
-        if key not in self.tags:
-            known = ", ".join(k if self.by_name else k.__name__ for k in self.tags)
-            raise mistyped(f"one of {known}", value)
-        tag = self.tags[key]
-        put_tag(w, tag, len(self.cases))
-        case = <Codec>self.cases[tag]
+        cdef object cls = type(value)
+        if cls not in self.tags:
+            raise mistyped(f"one of {', '.join([known.__name__ for known in self.tags])}", value)
+        put_tag(w, self.tags[cls], len(self.cases))
         try:
-            return case.put(w, value[1:] if self.by_name else value)
+            return (<Codec>self.cases[self.tags[cls]]).put(w, value)
         except LocalProtocolError as error:
-            raise located(error, key if self.by_name else key.__name__) from None
+            raise located(error, cls.__name__) from None
+
+    cdef object take(self, Reader* r):
+        cdef uint16_t tag
+        take_tag(r, &tag, len(self.cases))
+        return (<Codec>PyTuple_GET_ITEM(self.cases, tag)).take(r)
+
+
+cdef class _Variant(Codec):
+    # The tag of the case that the value names, then its arguments.
+    cdef tuple cases
+    cdef dict tags
+    cdef object case_of
+
+    cdef int put(self, Writer* w, object value) except -1:
+        cdef object name, args
+        if type(value) is tuple and value and type(value[0]) is str:
+            name, args = value[0], value[1:]
+        elif self.case_of is None:
+            raise mistyped("a tuple (case, *args)", value)
+        else:
+            name, args = self.case_of(value)
+        if name not in self.tags:
+            raise mistyped(f"one of {', '.join(self.tags)}", value)
+        put_tag(w, self.tags[name], len(self.cases))
+        try:
+            return (<Codec>self.cases[self.tags[name]]).put(w, args)
+        except LocalProtocolError as error:
+            raise located(error, name) from None
 
     cdef object take(self, Reader* r):
         cdef uint16_t tag
         cdef Codec case
         take_tag(r, &tag, len(self.cases))
-        if not self.by_name:
-            return (<Codec>PyTuple_GET_ITEM(self.cases, tag)).take(r)
         case = <Codec>PyTuple_GET_ITEM(self.cases, tag)
         return (case.name, *case.take(r))
 
@@ -904,6 +919,7 @@ cdef class _Enum(Codec):
         return self.members[tag]
 
 
+# Past 256 cases a tag takes two bytes.
 cdef int put_tag(Writer* w, uint16_t tag, Py_ssize_t cases) except -1:
     reserve(w, 2)
     if cases > 256:
@@ -998,6 +1014,7 @@ def record(cls, fields, optional=()) -> Codec:
     """Encode a record: ``fields`` maps names to codecs, in wire order.
 
     ``cls`` is ``dict``, or a class that takes the fields by keyword and has them as attributes.
+    With ``dict``, instances of record classes can be written too; they are read as dicts.
     The fields named in ``optional`` are encoded as options and may be missing from a dict.
     A dataclass without ``__post_init__`` is filled in place, without a Python call.
     """
@@ -1016,6 +1033,12 @@ def record(cls, fields, optional=()) -> Codec:
         codec.offsets[i] = ripple_slot_offset(getattr_static(cls, names[i], None))
     codec.shape = shape_of(codec)
     return codec
+
+
+cdef bint is_instance_of_record(object value) except -1:
+    cls = type(value)
+    marks = ("__dataclass_fields__", "__struct_fields__", "__pydantic_fields__", "_fields")
+    return any([hasattr(cls, mark) for mark in marks])
 
 
 cdef Shape shape_of(_Record codec) except *:
@@ -1049,17 +1072,20 @@ def union(*cases: Codec) -> Codec:
     """Encode a value of one of several record classes: a tag in the given order, its fields."""
     cdef _Union codec = _Union.__new__(_Union)
     named(codec, " | ".join([c.name for c in cases]), 1 + min([c.size_min for c in cases]))
-    codec.cases, codec.by_name = cases, False
+    codec.cases = cases
     codec.tags = {(<_Record?>case).cls: tag for tag, case in enumerate(cases)}
     return codec
 
 
-def variant(cases) -> Codec:
-    """Encode ``(case, *args)``; ``cases`` maps names to the codecs of their arguments."""
-    cdef _Union codec = _Union.__new__(_Union)
+def variant(cases, case_of=None) -> Codec:
+    """Encode ``(case, *args)``; ``cases`` maps names to the codecs of their arguments.
+
+    ``case_of`` makes a name and a tuple of arguments out of any other value that is written.
+    """
+    cdef _Variant codec = _Variant.__new__(_Variant)
     bodies = tuple([named(tuple_as(*args), name, 0) for name, args in cases.items()])
     named(codec, " | ".join(cases), 1)
-    codec.cases, codec.by_name = bodies, True
+    codec.cases, codec.case_of = bodies, case_of
     codec.tags = {name: tag for tag, name in enumerate(cases)}
     return codec
 

@@ -429,6 +429,14 @@ def test_past_256_cases_a_tag_takes_two_bytes() -> None:
     assert many.loads(b"\xff\0") == ("c255",)
 
 
+@dataclass(frozen=True)
+class Order:
+    side: Side
+    leg: Slotted
+    legs: list[Slotted]
+    either: Slotted | Plain
+
+
 # --- Schemas -------------------------------------------------------------------------------------
 
 TREE = types.Schema(
@@ -505,3 +513,17 @@ def test_what_is_decoded_takes_a_bounded_multiple_of_its_bytes(codec, item: byte
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100 * len(data)
+
+
+def test_what_a_schema_was_derived_from_can_be_written() -> None:
+    from ripple.schema.derive import schema_of
+
+    codec = codec_for(schema_of(Order), Order)
+    order = Order(Side.SELL, Slotted("x", 1), [Slotted("y", 2)], Plain("z", 3))
+    assert codec.loads(codec.dumps(order)) == Order(
+        ("SELL",),  # type: ignore[arg-type]
+        {"a": "x", "b": 1},  # type: ignore[arg-type]
+        [{"a": "y", "b": 2}],  # type: ignore[list-item]
+        ("Plain", {"a": "z", "b": 3}),  # type: ignore[arg-type]
+    )
+    assert codec.dumps(codec.loads(codec.dumps(order))) == codec.dumps(order)
