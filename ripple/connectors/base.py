@@ -123,4 +123,4 @@ def split_op(changes: pa.RecordBatch) -> tuple[pa.Array | None, pa.RecordBatch]:
     schema = changes.schema
     if not len(schema) or schema.field(0).name != "op" or schema.field(0).type != pa.int8():
         return None, changes
-    return changes.column(0), changes.select(list(range(1, len(schema))))
+    return changes.column(0), changes.select(range(1, len(schema)))

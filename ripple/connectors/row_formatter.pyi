@@ -10,6 +10,6 @@ class RowFormatter:
         ],
         suffix: bytes,
         *,
-        json: bool,
+        json: bool = False,
     ) -> None: ...
     def format(self, rows: int, arrays: list[pa.Array]) -> bytes: ...

@@ -77,7 +77,7 @@ cdef class RowFormatter:
     cdef string out         # kept between calls, so that it grows once
     cdef bint json
 
-    def __init__(self, columns: list, suffix: bytes, *, json: bool) -> None:
+    def __init__(self, columns: list, suffix: bytes, *, json: bool = False) -> None:
         cdef Column column
         self.suffix, self.json = suffix, json
         for prefix, kind, decimals in columns:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.types as kinds
 
 from ripple.connectors.base import OP_REMOVE, split_op
 from ripple.connectors.row_formatter import RowFormatter
+from ripple.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.connectors.target import Target
 
-_Kind = Literal["string", "integer", "float", "bool", "raw"]
+Kind = Literal["string", "integer", "float", "bool", "raw"]
+Converter = Callable[[pa.Array], pa.Array]
 _OP_NAMES = pa.array(["set", "patch", "remove"])
 
 
@@ -43,24 +47,29 @@ class TextFormat:
 class TextSink:
     """Writes changes to ``target``, one write per batch so that a reader sees them at once.
 
-    All batches of a run have the columns of the first one.
+    All batches of a run have columns of the same names.
     """
 
     def __init__(self, target: Target, text_format: TextFormat = TextFormat()) -> None:
         self._target = target
         self._format = text_format
-        self._formatter: RowFormatter | None = None
-        self._schema: pa.Schema | None = None
+        self._layout: _Layout | None = None
 
     def write(self, changes: pa.RecordBatch) -> None:
         """Write one line per row, in order; see Sink."""
         rows = self._rows(changes)
-        if self._formatter is None or self._schema is None:
-            self._begin(rows)
+        if self._layout is None:
+            self._layout = _Layout(rows, self._format)
+            self._target.write(self._layout.header)
+        elif self._layout.schema != rows.schema:
+            if self._layout.schema.names != rows.schema.names:
+                raise OutputError(
+                    f"{self._target.name} has columns {', '.join(self._layout.schema.names)}, but "
+                    f"changes came with {', '.join(rows.schema.names)}: use a sink for each output"
+                )
+            self._layout = _Layout(rows, self._format)
         if rows.num_rows:
-            assert self._formatter is not None
-            columns = [_plain(column)[1] for column in rows.columns]
-            self._target.write(self._formatter.format(rows.num_rows, columns))
+            self._target.write(self._layout.lines(rows))
 
     def finish(self) -> None:
         """Complete the target."""
@@ -71,52 +80,77 @@ class TextSink:
         self._target.abort()
 
     def _rows(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+        """Turn the ops into what the format says of them."""
         op, rows = split_op(changes)
         if self._format.removes == "mark":
-            op = pa.nulls(rows.num_rows, pa.int8()).fill_null(0) if op is None else op
+            op = pa.array(np.zeros(rows.num_rows, np.int8)) if op is None else op
             names = _OP_NAMES.take(op)
             return pa.RecordBatch.from_arrays([names, *rows.columns], ["op", *rows.schema.names])
         if op is None:
             return rows
-        return rows.filter(pc.not_equal(op, OP_REMOVE))
+        kept = op.to_numpy() != OP_REMOVE
+        return rows if kept.all() else rows.filter(pa.array(kept))
 
-    def _begin(self, rows: pa.RecordBatch) -> None:
-        """Settle how each column is written."""
-        is_json = self._format.form == "json"
-        columns: list[tuple[bytes, _Kind, int | None]] = []
-        for index, name in enumerate(rows.schema.names):
-            kind = _plain(rows.column(index))[0]
-            if kind == "raw" and not is_json:
-                kind = "string"
+
+class _Layout:
+    """How columns of certain names and types are written."""
+
+    def __init__(self, rows: pa.RecordBatch, text_format: TextFormat) -> None:
+        self.schema = rows.schema
+        is_json = text_format.form == "json"
+        columns: list[tuple[bytes, Kind, int | None]] = []
+        self._converters: list[Converter | None] = []
+        for name, data_type in zip(rows.schema.names, rows.schema.types, strict=True):
+            kind, converter = _written_as(data_type)
             if is_json:
-                prefix = ("{" if index == 0 else ",") + json.dumps(name, ensure_ascii=False) + ":"
+                label = json.dumps(name, ensure_ascii=False)
+                prefix = ("," if columns else "{") + label + ":"
             else:
-                prefix = "" if index == 0 else ","
-            decimals = self._format.decimals.get(name) if kind == "float" else None
+                kind = "string" if kind == "raw" else kind
+                prefix = "," if columns else ""
+            decimals = text_format.decimals.get(name) if kind == "float" else None
             columns.append((prefix.encode(), kind, decimals))
-        self._schema = rows.schema
+            self._converters.append(converter)
         self._formatter = RowFormatter(columns, b"}\n" if is_json else b"\n", json=is_json)
-        if self._format.header and not is_json:
-            names = [pa.array([name]) for name in rows.schema.names]
-            header = RowFormatter([(p, "string", None) for p, _, _ in columns], b"\n", json=False)
-            self._target.write(header.format(1, names))
+        self.header = b""
+        if text_format.header and not is_json:
+            texts = RowFormatter([(prefix, "string", None) for prefix, _, _ in columns], b"\n")
+            self.header = texts.format(1, [pa.array([name]) for name in rows.schema.names])
+
+    def lines(self, rows: pa.RecordBatch) -> bytes:
+        columns = [
+            column if converter is None else converter(column)
+            for column, converter in zip(rows.columns, self._converters, strict=True)
+        ]
+        return self._formatter.format(rows.num_rows, columns)
 
 
-def _plain(column: pa.Array) -> tuple[_Kind, pa.Array]:
-    """Return the column in one of the types that the formatter writes."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _plain(column.dictionary_decode())
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return "string", column.cast(pa.string())
-    if pa.types.is_integer(kind) and kind != pa.uint64():
-        return "integer", column.cast(pa.int64())
-    if pa.types.is_floating(kind):
-        return "float", column.cast(pa.float64())
-    if pa.types.is_boolean(kind):
-        return "bool", column
+def _written_as(data_type: pa.DataType) -> tuple[Kind, Converter | None]:
+    """Return how a column of this type is written, and what brings it to the formatter's type."""
+    if kinds.is_dictionary(data_type):
+        kind, converter = _written_as(data_type.value_type)
+        if converter is None:
+            return kind, lambda column: column.dictionary_decode()
+        return kind, lambda column: converter(column.dictionary_decode())
+    for kind, wanted, fits in _PLAIN:
+        if data_type == wanted:
+            return kind, None
+        if fits(data_type):
+            return kind, lambda column, wanted=wanted: column.cast(wanted)
+    return "raw", _as_json
+
+
+def _as_json(column: pa.Array) -> pa.Array:
     texts = [
         None if value is None else json.dumps(value, ensure_ascii=False, default=str)
         for value in column.to_pylist()
     ]
-    return "raw", pa.array(texts, pa.string())
+    return pa.array(texts, pa.string())
+
+
+_PLAIN: tuple[tuple[Kind, pa.DataType, Callable[[pa.DataType], bool]], ...] = (
+    ("string", pa.string(), lambda t: kinds.is_large_string(t) or kinds.is_string_view(t)),
+    ("integer", pa.int64(), lambda t: kinds.is_integer(t) and t != pa.uint64()),
+    ("float", pa.float64(), kinds.is_floating),
+    ("bool", pa.bool_(), kinds.is_boolean),
+)

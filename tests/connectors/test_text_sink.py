@@ -161,6 +161,16 @@ def test_removes_are_skipped_or_marked() -> None:
     assert marked[1] == '{"op":"remove","k":"b","v":null}'
 
 
+def test_later_batches_may_change_types_but_not_names() -> None:
+    target = MemoryTarget()
+    sink = TextSink(target, TextFormat(header=True))
+    sink.write(pa.record_batch({"k": ["a"], "v": [1]}))
+    sink.write(pa.record_batch({"k": pa.array(["b"]).dictionary_encode(), "v": [1.5]}))
+    with pytest.raises(OutputError, match="memory has columns k, v, but changes came with k, w"):
+        sink.write(pa.record_batch({"k": ["a"], "w": [1]}))
+    assert target.data == b"k,v\na,1\nb,1.5\n"
+
+
 def test_a_file_appears_when_finished_and_not_before(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     path.write_text("old\n")

@@ -1,0 +1,163 @@
+"""Reading CSV and writing rows, beside pyarrow, Polars and plain Python in the same run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import timeit
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+
+from ripple.connectors.csv_format import TRADES
+from ripple.connectors.csv_reader import CsvReader
+from ripple.connectors.csv_source import BLOCK_BYTES, LINE_LENGTH_BYTES_MAX, CsvSource
+from ripple.connectors.line_blocks import line_blocks
+from ripple.connectors.raw_input import open_input
+from ripple.connectors.synthetic import SyntheticSource
+from ripple.connectors.target import open_target
+from ripple.connectors.text_sink import TextFormat, TextSink
+
+TRADE_COUNT = 1_000_000
+ROW_COUNT = 200_000
+REPEATS = 3
+
+
+def measure() -> list[dict[str, Any]]:
+    """Return rows of name, value, unit, versus and ratio (above 1: better than the other)."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [*_parsing(Path(folder) / "trades.csv"), *_formatting()]
+
+
+def _rate(work: Callable[[], object], events: int) -> float:
+    return events / min(timeit.repeat(work, number=1, repeat=REPEATS)) / 1e6
+
+
+def _compared(ours: dict[str, float], others: dict[str, float], unit: str) -> list[dict[str, Any]]:
+    """Set the first of ours beside each of the others."""
+    first, rate = next(iter(ours.items()))
+    rows = [_row(name, value, unit) for name, value in ours.items()]
+    rows += [_row(name, value, unit, first, rate / value) for name, value in others.items()]
+    return rows
+
+
+def _row(
+    name: str, value: float, unit: str, versus: str | None = None, ratio: float | None = None
+) -> dict[str, Any]:
+    return {"name": name, "value": value, "unit": unit, "versus": versus, "ratio": ratio}
+
+
+def _parsing(path: Path) -> list[dict[str, Any]]:
+    sink = TextSink(open_target(path))
+    for batch in SyntheticSource(TRADE_COUNT, batch_rows=100_000).batches():
+        sink.write(batch.records)
+    sink.finish()
+
+    def ours(batch_rows: int | None) -> Callable[[], None]:
+        def read() -> None:
+            seen = sum(
+                batch.records.num_rows for batch in CsvSource(path, batch_rows=batch_rows).batches()
+            )
+            assert seen == TRADE_COUNT
+
+        return read
+
+    def parse_only() -> None:
+        reader = CsvReader(TRADES, "bench", LINE_LENGTH_BYTES_MAX)
+        raw = open_input(path)
+        for _ in reader.read(line_blocks(raw, BLOCK_BYTES, LINE_LENGTH_BYTES_MAX)):
+            pass
+        raw.close()
+
+    names = TRADES.arrow_schema().names
+    options = {
+        "read_options": pyarrow.csv.ReadOptions(column_names=names, use_threads=False),
+        "convert_options": pyarrow.csv.ConvertOptions(
+            column_types=dict(zip(names, TRADES.arrow_schema().types, strict=True))
+        ),
+    }
+
+    def split_loop() -> None:
+        with path.open() as file:
+            for line in file:
+                symbol, price, size, time, venue = line.rstrip("\n").split(",")
+                (symbol, float(price), int(size), int(time), venue)
+
+    dtypes = [pl.String, pl.Float64, pl.Int64, pl.Int64, pl.String]
+    threads = pl.thread_pool_size()
+    return _compared(
+        {
+            "CSV source, parsing in the caller's thread": _rate(parse_only, TRADE_COUNT),
+            "CSV source, batches of 1,000": _rate(ours(1000), TRADE_COUNT),
+            "CSV source, batches of 16,384": _rate(ours(16_384), TRADE_COUNT),
+        },
+        {
+            "pyarrow.csv, one thread, no checks": _rate(
+                lambda: pyarrow.csv.read_csv(path, **options), TRADE_COUNT
+            ),
+            f"Polars read_csv, {threads} threads, no checks": _rate(
+                lambda: pl.read_csv(
+                    path, has_header=False, new_columns=names, schema_overrides=dtypes
+                ),
+                TRADE_COUNT,
+            ),
+            "Python split loop": _rate(split_loop, TRADE_COUNT),
+        },
+        "M trades/s",
+    )
+
+
+def _formatting() -> list[dict[str, Any]]:
+    random = np.random.default_rng(7)
+    rows = pa.record_batch(
+        {
+            "symbol": pa.array([f"SYM{i % 100:04}" for i in range(ROW_COUNT)]),
+            "vwap": pa.array(100 + 50 * random.random(ROW_COUNT)),
+            "total_volume": pa.array(random.integers(1, 10**8, ROW_COUNT)),
+            "trade_count": pa.array(random.integers(1, 10**6, ROW_COUNT)),
+        }
+    )
+
+    def ours(text_format: TextFormat, batch_rows: int) -> Callable[[], None]:
+        def write() -> None:
+            sink = TextSink(open_target(os.devnull), text_format)
+            for first in range(0, ROW_COUNT, batch_rows):
+                sink.write(rows.slice(first, batch_rows))
+            sink.finish()
+
+        return write
+
+    def format_loop() -> None:
+        with open(os.devnull, "w") as file:
+            columns = (column.to_pylist() for column in rows.columns)
+            for symbol, vwap, volume, count in zip(*columns, strict=True):
+                file.write(f"{symbol},{vwap:.4f},{volume},{count}\n")
+
+    four = TextFormat(decimals={"vwap": 4})
+    json_lines = TextFormat("json", decimals={"vwap": 4})
+    return _compared(
+        {
+            "CSV sink, batches of 16,384": _rate(ours(four, 16_384), ROW_COUNT),
+            "CSV sink, batches of 100": _rate(ours(four, 100), ROW_COUNT),
+            "CSV sink, shortest floats": _rate(ours(TextFormat(), 16_384), ROW_COUNT),
+            "JSON lines sink, batches of 16,384": _rate(ours(json_lines, 16_384), ROW_COUNT),
+        },
+        {
+            "pyarrow.csv.write_csv, shortest floats": _rate(
+                lambda: pyarrow.csv.write_csv(rows, os.devnull), ROW_COUNT
+            ),
+            "Python f-string loop": _rate(format_loop, ROW_COUNT),
+        },
+        "M rows/s",
+    )
+
+
+if __name__ == "__main__":
+    for row in measure():
+        ratio = f"{row['ratio']:6.1f}x" if row["ratio"] else ""
+        print(f"{row['name']:50} {row['value']:8.2f} {row['unit']} {ratio}")
