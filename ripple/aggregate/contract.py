@@ -99,17 +99,15 @@ class Bound:
 
 @dataclass(frozen=True)
 class Aggregate(ABC):
-    """An immutable description: what to aggregate, not yet of which types."""
+    """An immutable description: what to aggregate, not yet of which types.
+
+    Everything that distinguishes it is a field, because a plan's topology hash is made of them.
+    """
 
     inputs: tuple[Input, ...]
 
     name: ClassVar[str]
     ordered: ClassVar[bool] = False  # each value comes with (time_ns, offset)
-
-    @property
-    def options(self) -> tuple[tuple[str, str | int | float], ...]:
-        """What else distinguishes this aggregate: part of the plan's topology hash."""
-        return ()
 
     def bind(self, types: tuple[FieldType, ...]) -> Bound:
         """Return the aggregate over inputs of ``types``; raises :class:`PlanError`."""

@@ -56,8 +56,7 @@ def custom(
     none, for an ``Option``. ``remove`` must undo ``add`` exactly, whatever came between:
     :func:`check_inverse` tests that. Without it, the aggregate serves where nothing is
     retracted; without ``merge``, where windows do not merge. States are kept in checkpoints, so
-    they consist of what :mod:`ripple.aggregate.portable` lists. The plan knows the functions by
-    ``name`` only: change it when their meaning changes.
+    they consist of what :mod:`ripple.aggregate.portable` lists.
 
     >>> spread = custom("price", init=lambda: 0, add=lambda s, x: s ^ x,
     ...                 remove=lambda s, x: s ^ x, result=lambda s: s, type=int, name="xor")

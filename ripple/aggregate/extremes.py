@@ -70,11 +70,6 @@ class TopK(Aggregate):
         if self.k < 1:
             raise PlanError(f"top_k: k is {self.k}, but at least one value must be asked for")
 
-    @property
-    def options(self) -> tuple[tuple[str, str | int | float], ...]:
-        """How many."""
-        return (("k", self.k),)
-
     def _bind(self, *types: FieldType) -> Bound:
         of = need_order(self, *types)
 

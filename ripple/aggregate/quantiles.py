@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ripple.aggregate.contract import Aggregate, Bound, Column, Input, Slots
+from ripple.aggregate.contract import Aggregate, Bound, Column, Input, Slots, is_integer
 from ripple.aggregate.orders import NumberValues, OrderedState
 from ripple.aggregate.quantile import interpolate, positions
 from ripple.errors import PlanError
@@ -18,14 +18,14 @@ from ripple.schema.types import FieldType, Float, Option
 if TYPE_CHECKING:
     from ripple.aggregate.contract import State
 
-DIGITS_MAX = 15  # of q, so that the weights of an interpolation fit 64 bits
+DENOMINATOR_MAX = 10**18  # the weights of an interpolation fit 64 bits, with a sign
 
 Method = Literal["linear", "nearest-rank"]
 
 
 def median(x: Input) -> Aggregate:
     """Return the middle value, or the exact mean of the two middle ones; Option(Float)."""
-    return Quantile((x,), "median", Fraction(1, 2), "linear")
+    return Quantile((x,), "median", 1, 2, "linear")
 
 
 def percentile(x: Input, q: float, *, method: Method = "linear") -> Aggregate:
@@ -40,47 +40,37 @@ def percentile(x: Input, q: float, *, method: Method = "linear") -> Aggregate:
     exact = Decimal(str(q))
     if not (exact.is_finite() and 0 <= exact <= 100):
         raise PlanError(f"percentile: q is {q}, but must lie between 0 and 100")
-    if len(exact.normalize().as_tuple().digits) > DIGITS_MAX or abs(exact.adjusted()) > DIGITS_MAX:
-        raise PlanError(f"percentile: q is {q}: give at most {DIGITS_MAX} digits")
+    share = Fraction(exact) / 100
+    if share.denominator > DENOMINATOR_MAX:
+        raise PlanError(f"percentile: q is {q}: give at most 16 decimal places")
     if method not in ("linear", "nearest-rank"):
         raise PlanError(f"percentile: no method {method!r}; choose 'linear' or 'nearest-rank'")
-    return Quantile((x,), "percentile", Fraction(exact) / 100, method)
+    return Quantile((x,), "percentile", share.numerator, share.denominator, method)
 
 
 @dataclass(frozen=True)
 class Quantile(Aggregate):
-    """The value at a share of the order."""
+    """The value at the share numerator / denominator, in lowest terms, of the order."""
 
     name: str  # type: ignore[misc]  # two names, one family
-    share: Fraction
+    numerator: int
+    denominator: int
     method: Method
-
-    @property
-    def options(self) -> tuple[tuple[str, str | int | float], ...]:
-        """The share as a fraction, and the rule."""
-        return (("share", str(self.share)), ("method", self.method))
 
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)
         (of,) = types
-        numerator, denominator = self.share.numerator, self.share.denominator
 
         def make(_retractable: bool) -> State:
-            values = ordered_numbers(of)
-            if self.method == "linear":
-                return OrderedState(
-                    lambda slots: (linear(values, slots, numerator, denominator),), values=values
-                )
-            return OrderedState(
-                lambda slots: (nearest(values, slots, numerator, denominator),), values=values
-            )
+            values = NumberValues(integer=is_integer(of))
+            rule = linear if self.method == "linear" else nearest
+
+            def read(slots: Slots) -> tuple[Column, ...]:
+                return (rule(values, slots, self.numerator, self.denominator),)
+
+            return OrderedState(read, values=values)
 
         return Bound((("", Option(Float() if self.method == "linear" else of)),), make)
-
-
-def ordered_numbers(of: FieldType) -> NumberValues:
-    """Return empty multisets of numbers."""
-    return NumberValues(integer=not isinstance(of, Float))
 
 
 def linear(values: NumberValues, slots: Slots, numerator: int, denominator: int) -> Column:

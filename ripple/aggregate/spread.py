@@ -54,11 +54,6 @@ class Spread(Aggregate):
         """What users call it."""
         return "stddev" if self.root else "variance"
 
-    @property
-    def options(self) -> tuple[tuple[str, str | int | float], ...]:
-        """The degrees of freedom."""
-        return (("ddof", self.ddof),)
-
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)
 

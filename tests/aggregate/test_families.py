@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -251,10 +252,10 @@ def test_removing_what_was_never_added_is_refused(of):
             state.remove(slots(0), column, *place)
 
 
-def test_options_tell_apart_what_differs():
+def test_fields_tell_apart_what_differs():
     family = [ra.percentile("x", 50), ra.percentile("x", 51), ra.top_k("x", 1), ra.top_k("x", 2)]
     family += [ra.stddev("x"), ra.stddev_pop("x"), ra.variance("x"), ra.median("x")]
-    assert len({(a.name, a.options) for a in family}) == len(family)
+    assert len({(a.name, dataclasses.astuple(a)) for a in family}) == len(family)
     assert ra.percentile("x", 50) == ra.percentile("x", 50.0)
 
 
@@ -264,7 +265,7 @@ def test_options_tell_apart_what_differs():
         lambda: ra.percentile("x", 101),
         lambda: ra.percentile("x", -1),
         lambda: ra.percentile("x", math.nan),
-        lambda: ra.percentile("x", 0.1234567890123456),
+        lambda: ra.percentile("x", 0.12345678901234567),
         lambda: ra.percentile("x", 1e-300),
         lambda: ra.percentile("x", 50, method="guess"),
         lambda: ra.top_k("x", 0),
@@ -278,6 +279,15 @@ def test_nonsense_is_refused_when_it_is_written(make):
 
     with pytest.raises(PlanError):
         make()
+
+
+def test_percentile_of_many_places_is_still_exact():
+    q = 12.3456789012345
+    accumulator = ra.Accumulator(ra.percentile("x", q))
+    for value in (1e300, -1e300, 1.0, 5e-324, 7.5):
+        accumulator.add(value)
+    wanted = quantile([1e300, -1e300, 1.0, 5e-324, 7.5], Fraction("0.123456789012345"))
+    assert accumulator.result() == wanted
 
 
 def test_percentiles_agree_with_numpy_to_rounding():
