@@ -30,6 +30,7 @@ from ripple.plan import (
     types_of,
 )
 from ripple.schema import schema_of, time_field_of
+from ripple.schema.notation import type_to_sexp
 from ripple.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
 from ripple.topology import canonical, digest_of, node_key
 from ripple.window.duration import duration_ns
@@ -288,8 +289,8 @@ class Pipeline:
                 "map",
                 canonical(function),
                 "batch" if batch else "rows",
-                canonical(draft.fields),
-                canonical(out),
+                _fields_sexp(draft.fields),
+                _fields_sexp(out),
             ]
             key = node_key((*draft.path, name), draft.digest, meaning)
             step = Map(name, function, batch, draft.row, cls, schema, kept, draft.fields, out, key)
@@ -347,7 +348,7 @@ class Pipeline:
             row = _result_row(draft, members)
             meaning: Sexp = [
                 "fold",
-                canonical(draft.key),
+                _fields_sexp(draft.key),
                 canonical(None if draft.window is None else replace(draft.window, name="")),
                 *(_aggregate_sexp(member) for member in members),
             ]
@@ -542,6 +543,10 @@ def _result_row(draft: _Draft, members: Sequence[FoldAggregate]) -> Fields:
         _check_new_field(result.name, taken)
         taken.append(result.name)
     return (*identity, *results)
+
+
+def _fields_sexp(fields: Fields) -> Sexp:
+    return [[field.name, type_to_sexp(type_of(field))] for field in fields]
 
 
 def _aggregate_sexp(member: FoldAggregate) -> Sexp:

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ripple.schema.fingerprint import fingerprint
 from ripple.schema.types import Field, FieldType, Option, Schema
-from ripple.topology import canonical, digest
+from ripple.topology import digest
 
 if TYPE_CHECKING:
     from ripple.expression.bound import Bound
@@ -182,7 +183,7 @@ class Plan:
             "ripple-plan",
             str(FORMAT_VERSION),
             self.name,
-            canonical(self.source.schema),
+            fingerprint(self.source.schema),
             *(node.node_key for node in self._nodes()),
         ]
 

@@ -48,7 +48,7 @@ def canonical(value: Any) -> Sexp:
     if dataclasses.is_dataclass(value):
         return _dataclass_form(value)
     if callable(value):
-        return ["callable", canonical(type(value)), canonical(type(value).__call__)]
+        return _callable_form(value)
     raise PlanError(
         f"{value!r} ({type(value).__name__}) cannot be part of a pipeline: its meaning cannot be "
         "compared between processes; use plain values, functions or dataclasses of them"
@@ -118,6 +118,19 @@ def _method_form(value: types.MethodType) -> Sexp:
     return ["method", _owner_form(value.__self__), canonical(value.__func__)]
 
 
+def _builtin_form(value: types.BuiltinFunctionType) -> Sexp:
+    owner = value.__self__
+    module = isinstance(owner, (types.ModuleType, types.NoneType))
+    return ["builtin", str(value.__module__) if module else _owner_form(owner), value.__qualname__]
+
+
+def _callable_form(value: Any) -> Sexp:
+    """Return the form of an object that can be called: its class, its name, what a call does."""
+    call = type(value).__call__
+    code = canonical(call) if isinstance(call, types.FunctionType) else "compiled"
+    return ["callable", canonical(type(value)), str(getattr(value, "__name__", "")), code]
+
+
 # The first entry that a value is an instance of decides: bool before int, Enum before its base.
 _FORMS: tuple[tuple[Any, Callable[[Any], Sexp]], ...] = (
     (Expr, Expr.sexp),
@@ -133,6 +146,6 @@ _FORMS: tuple[tuple[Any, Callable[[Any], Sexp]], ...] = (
     (types.CodeType, _code_form),
     (types.FunctionType, _function_form),
     (types.MethodType, _method_form),
-    (types.BuiltinFunctionType, lambda f: ["builtin", str(f.__module__), f.__qualname__]),
+    (types.BuiltinFunctionType, _builtin_form),
     (types.ModuleType, lambda value: ["module", value.__name__]),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from ripple.errors import PlanError
 from ripple.expression.compile import compile_tree
 from ripple.expression.program import FAILURES, NULL_STATE
 from ripple.expression.typed import FIELD_TYPES, Kind, Typed, typed
+from ripple.schema.notation import type_to_sexp
 from ripple.schema.types import FieldType, Option
 from ripple.sexp import dumps
 
@@ -121,7 +122,7 @@ def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
         result = FIELD_TYPES[tree.kind]
         result = Option(result) if tree.nullable else result
     compiled = compile_tree(tree) if tree.kind in _DTYPES else None
-    types: list[Sexp] = [[name, repr(fields[name])] for name in names]
+    types: list[Sexp] = [[name, type_to_sexp(fields[name])] for name in names]
     return Bound(
         expr,
         result,

@@ -26,9 +26,9 @@ cdef class Program:
 
     # The entry for compiled callers. values[k] points at double, int64_t or uint8_t (bool) by
     # input_kinds[k]; valid[k] is NULL or one byte a row, 0 for null. With slots, row j reads
-    # values[k][slots[j]]; without, values[k][j]. Writes n results of the result's kind to out and
-    # n states (GOOD, NULL or a failure) to states; where a state is not GOOD, out is zero.
-    # Returns whether any state is not GOOD, or -1 when out of memory.
+    # values[k][slots[j]]; without, values[k][j]. Writes n results of the result's kind to out.
+    # Returns 0 if all rows are good; 1 if not, with n states (GOOD, NULL or a failure) written to
+    # states and zeros to out where they are not GOOD; -1 when out of memory.
     cdef int evaluate(self, const void* const* values, const uint8_t* const* valid,
                       const int64_t* slots, Py_ssize_t n, void* out,
                       uint8_t* states) noexcept nogil

@@ -177,11 +177,14 @@ cdef class Program:
         cdef Py_ssize_t shortest = -1, length
         cdef const int64_t* at = NULL
         cdef bint masked = valid is not None
+        cdef void* target
         if len(inputs) != self.inputs or (masked and len(valid) != self.inputs):
             raise ValueError(f"the program takes {self.inputs} inputs, not {len(inputs)}")
+        cdef uint8_t few[CHUNK]
+        cdef uint8_t* marks = few
         out = empty(n, FLOAT64 if self.kind == KIND_FLOAT else INT64 if self.kind == KIND_INT
                     else BOOL)
-        states = empty(n, BOOL) if n > 64 or masked else bytearray(n)
+        states = None
         try:
             for k in range(self.inputs):
                 length = _open(inputs[k], self.kinds[k], views, &opened)
@@ -200,21 +203,25 @@ cdef class Program:
                 raise ValueError(f"an input has {shortest} rows, {n} are to be evaluated")
             PyObject_GetBuffer(out, &views[opened], PyBUF_SIMPLE | PyBUF_WRITABLE)
             opened += 1
-            PyObject_GetBuffer(states, &views[opened], PyBUF_SIMPLE | PyBUF_WRITABLE)
-            opened += 1
+            target = views[opened - 1].buf
             if n <= CHUNK:
-                status = self.evaluate(values, masks if masked else NULL, at, n,
-                                       views[opened - 2].buf, <uint8_t*>views[opened - 1].buf)
+                status = self.evaluate(values, masks if masked else NULL, at, n, target, marks)
+                if status > 0:
+                    states = np.frombuffer(marks[:n], np.uint8)
             else:
+                states = empty(n, BOOL)
+                PyObject_GetBuffer(states, &views[opened], PyBUF_SIMPLE | PyBUF_WRITABLE)
+                opened += 1
+                marks = <uint8_t*>views[opened - 1].buf
                 with nogil:
-                    status = self.evaluate(values, masks if masked else NULL, at, n,
-                                           views[opened - 2].buf, <uint8_t*>views[opened - 1].buf)
+                    status = self.evaluate(values, masks if masked else NULL, at, n, target, marks)
+                states = states.view(np.uint8) if status > 0 else None
         finally:
             for k in range(opened):
                 PyBuffer_Release(&views[k])
         if status < 0:
             raise MemoryError
-        return out, np.frombuffer(states, np.uint8) if status else None
+        return out, states
 
     cdef int evaluate(self, const void* const* values, const uint8_t* const* valid,
                       const int64_t* slots, Py_ssize_t n, void* out,
@@ -228,6 +235,8 @@ cdef class Program:
         cdef Py_ssize_t width = n if n < CHUNK else CHUNK
         cdef Py_ssize_t needed = width * self.registers, start = 0, rows
         cdef int k, flagged = 0
+        # Results as wide as a cell are computed where they are to stand.
+        cdef bint direct = self.kind != KIND_BOOL and self.result >= self.inputs + self.constants
         if needed > STACK_CELLS:
             heap = malloc(needed * (sizeof(Cell) + 1))
             if heap == NULL:
@@ -245,9 +254,15 @@ cdef class Program:
             for k in range(self.inputs):
                 load(&registers[k], cells + k * width, values[k], self.kinds[k],
                      NULL if valid == NULL else valid[k], slots, start, rows)
+            if direct:
+                registers[self.result].cells = <Cell*>out + start
             for k in range(self.length):
                 execute(&self.code[k], registers, rows)
-            flagged |= store(&registers[self.result], self.kind, out, states + start, start, rows)
+            store(&registers[self.result], self.kind, out, start, rows)
+            if not registers[self.result].clean:
+                if not flagged:
+                    memset(states, GOOD, n)
+                flagged |= mark(&registers[self.result], self.kind, out, states, start, rows)
             start += CHUNK
         free(heap)
         return flagged
@@ -289,7 +304,7 @@ cdef inline void load(Register* register, Cell* own, const void* values, int kin
     cdef uint8_t nulls = 0
     if kind == KIND_BOOL:
         for j in range(n):
-            own[j].i = (<const uint8_t*>values)[start + j if slots == NULL else slots[start + j]]
+            own[j].i = (<const uint8_t*>values)[start + j if slots == NULL else slots[start + j]] != 0
     elif slots != NULL:
         for j in range(n):
             own[j] = (<const Cell*>values)[slots[start + j]]
@@ -304,35 +319,39 @@ cdef inline void load(Register* register, Cell* own, const void* values, int kin
         register.clean = nulls == 0
 
 
-cdef inline int store(Register* register, int kind, void* out, uint8_t* states, Py_ssize_t start,
-                      Py_ssize_t n) noexcept nogil:
-    """Write the results out; returns whether a row is null or failed."""
+cdef inline void store(const Register* register, int kind, void* out, Py_ssize_t start,
+                       Py_ssize_t n) noexcept nogil:
+    """Write the values of a chunk out."""
     cdef Py_ssize_t j
     cdef double value
     cdef Cell* target = <Cell*>out + start
     cdef uint8_t* narrow = <uint8_t*>out + start
-    cdef uint8_t worst = 0
+    cdef const Cell* cells = register.cells
     if kind == KIND_FLOAT:
         # Processors differ in the sign and payload of the NaNs that they make.
         for j in range(n):
-            value = register.cells[j].f
+            value = cells[j].f
             target[j].f = value if value == value else NAN
-    elif kind == KIND_INT:
-        memcpy(target, register.cells, n * sizeof(Cell))
-    else:
+    elif kind == KIND_BOOL:
         for j in range(n):
-            narrow[j] = <uint8_t>register.cells[j].i
-    if register.clean:
-        memset(states, GOOD, n)
-        return 0
+            narrow[j] = <uint8_t>cells[j].i
+    elif cells != target:
+        memcpy(target, cells, n * sizeof(Cell))
+
+
+cdef inline int mark(const Register* register, int kind, void* out, uint8_t* states,
+                     Py_ssize_t start, Py_ssize_t n) noexcept nogil:
+    """Write the states of a chunk out, and zero where they are not good; returns if any is."""
+    cdef Py_ssize_t j
+    cdef uint8_t state, worst = 0
     for j in range(n):
-        states[j] = register.states[j]
-        worst |= states[j]
-        if states[j] != GOOD:
-            if kind == KIND_BOOL:
-                narrow[j] = 0
-            else:
-                target[j].i = 0
+        state = register.states[j]
+        worst |= state
+        states[start + j] = state
+        if state != GOOD and kind == KIND_BOOL:
+            (<uint8_t*>out)[start + j] = 0
+        elif state != GOOD:
+            (<Cell*>out)[start + j].i = 0
     return worst != 0
 
 
@@ -550,6 +569,9 @@ cdef void execute_with_states(int opcode, Register* out, Register* first, Regist
             o[j] = b[j] if x == NULL_ROW else a[j]
             out.states[j] = state_of(second, j) if x == NULL_ROW else x
             seen |= out.states[j]
+    elif opcode == WHEN and first.clean and second.clean and third.clean:
+        for j in range(n):
+            o[j].i = (b[j].i & -a[j].i) | (c[j].i & (a[j].i - 1))
     elif opcode == WHEN:
         for j in range(n):
             x = state_of(first, j)

@@ -1,0 +1,227 @@
+"""Plans: the hashes and node keys that workers and checkpoints rest on."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ripple.aggregate as rpa
+from ripple.errors import PlanError
+from ripple.expression import col
+from ripple.pipeline import Pipeline
+from ripple.plan import Plan
+from ripple.schema.types import Field, Float, Schema, String
+from ripple.topology import canonical
+from ripple.window import OnCount, OnEveryElement, Session, Sliding, Tumbling
+from tests.plan_example import TRADE, Quote, mapped, to_quote
+
+
+def _source(schema: Schema = TRADE) -> Pipeline:
+    return Pipeline("vwap-60s").source("trades", schema, topic="raw-trades")
+
+
+def _folded(source: Pipeline | None = None, **changes: Any) -> Pipeline:
+    settings = {"assigner": Tumbling("60s"), "key": "symbol", "lateness": "60s"} | changes
+    return (
+        (source or _source())
+        .partition("by-symbol", key=settings["key"])
+        .window("1min", settings["assigner"], lateness=settings["lateness"])
+        .fold("vwap", vwap=rpa.vwap("price", "size"), total_volume=rpa.sum("size"), n=rpa.count())
+    )
+
+
+def _plan(source: Pipeline | None = None, **changes: Any) -> Plan:
+    return _folded(source, **changes).sink("output", topic="vwap-results").plan()
+
+
+def test_the_topology_hash_is_pinned() -> None:
+    # A change of these breaks every checkpoint: raise plan.FORMAT_VERSION and say so.
+    plan = _plan()
+    assert plan.folds[0].node_key == "trades/by-symbol/1min/vwap#bc11943a0c3805c2bb6173afa48d8aca"
+    assert plan.topology_hash == "a4d0644a57fecbaa41b4a69d114e665b"
+
+
+def test_equal_pipelines_have_equal_plans_in_another_process() -> None:
+    code = "from tests.plan_example import mapped; print(mapped().topology_hash)"
+    for seed in ("0", "1", "random"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        found = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert found.stdout.strip() == mapped().topology_hash
+
+
+CHANGES: list[Any] = [
+    lambda: _plan(assigner=Tumbling("61s")),
+    lambda: _plan(assigner=Session("60s")),
+    lambda: _plan(assigner=Sliding("60s", "60s")),
+    lambda: _plan(lateness="59s"),
+    lambda: _plan(key="venue"),
+    lambda: _plan(_source().filter("f", col("size") > 0)),
+    lambda: _plan(_source().filter("f", col("size") > 0.0)),
+    lambda: _plan(_source().filter("f", col("size") >= 0)),
+    lambda: _plan(Pipeline("vwap-60s").source("trades", TRADE, topic="other")),
+    lambda: _plan(Pipeline("vwap-60s").source("ticks", TRADE, topic="raw-trades")),
+    lambda: _plan(Pipeline("vwap-60s").source("trades", TRADE, out_of_order="1s")),
+]
+
+
+def test_every_change_of_meaning_changes_key_and_hash() -> None:
+    plans = [_plan(), *(change() for change in CHANGES)]
+    assert len({plan.folds[0].node_key for plan in plans}) == len(plans)
+    assert len({plan.topology_hash for plan in plans}) == len(plans)
+
+
+def test_triggers_and_aggregates_are_part_of_the_meaning() -> None:
+    keyed = _source().partition("p", key="symbol")
+
+    def fold(trigger: Any, **aggregates: Any) -> str:
+        window = keyed.window("w", Tumbling("60s"), trigger=trigger)
+        return window.fold("f", **aggregates).sink("o").plan().folds[0].node_key
+
+    keys = [
+        fold(OnEveryElement(), x=rpa.sum("size")),
+        fold(OnCount(1), x=rpa.sum("size")),
+        fold(OnCount(2), x=rpa.sum("size")),
+        fold(OnCount(2), y=rpa.sum("size")),
+        fold(OnCount(2), x=rpa.mean("size")),
+        fold(OnCount(2), x=rpa.sum("price")),
+        fold(OnCount(2), x=rpa.sum("size"), y=rpa.count()),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert fold(OnCount(2), x=rpa.sum(col("size"))) == keys[2]
+
+
+def test_a_node_key_does_not_depend_on_what_is_elsewhere() -> None:
+    key = _plan().folds[0].node_key
+    longer = (
+        _folded()
+        .derive("d", double=col("vwap") * 2)
+        .partition("all", key=())
+        .fold("total", total=rpa.sum("double"))
+        .sink("s1")
+        .sink("s2", of="vwap")
+        .plan()
+    )
+    assert longer.folds[0].node_key == key
+    wider = Schema("trade", (Field("extra", String()), *TRADE.fields), version=2)
+    assert _plan(_source(wider)).folds[0].node_key == key
+    assert _plan(_source(wider)).topology_hash != _plan().topology_hash
+
+
+def test_renaming_a_row_step_keeps_the_state_of_the_fold() -> None:
+    first, second = (_plan(_source().filter(name, col("size") > 0)) for name in ("a", "b"))
+    assert first.folds[0].node_key == second.folds[0].node_key
+    assert first.topology_hash != second.topology_hash
+
+
+def test_node_keys_are_distinct_within_a_plan() -> None:
+    plan = _folded(_source().derive("d", x=col("size") + 1)).sink("a").sink("b").plan()
+    keys = [plan.source.node_key, plan.steps[0].node_key, plan.folds[0].node_key]
+    keys += [output.node_key for output in plan.outputs]
+    assert len(set(keys)) == len(keys)
+
+
+def test_functions_count_by_what_they_do() -> None:
+    def scaled(factor: float) -> Any:
+        return lambda row: row.price * factor
+
+    def other(row: Any) -> Any:
+        return row.price + 1
+
+    def same_names() -> list[Any]:
+        first = lambda row: row.size in {"a", "b"}  # noqa: E731
+        return [first]
+
+    texts = [
+        str(canonical(function))
+        for function in (
+            scaled(1.0),
+            scaled(2.0),
+            other,
+            to_quote,
+            functools.partial(to_quote, 1),
+            functools.partial(to_quote, 2),
+            np.sqrt,
+            "".join,
+            ",".join,
+            _Model().predict,
+        )
+    ]
+    assert len(set(texts)) == len(texts)
+    assert canonical(scaled(1.0)) == canonical(scaled(1.0))
+    assert canonical(same_names()[0]) == canonical(same_names()[0])
+    assert not any(" at 0x" in text for text in texts)
+
+
+class _Model:
+    def predict(self, row: Any) -> Any:
+        return row
+
+
+def test_an_object_without_comparable_meaning_is_refused() -> None:
+    with pytest.raises(PlanError, match="its meaning cannot be compared"):
+        canonical(object())
+
+
+def test_a_plan_does_not_change() -> None:
+    plan = _plan()
+    with pytest.raises(AttributeError):
+        plan.name = "other"  # type: ignore[misc]  # what the test is about
+    with pytest.raises(KeyError):
+        plan.fold("missing")
+    assert plan.fold("vwap") is plan.folds[0]
+
+
+def test_maps_name_the_class_of_their_rows() -> None:
+    first = _source().map("quote", to_quote, into=Quote)
+    plan = (
+        first.map("again", to_quote, into=Quote)
+        .derive("d", x=col("mid") + 1)
+        .map("batch", dict, into=Quote, batch=True)
+        .partition("p", key="symbol")
+        .fold("f", m=rpa.mean("mid"))
+        .map("result", dict, into=Schema("r", (Field("m", Float()), Field("symbol", String()))))
+        .sink("o")
+        .plan()
+    )
+    quote, again, _, batch = plan.steps
+    assert (quote.row, quote.into) == (None, Quote)  # type: ignore[union-attr]  # they are maps
+    assert again.row is Quote  # type: ignore[union-attr]
+    assert (batch.row, batch.batch) == (None, True)  # type: ignore[union-attr]
+    (result,) = plan.folds[0].steps
+    assert result.kept == ("symbol",)  # type: ignore[union-attr]
+    assert [field.name for field in plan.outputs[0].fields] == ["symbol", "m"]
+
+
+def test_a_plan_describes_itself() -> None:
+    text = (
+        _folded(_source().filter("real", col("size") > 0))
+        .partition("all", key=())
+        .fold("total", total=rpa.sum("vwap"))
+        .sink("output", topic="results")
+        .plan()
+        .describe()
+    )
+    for line in (
+        'filter real: col("size") > 0',
+        "  event edge trades -> vwap",
+        "    key symbol (partition by-symbol)",
+        "    window 1min: tumbling 1min, lateness 1min, OnWatermark()",
+        '    vwap = vwap(col("price"), col("size"))',
+        "  state edge vwap -> total",
+        "  state edge total -> output",
+        "    topic results",
+    ):
+        assert line in text.splitlines()
+    assert text.count("#") == 5
