@@ -14,9 +14,11 @@ to us is in :mod:`ripple.wire.link_consumer`, what we may send in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ripple.schema.compat import Compatibility, Incompatibility, Incompatible, check_backward
+from ripple.schema.fingerprint import fingerprint as schema_fingerprint
 from ripple.wire.compression import Compression
 from ripple.wire.envelope import CRC_BYTES, HEADER_BYTES, VERSION, Decoder, Frame, Limits, encode
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
@@ -63,7 +65,7 @@ from ripple.wire.position import Positions, Stream
 if TYPE_CHECKING:
     from ripple.schema.types import Schema
 
-Check: TypeAlias = Callable[["Schema", "Schema"], Sequence[object]]
+Check: TypeAlias = Callable[["Schema", "Schema"], Compatibility]
 Fingerprint: TypeAlias = Callable[["Schema"], str]
 
 CHANGES = "changes"
@@ -99,13 +101,17 @@ def act_of(message: Message) -> Act:
     return ACT_OF[type(message)]
 
 
+def _differences(verdict: Compatibility) -> tuple[Incompatibility, ...]:
+    return verdict.differences if isinstance(verdict, Incompatible) else ()
+
+
 class Link:
     """One connection, seen from one end.
 
     ``outputs`` are what we offer, ``inputs`` what we read of the peer's offer, each with its
-    schema. ``check(reader, writer)`` returns the incompatibilities of two schemas, and
-    ``fingerprint`` names a schema on each frame that carries its data. ``positions`` outlives
-    the link and is shared by all links of a process.
+    schema. ``check(reader, writer)`` says whether we can read an output, and ``fingerprint``
+    names a schema on each frame that carries its data. ``positions`` outlives the link and is
+    shared by all links of a process.
 
     Invariants: after ``Ended`` nothing changes any more; ``positions`` has moved exactly as far
     as the events that were returned say; what waits to be sent is at most
@@ -118,9 +124,9 @@ class Link:
         *,
         outputs: Mapping[str, Schema],
         inputs: Mapping[str, Schema],
-        check: Check,
-        fingerprint: Fingerprint,
         now_ns: int,
+        check: Check = check_backward,
+        fingerprint: Fingerprint = schema_fingerprint,
         positions: Positions | None = None,
         capabilities: frozenset[str] = frozenset({CHANGES}),
         limits: LinkLimits | None = None,
@@ -408,10 +414,10 @@ class Link:
         if len(peer.outputs) > self.limits.outputs_max:
             return (f"{len(peer.outputs)} outputs; outputs_max is {self.limits.outputs_max}",)
         errors = [
-            f"{name}: {incompatibility}"[: self.limits.reason_chars_max]
+            f"{name}: {difference}"[: self.limits.reason_chars_max]
             for name, writer in peer.outputs.items()
             if name in self._inputs
-            for incompatibility in self._check(self._inputs[name], writer)
+            for difference in _differences(self._check(self._inputs[name], writer))
         ]
         return tuple(errors[: self.limits.errors_max])
 

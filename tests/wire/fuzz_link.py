@@ -123,7 +123,7 @@ def conversation(rng: random.Random) -> list[bytes]:
     packing = {"lz4": Compression.LZ4, "zstd": Compression.ZSTD}.get(can[-1] if can else "")
     frames = []
     for number, message in enumerate(said, 1):
-        fingerprint = f"{message.output}-1" if isinstance(message, m.Changes) else ""
+        fingerprint = kit.fingerprint_of(message)
         compression = packing if packing and rng.random() < 0.5 else Compression.NONE
         with contextlib.suppress(LocalProtocolError):  # an output's name that is no fingerprint
             frames.append(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ripple.schema.fingerprint import fingerprint as schema_fingerprint
 from ripple.schema.types import Field, Float, Schema, String
 from ripple.wire.envelope import Decoder, encode
 from ripple.wire.link import Link
@@ -44,15 +45,6 @@ def schema(version: int, name: str = "vwap") -> Schema:
     return Schema(name, (Field("key", String()), Field("value", Float()), *more), version)
 
 
-def check(reader: Schema, writer: Schema) -> list[str]:
-    written = {field.name for field in writer.fields}
-    return [f"missing field {f.name}" for f in reader.fields if f.name not in written]
-
-
-def fingerprint(of: Schema) -> str:
-    return f"{of.name}-{of.version}"
-
-
 def link(
     name: str,
     outputs: dict[str, Schema] | None = None,
@@ -64,8 +56,6 @@ def link(
         name,
         outputs={} if outputs is None else outputs,
         inputs={} if inputs is None else inputs,
-        check=check,
-        fingerprint=fingerprint,
         **options,
     )
 
@@ -178,6 +168,13 @@ class Source:
             box.publish(stream, self.epoch, from_cut, to_cut, dict(rows))
 
 
+def fingerprint_of(message: Message) -> str:
+    """Version 1 of its output's schema, on what carries data."""
+    if not isinstance(message, Changes):
+        return ""
+    return schema_fingerprint(schema(1, message.output or "nameless"))
+
+
 class Script:
     """A peer that says whatever it is told to, right or wrong, and remembers what it heard."""
 
@@ -189,7 +186,7 @@ class Script:
     def says(self, message: Message, *, fingerprint: str | None = None) -> bytes:
         self.sequence += 1
         if fingerprint is None:
-            fingerprint = f"{message.output}-1" if isinstance(message, Changes) else ""
+            fingerprint = fingerprint_of(message)
         frame = to_frame(message, sequence=self.sequence, fingerprint=fingerprint)
         data = encode(frame)
         self._outgoing += data

@@ -82,7 +82,8 @@ def test_changes_after_a_snapshot_keep_the_tables_equal():
 def test_incompatible_schema_is_told_to_the_peer_and_ends_the_link():
     a, b = link("A", {"vwap": schema(1)}), link("B", {}, {"vwap": schema(3)})
     of_a, of_b = say_hello(a, b)
-    errors = ("vwap: missing field extra_2", "vwap: missing field extra_3")
+    difference = "vwap: vwap.{0}: missing field {0}: the reader has it, the writer does not"
+    errors = tuple(difference.format(name) for name in ("extra_2", "extra_3"))
     assert of_b[-2:] == [Refused(by_peer=False, errors=errors), Ended(None)]
     assert of_a[-2:] == [Refused(by_peer=True, errors=errors), Ended(None)]
 
@@ -305,9 +306,9 @@ def test_data_in_another_schema_than_the_handshakes_is_refused_before_it_is_read
     b, peer = link("B", {}, OFFER), Script()
     peer.says(Handshake.announce("P", OFFER, ["changes"]))
     peer.says(begin(1, t=1))
-    peer.says(rows(1, {"AAPL": "1"}, t=1), fingerprint="vwap-9")
+    peer.says(rows(1, {"AAPL": "1"}, t=1), fingerprint="feedfeed")
     events = b.receive(peer.data_to_send(), 0)
-    assert "schema 'vwap-9'" in str(events[-1].error)
+    assert "schema 'feedfeed'" in str(events[-1].error)
 
 
 def test_missing_frame_ends_the_link():

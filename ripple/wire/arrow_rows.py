@@ -1,0 +1,62 @@
+"""Columnar deltas as an outbox takes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ripple.delta import columns, convert
+from ripple.schema import types
+from ripple.wire import arrow
+from ripple.wire.bin_prot import BOOL, INT, INT64, STRING, tuple_as
+from ripple.wire.deltas import DeltaCodec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ripple.delta.layout import Batch, Layout
+    from ripple.schema.types import Schema
+    from ripple.wire.codec import Codec
+
+_KEYS: dict[type[types.FieldType], Codec[Any]] = {
+    types.String: STRING,
+    types.Int: INT,
+    types.Int64: INT64,
+    types.Bool: BOOL,
+}
+
+
+class ArrowRows:
+    """The operations of :class:`ripple.wire.outbox.Rows` on batches of ``layout``.
+
+    ``schema`` describes the same record for peers that take one delta at a time; a key of
+    several fields goes to them as a tuple.
+    """
+
+    def __init__(self, layout: Layout, schema: Schema) -> None:
+        self._layout = layout
+        self._codec = DeltaCodec(schema)
+        keys = [_KEYS[type(field.type)] for field in layout.key_fields]
+        self._key: Codec[Any] = keys[0] if len(keys) == 1 else tuple_as(*keys)
+
+    def count(self, rows: Batch) -> int:
+        """Return the number of rows."""
+        return int(rows.num_rows)
+
+    def compose(self, older: Batch, newer: Batch) -> Batch:
+        """Return the one batch that does what both do in turn."""
+        return columns.compose(self._layout, older, newer)
+
+    def part(self, rows: Batch, start: int, count: int) -> Batch:
+        """Return some of the rows, without copying them."""
+        return rows.slice(start, count)
+
+    def body(self, rows: Batch) -> memoryview:
+        """Return an Arrow IPC stream of the batch."""
+        return memoryview(arrow.dumps(rows))
+
+    def deltas(self, rows: Batch) -> Iterable[tuple[bytes, bytes]]:
+        """Return each key and its delta in bin_prot."""
+        return [
+            (self._key.dumps(key), self._codec.dumps(delta))
+            for key, delta in convert.to_rows(self._layout, rows)
+        ]
