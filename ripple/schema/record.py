@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import re
 from dataclasses import dataclass
@@ -105,7 +104,9 @@ class Column:
         if instance is not None:
             raise AttributeError(f"this {owner.__name__} has no value for {self.name!r}")
         # Expressions know schemas, so schemas meet expressions only when one is asked for.
-        return importlib.import_module("ripple.expression").col(self.name)
+        from ripple.expression import col  # noqa: PLC0415  # as just said
+
+        return col(self.name)
 
 
 def _hide_inherited_columns(cls: type) -> None:
