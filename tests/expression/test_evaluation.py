@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 import struct
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.expression import Expr, col, least, lit, when
+from ripple.expression import Expr, col, greatest, least, lit, when
 from ripple.expression.bound import Values
 from ripple.schema.types import List, Option, String
 from tests.expression.reference import Failed, evaluate
@@ -96,6 +98,94 @@ def test_slots_are_gathered(expr: Expr, table: list[dict[str, Any]], data: st.Da
             everything[slots], np.zeros(len(slots), np.uint8) if states is None else states
         )
     np.testing.assert_array_equal(program.run_each(arrays, slots), gathered)
+
+
+FLOATS = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.5,
+    2.5,
+    0.1,
+    2.0**53,
+    2.0**63,
+    1e308,
+    5e-324,
+    math.inf,
+    -math.inf,
+    math.nan,
+]
+INTEGERS = [0, 1, -1, 2, 3, -7, 2**53 + 1, 2**62, 2**63 - 1, -(2**63)]
+BINARY: list[Any] = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+    operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, least, greatest,
+]  # fmt: skip
+UNARY: list[Any] = [
+    operator.neg, abs, Expr.sqrt, Expr.floor, Expr.ceil, Expr.round, Expr.is_nan, Expr.is_finite,
+    Expr.is_null, lambda x: x.cast(int), lambda x: x.cast(float), lambda x: x.is_in([1, 2.5]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", BINARY)
+@pytest.mark.parametrize(("left", "right"), list(itertools.product("bj", repeat=2)))
+def test_every_operation_on_every_pair_of_special_values(
+    operation: Any, left: str, right: str
+) -> None:
+    special = {"b": [*FLOATS, None], "j": [*INTEGERS, None]}
+    blank = {"a": 0.0, "b": 0.0, "i": 0, "j": 0, "p": False, "q": None, "s": "", "t": None}
+    if left != right:
+        pairs = list(itertools.product(special[left], special[right]))
+        table = [{**blank, left: x, right: y} for x, y in pairs]
+        _check(operation(col(left), col(right)), table)
+        return
+    # The field without nulls of the same type is the other operand.
+    other = {"b": "a", "j": "i"}[left]
+    pairs = list(itertools.product(special[left], special[left][:-1]))
+    table = [{**blank, left: x, other: y} for x, y in pairs]
+    _check(operation(col(left), col(other)), table)
+    _check(operation(col(other), col(left)), table)
+
+
+@pytest.mark.parametrize("operation", UNARY)
+def test_every_function_of_every_special_value(operation: Any) -> None:
+    blank = {"a": 0.0, "b": 0.0, "i": 0, "j": 0, "p": False, "q": None, "s": "", "t": None}
+    _check(operation(col("b")), [{**blank, "b": x} for x in (*FLOATS, None)])
+    _check(operation(col("j")), [{**blank, "j": x} for x in (*INTEGERS, None)])
+
+
+@pytest.mark.parametrize("operation", [operator.and_, operator.or_, operator.eq, operator.ne])
+def test_logic_of_true_false_null_and_failed(operation: Any) -> None:
+    """``1 // i > 0`` is true for 1, false for -1, null for null and fails for 0."""
+    first, second = (1 // col(name).fill_null(1) > 0 for name in ("i", "j"))
+    nullable = when(col("q").is_null()).then(None).otherwise(first)
+    blank = {"a": 0.0, "b": 0.0, "p": False, "s": "", "t": None}
+    table = [
+        {**blank, "i": i, "j": j, "q": q}
+        for i, j, q in itertools.product([1, -1, 0], [1, -1, 0], [True, None])
+    ]
+    _check(operation(nullable, second), table)
+    _check(operation(second, nullable), table)
+    _check(~operation(nullable, second), table)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), rows)
+def test_shared_parts_stay_until_their_last_reader(
+    data: st.DataObject, table: list[dict[str, Any]]
+) -> None:
+    parts = [col("a"), col("b"), col("a") + 1, col("b") * 2]
+    for _ in range(12):
+        apply = data.draw(st.sampled_from([operator.sub, operator.mul, least, greatest]))
+        recent = st.sampled_from(parts[-6:])
+        parts.append(apply(data.draw(recent), data.draw(recent)))
+    _check(parts[-1] + parts[4] * parts[-2], table)
+
+
+def test_a_part_used_early_and_late_keeps_its_register() -> None:
+    part = col("a") * col("b")
+    expr = (part + (col("a") + 1)) * ((col("b") - 2) * (col("a") - 3) + part)
+    blank = {"i": 0, "j": 0, "p": False, "q": None, "s": "", "t": None}
+    _check(expr, [{**blank, "a": 1.5, "b": 7.0}, {**blank, "a": -2.0, "b": 0.25}])
 
 
 def test_overflow_fails_its_row_only() -> None:
