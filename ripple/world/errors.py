@@ -1,0 +1,42 @@
+"""What the outside may answer instead of doing what it was asked."""
+
+from __future__ import annotations
+
+import errno
+
+from ripple.errors import RippleError
+
+
+class DiskFullError(RippleError, OSError):
+    """The disk has no room, or a quota is used up."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            errno.ENOSPC, "no space left: free some, or give Ripple another disk", path
+        )
+
+
+class SyncFailedError(RippleError, OSError):
+    """The system could not make a file durable; what was not synced before is lost or not."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(errno.EIO, f"cannot be made durable ({reason}): check the disk", path)
+
+
+class DiskLockedError(RippleError, OSError):
+    """Another process, or another part of this one, holds the lock; ``holder`` says who."""
+
+    def __init__(self, path: str, holder: str) -> None:
+        self.holder = holder
+        super().__init__(errno.EWOULDBLOCK, f"is held by {holder}: stop that one first", path)
+
+
+class StoreError(RippleError):
+    """The object store did not answer as it should.
+
+    ``done`` is False when nothing was changed, None when nobody knows (the reply was lost).
+    """
+
+    def __init__(self, message: str, *, done: bool | None) -> None:
+        self.done = done
+        super().__init__(message)

@@ -1,0 +1,188 @@
+"""A folder of the real file system as a disk."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ripple.errors import LimitError
+from ripple.world import paths
+from ripple.world.errors import DiskFullError, DiskLockedError, SyncFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HOLDER_BYTES_MAX = 1024
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+class LiveDisk:
+    """The files below ``root``, which is made if it is absent."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root).absolute()
+        self.root.mkdir(parents=True, exist_ok=True)
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False) -> LiveFile:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+        if create or exclusive:
+            flags |= os.O_CREAT
+        if exclusive:
+            flags |= os.O_EXCL
+        with _room(path):
+            return LiveFile(os.open(self._real(path), flags, 0o644), path)
+
+    def read_bytes(self, path: str, *, length_max: int) -> bytes:
+        with self._real(path).open("rb") as file:
+            # One byte more than allowed tells a file that is too long from one that just fits.
+            data = file.read(length_max + 1)
+        if len(data) > length_max:
+            raise LimitError(f"{path} is longer than {length_max} bytes")
+        return data
+
+    def list(self, folder: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self._real(folder)))
+        except FileNotFoundError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        return self._real(path).exists()
+
+    def make_folder(self, folder: str) -> None:
+        real = self._real(folder)
+        made = [part for part in (real, *real.parents) if not part.exists()]
+        with _room(folder):
+            real.mkdir(parents=True, exist_ok=True)
+            for part in reversed(made):
+                _sync_folder(part.parent)
+
+    def rename(self, source: str, target: str) -> None:
+        with _room(target):
+            self._real(source).replace(self._real(target))
+
+    def link_absent(self, source: str, target: str) -> bool:
+        try:
+            with _room(target):
+                os.link(self._real(source), self._real(target), follow_symlinks=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def remove(self, path: str) -> None:
+        self._real(path).unlink()
+
+    def sync_folder(self, folder: str) -> None:
+        try:
+            _sync_folder(self._real(folder))
+        except OSError as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise SyncFailedError(folder, error.strerror or str(error)) from error
+
+    def lock(self, path: str, holder: str) -> LiveLock:
+        with _room(path):
+            descriptor = os.open(self._real(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            present = os.pread(descriptor, HOLDER_BYTES_MAX, 0).decode(errors="replace")
+            os.close(descriptor)
+            # The holder writes its name just after it has the lock.
+            raise DiskLockedError(path, present or "a process that has just started") from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, holder.encode()[:HOLDER_BYTES_MAX], 0)
+        return LiveLock(descriptor)
+
+    def free_bytes(self) -> int:
+        state = os.statvfs(self.root)
+        return state.f_bavail * state.f_frsize
+
+    def _real(self, path: str) -> Path:
+        return self.root.joinpath(*paths.parts(path))
+
+
+class LiveFile:
+    """A file descriptor, which it owns."""
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor = descriptor
+        self._path = path
+        self._sync_failed = ""
+
+    def append(self, data: bytes | memoryview) -> None:
+        self._check_synced()
+        rest = memoryview(data).cast("B")
+        with _room(self._path):
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+
+    def read(self, offset: int, length: int) -> bytes:
+        data = os.pread(self._descriptor, length, offset)
+        # The system may return less than there is, for one reason or another.
+        while 0 < len(data) < length:
+            more = os.pread(self._descriptor, length - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def truncate(self, size: int) -> None:
+        if size > self.size():
+            raise ValueError(f"{self._path}: cannot be cut to {size} bytes, it has {self.size()}")
+        os.ftruncate(self._descriptor, size)
+
+    def sync(self) -> None:
+        self._check_synced()
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            self._sync_failed = error.strerror or str(error)
+            raise SyncFailedError(self._path, self._sync_failed) from error
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def _check_synced(self) -> None:
+        if self._sync_failed:
+            raise SyncFailedError(self._path, self._sync_failed)
+
+
+class LiveLock:
+    """A lock on an open file; the file stays, so that no two processes lock different ones."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.ftruncate(descriptor, 0)
+            os.close(descriptor)
+
+
+@contextmanager
+def _room(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_ROOM and not isinstance(error, DiskFullError):
+            raise DiskFullError(path) from error
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

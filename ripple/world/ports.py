@@ -1,0 +1,257 @@
+"""The ports: everything that Ripple asks of the outside, and nothing else.
+
+Code that needs time, chance, a disk or a network is given them. The live forms are in this package;
+their deterministic twins, with crashes and faults, are in ``ripple.testing``. What a port promises
+is said here once and tested on both forms by the same suite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+class Clock(Protocol):
+    """Time. Safety never depends on it."""
+
+    def now_ns(self) -> int:
+        """Return the wall clock, in nanoseconds since 1970 UTC: for logs only, it may jump."""
+        ...
+
+    def monotonic_ns(self) -> int:
+        """Return nanoseconds since some moment of this process; never goes back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Let others run for at least ``seconds``."""
+        ...
+
+
+class Random(Protocol):
+    """Chance: for names that must be unique and for spreading load, never for results."""
+
+    def below(self, n: int) -> int:
+        """Return an integer in ``[0, n)``; ``n`` is positive."""
+        ...
+
+    def bytes(self, n: int) -> bytes:
+        """Return ``n`` bytes."""
+        ...
+
+
+class File(Protocol):
+    """An open file, read anywhere and written at its end. Closing it syncs nothing."""
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Write all of ``data`` at the end.
+
+        A crash before the next :meth:`sync` may keep any part of it. Raises
+        :class:`~ripple.world.errors.DiskFullError` or another OSError; then part of ``data`` may be
+        there, and the caller truncates to the size that it knows.
+        """
+        ...
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return up to ``length`` bytes from ``offset``; fewer only at the end, ``b""`` there."""
+        ...
+
+    def size(self) -> int:
+        """Return the length in bytes."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to ``size`` bytes, at most its length; durable after the next sync."""
+        ...
+
+    def sync(self) -> None:
+        """Make the contents durable.
+
+        Raises :class:`~ripple.world.errors.SyncFailedError`. What was not synced is then of unknown
+        fate for ever, because the system may believe its pages clean: this file takes no more
+        appends, and the caller writes a new one.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the file; closing twice is allowed."""
+        ...
+
+
+class Lock(Protocol):
+    """A lock that is held. The operating system releases it when the process dies."""
+
+    def release(self) -> None:
+        """Let others have it; releasing twice is allowed."""
+        ...
+
+
+class Disk(Protocol):
+    """A tree of files. Paths are "/"-separated and relative to the disk's root.
+
+    A path that leaves the root is a ValueError. A file's contents are durable after ``File.sync``,
+    its name after ``sync_folder`` of the folder that holds it; until then a crash may forget any
+    of the creations, renames, links and removals in that folder.
+    """
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False) -> File:
+        """Open a file; ``create`` makes it if it is absent, ``exclusive`` makes it or fails.
+
+        Raises FileNotFoundError (also for an absent folder) and FileExistsError.
+        """
+        ...
+
+    def read_bytes(self, path: str, *, length_max: int) -> bytes:
+        """Return a whole file. Raises :class:`~ripple.errors.LimitError` if it is longer."""
+        ...
+
+    def list(self, folder: str) -> list[str]:
+        """Return the names in ``folder``, sorted; none when it is absent. ``""`` is the root."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file or folder of that name."""
+        ...
+
+    def make_folder(self, folder: str) -> None:
+        """Make ``folder`` and its parents, durably; one that exists stays as it is."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file another name, replacing ``target`` in one step."""
+        ...
+
+    def link_absent(self, source: str, target: str) -> bool:
+        """Give a file a second name unless ``target`` exists; return whether it was given."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file's name. Raises FileNotFoundError."""
+        ...
+
+    def sync_folder(self, folder: str) -> None:
+        """Make the creations, renames, links and removals in ``folder`` durable."""
+        ...
+
+    def lock(self, path: str, holder: str) -> Lock:
+        """Hold the lock of this name until it is released or the process dies.
+
+        ``holder`` is a short line for people. Raises
+        :class:`~ripple.world.errors.DiskLockedError`, which names the present holder.
+        """
+        ...
+
+    def free_bytes(self) -> int:
+        """Return how many bytes can still be written."""
+        ...
+
+
+class Stream(Protocol):
+    """A connection: bytes in order, until one side closes or the network gives up."""
+
+    @property
+    def peer(self) -> str:
+        """The other side's address, for people."""
+        ...
+
+    async def read(self, length_max: int) -> bytes:
+        """Return 1 to ``length_max`` bytes; ``b""`` once the peer has finished.
+
+        Raises ConnectionError when the connection broke.
+        """
+        ...
+
+    async def write(self, data: bytes | memoryview) -> None:
+        """Hand over ``data``; wait while too much is on its way. Raises ConnectionError.
+
+        That it returned says nothing about what the peer has received.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Say that no more will be written; reading goes on."""
+        ...
+
+    def close(self) -> None:
+        """End both directions now; closing twice is allowed."""
+        ...
+
+
+class Listener(Protocol):
+    """An address that accepts connections."""
+
+    @property
+    def address(self) -> str:
+        """``host:port`` as bound: port 0 was replaced by the one that was given."""
+        ...
+
+    def close(self) -> None:
+        """Accept no more; connections that exist stay."""
+        ...
+
+
+class Network(Protocol):
+    """Byte streams between processes. Addresses are ``host:port``."""
+
+    async def listen(self, address: str, serve: Callable[[Stream], Awaitable[None]]) -> Listener:
+        """Run ``serve`` as a task for each connection, closed when it ends. Raises OSError."""
+        ...
+
+    async def connect(self, address: str) -> Stream:
+        """Connect. Raises OSError; the caller bounds the time."""
+        ...
+
+
+class ObjectStore(Protocol):
+    """Named, immutable objects shared by processes.
+
+    Every method may raise :class:`~ripple.world.errors.StoreError`, whose ``done`` says whether the
+    effect took place: False, or None when nobody knows. An object that was put is there for every
+    later get and list of any process.
+    """
+
+    async def put_if_absent(self, name: str, data: bytes) -> bool:
+        """Store an object unless the name is taken; return whether this call stored it.
+
+        After an unknown outcome a repeated put may answer False to its own success: read back and
+        compare a nonce within ``data``.
+        """
+        ...
+
+    async def get(self, name: str, *, length_max: int) -> bytes | None:
+        """Return an object, None if there is none. Raises LimitError if it is longer."""
+        ...
+
+    async def list(self, prefix: str) -> list[str]:
+        """Return the names that start with ``prefix``, sorted."""
+        ...
+
+    async def delete(self, name: str) -> None:
+        """Forget an object; an absent one is no error."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """All that one process may touch.
+
+    ``removed`` names safeguards that a test has switched off, to see that their absence is found
+    out; it is empty outside of tests.
+    """
+
+    clock: Clock
+    random: Random
+    disk: Disk
+    network: Network
+    store: ObjectStore | None = None
+    removed: frozenset[str] = field(default=frozenset())
+
+    def without(self, *safeguards: str) -> Self:
+        """Return this world with safeguards switched off: for tests of the tests."""
+        return replace(self, removed=self.removed.union(safeguards))
+
+    def guards(self, safeguard: str) -> bool:
+        """Return whether a safeguard is on: ``if world.guards("digest_check") and ...``."""
+        return safeguard not in self.removed

@@ -1,0 +1,129 @@
+"""What every disk promises, told as one suite; each form of the disk runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ripple.errors import LimitError
+from ripple.world import Disk, DiskLockedError
+
+
+class DiskContract:
+    """Subclasses give the fixture ``disk``: an empty one."""
+
+    def test_appended_bytes_read_back(self, disk: Disk) -> None:
+        file = disk.open("a", create=True)
+        file.append(b"hello ")
+        file.append(memoryview(b"world"))
+        assert file.size() == 11
+        assert file.read(0, 100) == b"hello world"
+        assert file.read(6, 3) == b"wor"
+        assert file.read(11, 5) == b""
+        assert file.read(20, 5) == b""
+        file.close()
+        file.close()
+        assert disk.read_bytes("a", length_max=11) == b"hello world"
+
+    def test_existing_file_opens_and_grows(self, disk: Disk) -> None:
+        first = disk.open("a", create=True)
+        first.append(b"1")
+        second = disk.open("a", create=True)
+        second.append(b"2")
+        assert first.read(0, 9) == b"12"
+        first.append(b"3")
+        assert second.read(0, 9) == b"123"
+        first.close()
+        second.close()
+
+    def test_absent_file_is_not_found(self, disk: Disk) -> None:
+        for act in (
+            lambda: disk.open("a"),
+            lambda: disk.read_bytes("a", length_max=1),
+            lambda: disk.remove("a"),
+            lambda: disk.rename("a", "b"),
+            lambda: disk.link_absent("a", "b"),
+            lambda: disk.open("folder/a", create=True),
+            lambda: disk.sync_folder("folder"),
+        ):
+            with pytest.raises(FileNotFoundError):
+                act()
+        assert disk.list("folder") == []
+        assert not disk.exists("a")
+
+    def test_exclusive_open_makes_once(self, disk: Disk) -> None:
+        disk.open("a", exclusive=True).close()
+        with pytest.raises(FileExistsError):
+            disk.open("a", exclusive=True)
+
+    def test_long_file_is_not_read_whole(self, disk: Disk) -> None:
+        file = disk.open("a", create=True)
+        file.append(b"123")
+        file.close()
+        with pytest.raises(LimitError, match="a is longer than 2 bytes"):
+            disk.read_bytes("a", length_max=2)
+
+    def test_folder_lists_names_sorted(self, disk: Disk) -> None:
+        disk.make_folder("x/y")
+        disk.make_folder("x/y")
+        for name in ("x/b", "x/a", "x/y/c"):
+            disk.open(name, create=True).close()
+        assert disk.list("x") == ["a", "b", "y"]
+        assert disk.list("") == ["x"]
+        assert disk.exists("x/y")
+        disk.sync_folder("x")
+        disk.sync_folder("")
+
+    def test_rename_replaces(self, disk: Disk) -> None:
+        for name in ("a", "b"):
+            file = disk.open(name, create=True)
+            file.append(name.encode())
+            file.close()
+        disk.rename("a", "b")
+        assert disk.list("") == ["b"]
+        assert disk.read_bytes("b", length_max=9) == b"a"
+
+    def test_link_is_put_if_absent(self, disk: Disk) -> None:
+        for name in ("a", "b"):
+            file = disk.open(name, create=True)
+            file.append(name.encode())
+            file.close()
+        assert disk.link_absent("a", "c")
+        assert not disk.link_absent("b", "c")
+        disk.remove("a")
+        assert disk.read_bytes("c", length_max=9) == b"a"
+
+    def test_removed_file_stays_readable_where_open(self, disk: Disk) -> None:
+        file = disk.open("a", create=True)
+        file.append(b"1")
+        disk.remove("a")
+        assert file.read(0, 1) == b"1"
+        assert disk.list("") == []
+        file.close()
+
+    def test_truncate_cuts_and_appends_go_on(self, disk: Disk) -> None:
+        file = disk.open("a", create=True)
+        file.append(b"123456")
+        file.truncate(2)
+        file.append(b"x")
+        file.sync()
+        assert file.read(0, 9) == b"12x"
+        with pytest.raises(ValueError, match="cut to 9"):
+            file.truncate(9)
+        file.close()
+
+    def test_lock_names_its_holder(self, disk: Disk) -> None:
+        lock = disk.lock("lock", "the first")
+        with pytest.raises(DiskLockedError, match="held by the first") as caught:
+            disk.lock("lock", "the second")
+        assert caught.value.holder == "the first"
+        lock.release()
+        lock.release()
+        disk.lock("lock", "the third").release()
+
+    @pytest.mark.parametrize("path", ["/a", "../a", "a/../b", "a//b", "a/", ".", "a\0"])
+    def test_path_out_of_the_root_is_refused(self, disk: Disk, path: str) -> None:
+        with pytest.raises(ValueError, match="no path within a disk"):
+            disk.open(path, create=True)
+
+    def test_free_bytes_is_positive(self, disk: Disk) -> None:
+        assert disk.free_bytes() > 0
