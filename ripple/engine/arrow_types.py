@@ -15,5 +15,6 @@ def arrow_fields(fields: Iterable[Field]) -> list[pa.Field]:
 
     Nullability is not part of it: what is null where it must not be becomes a dead letter.
     """
-    declared = to_arrow(Schema("row", tuple(fields)))
+    listed = tuple(fields)
+    declared = to_arrow(Schema("row", listed)) if listed else []
     return [pa.field(field.name, field.type) for field in declared]

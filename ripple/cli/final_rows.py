@@ -1,0 +1,72 @@
+"""The demo's output: rows in the book's columns, all of them or the last of each symbol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from ripple.connectors.base import Sink
+
+# Rows kept before they are reduced to the last of each symbol.
+PENDING_ROWS_MAX = 1 << 18
+
+
+class FinalRows:
+    """A sink in front of another: picks columns, counts rows and symbols, keeps final rows.
+
+    With ``only_final`` nothing is written before ``finish``, then the last row of each symbol in
+    order of the symbol; memory is bounded by PENDING_ROWS_MAX and the number of symbols.
+    """
+
+    def __init__(self, sink: Sink, columns: list[str], *, only_final: bool) -> None:
+        self.rows_written = 0
+        self._sink = sink
+        self._columns = columns
+        self._only_final = only_final
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = 0
+        self._symbols: set[str] = set()
+
+    @property
+    def symbols(self) -> int:
+        """The number of symbols that had a row."""
+        return len(self._symbols)
+
+    def write(self, changes: pa.RecordBatch) -> None:
+        """Pass rows on, or keep them."""
+        rows = changes.select(self._columns)
+        self._symbols.update(rows.column("symbol").to_pylist())
+        if not self._only_final:
+            self._write(rows)
+            return
+        self._pending.append(rows)
+        self._pending_rows += rows.num_rows
+        if self._pending_rows > max(PENDING_ROWS_MAX, 4 * len(self._symbols)):
+            self._reduce()
+
+    def finish(self) -> None:
+        """Write what was kept, and complete the sink."""
+        if self._only_final and self._pending:
+            self._reduce()
+            (rows,) = self._pending
+            self._write(rows)
+        self._sink.finish()
+
+    def abort(self) -> None:
+        """Give up the sink."""
+        self._sink.abort()
+
+    def _write(self, rows: pa.RecordBatch) -> None:
+        self._sink.write(rows)
+        self.rows_written += rows.num_rows
+
+    def _reduce(self) -> None:
+        """Keep only the last row of each symbol, sorted."""
+        table = pa.Table.from_batches(self._pending).combine_chunks()
+        symbols = table.column("symbol").to_pylist()
+        last = {symbol: position for position, symbol in enumerate(symbols)}
+        kept = table.take(pa.array([last[symbol] for symbol in sorted(last)], pa.int64()))
+        self._pending = kept.combine_chunks().to_batches()
+        self._pending_rows = kept.num_rows

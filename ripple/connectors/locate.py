@@ -1,0 +1,103 @@
+"""From what a user writes after ``--source`` and ``--sink`` to a source and a sink."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from ripple.connectors.csv_format import TRADE_CHECKS, CsvFormat
+from ripple.connectors.csv_source import CsvSource
+from ripple.connectors.memory import MemorySource
+from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.synthetic import SyntheticSource
+from ripple.connectors.target import open_target
+from ripple.connectors.text_sink import TextFormat, TextSink
+from ripple.errors import InputError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    import pyarrow as pa
+
+    from ripple.connectors.base import Sink, Source
+    from ripple.connectors.checks import Check
+    from ripple.schema.types import Schema
+
+SOURCE_FORMS = "a .csv file (also .csv.gz, .csv.zst), a .parquet file, - or synthetic:N"
+SINK_FORMS = "a .csv, .jsonl or .parquet file, or -"
+
+_COMPRESSED = {".gz", ".zst"}
+
+
+def open_source(
+    place: str | os.PathLike[str] | Sequence[pa.RecordBatch] | Sequence[Mapping[str, Any]] | Source,
+    schema: Schema,
+    *,
+    name: str,
+    batch_rows: int = 1000,
+    header: bool = False,
+) -> Source:
+    """Return the source at ``place`` for records of ``schema``.
+
+    place: a path, ``-`` (CSV on standard input), ``synthetic:N`` (N trades made by rule), record
+    batches or mappings, or a source, which is returned as it is.
+    """
+    if isinstance(place, Sequence) and not isinstance(place, str):
+        return MemorySource(place, RecordShape(schema), name=name, batch_rows=batch_rows)
+    if not isinstance(place, (str, os.PathLike)):
+        return place
+    text = os.fspath(place)
+    if text.startswith("synthetic:"):
+        return _synthetic(text, name, batch_rows)
+    kind = _suffix(text)
+    if kind == ".parquet":
+        from ripple.connectors.parquet import ParquetSource  # noqa: PLC0415 - slow to import
+
+        return ParquetSource(text, RecordShape(schema), name=name, batch_rows=batch_rows)
+    if kind == ".csv" or text == "-":
+        csv_format = CsvFormat(schema, _checks(schema), header=header)
+        return CsvSource(text, csv_format, name=name, batch_rows=batch_rows)
+    raise InputError(f"cannot tell how to read {text!r}: it must be {SOURCE_FORMS}")
+
+
+def open_sink(
+    place: str | os.PathLike[str] | Sink, *, decimals: Mapping[str, int] | None = None
+) -> Sink:
+    """Return the sink at ``place``: a path, ``-`` (CSV on standard output), or a sink as it is.
+
+    CSV leaves out Remove rows; JSON lines begin each row with its operation.
+    """
+    if not isinstance(place, (str, os.PathLike)):
+        return place
+    text = os.fspath(place)
+    kind = PurePath(text).suffix
+    if kind == ".csv" or text == "-":
+        return TextSink(open_target(text), TextFormat("csv", decimals or {}))
+    if kind in {".jsonl", ".ndjson", ".json"}:
+        return TextSink(open_target(text), TextFormat("json", decimals or {}, removes="mark"))
+    if kind == ".parquet":
+        from ripple.connectors.parquet import ParquetSink  # noqa: PLC0415 - slow to import
+
+        return ParquetSink(open_target(text))
+    raise OutputError(f"cannot tell how to write {text!r}: it must be {SINK_FORMS}")
+
+
+def _synthetic(text: str, name: str, batch_rows: int) -> Source:
+    digits = text.removeprefix("synthetic:")
+    if not digits.isascii() or not digits.isdigit():
+        raise InputError(f"{text!r}: after 'synthetic:' comes a number of events")
+    return SyntheticSource(int(digits), name=name, batch_rows=batch_rows)
+
+
+def _suffix(text: str) -> str:
+    path = PurePath(text)
+    return PurePath(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
+
+
+def _checks(schema: Schema) -> Mapping[str, tuple[Check, ...]]:
+    """Return the trade format's checks for a schema that has its fields, none for others."""
+    names = {field.name for field in schema.fields}
+    return TRADE_CHECKS if set(TRADE_CHECKS) <= names else {}

@@ -1,0 +1,165 @@
+"""One partition's life: read, apply, stabilize, emit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ripple.connectors.base import Batch, Rejected, Sink, Source
+from ripple.connectors.dead_letter import DeadLetters
+from ripple.connectors.locate import open_sink, open_source
+from ripple.engine import Engine
+from ripple.errors import InputError, OutputError
+from ripple.plan import Plan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.engine import RejectedRow
+    from ripple.pipeline import Pipeline
+
+BATCH_ROWS = 1000
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run did. watermark_ns: of the events, before the input was declared at its end."""
+
+    stabilizations: int = 0
+    rows_out: int = 0
+    watermark_ns: int = 0
+
+
+class Runner:
+    """Drives an engine from a source to sinks until the source ends.
+
+    One call of ``run`` per runner. When it raises, the sinks were aborted: a file is as it was.
+    Dead letters are kept even then, so that the reason can be read.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        source: Source,
+        sinks: Mapping[str, Sink],
+        *,
+        dead_letters: DeadLetters | None = None,
+        strict: bool = False,
+        on_batch: Callable[[Engine, Report], None] | None = None,
+    ) -> None:
+        """Connect the parts.
+
+        sinks: per output of the plan; an output without one is computed and not written. strict:
+        raise InputError at the first record that is malformed or cannot be processed. on_batch:
+        called after each batch, for progress.
+        """
+        unknown = set(sinks) - {output.name for output in engine.plan.outputs}
+        if unknown:
+            outputs = [output.name for output in engine.plan.outputs]
+            raise OutputError(f"no output {sorted(unknown)}: the pipeline has {outputs}")
+        self._engine = engine
+        self._source = source
+        self._sinks = sinks
+        self._dead_letters = dead_letters or DeadLetters()
+        self._strict = strict
+        self._on_batch = on_batch
+        self.report = Report()
+
+    def run(self) -> Report:
+        """Process the whole source, close all windows, and finish the sinks."""
+        try:
+            for batch in self._source.batches():
+                self._apply(batch)
+                self._emit()
+            self.report.watermark_ns = self._engine.watermark_ns
+            self._engine.close()
+            self._emit()
+            for sink in self._sinks.values():
+                sink.finish()
+        except BaseException:
+            for sink in self._sinks.values():
+                sink.abort()
+            raise
+        finally:
+            self._source.close()
+            self._dead_letters.finish()
+        return self.report
+
+    def _apply(self, batch: Batch) -> None:
+        """Feed one batch to the engine; dead-letter what it cannot use."""
+        self._reject(batch.rejected)
+        failed = self._engine.apply(
+            self._engine.plan.source.name, batch.records, batch.next_offset, batch.offsets()
+        )
+        if failed:
+            offsets = batch.offsets()
+            self._reject([_letter(batch.records, int(offsets[bad.row]), bad) for bad in failed])
+
+    def _emit(self) -> None:
+        """Bring the views up to date and write what changed."""
+        changes = self._engine.stabilize()
+        self.report.stabilizations += 1
+        for name, rows in changes.outputs.items():
+            sink = self._sinks.get(name)
+            if sink is not None and rows.num_rows:
+                self.report.rows_out += rows.num_rows
+                sink.write(rows)
+        if self._on_batch is not None:
+            self._on_batch(self._engine, self.report)
+
+    def _reject(self, rejected: list[Rejected] | tuple[Rejected, ...]) -> None:
+        if not rejected:
+            return
+        self._dead_letters.write(self._source.name, rejected)
+        if self._strict:
+            first = rejected[0]
+            place = (
+                f"offset {first.offset}"
+                if first.line_number is None
+                else f"line {first.line_number}"
+            )
+            raise InputError(f"{self._source.name}, {place}: {first.reason}")
+
+
+def run(
+    pipeline: Pipeline | Plan,
+    *,
+    source: Any,
+    sink: Any,
+    batch_rows: int = BATCH_ROWS,
+    header: bool = False,
+    dead_letters: DeadLetters | None = None,
+    strict: bool = False,
+    on_batch: Callable[[Engine, Report], None] | None = None,
+) -> Report:
+    """Run a pipeline in this process over a whole source.
+
+    source: a path, ``-``, ``synthetic:N``, record batches, mappings or a source. sink: a path,
+    ``-`` or a sink, or a mapping of output names to those when the pipeline has several outputs.
+    Views are brought up to date, and changes written, every ``batch_rows`` records.
+    """
+    plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
+    engine = Engine(plan)
+    given = open_source(
+        source, plan.source.schema, name=plan.source.name, batch_rows=batch_rows, header=header
+    )
+    sinks = {name: open_sink(place) for name, place in _by_output(plan, sink).items()}
+    runner = Runner(
+        engine, given, sinks, dead_letters=dead_letters, strict=strict, on_batch=on_batch
+    )
+    return runner.run()
+
+
+def _by_output(plan: Plan, sink: Any) -> Mapping[str, Any]:
+    if isinstance(sink, Mapping):
+        return sink
+    if len(plan.outputs) > 1:
+        names = ", ".join(repr(output.name) for output in plan.outputs)
+        raise OutputError(f"the pipeline has the outputs {names}: name a sink for those you want")
+    return {plan.outputs[0].name: sink}
+
+
+def _letter(records: pa.RecordBatch, offset: int, bad: RejectedRow) -> Rejected:
+    row = records.slice(bad.row, 1).to_pylist()[0]
+    return Rejected(offset, None, f"{bad.step}: {bad.reason}", repr(row).encode("utf-8", "replace"))
