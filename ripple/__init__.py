@@ -12,6 +12,7 @@ from ripple.aggregate import (
     check_inverse,
     count,
     count_distinct,
+    custom,
     first,
     last,
     max,  # noqa: A004 - users write rp.max; nothing here uses the builtin
@@ -28,7 +29,6 @@ from ripple.aggregate import (
     variance_pop,
     vwap,
 )
-from ripple.aggregate import custom as aggregate
 from ripple.engine import Changes, Engine, Snapshot
 from ripple.errors import (
     DeltaError,
@@ -90,11 +90,11 @@ __all__ = [
     "Snapshot",
     "Timestamp",
     "Tumbling",
-    "aggregate",
     "check_inverse",
     "col",
     "count",
     "count_distinct",
+    "custom",
     "first",
     "greatest",
     "last",

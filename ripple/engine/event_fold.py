@@ -88,7 +88,7 @@ class EventFold:
         """Free these slots, and those that others absorbed."""
 
     def _key_slots(self, rows: Rows) -> Ints:
-        columns = [_key_array(rows.columns[field.name]) for field in self.fold.key]
+        columns = [key_array(rows.columns[field.name]) for field in self.fold.key]
         if not columns:  # a total over everything: any column tells how many rows there are
             columns = [np.empty(rows.count)]
         slots = self.keys.slots(columns)
@@ -351,5 +351,6 @@ def event_fold(graph: Graph, fold: Fold) -> EventFold:
     return EventFold(graph, fold) if fold.window is None else WindowedFold(graph, fold)
 
 
-def _key_array(column: Any) -> pa.Array:
+def key_array(column: Any) -> pa.Array:
+    """Return a key column as an Arrow array."""
     return column if isinstance(column, pa.Array) else pa.array(getattr(column, "values", column))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ripple.engine.arrow_types import arrow_fields
-from ripple.engine.result_rows import ResultRows, row_arrays
+from ripple.engine.event_fold import key_array
+from ripple.engine.result_rows import ResultRows
 from ripple.engine.rows import Rows
 from ripple.engine.states import States
+from ripple.expression.bound import Values
 from ripple.graph.column import Column, DerivedColumn
 from ripple.graph.keyspace import key_space
 from ripple.graph.slots import SlotSet
@@ -41,7 +42,10 @@ class TableFold(DerivedColumn):
         self.states = States(fold.aggregates, retractable=True)
         self._parent = parent
         self._parent_fields = fields
-        self._parent_types = arrow_fields(fields)
+        self._needed = {field.name for field in fold.key}
+        for aggregate in fold.aggregates:
+            self._needed.update(name for bound in aggregate.inputs for name in bound.columns)
+        self._needs_keys = any(field.name in self._needed for field in parent.keys.fields)
         self._members = np.zeros(0, np.int64)
         self._group_of = np.zeros(0, np.int64)
         self._touched = SlotSet()
@@ -55,24 +59,34 @@ class TableFold(DerivedColumn):
         slots, was, now = parent.changes()
         removed, added = was.view(np.bool_), now.view(np.bool_)
         if removed.any():
+            rows = self._rows(parent, slots, parent.old_rows(), removed)
             gone = slots[removed]
-            old = row_arrays(self._parent_types, parent.old_rows(), None)
-            masked = [array.filter(pa.array(removed)) for array in old]
-            self._change(self._group_of[gone], self._rows(parent, gone, masked), remove=True)
+            self._change(self._group_of[gone], rows, remove=True)
             self._group_of[gone] = -1
         if added.any():
-            new = slots[added]
-            rows = self._rows(parent, new, row_arrays(self._parent_types, parent.rows(new), None))
-            self._change(self._groups(new, rows), rows, remove=False)
+            rows = self._rows(parent, slots, parent.rows(slots), added)
+            self._change(self._groups(slots[added], rows), rows, remove=False)
 
-    def _rows(self, parent: Column, slots: Ints, arrays: list[pa.Array]) -> Rows:
-        keys = zip(parent.keys.fields, parent.keys.arrays(slots), strict=True)
-        values = zip(self._parent_fields, arrays, strict=True)
-        return Rows({field.name: array for field, array in (*keys, *values)}, len(slots))
+    def _rows(
+        self, parent: Column, slots: Ints, gathered: list[Any], chosen: npt.NDArray[np.bool_]
+    ) -> Rows:
+        """Return the chosen rows, with the fields that somebody reads."""
+        columns: dict[str, Any] = {}
+        if self._needs_keys:
+            keys = zip(parent.keys.fields, parent.keys.arrays(slots), strict=True)
+            columns |= {field.name: array for field, array in keys if field.name in self._needed}
+        for field, (values, valid) in zip(self._parent_fields, gathered, strict=True):
+            if field.name in self._needed:
+                columns[field.name] = Values(
+                    values, None if valid is None else valid.view(np.bool_)
+                )
+        rows = Rows(columns, len(slots))
+        rows.keep(chosen)
+        return rows
 
     def _groups(self, slots: Ints, rows: Rows) -> Ints:
         """Return the group of each row, making new ones."""
-        columns = [rows.columns[field.name] for field in self.fold.key]
+        columns = [key_array(rows.columns[field.name]) for field in self.fold.key]
         groups = self.keys.slots(columns or [np.empty(len(slots))])
         self.keys.adopt(groups)
         self.states.reserve(self.keys.capacity)
@@ -90,18 +104,23 @@ class TableFold(DerivedColumn):
         """Show the groups whose members changed."""
         touched = self._touched.take()
         empty = self._members[touched] == 0
-        self.drop(touched[empty])
-        self._empty.append(touched[empty])
-        live = touched[~empty]
+        live = touched
+        if empty.any():
+            self.drop(touched[empty])
+            self._empty.append(touched[empty])
+            live = touched[~empty]
         if len(live):
             kept, values, valid = self.result_rows.columns(
                 self, self.states.results(live), live, {}
             )
-            self.drop(np.setdiff1d(live, kept))
+            if len(kept) < len(live):
+                self.drop(np.setdiff1d(live, kept))
             self.put(kept, values, valid)
 
     def expired(self, retired: Ints) -> Ints:
         """Return the groups whose window is over; ``retired`` are final slots of the parent."""
+        if not len(retired):
+            return retired
         retired = retired[retired < len(self._group_of)]
         groups = self._group_of[retired]
         self._group_of[retired] = -1
@@ -109,6 +128,8 @@ class TableFold(DerivedColumn):
 
     def free(self, expired: Ints) -> None:
         """Free these groups, and those that have no rows left."""
+        if not self._empty and not len(expired):
+            return
         empty = np.unique(np.concatenate((expired[:0], *self._empty)))
         self._empty.clear()
         gone = np.union1d(expired, empty[self._members[empty] == 0])

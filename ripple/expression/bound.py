@@ -165,7 +165,8 @@ def numbers(column: Column, kind: Kind) -> Values:
     """Return a column of floats, ints or bools as NumPy arrays, without copying if it can be."""
     dtype = _DTYPES[kind]
     if isinstance(column, Values):
-        return replace(column, values=np.ascontiguousarray(column.values, dtype))
+        contiguous = np.ascontiguousarray(column.values, dtype)
+        return column if contiguous is column.values else replace(column, values=contiguous)
     if isinstance(column, np.ndarray):
         return Values(np.ascontiguousarray(column, dtype))
     if isinstance(column, Sequence):
