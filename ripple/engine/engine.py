@@ -167,8 +167,7 @@ class Engine:
         crossing = self._judge(given, rows)
         judged = rows.count + len(rows.rejected)
         rows.run(self.plan.steps)
-        first = self.plan.folds[0]
-        rows.reject_nulls(first.key, first.partition)
+        self._fold.admit(rows)
         if rows.count:
             self._fold.apply(rows, crossing)
         self.counters.dead_lettered += len(rows.rejected)

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.result_rows import ResultRows
-from ripple.engine.states import States
+from ripple.engine.states import ResultError, States
+from ripple.errors import NodeError
 from ripple.graph.column import InputColumn
 from ripple.graph.keyspace import KeySpace, PairKeys, key_space
 from ripple.graph.slots import SlotSet
@@ -72,13 +73,27 @@ class EventFold:
 
     def show(self, slots: Ints) -> None:
         """Let the rows of ``slots`` show their present results."""
-        if len(slots):
-            self.result_rows.show(
-                self.column, self.states.results(slots), slots, self._row_bounds(slots)
-            )
+        if not len(slots):
+            return
+        try:
+            results = self.states.results(slots)
+        except ResultError as error:
+            # Nothing was shown: the rows stay due, and the next attempt says the same.
+            self.touched.add(slots, self.space.capacity)
+            raise NodeError(f"{self._named(error.slot)}: {error}") from error
+        self.result_rows.show(self.column, results, slots, self._row_bounds(slots))
 
     def advance(self, before_ns: int, after_ns: int) -> None:
         """Take notice that the merged watermark moved without an event."""
+
+    def admit(self, rows: Rows) -> None:
+        """Reject the rows that cannot be folded, before any state changes."""
+        rows.reject_nulls(self.fold.key, self.fold.partition)
+        rows.reject(self.states.failed(rows), self.fold.name)
+
+    def _named(self, slot: int) -> str:
+        keys = [array[0].as_py() for array in self.space.arrays(np.array([slot]))]
+        return f"fold {self.fold.name!r}, key {tuple(keys)}"
 
     def expired(self) -> Ints:
         """Return the slots whose rows are final, once; their last change was reported."""
@@ -230,13 +245,17 @@ class WindowedFold(EventFold):
         touched = self._live(self.touched.take())
         if not len(touched):
             return
-        ended = self.windows.ends_ns(touched) <= watermark_ns
+        ends = self.windows.ends_ns(touched)
+        ended = ends <= watermark_ns
+        if isinstance(self.windows, SessionWindows):
+            # A late event can move the end of a session that had ended beyond the watermark: it
+            # waits for its end again, not for being over.
+            self.timers.bring_forward(touched[~ended], ends[~ended])
         if self._shows_always:
             self.show(touched)
         else:
             self.show(touched[ended])
-            # A late event can move the end of a session that was shown beyond the watermark. One
-            # that shows partial results keeps the last of them until it is shown again.
+            # A session that is open again is withdrawn, unless it shows partial results.
             if isinstance(self.windows, SessionWindows) and not self.stepwise:
                 self.column.erase(touched[~ended])
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.aggregate import IntegerRangeError
 from ripple.expression.bound import Values
 from ripple.plan import FoldAggregate
 
@@ -18,12 +19,22 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 
 
+class ResultError(Exception):
+    """A result cannot be read; ``slot`` says whose."""
+
+    def __init__(self, aggregate: str, slot: int, reason: str) -> None:
+        super().__init__(f"{aggregate!r}: {reason}")
+        self.slot = slot
+
+
 class States:
     """One accumulator per aggregate and slot."""
 
     def __init__(self, aggregates: Sequence[FoldAggregate], *, retractable: bool) -> None:
         self._aggregates = aggregates
         self._states = [a.bound.state(retractable=retractable) for a in aggregates]
+        inputs = [bound for aggregate in aggregates for bound in aggregate.inputs]
+        self._computed = [bound for bound in inputs if bound.tree.operation != "col"]
         self._room = 0
 
     def reserve(self, slots: int) -> None:
@@ -32,6 +43,13 @@ class States:
             for state in self._states:
                 state.resize(slots)
             self._room = slots
+
+    def failed(self, rows: Rows) -> dict[int, str]:
+        """Return the rows, with the reason, for which an input cannot be computed."""
+        failed: dict[int, str] = {}
+        for bound in self._computed:
+            failed.update(rows.evaluate(bound).failed)
+        return dict(sorted(failed.items()))
 
     def add(self, slots: Ints, rows: Rows, index: npt.NDArray[Any] | None) -> None:
         """Add events to slots; ``index`` says which row each slot gets, None for the same one."""
@@ -51,7 +69,10 @@ class States:
         """Return every result column of ``slots`` by name."""
         named: dict[str, Values] = {}
         for aggregate, state in zip(self._aggregates, self._states, strict=True):
-            columns = state.results(slots)
+            try:
+                columns = state.results(slots)
+            except IntegerRangeError as error:
+                raise ResultError(aggregate.name, int(slots[error.position]), str(error)) from error
             for (suffix, _), (values, valid) in zip(aggregate.bound.results, columns, strict=True):
                 named[f"{aggregate.name}_{suffix}" if suffix else aggregate.name] = Values(
                     values, valid

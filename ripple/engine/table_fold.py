@@ -12,6 +12,7 @@ from ripple.engine.event_fold import key_array
 from ripple.engine.result_rows import ResultRows
 from ripple.engine.rows import Rows
 from ripple.engine.states import States
+from ripple.errors import NodeError
 from ripple.expression.bound import Values
 from ripple.graph.column import Column, DerivedColumn
 from ripple.graph.keyspace import key_space
@@ -96,6 +97,8 @@ class TableFold(DerivedColumn):
         return groups
 
     def _change(self, groups: Ints, rows: Rows, *, remove: bool) -> None:
+        for reason in self.states.failed(rows).values():
+            raise NodeError(f"fold {self.fold.name!r} cannot fold a row: {reason}")
         np.add.at(self._members, groups, -1 if remove else 1)
         self.states.change(groups, rows, remove=remove)
         self._touched.add(groups, self.keys.capacity)

@@ -64,6 +64,17 @@ cdef class Timers:
         for i in range(slots.shape[0]):
             self._push(times_ns[i], slots[i])
 
+    def bring_forward(
+        self, const int64_t[::1] slots not None, const int64_t[::1] times_ns not None
+    ):
+        """Arm those of the slots that wait for a later time, or for nothing."""
+        cdef Py_ssize_t i
+        check_slots(slots, self._room)
+        check_length(slots.shape[0], times_ns.shape[0])
+        for i in range(slots.shape[0]):
+            if times_ns[i] < self._armed[slots[i]]:
+                self._push(times_ns[i], slots[i])
+
     def disarm(self, const int64_t[::1] slots not None):
         """Let the slots wait for nothing."""
         cdef Py_ssize_t i

@@ -54,7 +54,7 @@ def _feed(engine: Engine, follower: Follower, events: list[Row], size: int) -> N
 
 
 @pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
-@settings(max_examples=40)
+@settings(max_examples=100)
 @given(events=rows, cut=st.integers(0, 60))
 def test_tables_do_not_depend_on_batches_or_restarts(
     assigner: rw.Assigner | None, trigger: rw.Trigger | None, events: list[Row], cut: int
@@ -94,3 +94,17 @@ def test_closed_windows_leave_no_state(events: list[Row]) -> None:
         assert engine.table("rows").num_rows == 0
         assert len(engine._fold.space.index) == 0
         assert len(engine._fold.keys.index) == 0
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_session_reopened_by_a_late_event_ends_again(trigger: rw.Trigger) -> None:
+    """It ended at 30, a late event moved its end to 31, and the watermark came to 31."""
+    plan = vwap_plan(rw.Session(30), trigger)
+    engine = Engine(plan)
+    events = [("IBM", 1.0, 1, 40, "X"), ("GOOG", 1.0, 1, 0, "X"), ("GOOG", 1.0, 1, 1, "X")]
+    for at, event in enumerate([*events, ("IBM", 1.0, 1, 41, "X")]):
+        engine.apply("trades", batch_of([event]), at + 1)
+        engine.stabilize()
+    shown = {r["symbol"]: r["window_end_ns"] for r in engine.table("rows").to_pylist()}
+    assert shown["GOOG"] == 31
+    assert Engine.restore(plan, engine.snapshot()).digests == engine.digests

@@ -183,3 +183,12 @@ def test_event_time_out_of_range_moves_nothing() -> None:
         watermark.FUTURE,
     ]
     assert (at, counts) == (2**62 - 1, [0, 0, 1, 2])
+
+
+def test_timer_is_brought_forward_but_never_back() -> None:
+    timers = Timers()
+    timers.arm_new(_ints([0, 1]), _ints([50, 50]), 2)
+    timers.bring_forward(_ints([0, 1]), _ints([60, 40]))
+    assert timers.pop_due(40).tolist() == [1]
+    assert timers.pop_due(50).tolist() == [0]
+    assert timers.pop_due(99).tolist() == []
