@@ -1,18 +1,18 @@
 """What exactness costs: nanoseconds an add beside rounded sums, and bytes a key.
 
-2,000 keys, batches of 16,384 rows, as an engine feeds them. Every figure is the best of rounds
-that take turns with those it is compared with.
+2,000 keys, batches of 16,384 rows, as an engine feeds them.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import ripple.aggregate as ra
+from bench.row import Row
+from bench.timing import in_turns
 from ripple.aggregate.exact import ExactSums
 from ripple.aggregate.integers import IntegerSums
 from ripple.aggregate.ordered import OrderedValues
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 
 KEYS = 2_000
 BATCH = 16_384
-ROUNDS = 60
 EVERY = np.arange(KEYS)
 PLAIN = "rounded add, compiled loop (np.bincount)"  # one double addition a row
 
 
-def measure() -> list[dict[str, Any]]:
-    """Return the rows of the table."""
+def measure() -> list[Row]:
     rng = np.random.default_rng(11)
     slots = rng.integers(0, KEYS, BATCH)
     prices = np.round(100 + rng.standard_normal(BATCH), 2)
@@ -55,9 +53,11 @@ def measure() -> list[dict[str, Any]]:
             ordered.remove(slots, mixed),
         ),
     }
-    best = _best(runs, BATCH)
-    rows = [_row(name, ns, PLAIN, best[PLAIN]) for name, ns in best.items()]
-    return rows + _reads(slots, prices, sizes) + _memory(slots, prices, sizes)
+    return [
+        *_beside(PLAIN, runs, BATCH),
+        *_reads(slots, prices, sizes),
+        *_memory(slots, prices, sizes),
+    ]
 
 
 def _sums() -> ExactSums:
@@ -66,24 +66,11 @@ def _sums() -> ExactSums:
     return sums
 
 
-def _best(runs: dict[str, Callable[[], object]], items: int) -> dict[str, float]:
-    best = dict.fromkeys(runs, math.inf)
-    for _ in range(ROUNDS):
-        for name, run in runs.items():
-            start = time.perf_counter_ns()
-            run()
-            best[name] = min(best[name], (time.perf_counter_ns() - start) / items)
-    return best
-
-
-def _row(name: str, value: float, versus: str, base: float, unit: str = "ns") -> dict[str, Any]:
-    return {
-        "name": f"aggregates: {name}",
-        "value": round(value, 2),
-        "unit": unit,
-        "versus": f"{versus}, {base:.2f} {unit}",
-        "ratio": round(value / base, 2),
-    }
+def _beside(plain: str, runs: dict[str, Callable[[], object]], items: int) -> list[Row]:
+    """Return nanoseconds an item of all runs beside those of the plain one."""
+    took_ns = {name: seconds / items * 1e9 for name, seconds in in_turns(runs).items()}
+    base_ns = took_ns.pop(plain)
+    return [Row(name, ns, "ns", plain, base_ns) for name, ns in took_ns.items()]
 
 
 FAMILIES = {
@@ -105,26 +92,17 @@ def _filled(name: str, slots: Any, columns: dict[str, Any]) -> ra.State:
     return state
 
 
-def _reads(slots: Any, prices: Any, sizes: Any) -> list[dict[str, Any]]:
+def _reads(slots: Any, prices: Any, sizes: Any) -> list[Row]:
     states = {name: _filled(name, slots, {"p": prices, "s": sizes}) for name in FAMILIES}
     doubles = np.ones(KEYS)
     runs: dict[str, Callable[[], object]] = {"doubles, gathered": lambda: doubles[EVERY]}
     runs |= {f"{n} read": lambda s=s: s.results(EVERY) for n, s in states.items()}  # type: ignore[misc]
-    best = _best(runs, KEYS)
-    plain = "doubles, gathered"
-    return [_row(name, ns, plain, best[plain]) for name, ns in best.items() if name != plain]
+    return _beside("doubles, gathered", runs, KEYS)
 
 
-def _memory(slots: Any, prices: Any, sizes: Any) -> list[dict[str, Any]]:
+def _memory(slots: Any, prices: Any, sizes: Any) -> list[Row]:
     held = {
         name: _filled(name, slots, {"p": prices, "s": sizes}).nbytes / KEYS
         for name in ("sum", "mean", "vwap", "stddev")
     }
-    return [_row(f"{n}, bytes a key", b, "a double", 8.0, "B") for n, b in held.items()]
-
-
-if __name__ == "__main__":
-    for row in measure():
-        print(
-            f"{row['name']:56} {row['value']:>8} {row['unit']:3} {row['ratio']:>7} x", row["versus"]
-        )
+    return [Row(f"{name} held", size, "B/key", "a double", 8.0) for name, size in held.items()]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from bench.row import Row, at_least, at_most, beside
+from bench.timing import in_turns
 from ripple.schema.types import Field, Float, Int, Int64, Schema, String
 from ripple.wire import arrow
 from ripple.wire.bin_prot import codec_for, list_of
@@ -53,37 +54,22 @@ class PackedTrade(msgspec.Struct):
     venue: str
 
 
-def measure() -> list[dict[str, Any]]:
-    """Return rows of name, value, unit, versus and ratio (above 1: better than the other)."""
-    return [*_trades(), *_crc(), *_changes()]
+def measure() -> list[Row]:
+    return [
+        *_trades(),
+        *(row for size in (4096, 65536, 1 << 20) for row in _checksums(size)),
+        *map(_changes, (1000, 16_384)),
+    ]
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    """The best of several repetitions of about 20 ms each."""
-    timer = timeit.Timer(work)
-    number, _ = timer.autorange(None)
-    number = max(1, number // 10)
-    return min(timer.repeat(repeat=9, number=number)) / number
-
-
-def _row(
-    name: str, value: float, unit: str, versus: str | None = None, ratio: float | None = None
-) -> dict[str, Any]:
-    return {"name": name, "value": value, "unit": unit, "versus": versus, "ratio": ratio}
-
-
-def _trades() -> list[dict[str, Any]]:
-    rows = []
+def _trades() -> Iterator[Row]:
     for batch in (1, BATCH):
-        label = "one by one" if batch == 1 else f"in batches of {batch}"
-        times = {name: _seconds(work) / batch * 1e9 for name, work in _round_trips(batch).items()}
-        ours = times.pop("bin_prot")
-        rows.append(_row(f"trade round trip, {label}, bin_prot", ours, "ns"))
-        rows += [
-            _row(f"trade round trip, {label}, {name}", other, "ns", "bin_prot", other / ours)
-            for name, other in times.items()
-        ]
-    return rows
+        label = "one by one" if batch == 1 else f"in batches of {batch:,}"
+        took = in_turns(_round_trips(batch))
+        others = {name: seconds / batch * 1e9 for name, seconds in took.items()}
+        ours = others.pop("bin_prot")
+        aim = at_most(1.0, of_ratio=True)
+        yield from beside(f"trade round trip, {label}", ours, "ns", others, aim)
 
 
 def _round_trips(batch: int) -> dict[str, Callable[[], object]]:
@@ -96,10 +82,10 @@ def _round_trips(batch: int) -> dict[str, Callable[[], object]]:
     if batch == 1:
         return {
             "bin_prot": lambda: one.loads(one.dumps(trade)),
-            "bin_prot (dicts)": lambda: as_dict.loads(as_dict.dumps(NAMED)),
             "msgspec MessagePack": lambda: unpack(pack(packed)),
             "protobuf": lambda: _fields(proto["Trade"].FromString(message.SerializeToString())),
             "struct": lambda: _of_struct(_to_struct(trade)),
+            "bin_prot, dicts": lambda: as_dict.loads(as_dict.dumps(NAMED)),
         }
     many = list_of(one)
     dicts = list_of(as_dict)
@@ -107,12 +93,12 @@ def _round_trips(batch: int) -> dict[str, Callable[[], object]]:
     messages = proto["Trades"](trades=[message] * batch)
     return {
         "bin_prot": lambda: many.loads(many.dumps(trades)),
-        "bin_prot (dicts)": lambda: dicts.loads(dicts.dumps(named)),
         "msgspec MessagePack": lambda: unpack_list(pack(packeds)),
         "protobuf": lambda: [
             _fields(t) for t in proto["Trades"].FromString(messages.SerializeToString()).trades
         ],
         "struct": lambda: [_of_struct(data) for data in [_to_struct(t) for t in trades]],
+        "bin_prot, dicts": lambda: dicts.loads(dicts.dumps(named)),
     }
 
 
@@ -157,34 +143,21 @@ def _protobuf() -> dict[str, Any]:
     }
 
 
-def _crc() -> list[dict[str, Any]]:
-    rows = []
-    for size in (4096, 65536, 1 << 20):
-        data = np.random.default_rng(2).bytes(size)
-        ours = size / _seconds(lambda data=data: crc32c(data)) / 1e9
-        bare = size / _seconds(lambda data=data: bare_crc.crc32c(data)) / 1e9
-        rows.append(_row(f"CRC-32C of {size} bytes", ours, "GB/s", "crc32c package", ours / bare))
-    for size in (4096, 1 << 20):
-        frame = to_frame(
-            Changes("vwap", 0, 1, None, (), None, np.random.default_rng(3).bytes(size))
-        )
-        data = encode(frame)
-        bare = _seconds(lambda data=data: bare_crc.crc32c(data))
-        for name, work in (
-            ("encode", lambda frame=frame: encode(frame)),
-            ("decode", lambda data=data: _decoded(data)),
-        ):
-            took = _seconds(work)
-            rows.append(
-                _row(
-                    f"envelope {name}, {size} bytes of payload",
-                    size / took / 1e9,
-                    "GB/s",
-                    "bare CRC-32C of the same bytes",
-                    bare / took,
-                )
-            )
-    return rows
+def _checksums(size: int) -> Iterator[Row]:
+    frame = to_frame(Changes("vwap", 0, 1, None, (), None, np.random.default_rng(3).bytes(size)))
+    data = encode(frame)
+    bare = "CRC-32C of the same bytes (crc32c package)"
+    calls: dict[str, Callable[[], object]] = {
+        bare: lambda: bare_crc.crc32c(data),
+        "CRC-32C": lambda: crc32c(data),
+        "envelope, encode": lambda: encode(frame),
+        "envelope, decode": lambda: _decoded(data),
+    }
+    rates = {name: len(data) / seconds / 1e9 for name, seconds in in_turns(calls).items()}
+    of_bare = rates.pop(bare)
+    aims = {"CRC-32C": at_least(0.95, of_ratio=True)}
+    for name, rate in rates.items():
+        yield Row(f"{name}, {size:,} bytes", rate, "GB/s", bare, of_bare, aims.get(name))
 
 
 def _decoded(data: bytes) -> Any:
@@ -193,26 +166,18 @@ def _decoded(data: bytes) -> Any:
     return next(decoder)
 
 
-def _changes() -> list[dict[str, Any]]:
-    rows = []
-    for count in (1000, 16_384):
-        batch = _batch(count)
-        sent = _sent(batch)
-        encode_s = _seconds(lambda batch=batch: _sent(batch))
-        decode_s = _seconds(lambda sent=sent, batch=batch: _received(sent, batch.schema))
-        both = count / (encode_s + decode_s) / 1e6
-        rows += [
-            _row(f"Changes of {count} deltas, encode", count / encode_s / 1e6, "M deltas/s"),
-            _row(f"Changes of {count} deltas, decode", count / decode_s / 1e6, "M deltas/s"),
-            _row(
-                f"Changes of {count} deltas, encode + decode",
-                both,
-                "M deltas/s",
-                "the aim of 10",
-                both / 10,
-            ),
-        ]
-    return rows
+def _changes(count: int) -> Row:
+    batch = _batch(count)
+    listed = batch.to_pylist()
+    pack, unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
+    calls: dict[str, Callable[[], object]] = {
+        "ours": lambda: _received(_sent(batch), batch.schema),
+        "msgspec": lambda: unpack(pack(listed)),
+    }
+    rates = {name: count / seconds / 1e6 for name, seconds in in_turns(calls).items()}
+    name = f"Changes of {count:,} deltas, encode + decode"
+    versus = "MessagePack of dicts (msgspec)"
+    return Row(name, rates["ours"], "M/s", versus, rates["msgspec"], at_least(10))
 
 
 def _batch(count: int) -> pa.RecordBatch:
@@ -237,9 +202,3 @@ def _received(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
     message = from_frame(_decoded(data))
     assert isinstance(message, Changes)
     return arrow.loads(message.body, schema)
-
-
-if __name__ == "__main__":
-    for row in measure():
-        beside = f"  {row['ratio']:.2f} x {row['versus']}" if row["versus"] else ""
-        print(f"{row['name']:<60}{row['value']:>12,.2f} {row['unit']}{beside}")

@@ -7,7 +7,6 @@ encoding to Arrow IPC bytes and decoding them with every check that a stranger's
 
 from __future__ import annotations
 
-import timeit
 from dataclasses import replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from bench.row import Row, at_least
+from bench.timing import in_turns
 from ripple.delta import FieldSet, Patch, Set, apply, columns, diff, to_sexp
 from ripple.delta.column_table import ColumnTable
 from ripple.delta.layout import OP, Layout
@@ -44,31 +45,30 @@ class Trade:
     venue: str
 
 
-def measure() -> list[dict[str, Any]]:
-    """Return rows of name, value, unit, versus and ratio (above 1: better than the other)."""
-    rows = [*_one(), *_bytes()]
-    for keys in KEYS:
-        rows += _columns(keys)
-    return rows
+def measure() -> list[Row]:
+    return [*_one(), *_bytes(), *(row for keys in KEYS for row in _columns(keys))]
 
 
-def _one() -> list[dict[str, Any]]:
+def _one() -> list[Row]:
     old = Trade("AAPL", 150.25, 200, 1709000001000000000, "XNAS")
     new = replace(old, price=150.3)
     delta = diff(old, new)
     assert delta == Patch((FieldSet("price", 150.3),))
     before, after = vars(old), vars(new)
-    compared = _seconds(lambda: {k: v for k, v in after.items() if before[k] != v}) * 1e9
-    replaced = _seconds(lambda: replace(old, price=150.3)) * 1e9
-    found = _seconds(lambda: diff(old, new)) * 1e9
-    applied = _seconds(lambda: apply(delta, old)) * 1e9
+    calls: dict[str, Callable[[], object]] = {
+        "comparison": lambda: {k: v for k, v in after.items() if before[k] != v},
+        "replace": lambda: replace(old, price=150.3),
+        "diff": lambda: diff(old, new),
+        "apply": lambda: apply(delta, old),
+    }
+    ns = {name: seconds * 1e9 for name, seconds in in_turns(calls).items()}
     return [
-        _row("diff, one field of a trade", found, "ns", "dict comprehension", compared / found),
-        _row("apply, one field", applied, "ns", "dataclasses.replace", replaced / applied),
+        Row("diff, one field of a trade", ns["diff"], "ns", "dict comprehension", ns["comparison"]),
+        Row("apply, one field", ns["apply"], "ns", "dataclasses.replace", ns["replace"]),
     ]
 
 
-def _bytes() -> list[dict[str, Any]]:
+def _bytes() -> list[Row]:
     """Patch against Set on a record of 20 fields of which 2 changed."""
     kinds = [String(), Int64(), Float(), Float()] * 5
     schema = Schema("wide", tuple(Field(f"field_{i:02d}", k) for i, k in enumerate(kinds)))
@@ -85,13 +85,18 @@ def _bytes() -> list[dict[str, Any]]:
         "S-expression": (len(dumps(to_sexp(Set(new), schema))), len(dumps(to_sexp(patch, schema)))),
     }
     return [
-        _row(f"Patch, 2 of 20 fields, {form}", patched, "bytes", f"Set, {whole} bytes; book "
-             f"{BOOK_BYTES_RATIO}", whole / patched)
+        Row(
+            f"Patch, 2 of 20 fields, {form}",
+            patched,
+            "bytes",
+            f"Set; the book says 1/{BOOK_BYTES_RATIO}",
+            whole,
+        )
         for form, (whole, patched) in sizes.items()
-    ]  # fmt: skip
+    ]
 
 
-def _columns(keys: int) -> list[dict[str, Any]]:
+def _columns(keys: int) -> list[Row]:
     draw = np.random.default_rng(3)
     symbols = np.array([f"SYM{i:07d}" for i in range(keys)])
     layout = Layout(
@@ -126,18 +131,20 @@ def _columns(keys: int) -> list[dict[str, Any]]:
     new = columns.apply(layout, old, layout.conform(pa.record_batch(
         {"symbol": old.column("symbol"), OP: np.ones(DELTAS, np.int8), "vwap": draw.random(DELTAS)}
     )))  # fmt: skip
-    dict_rate = _rate(loop)
-    works: dict[str, Callable[[], object]] = {
+    loops = "dict loop"
+    calls: dict[str, Callable[[], object]] = {
+        loops: loop,
         "encode and decode": carry,
         "apply": lambda: table.apply(next(batches)),
         "compose": lambda: columns.compose(layout, next(batches), next(batches)),
         "diff": lambda: columns.diff(layout, old, new),
     }
-    versus = f"dict loop, {dict_rate:.1f} M/s"
+    rates = {name: DELTAS / seconds / 1e6 for name, seconds in in_turns(calls).items()}
+    loop_rate = rates.pop(loops)
+    aims = {"encode and decode": at_least(10)}
     return [
-        _row(f"columns, {keys:,} keys: {name}", rate, "M deltas/s", versus, rate / dict_rate)
-        for name, work in works.items()
-        for rate in (_rate(work),)
+        Row(f"columns, {keys:,} keys: {name}", rate, "M/s", loops, loop_rate, aims.get(name))
+        for name, rate in rates.items()
     ]
 
 
@@ -150,26 +157,3 @@ def _patches(layout: Layout, draw: np.random.Generator, symbols: Any) -> pa.Reco
 def _listed(deltas: pa.RecordBatch) -> list[tuple[str, dict[str, Any]]]:
     fields = deltas.select(["vwap", "volume"]).to_pylist()
     return list(zip(deltas.column("symbol").to_pylist(), fields, strict=True))
-
-
-def _rate(work: Callable[[], object]) -> float:
-    """Return millions of deltas a second."""
-    return DELTAS / _seconds(work) / 1e6
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    """Return the best of several repetitions of about 20 ms each."""
-    timer = timeit.Timer(work)
-    number, _ = timer.autorange(None)
-    number = max(1, number // 10)
-    return min(timer.repeat(repeat=7, number=number)) / number
-
-
-def _row(name: str, value: float, unit: str, versus: str, ratio: float) -> dict[str, Any]:
-    return {
-        "name": f"B-03 {name}",
-        "value": round(value, 2),
-        "unit": unit,
-        "versus": versus,
-        "ratio": round(ratio, 2),
-    }

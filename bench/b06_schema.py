@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import timeit
 from typing import TYPE_CHECKING
 
+from bench.row import Row, at_most
+from bench.timing import in_turns
 from ripple.schema import (
     Field,
     Float,
@@ -23,7 +24,8 @@ from ripple.schema import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TARGET_NS = 10_000.0
+TARGET_NS = 10_000
+COPY = "copying one trade (dict)"
 
 V1 = Schema(
     "trade",
@@ -46,35 +48,21 @@ TRADE = {
 }
 
 
-def measure() -> list[dict[str, object]]:
-    """Return one row per figure: nanoseconds per call, and what share of the target that is."""
+def measure() -> list[Row]:
     # Read back, so that no part of the two schemas is the same object.
     old, new = notation.loads(notation.dumps(V1)), notation.loads(notation.dumps(V2))
     to_new = project(old, new)
-    return [
-        _row("backward check, v1 to v2", lambda: check_backward(new, old)),
-        _row("full check, v1 to v2", lambda: check_full(old, new)),
-        _row("fingerprint, first time", lambda: fingerprint.__wrapped__(old)),
-        _row("fingerprint, again", lambda: fingerprint(old)),
-        _row("layout hash, again", lambda: layout_hash(old)),
-        _row("prepare a projection, v1 to v2", lambda: project(old, new)),
-        _row("project one trade, v1 to v2", lambda: to_new(TRADE)),
-    ]
-
-
-def _row(name: str, call: Callable[[], object]) -> dict[str, object]:
-    timer = timeit.Timer(call)
-    count, _ = timer.autorange()
-    value = min(timer.repeat(5, count)) / count * 1e9
-    return {
-        "name": f"B-06 {name}",
-        "value": value,
-        "unit": "ns",
-        "versus": "target 10 us",
-        "ratio": value / TARGET_NS,
+    calls: dict[str, Callable[[], object]] = {
+        COPY: lambda: dict(TRADE),
+        "backward check, v1 to v2": lambda: check_backward(new, old),
+        "full check, v1 to v2": lambda: check_full(old, new),
+        "fingerprint, first time": lambda: fingerprint.__wrapped__(old),
+        "fingerprint, again": lambda: fingerprint(old),
+        "layout hash, again": lambda: layout_hash(old),
+        "prepare a projection, v1 to v2": lambda: project(old, new),
+        "project one trade, v1 to v2": lambda: to_new(TRADE),
     }
-
-
-if __name__ == "__main__":
-    for row in measure():
-        print(f"{row['name']:<42} {row['value']:>10.0f} {row['unit']}  {row['ratio']:.2f} x target")
+    took_ns = {name: seconds * 1e9 for name, seconds in in_turns(calls).items()}
+    copy_ns = took_ns.pop(COPY)
+    aims = {name: at_most(TARGET_NS) for name in took_ns if "check" in name}
+    return [Row(name, ns, "ns", COPY, copy_ns, aims.get(name)) for name, ns in took_ns.items()]

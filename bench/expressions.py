@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from bench.row import Row
+from bench.timing import in_turns
 from ripple.expression import Expr, col, when
 from ripple.schema.types import Float, Int64
 
 ROWS = (1, 100, 1_000, 16_384)
-ROUNDS = 25
-SECONDS_PER_ROUND = 0.002
 FIELDS = {"price": Float(), "bid": Float(), "size": Int64()}
 
 
-def measure() -> list[dict[str, Any]]:
-    """Return nanoseconds a row, with NumPy's in the same run; a ratio below 1 is faster."""
+def measure() -> list[Row]:
     return [figure for case in _cases() for figure in _case_figures(*case)]
 
 
-def _case_figures(
-    name: str, expr: Expr, numpy: Callable[[Any, Any, Any], Any]
-) -> Iterator[dict[str, Any]]:
+def _case_figures(name: str, expr: Expr, numpy: Callable[[Any, Any, Any], Any]) -> Iterator[Row]:
     bound = expr.bind(FIELDS)
     program, inputs = bound.program, bound.machine_columns
     assert program is not None
@@ -81,42 +77,8 @@ def _columns(rows: int) -> dict[str, Any]:
 
 
 def _seconds(*calls: Callable[[], Any]) -> list[float]:
-    """Return the best time of each call, taken in turns so that a busy moment hits all alike."""
-    loops = [_loops(call) for call in calls]
-    best = [float("inf")] * len(calls)
-    for _ in range(ROUNDS):
-        for k, call in enumerate(calls):
-            best[k] = min(best[k], _elapsed(call, loops[k]) / loops[k])
-    return best
+    return list(in_turns({str(k): call for k, call in enumerate(calls)}).values())
 
 
-def _loops(call: Callable[[], Any]) -> int:
-    loops = 1
-    while _elapsed(call, loops) < SECONDS_PER_ROUND:
-        loops *= 2
-    return loops
-
-
-def _elapsed(call: Callable[[], Any], loops: int) -> float:
-    started = time.perf_counter()
-    for _ in range(loops):
-        call()
-    return time.perf_counter() - started
-
-
-def _figure(name: str, ours: float, theirs: float, rows: int) -> dict[str, Any]:
-    return {
-        "name": name,
-        "value": ours / rows * 1e9,
-        "unit": "ns/row",
-        "versus": f"NumPy {theirs / rows * 1e9:.2f} ns/row",
-        "ratio": ours / theirs,
-    }
-
-
-if __name__ == "__main__":
-    for figure in measure():
-        print(
-            f"{figure['name']:55} {figure['value']:9.2f} {figure['unit']}  "
-            f"{figure['versus']:25} {figure['ratio']:6.2f}x"
-        )
+def _figure(name: str, ours: float, theirs: float, rows: int) -> Row:
+    return Row(name, ours / rows * 1e9, "ns/row", "NumPy", theirs / rows * 1e9)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-import timeit
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 
+from bench.row import Row, beside
+from bench.timing import QUICK, in_turns
 from ripple.connectors.csv_format import TRADES
 from ripple.connectors.csv_reader import CsvReader
 from ripple.connectors.csv_source import BLOCK_BYTES, LINE_LENGTH_BYTES_MAX, CsvSource
@@ -23,36 +23,32 @@ from ripple.connectors.synthetic import SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.connectors.text_sink import TextFormat, TextSink
 
-TRADE_COUNT = 1_000_000
-ROW_COUNT = 200_000
+TRADE_COUNT = 200_000 if QUICK else 1_000_000
+ROW_COUNT = 50_000 if QUICK else 200_000
 REPEATS = 3
 
 
-def measure() -> list[dict[str, Any]]:
-    """Return rows of name, value, unit, versus and ratio (above 1: better than the other)."""
+def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         return [*_parsing(Path(folder) / "trades.csv"), *_formatting()]
 
 
-def _rate(work: Callable[[], object], events: int) -> float:
-    return events / min(timeit.repeat(work, number=1, repeat=REPEATS)) / 1e6
+def _compared(
+    ours: dict[str, Callable[[], object]],
+    others: dict[str, Callable[[], object]],
+    unit: str,
+    count: int,
+) -> list[Row]:
+    """Set each of ours beside each of the others, in millions of rows a second."""
+    rates = {
+        name: count / seconds / 1e6
+        for name, seconds in in_turns({**ours, **others}, rounds=REPEATS).items()
+    }
+    compared = {name: rates[name] for name in others}
+    return [row for name in ours for row in beside(name, rates[name], unit, compared)]
 
 
-def _compared(ours: dict[str, float], others: dict[str, float], unit: str) -> list[dict[str, Any]]:
-    """Set the first of ours beside each of the others."""
-    first, rate = next(iter(ours.items()))
-    rows = [_row(name, value, unit) for name, value in ours.items()]
-    rows += [_row(name, value, unit, first, rate / value) for name, value in others.items()]
-    return rows
-
-
-def _row(
-    name: str, value: float, unit: str, versus: str | None = None, ratio: float | None = None
-) -> dict[str, Any]:
-    return {"name": name, "value": value, "unit": unit, "versus": versus, "ratio": ratio}
-
-
-def _parsing(path: Path) -> list[dict[str, Any]]:
+def _parsing(path: Path) -> list[Row]:
     sink = TextSink(open_target(path))
     for batch in SyntheticSource(TRADE_COUNT, batch_rows=100_000).batches():
         sink.write(batch.records)
@@ -92,27 +88,23 @@ def _parsing(path: Path) -> list[dict[str, Any]]:
     threads = pl.thread_pool_size()
     return _compared(
         {
-            "CSV source, parsing in the caller's thread": _rate(parse_only, TRADE_COUNT),
-            "CSV source, batches of 1,000": _rate(ours(1000), TRADE_COUNT),
-            "CSV source, batches of 16,384": _rate(ours(16_384), TRADE_COUNT),
+            "CSV source, parsing in the caller's thread": parse_only,
+            "CSV source, batches of 1,000": ours(1000),
+            "CSV source, batches of 16,384": ours(16_384),
         },
         {
-            "pyarrow.csv, one thread, no checks": _rate(
-                lambda: pyarrow.csv.read_csv(path, **options), TRADE_COUNT
+            "pyarrow.csv, one thread, no checks": lambda: pyarrow.csv.read_csv(path, **options),
+            f"Polars read_csv, {threads} threads, no checks": lambda: pl.read_csv(
+                path, has_header=False, new_columns=names, schema_overrides=dtypes
             ),
-            f"Polars read_csv, {threads} threads, no checks": _rate(
-                lambda: pl.read_csv(
-                    path, has_header=False, new_columns=names, schema_overrides=dtypes
-                ),
-                TRADE_COUNT,
-            ),
-            "Python split loop": _rate(split_loop, TRADE_COUNT),
+            "Python split loop": split_loop,
         },
         "M trades/s",
+        TRADE_COUNT,
     )
 
 
-def _formatting() -> list[dict[str, Any]]:
+def _formatting() -> list[Row]:
     random = np.random.default_rng(7)
     rows = pa.record_batch(
         {
@@ -142,22 +134,15 @@ def _formatting() -> list[dict[str, Any]]:
     json_lines = TextFormat("json", decimals={"vwap": 4})
     return _compared(
         {
-            "CSV sink, batches of 16,384": _rate(ours(four, 16_384), ROW_COUNT),
-            "CSV sink, batches of 100": _rate(ours(four, 100), ROW_COUNT),
-            "CSV sink, shortest floats": _rate(ours(TextFormat(), 16_384), ROW_COUNT),
-            "JSON lines sink, batches of 16,384": _rate(ours(json_lines, 16_384), ROW_COUNT),
+            "CSV sink, batches of 16,384": ours(four, 16_384),
+            "CSV sink, batches of 100": ours(four, 100),
+            "CSV sink, shortest floats": ours(TextFormat(), 16_384),
+            "JSON lines sink, batches of 16,384": ours(json_lines, 16_384),
         },
         {
-            "pyarrow.csv.write_csv, shortest floats": _rate(
-                lambda: pyarrow.csv.write_csv(rows, os.devnull), ROW_COUNT
-            ),
-            "Python f-string loop": _rate(format_loop, ROW_COUNT),
+            "pyarrow write_csv, shortest floats": lambda: pyarrow.csv.write_csv(rows, os.devnull),
+            "Python f-string loop": format_loop,
         },
         "M rows/s",
+        ROW_COUNT,
     )
-
-
-if __name__ == "__main__":
-    for row in measure():
-        ratio = f"{row['ratio']:6.1f}x" if row["ratio"] else ""
-        print(f"{row['name']:50} {row['value']:8.2f} {row['unit']} {ratio}")

@@ -1,0 +1,21 @@
+"""What things cost, each figure beside its comparison from the same run: ``python -m bench``.
+
+A benchmark is a module with ``measure() -> list[Row]``. Each runs in a process of its own, so
+that one's memory and threads do not disturb the next.
+"""
+
+from __future__ import annotations
+
+BENCHMARKS = (
+    "end_to_end",
+    "engine_batches",
+    "memory",
+    "b01_cells",
+    "b02_wire",
+    "b03_delta",
+    "b05_replay",
+    "b06_schema",
+    "aggregates",
+    "expressions",
+    "io",
+)

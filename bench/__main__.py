@@ -1,0 +1,84 @@
+"""Run benchmarks and print each figure beside its comparison."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench import BENCHMARKS
+from bench.machine import describe
+from bench.row import Row
+from bench.table import header, table
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> int:
+    """Return 0 when every benchmark ran, 1 when one failed."""
+    given = _arguments()
+    machine = describe(given.date)
+    print(header(machine), flush=True)
+    measured: dict[str, list[dict[str, Any]]] = {}
+    failed = []
+    for name in given.names or BENCHMARKS:
+        started = time.monotonic()
+        rows = _run(name, quick=given.quick)
+        if rows is None:
+            failed.append(name)
+            continue
+        measured[name] = [row.as_dict() for row in rows]
+        print(f"\n{table(f'{name} ({time.monotonic() - started:.0f} s)', rows)}", flush=True)
+    _save(given.json or _default_path(machine), {"machine": machine, "benchmarks": measured})
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
+    parser.add_argument("--quick", action="store_true", help="fewer events and rounds: noisier")
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+    parser.add_argument("--date", default=now, help="the date to print, now by default")
+    given = parser.parse_args()
+    unknown = set(given.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(
+            f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"
+        )
+    return given
+
+
+def _run(name: str, *, quick: bool) -> list[Row] | None:
+    """Return the rows of one benchmark from a process of its own, None when it failed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.one", name],
+        env={**os.environ, "RIPPLE_BENCH_QUICK": "1" if quick else "0"},
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if done.returncode:
+        return None
+    return [Row.from_dict(row) for row in json.loads(done.stdout)]
+
+
+def _default_path(machine: dict[str, str]) -> Path:
+    commit = machine["commit"].split(",")[0]
+    return RESULTS / f"{machine['date'].replace(' ', 'T').replace(':', '')}-{commit}.json"
+
+
+def _save(path: Path, figures: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

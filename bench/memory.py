@@ -1,0 +1,87 @@
+"""What a key costs, and whether memory grows with the number of events or of windows gone by."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+from bench.row import Row, at_most
+from bench.timing import QUICK
+from bench.trades import blocks, feed, slices, trades, vwap_plan
+from ripple.engine import Engine
+
+KEYS = 200_000 if QUICK else 1_000_000
+EVENTS = 5_000_000 if QUICK else 100_000_000
+WINDOWED_EVENTS = 3_000_000 if QUICK else 30_000_000
+WARM_EVENTS = 1_000_000
+BATCH_ROWS = 16_384
+GROWTH_MAX_MB = 1.0  # of the allocator's noise
+KEY_BYTES_MAX = 200
+
+
+def measure() -> list[Row]:
+    return [*_growth(windows=False), *_growth(windows=True), *_key_bytes()]
+
+
+def _growth(*, windows: bool) -> list[Row]:
+    """Return how much is held more after many events than after the first million."""
+    engine = Engine(vwap_plan(windows=windows))
+    events = WINDOWED_EVENTS if windows else EVENTS
+    what = "opening and closing windows of 60 s" if windows else "events"
+    feeding = blocks(events, 2_000)
+    feed(engine, slices(next(feeding), BATCH_ROWS))
+    warm_rss, warm_held = _rss_bytes(), engine.nbytes
+    for block in feeding:
+        feed(engine, slices(block, BATCH_ROWS))
+    grown, held = (_rss_bytes() - warm_rss) / 1e6, (engine.nbytes - warm_held) / 1e6
+    name = f"growth over {events / 1e6:g} M {what}, 2,000 keys"
+    after = f"after {WARM_EVENTS / 1e6:g} M"
+    return [
+        Row(f"{name}, resident", grown, "MB", after, warm_rss / 1e6, at_most(GROWTH_MAX_MB)),
+        Row(f"{name}, held", held, "MB", after, warm_held / 1e6, at_most(0)),
+    ]
+
+
+def _key_bytes() -> list[Row]:
+    everyone = trades(4 * KEYS, KEYS)
+    before = _rss_bytes()
+    engine = Engine(vwap_plan())
+    feed(engine, slices(everyone, BATCH_ROWS))
+    resident = _rss_bytes() - before
+    keys = engine.table("output").num_rows
+    before = _rss_bytes()
+    state = _dict_of(slices(everyone, BATCH_ROWS))
+    plain = (_rss_bytes() - before) / len(state)
+    versus, aim = "dict of lists in Python, resident", at_most(KEY_BYTES_MAX)
+    return [
+        Row(
+            f"state of VWAP, {keys:,} keys, held", engine.nbytes / keys, "B/key", versus, plain, aim
+        ),
+        Row(
+            f"state of VWAP, {keys:,} keys, resident", resident / keys, "B/key", versus, plain, aim
+        ),
+    ]
+
+
+def _dict_of(batches: Iterable[pa.RecordBatch]) -> dict[str, list[float]]:
+    state: dict[str, list[float]] = {}
+    for batch in batches:
+        for symbol, price, size in zip(
+            *(batch.column(i).to_pylist() for i in range(3)), strict=True
+        ):
+            sums = state.setdefault(symbol, [0.0, 0, 0])
+            sums[0] += price * size
+            sums[1] += size
+            sums[2] += 1
+    return state
+
+
+def _rss_bytes() -> int:
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
