@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["string", "integer", "float", "bool", "raw"]
 Converter = Callable[[pa.Array], pa.Array]
-_OP_NAMES = pa.array(["set", "patch", "remove"])
+_OP_NAMES = ("set", "patch", "remove")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,8 @@ class TextSink:
         op, rows = split_op(changes)
         if self._format.removes == "mark":
             op = pa.array(np.zeros(rows.num_rows, np.int8)) if op is None else op
-            names = _OP_NAMES.take(op)
+            # Built here: pa.array of Python values imports pandas where that is installed.
+            names = pa.array(_OP_NAMES).take(op)
             return pa.RecordBatch.from_arrays([names, *rows.columns], ["op", *rows.schema.names])
         if op is None:
             return rows
