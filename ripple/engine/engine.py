@@ -18,7 +18,7 @@ from ripple.engine.output import View
 from ripple.engine.rows import RejectedRow, Rows
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.engine.table_fold import TableFold
-from ripple.errors import InputError
+from ripple.errors import InputError, NodeError
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
 from ripple.graph.column import Column
@@ -77,6 +77,7 @@ class Engine:
         self._accepted = self._schema
         self._required = [field for field in plan.source.fields if not field.optional]
         self._reported = True
+        self._broken = False
         self._build_folds()
 
     @classmethod
@@ -122,8 +123,10 @@ class Engine:
         applied before. next_offset: the offset after them; what it exceeds the rows by, the source
         rejected itself. offsets: of the rows, int64[n], needed when there are such gaps. Returns
         the rows that could not be processed, for the dead letters; raises InputError when the
-        batch does not fit, with nothing consumed.
+        batch does not fit, with nothing consumed. After any other error (a batch function or a
+        user's aggregate that raised) the engine refuses to go on.
         """
+        self._refuse_if_broken()
         batch = self._conforming(batch)
         given = self._input(source)
         if offsets is None:
@@ -132,6 +135,12 @@ class Engine:
         self.counters.consumed += batch.num_rows + skipped
         self.counters.dead_lettered += skipped
         self._reported = False
+        self._broken = True
+        rejected = self._consume_all(given, batch, offsets)
+        self._broken = False
+        return rejected
+
+    def _consume_all(self, given: Input, batch: pa.RecordBatch, offsets: Ints) -> list[RejectedRow]:
         if not self._fold.stepwise:
             return self._consume(given, batch, offsets)
         rejected: list[RejectedRow] = []
@@ -140,6 +149,12 @@ class Engine:
             rejected.extend(RejectedRow(at, bad.step, bad.reason) for bad in alone)
             self._fold.settle(self.watermark_ns)
         return rejected
+
+    def _refuse_if_broken(self) -> None:
+        if self._broken:
+            raise NodeError(
+                "an earlier batch failed halfway, so the state is of no cut: restore a snapshot"
+            )
 
     def advance(self, source: str, watermark_ns: int, next_offset: int) -> None:
         """Consume a marker of an input's log: no event below ``watermark_ns`` follows in it.
@@ -246,6 +261,7 @@ class Engine:
 
     def stabilize(self) -> Changes:
         """Bring the views up to the cut; return what changed since the last call."""
+        self._refuse_if_broken()
         self._fold.settle(self.watermark_ns)
         self.graph.stabilize()
         taken = {name: view.take() for name, view in self._views.items()}

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.errors import NodeError
 from ripple.expression.bound import Bound, Values, numbers
 from ripple.expression.typed import Kind, kind_of
 from ripple.plan import Derive, Filter, Map, Step, type_of
@@ -133,11 +134,16 @@ class Rows:
 
     def _map_batch(self, step: Map) -> None:
         given = {field.name: self._array(field) for field in step.fields_in}
-        returned = step.function(given)
+        try:
+            returned = step.function(given)
+        except Exception as error:
+            raise NodeError(
+                f"map {step.name!r}: the function raised {type(error).__name__}: {error}"
+            ) from error
         columns: dict[str, Any] = {name: self.columns[name] for name in step.kept}
         for field in step.schema.fields:
             if field.name not in returned or len(returned[field.name]) != self.count:
-                raise ValueError(
+                raise NodeError(
                     f"map {step.name!r}: the function must return {self.count} values for the "
                     f"field {field.name!r}"
                 )

@@ -97,3 +97,18 @@ def test_snapshot_is_refused_while_changes_are_unseen() -> None:
     other = _by_symbol().fold("g", n=rp.count()).sink("out").plan()
     with pytest.raises(rp.RippleError, match="topology"):
         Engine.restore(other, engine.snapshot())
+
+
+def test_engine_that_failed_halfway_refuses_to_go_on() -> None:
+    def broken(columns: dict) -> dict:
+        raise KeyError("no such thing")
+
+    pipeline = rp.Pipeline("p").source("trades", Trade).map("m", broken, into=Trade, batch=True)
+    fold = pipeline.partition("by-symbol", key="symbol").fold("f", n=rp.count())
+    engine = Engine(fold.sink("out").plan())
+    with pytest.raises(rp.NodeError, match=r"map 'm'.*KeyError"):
+        engine.apply("trades", _trades(size=[1]), 1)
+    with pytest.raises(rp.NodeError, match="restore a snapshot"):
+        engine.apply("trades", _trades(size=[1]), 2)
+    with pytest.raises(rp.NodeError, match="restore a snapshot"):
+        engine.stabilize()
