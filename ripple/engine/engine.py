@@ -75,7 +75,11 @@ class Engine:
         self._rank = {name: rank for rank, name in enumerate(names)}
         self._schema = pa.schema(arrow_fields(plan.source.fields))
         self._accepted = self._schema
-        self._required = [field for field in plan.source.fields if not field.optional]
+        self._required = [
+            field
+            for field in plan.source.fields
+            if not field.optional or field.name == plan.source.time_field
+        ]
         self._reported = True
         self._broken = False
         self._build_folds()
