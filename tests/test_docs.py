@@ -1,0 +1,45 @@
+"""The Python in the documents runs as it stands."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TRADES = "AAPL,150.0,100,1709000000000000000,XNAS\nAAPL,150.25,200,1709000001000000000,XNAS\n"
+EVENT = """
+import pyarrow as pa
+event = {"symbol": "A", "price": 1.0, "size": 1, "timestamp_ns": 5, "venue": "X"}
+record_batch, next_offset = pa.RecordBatch.from_pylist([event]), 1
+"""
+
+
+def _python(document: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trades.csv").write_text(TRADES)
+    return tmp_path
+
+
+def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
+    (code,) = _python("README.md")
+    (folder / "vwap.py").write_text(code)
+    runpy.run_path("vwap.py", run_name="__main__")
+    window = "1708999980000000000,1709000040000000000"
+    assert (folder / "vwap.csv").read_text() == f"AAPL,{window},150.16666666666666,300,2\n"
+
+
+def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    readme, (portfolio, engine) = _python("README.md"), _python("docs/pipelines.md")
+    (folder / "guide.py").write_text("".join([*readme, portfolio, EVENT, engine]))
+    names = runpy.run_path("guide.py", run_name="guide")
+    assert capfd.readouterr().out == "150.16666666666666,1\n"
+    assert (folder / "vwaps.csv").read_text() == "AAPL,150.16666666666666,45050.0\n"
+    assert names["engine"].cut == {"trades": 1}
