@@ -188,6 +188,20 @@ class Layout:
         return DeltaError(f"key {self.key_at(batch, row)!r}: {story}")
 
 
+def layout_of(deltas: pa.Schema) -> Layout:
+    """Return a layout that deltas with these columns have, as far as the columns tell.
+
+    The key is what stands before ``_op``. Which fields are nullable cannot be seen, since columns
+    in which nothing is cleared need not be there: so all are. Raises
+    :class:`ripple.errors.SchemaError` for columns that are no deltas.
+    """
+    at = deltas.get_field_index(OP)
+    if at < 0:
+        raise SchemaError(f"no column {OP!r} among {', '.join(deltas.names)}")
+    columns = [c for c in deltas if c.name != OP and not c.name.startswith(CLEARED)]
+    return Layout(pa.schema(columns), tuple(deltas.names[:at]))
+
+
 def snapshot_of(layout: Layout, rows: Batch) -> Batch:
     """Return the deltas that make the table ``rows`` out of an empty one: a Set per row."""
     ops = pa.array(np.zeros(rows.num_rows, np.int8))

@@ -6,8 +6,8 @@
     seq=2 key=AAPL delta=(Patch ((Field_set (field_name price) (value 150.25))))
     seq=3 key=GOOG delta=(Set ((symbol GOOG)(vwap 2801.5)(total_volume 500)(trade_count 3)))
     seq=4 Changes ((output vwap)(partition 0)...)
-      ((key AAPL)(vwap 150.25))
-      ((key GOOG)(vwap 2801.5))
+      key=AAPL delta=(Patch ((Field_set (field_name vwap) (value 150.25))))
+      key=GOOG delta=Remove
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ripple import sexp
-from ripple.delta import text
+from ripple.delta import convert, text
+from ripple.delta.layout import layout_of
 from ripple.delta.rows import Set
-from ripple.errors import SchemaError
+from ripple.errors import DeltaError, SchemaError
 from ripple.schema import notation
 from ripple.schema.types import Schema
 from ripple.wire import arrow
@@ -32,6 +33,7 @@ from ripple.wire.records import delta_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ripple.delta.layout import Batch
     from ripple.sexp import Sexp
     from ripple.wire.codec import Buffer, Codec
 
@@ -60,8 +62,8 @@ class View:
         else:
             yield f"seq={frame.sequence} {type(message).__name__} {spaced(_fields(message))}"
         if isinstance(message, Changes):
-            for row in arrow.loads(message.body).to_pylist():
-                yield "  " + spaced([[name, _value(held)] for name, held in row.items()])
+            for line in _changes(arrow.loads(message.body)):
+                yield f"  {line}"
 
     def delta(self, message: Delta) -> str:
         """Return ``key=... delta=...``; a value whose schema is not known stays hexadecimal."""
@@ -80,6 +82,18 @@ class View:
                 self._codecs[output] = schema, delta_of(codec_for(schema, refs=schemas))
             except SchemaError as error:
                 raise RemoteProtocolError(f"the schema of {output}: {error}") from None
+
+
+def _changes(batch: Batch) -> list[str]:
+    """Return a line for each row; columns that are no deltas are shown as what they are."""
+    try:
+        return [
+            f"key={spaced(_value(key))} delta={spaced(text.to_sexp(delta))}"
+            for key, delta in convert.to_rows(layout_of(batch.schema), batch)
+        ]
+    except (DeltaError, SchemaError) as error:
+        rows = [[[name, _value(held)] for name, held in row.items()] for row in batch.to_pylist()]
+        return [f"not deltas: {error}", *map(spaced, rows)]
 
 
 def _fields(message: Message) -> Sexp:

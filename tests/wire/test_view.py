@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from ripple.delta.layout import CLEARED, OP, PATCH, REMOVE, SET
 from ripple.delta.rows import FieldRemove, FieldSet, Patch, Remove, Set
 from ripple.schema.types import Field, Float, Int, Schema, String
 from ripple.wire import arrow
@@ -65,7 +66,17 @@ TALK: list[Message] = [
         None,
         cut_of({"trades/0": 9}),
         None,
-        arrow.dumps(pa.record_batch({"key": ["AAPL", "GOOG"], "vwap": [150.25, None]})),
+        arrow.dumps(
+            pa.record_batch(
+                {
+                    "symbol": ["AAPL", "GOOG", "MSFT"],
+                    OP: pa.array([SET, PATCH, REMOVE], pa.int8()),
+                    "vwap": [150.25, None, None],
+                    "venue": ["XNAS", None, None],
+                    CLEARED + "venue": [False, True, False],
+                }
+            )
+        ),
     ),
     Goodbye(Reason.SHUTDOWN, "see you"),
 ]
@@ -80,8 +91,9 @@ seq=4 key="two words" delta=Remove
 seq=5 Heartbeat ((worker_id w0)(timestamp_ns 1709000000000000000)(load 0.25))
 seq=6 Changes ((output vwap)(partition 0)(epoch 7)(from_cut ())(to_cut ((trades/0 9)))\
 (watermark_ns ())(traceparent ()))
-  ((key AAPL)(vwap 150.25))
-  ((key GOOG)(vwap ()))
+  key=AAPL delta=(Set ((symbol AAPL)(vwap 150.25)(venue XNAS)))
+  key=GOOG delta=(Patch ((Field_remove (field_name venue))))
+  key=MSFT delta=Remove
 seq=7 Goodbye ((reason SHUTDOWN)(detail "see you"))
 """.splitlines()
 
@@ -96,6 +108,32 @@ def test_a_conversation_is_shown_in_the_books_shapes() -> None:
 def test_a_delta_of_an_unknown_output_stays_hexadecimal() -> None:
     (line,) = View().lines(to_frame(Delta("other", b"\xff", b"\2", 1)))
     assert line == "seq=1 key=0xff delta=0x02"
+
+
+def _changes(batch: pa.RecordBatch) -> Frame:
+    return to_frame(Changes("vwap", 0, 7, None, (), None, arrow.dumps(batch)))
+
+
+def test_a_key_of_several_fields_is_shown_as_a_list() -> None:
+    ops = pa.array([REMOVE], pa.int8())
+    batch = pa.record_batch({"symbol": ["A B"], "window_start_ns": [60], OP: ops})
+    assert list(View().lines(_changes(batch)))[1:] == ['  key=("A B" 60) delta=Remove']
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ({"key": ["A"], "at": pa.array([0], pa.timestamp("ns"))}, "no column '_op' among key, at"),
+        ({OP: pa.array([0], pa.int8()), "at": ["x"]}, "the key of a table is"),
+        ({"key": ["A"], OP: pa.array([7], pa.int8()), "at": ["x"]}, "there is no operation 7"),
+        ({"key": ["A"], OP: pa.array([0], pa.int8()), "at": [b"x"]}, "has no S-expression"),
+    ],
+)
+def test_columns_that_are_no_deltas_are_shown_as_columns_and_say_why(columns, why) -> None:
+    _, reason, row = View().lines(_changes(pa.record_batch(columns)))
+    assert reason.startswith("  not deltas: ")
+    assert why in reason
+    assert row.startswith("  ((")
 
 
 def test_fields_touch_and_all_else_stands_apart() -> None:
