@@ -5,8 +5,10 @@ swapped, bytes flipped under a checksum that is right again, lengths and flags t
 Whatever comes, a link answers with events: nothing but its own ProtocolErrors, no hang, no
 memory beyond its limits, and the same events however the bytes were cut.
 
-A failure prints the seed, the round and the input; ``--input HEX`` plays that once more. Inputs
-worth keeping go into tests/wire/corpus, one line of hexadecimal digits each.
+A failure prints its seed, round and input. ``--seed N --round N`` plays it once more, with the same
+slices and meddling; ``--input HEX`` shows what a link makes of some bytes. Inputs worth keeping go
+into tests/wire/corpus, one line of hexadecimal digits each, with what becomes of them in
+test_link_fuzz.py.
 """
 
 from __future__ import annotations
@@ -332,9 +334,8 @@ def play_within_memory(data: bytes, rng: random.Random) -> None:
     assert peak_bytes < MEMORY_BYTES_MAX, f"{peak_bytes} bytes for {len(data)} of input"
 
 
-def corpus() -> list[bytes]:
-    lines = (line for path in sorted(CORPUS.glob("*.hex")) for line in path.read_text().split())
-    return [bytes.fromhex(line) for line in lines]
+def corpus() -> dict[str, bytes]:
+    return {path.stem: bytes.fromhex(path.read_text()) for path in sorted(CORPUS.glob("*.hex"))}
 
 
 class BrokenPromiseError(AssertionError):
@@ -347,16 +348,39 @@ def fuzz(seed: int, rounds: int, seconds_max: float) -> int:
     for number in range(rounds):
         if time.monotonic() - started > seconds_max:
             return number
-        rng = random.Random(f"{seed}/{number}")
-        data = spoiled(rng)
-        try:
-            with _bounded_time():
-                (play_within_memory if number % 25 == 0 else play)(data, rng)
-        except BaseException as error:
-            raise BrokenPromiseError(
-                f"seed {seed}, round {number}: {type(error).__name__}: {error}\ninput: {data.hex()}"
-            ) from error
+        play_round(seed, number)
     return rounds
+
+
+def play_round(seed: int, number: int) -> None:
+    """Play one round, the same for the same numbers; raises BrokenPromiseError."""
+    rng = random.Random(f"{seed}/{number}")
+    data = spoiled(rng)
+    hold(data, rng, f"--seed {seed} --round {number}", memory=number % 25 == 0)
+
+
+def play_corpus() -> None:
+    """Play what was worth keeping; raises BrokenPromiseError."""
+    for name, data in corpus().items():
+        hold(data, random.Random(0), f"--input with the corpus' {name}", memory=True)
+
+
+def hold(data: bytes, rng: random.Random, repeat: str, *, memory: bool) -> None:
+    """Play ``data``; raises BrokenPromiseError for whatever is wrong."""
+    try:
+        with _bounded_time():
+            (play_within_memory if memory else play)(data, rng)
+    except Exception as error:
+        raise BrokenPromiseError(
+            f"{type(error).__name__}: {error}\nrepeat with: {repeat}\ninput: {data.hex()}"
+        ) from error
+
+
+def show(data: bytes) -> None:
+    """Print what a link makes of ``data``, then hold it against every promise."""
+    for event in target(capabilities=frozenset({"changes", "lz4", "zstd"})).receive(data, 0):
+        sys.stdout.write(f"{event}\n")
+    play_within_memory(data, random.Random(0))
 
 
 @contextlib.contextmanager
@@ -378,18 +402,22 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
     parser.add_argument("--rounds", type=int, default=10**9)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--input", type=bytes.fromhex, help="play this once, in hexadecimal digits")
+    parser.add_argument("--round", type=int, help="play only this round of the seed")
+    parser.add_argument("--input", type=bytes.fromhex, help="show this, in hexadecimal digits")
     options = parser.parse_args()
     if options.input is not None:
-        play_within_memory(options.input, random.Random(0))
+        show(options.input)
         return 0
     sys.stdout.write(f"seed {options.seed}\n")
     sys.stdout.flush()
-    for data in corpus():
-        play_within_memory(data, random.Random(0))
     started = time.monotonic()
     try:
-        rounds = fuzz(options.seed, options.rounds, options.seconds)
+        if options.round is not None:
+            play_round(options.seed, options.round)
+            rounds = 1
+        else:
+            play_corpus()
+            rounds = fuzz(options.seed, options.rounds, options.seconds)
     except BrokenPromiseError as failure:
         sys.stderr.write(f"{failure}\n")
         return 1
