@@ -158,31 +158,44 @@ cdef inline int require(Reader* r, uint64_t need) except -1:
 
 # --- Numbers ------------------------------------------------------------------------------------
 
+cdef inline int put_byte(Writer* w, uint8_t byte) except -1:
+    reserve(w, 1)
+    w.data[w.used] = byte
+    w.used += 1
+    return 0
+
+
+cdef inline int put_coded(Writer* w, uint8_t code, const void* number, size_t size) except -1:
+    reserve(w, 1 + size)
+    w.data[w.used] = code
+    memcpy(w.data + w.used + 1, number, size)
+    w.used += 1 + size
+    return 0
+
+
+cdef inline int take_coded(Reader* r, void* number, size_t size) except -1:
+    require(r, 1 + size)
+    memcpy(number, r.at + 1, size)
+    r.at += 1 + size
+    return 0
+
+
 cdef inline int put_integer(Writer* w, int64_t n) except -1:
-    cdef uint8_t* p
+    cdef int8_t byte
     cdef int16_t short_
     cdef int32_t word
-    reserve(w, 9)
-    p = w.data + w.used
     if 0 <= n < 128:
-        p[0] = <uint8_t>n
-        w.used += 1
-    elif -128 <= n < 0:
-        p[0], p[1] = CODE_NEGATIVE, <uint8_t>n
-        w.used += 2
-    elif -32768 <= n < 32768:
-        p[0], short_ = CODE_INT16, <int16_t>n
-        memcpy(p + 1, &short_, 2)
-        w.used += 3
-    elif -2147483648 <= n < 2147483648:
-        p[0], word = CODE_INT32, <int32_t>n
-        memcpy(p + 1, &word, 4)
-        w.used += 5
-    else:
-        p[0] = CODE_INT64
-        memcpy(p + 1, &n, 8)
-        w.used += 9
-    return 0
+        return put_byte(w, <uint8_t>n)
+    if -128 <= n < 0:
+        byte = <int8_t>n
+        return put_coded(w, CODE_NEGATIVE, &byte, 1)
+    if -32768 <= n < 32768:
+        short_ = <int16_t>n
+        return put_coded(w, CODE_INT16, &short_, 2)
+    if -2147483648 <= n < 2147483648:
+        word = <int32_t>n
+        return put_coded(w, CODE_INT32, &word, 4)
+    return put_coded(w, CODE_INT64, &n, 8)
 
 
 cdef inline int take_integer(Reader* r, int64_t* out) except -1:
@@ -201,46 +214,30 @@ cdef inline int take_integer(Reader* r, int64_t* out) except -1:
         out[0] = <int8_t>r.at[1]
         r.at += 2
     elif code == CODE_INT16:
-        require(r, 3)
-        memcpy(&short_, r.at + 1, 2)
+        take_coded(r, &short_, 2)
         out[0] = short_
-        r.at += 3
     elif code == CODE_INT32:
-        require(r, 5)
-        memcpy(&word, r.at + 1, 4)
+        take_coded(r, &word, 4)
         out[0] = word
-        r.at += 5
     elif code == CODE_INT64:
-        require(r, 9)
-        memcpy(out, r.at + 1, 8)
-        r.at += 9
+        take_coded(r, out, 8)
     else:
         raise malformed(r, f"0x{code:02x} does not begin an integer")
     return 0
 
 
 cdef inline int put_length(Writer* w, uint64_t n) except -1:
-    cdef uint8_t* p
     cdef uint16_t short_
     cdef uint32_t word
-    reserve(w, 9)
-    p = w.data + w.used
     if n < 128:
-        p[0] = <uint8_t>n
-        w.used += 1
-    elif n < 65536:
-        p[0], short_ = CODE_INT16, <uint16_t>n
-        memcpy(p + 1, &short_, 2)
-        w.used += 3
-    elif n < 4294967296:
-        p[0], word = CODE_INT32, <uint32_t>n
-        memcpy(p + 1, &word, 4)
-        w.used += 5
-    else:
-        p[0] = CODE_INT64
-        memcpy(p + 1, &n, 8)
-        w.used += 9
-    return 0
+        return put_byte(w, <uint8_t>n)
+    if n < 65536:
+        short_ = <uint16_t>n
+        return put_coded(w, CODE_INT16, &short_, 2)
+    if n < 4294967296:
+        word = <uint32_t>n
+        return put_coded(w, CODE_INT32, &word, 4)
+    return put_coded(w, CODE_INT64, &n, 8)
 
 
 cdef inline int take_length(Reader* r, uint64_t* out) except -1:
@@ -253,19 +250,13 @@ cdef inline int take_length(Reader* r, uint64_t* out) except -1:
         r.at += 1
         out[0] = code
     elif code == CODE_INT16:
-        require(r, 3)
-        memcpy(&short_, r.at + 1, 2)
+        take_coded(r, &short_, 2)
         out[0] = short_
-        r.at += 3
     elif code == CODE_INT32:
-        require(r, 5)
-        memcpy(&word, r.at + 1, 4)
+        take_coded(r, &word, 4)
         out[0] = word
-        r.at += 5
     elif code == CODE_INT64:
-        require(r, 9)
-        memcpy(out, r.at + 1, 8)
-        r.at += 9
+        take_coded(r, out, 8)
     else:
         raise malformed(r, f"0x{code:02x} does not begin a length")
     return 0
@@ -367,9 +358,7 @@ cdef int put_scalar(Writer* w, Kind kind, object value) except -1:
     elif kind == KIND_BOOL:
         if value is not True and value is not False:
             raise mistyped("a bool", value)
-        reserve(w, 1)
-        w.data[w.used] = value is True
-        w.used += 1
+        put_byte(w, value is True)
     else:
         put_buffer(w, value)
     return 0
@@ -548,9 +537,7 @@ cdef class _Sexp(Codec):
     cdef int put(self, Writer* w, object value) except -1:
         cdef object raw
         if isinstance(value, str):
-            reserve(w, 1)
-            w.data[w.used] = 0
-            w.used += 1
+            put_byte(w, 0)
             try:
                 raw = value.encode("utf-8", "surrogateescape")
             except UnicodeEncodeError:
@@ -559,9 +546,7 @@ cdef class _Sexp(Codec):
         if not isinstance(value, (list, tuple)):
             raise mistyped("an S-expression", value)
         put_deeper(w, sexp_depth_max)
-        reserve(w, 1)
-        w.data[w.used] = 1
-        w.used += 1
+        put_byte(w, 1)
         put_length(w, len(value))
         for item in value:
             self.put(w, item)
@@ -627,9 +612,7 @@ cdef class _Option(Codec):
     cdef Codec of
 
     cdef int put(self, Writer* w, object value) except -1:
-        reserve(w, 1)
-        w.data[w.used] = value is not None
-        w.used += 1
+        put_byte(w, value is not None)
         if value is not None:
             put_item(w, self.of, value)
         return 0
@@ -784,9 +767,7 @@ cdef class _Record(Codec):
         # An optional field that may itself be none: present with None is some none.
         cdef Codec codec = <Codec>PyTuple_GET_ITEM(self.codecs, i)
         if self.optional[i] and type((<_Option>codec).of) is _Option:
-            reserve(w, 1)
-            w.data[w.used] = 1
-            w.used += 1
+            put_byte(w, 1)
             codec = (<_Option>codec).of
         return put_item(w, codec, value)
 
