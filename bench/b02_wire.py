@@ -1,10 +1,17 @@
-"""B-02: the wire. One trade and a thousand through each encoding; CRC; columnar changes."""
+"""B-02: the wire. One trade and a thousand through each encoding; CRC; columnar changes.
+
+What a trade costs depends on the class that holds it: filling slots takes half the time of
+filling an instance's ``__dict__``, for whoever does it. So each encoding stands beside one that
+makes the same kind of object: a class of ``@record`` beside MessagePack into that very class, a
+slotted dataclass beside a ``msgspec.Struct``. A change counts once it is in the table.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import crc32c as bare_crc
@@ -15,7 +22,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from bench.row import Row, at_least, at_most, beside
 from bench.timing import in_turns
-from ripple.schema.types import Field, Float, Int, Int64, Schema, String
+from ripple.delta.column_table import ColumnTable
+from ripple.delta.layout import OP, SET, Layout
+from ripple.schema import Timestamp, record, schema_of
 from ripple.wire import arrow
 from ripple.wire.bin_prot import codec_for, list_of
 from ripple.wire.crc import crc32c
@@ -23,22 +32,20 @@ from ripple.wire.envelope import Decoder, encode
 from ripple.wire.messages import Changes, cut_of, from_frame, to_frame
 
 BATCH = 1000
-SCHEMA = Schema(
-    "trade",
-    (
-        Field("symbol", String()),
-        Field("price", Float()),
-        Field("size", Int()),
-        Field("timestamp_ns", Int64()),
-        Field("venue", String()),
-    ),
-)
 VALUES = ("AAPL", 150.25, 200, 1709000001000000000, "XNAS")
-NAMED = dict(zip((field.name for field in SCHEMA.fields), VALUES, strict=True))
+
+
+@record
+class Trade:
+    symbol: str
+    price: float
+    size: int
+    timestamp_ns: Timestamp
+    venue: str
 
 
 @dataclass(frozen=True, slots=True)
-class Trade:
+class SlottedTrade:
     symbol: str
     price: float
     size: int
@@ -54,11 +61,15 @@ class PackedTrade(msgspec.Struct):
     venue: str
 
 
+SCHEMA = schema_of(Trade)
+NAMED = dict(zip((field.name for field in SCHEMA.fields), VALUES, strict=True))
+
+
 def measure() -> list[Row]:
     return [
         *_trades(),
         *(row for size in (4096, 65536, 1 << 20) for row in _checksums(size)),
-        *map(_changes, (1000, 16_384)),
+        *(row for count in (1000, 16_384) for row in _changes(count)),
     ]
 
 
@@ -66,40 +77,56 @@ def _trades() -> Iterator[Row]:
     for batch in (1, BATCH):
         label = "one by one" if batch == 1 else f"in batches of {batch:,}"
         took = in_turns(_round_trips(batch))
-        others = {name: seconds / batch * 1e9 for name, seconds in took.items()}
-        ours = others.pop("bin_prot")
-        aim = at_most(1.0, of_ratio=True)
-        yield from beside(f"trade round trip, {label}", ours, "ns", others, aim)
+        ns = {name: seconds / batch * 1e9 for name, seconds in took.items()}
+        no_slower = at_most(1.0, of_ratio=True)
+        slotted = ns.pop("slotted dataclass")
+        struct_ns = {STRUCT: ns.pop(STRUCT)}
+        yield from beside(
+            f"trade round trip, {label}, @record", ns.pop("@record"), "ns", ns, no_slower
+        )
+        yield from beside(
+            f"trade round trip, {label}, slotted", slotted, "ns", struct_ns, no_slower
+        )
+
+
+STRUCT = "msgspec MessagePack, Struct"
 
 
 def _round_trips(batch: int) -> dict[str, Callable[[], object]]:
-    one = codec_for(SCHEMA, Trade)
-    as_dict = codec_for(SCHEMA)
-    pack, unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(PackedTrade).decode
-    unpack_list = msgspec.msgpack.Decoder(list[PackedTrade]).decode
-    trade, packed, proto = Trade(*VALUES), PackedTrade(*VALUES), _protobuf()
-    message = proto["Trade"](**NAMED)
-    if batch == 1:
-        return {
-            "bin_prot": lambda: one.loads(one.dumps(trade)),
-            "msgspec MessagePack": lambda: unpack(pack(packed)),
-            "protobuf": lambda: _fields(proto["Trade"].FromString(message.SerializeToString())),
-            "struct": lambda: _of_struct(_to_struct(trade)),
-            "bin_prot, dicts": lambda: as_dict.loads(as_dict.dumps(NAMED)),
-        }
-    many = list_of(one)
-    dicts = list_of(as_dict)
-    trades, packeds, named = [trade] * batch, [packed] * batch, [NAMED] * batch
-    messages = proto["Trades"](trades=[message] * batch)
+    """Return what to time; the first comparison of each is the one that the aim is about."""
+    trade, slotted, packed = Trade(*VALUES), SlottedTrade(*VALUES), PackedTrade(*VALUES)
     return {
-        "bin_prot": lambda: many.loads(many.dumps(trades)),
-        "msgspec MessagePack": lambda: unpack_list(pack(packeds)),
-        "protobuf": lambda: [
-            _fields(t) for t in proto["Trades"].FromString(messages.SerializeToString()).trades
-        ],
-        "struct": lambda: [_of_struct(data) for data in [_to_struct(t) for t in trades]],
-        "bin_prot, dicts": lambda: dicts.loads(dicts.dumps(named)),
+        "@record": _bin_prot(Trade, trade, batch),
+        "msgspec MessagePack, the same class": _message_pack(Trade, trade, batch),
+        "protobuf": _protobuf(batch),
+        "struct": lambda: [_of_struct(data) for data in [_to_struct(t) for t in [trade] * batch]],
+        "bin_prot, dicts": _bin_prot(dict, NAMED, batch),
+        "slotted dataclass": _bin_prot(SlottedTrade, slotted, batch),
+        STRUCT: _message_pack(PackedTrade, packed, batch),
     }
+
+
+def _bin_prot(cls: type[Any], value: object, batch: int) -> Callable[[], object]:
+    one = codec_for(SCHEMA, cls)
+    codec, whole = (one, value) if batch == 1 else (list_of(one), [value] * batch)
+    return lambda: codec.loads(codec.dumps(whole))
+
+
+def _message_pack(cls: Any, value: object, batch: int) -> Callable[[], object]:
+    pack = msgspec.msgpack.Encoder().encode
+    unpack = msgspec.msgpack.Decoder(cls if batch == 1 else list[cls]).decode
+    whole = value if batch == 1 else [value] * batch
+    return lambda: unpack(pack(whole))
+
+
+def _protobuf(batch: int) -> Callable[[], object]:
+    proto = _protobuf_classes()
+    one, many = proto["Trade"], proto["Trades"]
+    message = one(**NAMED)
+    if batch == 1:
+        return lambda: _fields(one.FromString(message.SerializeToString()))
+    whole = many(trades=[message] * batch)
+    return lambda: [_fields(t) for t in many.FromString(whole.SerializeToString()).trades]
 
 
 def _fields(message: Any) -> tuple[Any, ...]:
@@ -121,7 +148,7 @@ def _of_struct(data: bytes) -> Trade:
     return Trade(symbol.rstrip(b"\0").decode(), price, size, timestamp_ns, venue.decode())
 
 
-def _protobuf() -> dict[str, Any]:
+def _protobuf_classes() -> dict[str, Any]:
     file = descriptor_pb2.FileDescriptorProto(name="trade.proto", package="b02", syntax="proto3")
     kind = descriptor_pb2.FieldDescriptorProto
     trade = file.message_type.add(name="Trade")
@@ -166,30 +193,68 @@ def _decoded(data: bytes) -> Any:
     return next(decoder)
 
 
-def _changes(count: int) -> Row:
-    batch = _batch(count)
-    listed = batch.to_pylist()
+def _changes(count: int) -> Iterator[Row]:
+    table = ColumnTable(LAYOUT)
+    # In turn, so that each delta changes its row.
+    batches = cycle((_batch(count, seed=1), _batch(count, seed=2)))
+    sent = cycle((_sent(next(batches)), _sent(next(batches))))
+    listed = next(batches).to_pylist()
     pack, unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
+    plain: dict[str, Any] = {}
     calls: dict[str, Callable[[], object]] = {
-        "ours": lambda: _received(_sent(batch), batch.schema),
-        "msgspec": lambda: unpack(pack(listed)),
+        "encode": lambda: _sent(next(batches)),
+        "decode": lambda: _received(next(sent)),
+        "encode + decode": lambda: _received(_sent(next(batches))),
+        "encode + decode + apply": lambda: table.apply(_received(_sent(next(batches)))),
+        "dicts": lambda: unpack(pack(listed)),
+        "dicts, applied": lambda: plain.update(
+            {row["symbol"]: row for row in unpack(pack(listed))}
+        ),
     }
     rates = {name: count / seconds / 1e6 for name, seconds in in_turns(calls).items()}
-    name = f"Changes of {count:,} deltas, encode + decode"
-    versus = "MessagePack of dicts (msgspec)"
-    return Row(name, rates["ours"], "M/s", versus, rates["msgspec"], at_least(10))
+    for name, versus, aim in (
+        ("encode", "", None),
+        ("decode", "", None),
+        ("encode + decode", "dicts", at_least(10)),
+        ("encode + decode + apply", "dicts, applied", None),
+    ):
+        beside_ = f"MessagePack of {versus} (msgspec)" if versus else ""
+        yield Row(
+            f"Changes of {count:,} deltas, {name}",
+            rates[name],
+            "M/s",
+            beside_,
+            rates.get(versus),
+            aim,
+        )
 
 
-def _batch(count: int) -> pa.RecordBatch:
-    draw = np.random.default_rng(1)
-    return pa.record_batch(
-        {
-            "key": [f"SYM{n:05d}" for n in range(count)],
-            "operation": pa.array(np.zeros(count, np.int8)),
-            "vwap": draw.random(count),
-            "total_volume": draw.integers(0, 10**6, count),
-            "trade_count": draw.integers(0, 10**4, count),
-        }
+LAYOUT = Layout(
+    pa.schema(
+        [
+            pa.field("symbol", pa.string(), nullable=False),
+            pa.field("vwap", pa.float64(), nullable=False),
+            pa.field("total_volume", pa.int64(), nullable=False),
+            pa.field("trade_count", pa.int64(), nullable=False),
+        ]
+    ),
+    ("symbol",),
+)
+
+
+def _batch(count: int, seed: int) -> pa.RecordBatch:
+    """Return ``count`` deltas: a whole new row for each key."""
+    draw = np.random.default_rng(seed)
+    return LAYOUT.conform(
+        pa.record_batch(
+            {
+                "symbol": [f"SYM{n:05d}" for n in range(count)],
+                OP: pa.array(np.full(count, SET, np.int8)),
+                "vwap": draw.random(count),
+                "total_volume": draw.integers(0, 10**6, count),
+                "trade_count": draw.integers(0, 10**4, count),
+            }
+        )
     )
 
 
@@ -198,7 +263,7 @@ def _sent(batch: pa.RecordBatch) -> bytes:
     return encode(to_frame(Changes("vwap", 0, 1, *cuts, 1709000000000000000, arrow.dumps(batch))))
 
 
-def _received(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+def _received(data: bytes) -> pa.RecordBatch:
     message = from_frame(_decoded(data))
     assert isinstance(message, Changes)
-    return arrow.loads(message.body, schema)
+    return LAYOUT.conform(arrow.loads(message.body))
