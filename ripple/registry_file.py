@@ -56,7 +56,10 @@ def update(path: str | os.PathLike[str], change: Callable[[Registry], Registry])
                 _replace(Path(path), document.dumps(after).encode())
             return after
     except OSError as error:
-        raise RegistryError(f"{path} cannot be written: {error.strerror}") from error
+        raise RegistryError(
+            f"{path} cannot be written: {error.filename or path}: {error.strerror}; its folder "
+            "must be there and writable, for a lock and for the new file"
+        ) from error
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -112,8 +112,8 @@ def time_field_of(cls: type) -> str | None:
     names = [member.name for member in members_of(cls) if _is_event_time(member.annotation)]
     if len(names) > 1:
         raise SchemaError(
-            f"{cls.__name__} has several Timestamp fields ({', '.join(names)}): declare the source "
-            "with time_field= one of them"
+            f"{cls.__name__} has several Timestamp fields ({', '.join(names)}): say which one "
+            "orders the events, with .source(..., time=...)"
         )
     return names[0] if names else None
 
