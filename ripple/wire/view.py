@@ -92,7 +92,9 @@ def _changes(batch: Batch) -> list[str]:
             for key, delta in convert.to_rows(layout_of(batch.schema), batch)
         ]
     except (DeltaError, SchemaError) as error:
-        rows = [[[name, _value(held)] for name, held in row.items()] for row in batch.to_pylist()]
+        rows: list[Sexp] = [
+            [[name, _value(held)] for name, held in row.items()] for row in batch.to_pylist()
+        ]
         return [f"not deltas: {error}", *map(spaced, rows)]
 
 
