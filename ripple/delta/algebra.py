@@ -103,6 +103,8 @@ def apply(delta: Delta[Any], value: Value, *, schema: Schema | None = None) -> V
             return ABSENT
         case Patch(ops):
             return _patched(value, ops, schema) if ops else value
+        case _:
+            raise _no_delta(delta)
 
 
 def compose(first: Delta[Any], second: Delta[Any], *, schema: Schema | None = None) -> Delta[Any]:
@@ -120,8 +122,14 @@ def compose(first: Delta[Any], second: Delta[Any], *, schema: Schema | None = No
             return Set(apply(second, value, schema=schema))
         case Remove(), Patch(()):
             return first
-        case _:
+        case Remove(), Patch():
             raise DeltaError("a Patch follows a Remove: its author has lost a Set in between")
+        case _:
+            raise _no_delta(first if isinstance(second, Patch) else second)
+
+
+def _no_delta(found: object) -> DeltaError:
+    return DeltaError(f"a delta is a Set, Patch or Remove, not {type(found).__name__}")
 
 
 def _same_kind(old: Value, new: Value) -> bool:
@@ -157,8 +165,10 @@ def _patched(value: Value, ops: Iterable[PatchOp], schema: Schema | None) -> Val
 def _field_changes(ops: Iterable[PatchOp], fields: shape.Fields) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for op in ops:
-        if not isinstance(op, FieldSet | FieldRemove):
+        if isinstance(op, MapSet | MapRemove):
             raise DeltaError(f"{type(op).__name__} is for maps, and the value is a record")
+        if not isinstance(op, FieldSet | FieldRemove):
+            raise _no_operation(op)
         if op.name not in fields:
             raise shape.unknown_field(op.name, fields)
         if isinstance(op, FieldRemove) and not fields[op.name].optional:
@@ -175,6 +185,8 @@ def _apply_entry(op: PatchOp, entries: dict[Any, Any]) -> None:
             f"{type(op).__name__} of {op.name!r} is for records, and the value is a map: "
             "give the schema if its keys are field names"
         )
+    if not isinstance(op, MapSet | MapRemove):
+        raise _no_operation(op)
     if op.key != op.key:  # only NaN differs from itself
         raise DeltaError("NaN cannot be the key of an entry: it would never be found again")
     try:
@@ -186,12 +198,20 @@ def _apply_entry(op: PatchOp, entries: dict[Any, Any]) -> None:
         raise DeltaError(f"{op.key!r} cannot be the key of an entry: {error}") from error
 
 
+def _no_operation(found: object) -> DeltaError:
+    return DeltaError(
+        f"a Patch holds FieldSet, FieldRemove, MapSet and MapRemove, not {type(found).__name__}"
+    )
+
+
 def _merged(ops: Iterable[PatchOp]) -> Iterable[PatchOp]:
     """Return one operation per field or entry: the last, at the place of the first."""
     last: dict[tuple[bool, Any], PatchOp] = {}
     for op in ops:
         if isinstance(op, FieldSet | FieldRemove):
             last[True, op.name] = op
-        else:
+        elif isinstance(op, MapSet | MapRemove):
             last[False, op.key] = op
+        else:
+            raise _no_operation(op)
     return last.values()

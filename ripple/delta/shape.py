@@ -46,7 +46,7 @@ def fields_of(value: Any, schema: types.Schema | None) -> Fields | None:
         return _class_fields(cls)
     if not isinstance(value, Mapping) and field_names(value) is None:
         raise DeltaError(
-            f"a {cls.__name__} is not a record of schema {schema.name}: "
+            f"{cls.__name__} is not a record of schema {schema.name}: "
             "give a dict of its fields, or an instance"
         )
     return {field.name: field for field in schema.fields}

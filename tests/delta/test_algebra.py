@@ -197,3 +197,29 @@ def test_set_then_a_patch_that_does_not_fit_is_refused():
 def test_remove_of_an_absent_key_changes_nothing():
     gone = apply(Remove(), ROW)
     assert apply(Remove(), gone) is gone
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: apply("Remove", ROW, schema=SCHEMA),
+        lambda: compose(Set(ROW), None),
+        lambda: compose(None, Patch()),
+    ],
+)
+def test_what_is_no_delta_is_refused(act):
+    with pytest.raises(DeltaError, match="a delta is a Set, Patch or Remove, not"):
+        act()
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: apply(Patch(("price",)), ROW, schema=SCHEMA),
+        lambda: apply(Patch(("price",)), {"price": 1.0}),
+        lambda: compose(Patch(), Patch(("price",))),
+    ],
+)
+def test_what_is_no_operation_is_refused(act):
+    with pytest.raises(DeltaError, match="not str"):
+        act()
