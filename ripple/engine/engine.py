@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,11 +44,14 @@ class Changes:
     outputs: per output of the plan, a record batch with ``op`` (int8: Set 0, Remove 2), the key,
     and the values, null in a Remove; at most one row per key. cut: per input, the next offset to
     read: what the outputs have reached. watermark_ns: the merged watermark, or watermark.NONE.
+    retractions: per output, the rows that were shown and changed, as they were, for consumers that
+    withdraw before they correct; only if the engine was asked for them.
     """
 
     outputs: Mapping[str, pa.RecordBatch]
     cut: Mapping[str, int]
     watermark_ns: int
+    retractions: Mapping[str, pa.RecordBatch] = field(default_factory=dict)
 
 
 class Engine:
@@ -58,11 +61,19 @@ class Engine:
     batch sizes, of how inputs interleave, of time or of restarts. No I/O, no clock.
     """
 
-    def __init__(self, plan: Plan, partition: int = 0, inputs: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        partition: int = 0,
+        inputs: Sequence[str] | None = None,
+        *,
+        retractions: bool = False,
+    ) -> None:
         """Make an empty partition.
 
         inputs: the names of all input partitions that will ever feed it, the plan's source by
-        default. The watermark waits for every one of them.
+        default. The watermark waits for every one of them. retractions: let ``stabilize`` also
+        return changed rows as they were.
         """
         names = tuple(inputs) if inputs is not None else (plan.source.name,)
         if not names or len(set(names)) < len(names):
@@ -76,13 +87,13 @@ class Engine:
         self._schema = pa.schema(arrow_fields(plan.source.fields))
         self._accepted = self._schema
         self._required = [
-            field
-            for field in plan.source.fields
-            if not field.optional or field.name == plan.source.time_field
+            member
+            for member in plan.source.fields
+            if not member.optional or member.name == plan.source.time_field
         ]
         self._reported = True
         self._broken = False
-        self._build_folds()
+        self._build_folds(retractions=retractions)
 
     @classmethod
     def restore(cls, plan: Plan, snapshot: Snapshot) -> Engine:
@@ -99,7 +110,7 @@ class Engine:
         engine._load(snapshot)
         return engine
 
-    def _build_folds(self) -> None:
+    def _build_folds(self, *, retractions: bool) -> None:
         first, *others = self.plan.folds
         self._fold = event_fold(self.graph, first)
         self._table_folds: list[TableFold] = []
@@ -111,7 +122,7 @@ class Engine:
             self._table_folds.append(below)
             columns[fold.name] = (below, below.result_rows.fields)
         shown = dict.fromkeys(output.of for output in self.plan.outputs)
-        self._views = {name: View(*columns[name]) for name in shown}
+        self._views = {name: View(*columns[name], retractions=retractions) for name in shown}
         window = first.window
         self._lateness_ns = window.lateness_ns if window else _ANY_LATENESS_NS
         self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
@@ -268,11 +279,12 @@ class Engine:
         self._refuse_if_broken()
         self._fold.settle(self.watermark_ns)
         self.graph.stabilize()
-        taken = {name: view.take() for name, view in self._views.items()}
+        taken = {name: (view.take(), view.take_retracted()) for name, view in self._views.items()}
         self._free_expired()
         self._reported = True
-        outputs = {output.name: taken[output.of] for output in self.plan.outputs}
-        return Changes(outputs, self.cut, self.watermark_ns)
+        outputs = {output.name: taken[output.of][0] for output in self.plan.outputs}
+        retracted = {output.name: taken[output.of][1] for output in self.plan.outputs}
+        return Changes(outputs, self.cut, self.watermark_ns, retracted)
 
     def _free_expired(self) -> None:
         """Free what is final, from the first fold to the last, after its change was taken."""

@@ -29,9 +29,13 @@ class View:
     Invariant between stabilizes: digest == final_digest + live_digest(), modulo 2^64.
     """
 
-    def __init__(self, column: Column, fields: tuple[Field, ...]) -> None:
-        """Listen to ``column``, whose fields beside its key are ``fields``."""
+    def __init__(self, column: Column, fields: tuple[Field, ...], *, retractions: bool) -> None:
+        """Listen to ``column``, whose fields beside its key are ``fields``.
+
+        retractions: also keep changed rows as they were.
+        """
         self.column = column
+        self._keeps_retractions = retractions
         self.digest = 0
         self.final_digest = 0
         self.changed_rows_total = 0
@@ -40,10 +44,12 @@ class View:
         self.schema = pa.schema([op, *arrow_fields(column.keys.fields), *self._types])
         self._no_changes = pa.RecordBatch.from_pylist([], self.schema)
         self._changes = self._no_changes
+        self._none_retracted = self._no_changes.drop_columns(["op"])
+        self._retracted = self._none_retracted
         self._tap = Tap(column, self._receive)
 
     def _receive(self, column: Column) -> None:
-        slots, _, now = column.changes()
+        slots, was, now = column.changes()
         change = column.digest_changes(column.keys.hashes(slots))
         self.digest = (self.digest + change) % _MODULUS
         self.changed_rows_total += len(slots)
@@ -52,6 +58,20 @@ class View:
         rows = row_arrays(self._types, column.rows(slots), present)
         arrays = [pa.array(op), *column.keys.arrays(slots), *rows]
         self._changes = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+        if self._keeps_retractions:
+            shown = was.view(np.bool_)
+            old = row_arrays(self._types, column.old_rows(), None)
+            arrays = [
+                *column.keys.arrays(slots[shown]),
+                *(array.filter(pa.array(shown)) for array in old),
+            ]
+            self._retracted = pa.RecordBatch.from_arrays(arrays, schema=self.schema.remove(0))
+
+    def take_retracted(self) -> pa.RecordBatch:
+        """Return the rows that were shown and have changed since the last call, as they were."""
+        retracted, self._retracted = self._retracted, self._none_retracted
+        return retracted
 
     def take(self) -> pa.RecordBatch:
         """Return the changes since the last call: at most one per key."""

@@ -108,3 +108,16 @@ def test_session_reopened_by_a_late_event_ends_again(trigger: rw.Trigger) -> Non
     shown = {r["symbol"]: r["window_end_ns"] for r in engine.table("rows").to_pylist()}
     assert shown["GOOG"] == 31
     assert Engine.restore(plan, engine.snapshot()).digests == engine.digests
+
+
+def test_late_event_retracts_what_was_shown_and_corrects_it() -> None:
+    engine = Engine(vwap_plan(rw.Tumbling(50), total=False), retractions=True)
+    engine.apply("trades", batch_of([("A", 2.0, 1, 10, "X"), ("A", 9.0, 1, 60, "X")]), 2)
+    first = engine.stabilize()
+    assert first.retractions["rows"].num_rows == 0
+    engine.apply("trades", batch_of([("A", 4.0, 1, 20, "X")]), 3)
+    second = engine.stabilize()
+    (was,), (now,) = second.retractions["rows"].to_pylist(), second.outputs["rows"].to_pylist()
+    assert (was["window_start_ns"], was["vwap"], was["count"]) == (0, 2.0, 1)
+    assert (now["window_start_ns"], now["vwap"], now["count"]) == (0, 3.0, 2)
+    assert engine.counters.mildly_late == 1
