@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,11 @@ BATCH_ROWS = 1000
 
 @dataclass(slots=True)
 class Report:
-    """What a run did. watermark_ns: of the events, before the input was declared at its end."""
+    """What a run did.
+
+    stabilizations: one per batch, and one more if windows closed when the input ended.
+    watermark_ns: of the events, before the input was declared at its end.
+    """
 
     stabilizations: int = 0
     rows_out: int = 0
@@ -54,10 +59,7 @@ class Runner:
         raise InputError at the first record that is malformed or cannot be processed. on_batch:
         called after each batch, for progress.
         """
-        unknown = set(sinks) - {output.name for output in engine.plan.outputs}
-        if unknown:
-            outputs = [output.name for output in engine.plan.outputs]
-            raise OutputError(f"no output {sorted(unknown)}: the pipeline has {outputs}")
+        _check_outputs(engine.plan, sinks)
         self._engine = engine
         self._source = source
         self._sinks = sinks
@@ -72,9 +74,10 @@ class Runner:
             for batch in self._source.batches():
                 self._apply(batch)
                 self._emit()
+                self.report.stabilizations += 1
             self.report.watermark_ns = self._engine.watermark_ns
             self._engine.close()
-            self._emit()
+            self.report.stabilizations += self._emit()
             for sink in self._sinks.values():
                 sink.finish()
         except BaseException:
@@ -96,10 +99,9 @@ class Runner:
             offsets = batch.offsets()
             self._reject([_letter(batch.records, int(offsets[bad.row]), bad) for bad in failed])
 
-    def _emit(self) -> None:
-        """Bring the views up to date and write what changed."""
+    def _emit(self) -> bool:
+        """Bring the views up to date and write what changed; return whether anything did."""
         changes = self._engine.stabilize()
-        self.report.stabilizations += 1
         for name, rows in changes.outputs.items():
             sink = self._sinks.get(name)
             if sink is not None and rows.num_rows:
@@ -107,19 +109,15 @@ class Runner:
                 sink.write(rows)
         if self._on_batch is not None:
             self._on_batch(self._engine, self.report)
+        return any(rows.num_rows for rows in changes.outputs.values())
 
     def _reject(self, rejected: list[Rejected] | tuple[Rejected, ...]) -> None:
         if not rejected:
             return
-        self._dead_letters.write(self._source.name, rejected)
+        self._dead_letters.write(self._source.name, rejected[:1] if self._strict else rejected)
         if self._strict:
             first = rejected[0]
-            place = (
-                f"offset {first.offset}"
-                if first.line_number is None
-                else f"line {first.line_number}"
-            )
-            raise InputError(f"{self._source.name}, {place}: {first.reason}")
+            raise InputError(f"{self._source.name}, {first.place}: {first.reason}")
 
 
 def run(
@@ -144,11 +142,30 @@ def run(
     given = open_source(
         source, plan.source.schema, name=plan.source.name, batch_rows=batch_rows, header=header
     )
-    sinks = {name: open_sink(place) for name, place in _by_output(plan, sink).items()}
+    sinks = open_sinks(plan, _by_output(plan, sink))
     runner = Runner(
         engine, given, sinks, dead_letters=dead_letters, strict=strict, on_batch=on_batch
     )
     return runner.run()
+
+
+def open_sinks(plan: Plan, places: Mapping[str, Any]) -> dict[str, Sink]:
+    """Open a sink for each named output; if one cannot be opened, the others are given up."""
+    _check_outputs(plan, places)
+    with ExitStack() as opened:
+        sinks: dict[str, Sink] = {}
+        for name, place in places.items():
+            sinks[name] = open_sink(place)
+            opened.callback(sinks[name].abort)
+        opened.pop_all()
+    return sinks
+
+
+def _check_outputs(plan: Plan, named: Iterable[str]) -> None:
+    outputs = [output.name for output in plan.outputs]
+    for name in named:
+        if name not in outputs:
+            raise OutputError(f"no output {name!r}: the pipeline has {', '.join(outputs)}")
 
 
 def _by_output(plan: Plan, sink: Any) -> Mapping[str, Any]:

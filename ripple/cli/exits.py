@@ -1,32 +1,127 @@
-"""How a command ends: one line on standard error, and an exit code that says why."""
+"""How a command ends: one line on standard error, and an exit code that says why.
+
+0 success; 1 wrong arguments, or the work failed; 2 nobody answers at an address; 3 schemas do not
+fit; 128 + n ended by signal n, as shells report it (130 Ctrl+C, 141 the output's reader went away,
+143 SIGTERM).
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
 
 from ripple.connectors.target import ClosedPipeError
-from ripple.errors import RippleError
+from ripple.errors import RippleError, SchemaError
 
 EXIT_FAILURE = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
-EXIT_CLOSED_PIPE = 141  # 128 + SIGPIPE
+EXIT_UNREACHABLE = 2
+EXIT_SCHEMA = 3
+
+# The first type that fits decides.
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (SchemaError, EXIT_SCHEMA),
+    (RippleError, EXIT_FAILURE),
+    (ConnectionError, EXIT_UNREACHABLE),
+    (OSError, EXIT_FAILURE),
+)
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class SignalledError(BaseException):
+    """A signal asked the process to end; like KeyboardInterrupt, no error to be handled."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that ends wrong usage with the book's exit code, which is not argparse's own."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the arguments, and end."""
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_FAILURE, f"{self.prog}: {message}\n")
 
 
 def exit_code(program: str, work: Callable[[], int]) -> int:
-    """Run ``work`` and return the process's exit code; expected failures become one line."""
+    """Run ``work`` and return the process's exit code; expected failures become one line.
+
+    SIGTERM and SIGHUP are made to unwind, so that nothing half-written stays behind.
+    """
+    _hold_standard_streams()
+    for number in _ENDING_SIGNALS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
     try:
-        return work()
-    except ClosedPipeError:
-        # The reader went away: not an error worth a word. What Python would still flush goes
-        # nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return EXIT_CLOSED_PIPE
+        return _flushed(work)
+    except (ClosedPipeError, BrokenPipeError):
+        # Not an error worth a word: whoever read the output has seen enough.
+        _drop_output()
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
-        print(f"{program}: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    except RippleError as error:
-        print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
-        return EXIT_FAILURE
+        say(f"{program}: interrupted")
+        return 128 + signal.SIGINT
+    except SignalledError as ending:
+        say(f"{program}: ended by {signal.Signals(ending.number).name}")
+        return 128 + ending.number
+    except tuple(kind for kind, _ in _CODES) as error:
+        say(f"{program}: {' '.join(str(error).split())}")
+        _drop_output()
+        return next(code for kind, code in _CODES if isinstance(error, kind))
+
+
+def say(text: str) -> None:
+    """Write a line to standard error; that nobody can read it is no reason to fail."""
+    say_inline(f"{text}\n")
+
+
+def say_inline(text: str) -> None:
+    """Write ``text`` to standard error as ``say`` does, without ending the line."""
+    with suppress(OSError):
+        os.write(2, text.encode(errors="backslashreplace"))
+
+
+def _flushed(work: Callable[[], int]) -> int:
+    """Run ``work``; what it printed is out, or has failed, before it counts as done."""
+    try:
+        code = work()
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return code
+
+
+def _end(number: int, _: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # once is enough: the unwinding must not be disturbed
+    raise SignalledError(number)
+
+
+def _hold_standard_streams() -> None:
+    """Occupy descriptors 0 to 2 where the caller closed them.
+
+    Otherwise the next file to be opened becomes standard input, output or error. What is put
+    there fails on use, as a closed stream should.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 0 else os.O_RDONLY)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
+
+
+def _drop_output() -> None:
+    """Send what Python would still flush at exit nowhere: it could only fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

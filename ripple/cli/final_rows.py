@@ -36,7 +36,7 @@ class FinalRows:
 
     def write(self, changes: pa.RecordBatch) -> None:
         """Pass rows on, or keep them."""
-        rows = changes.select(self._columns)
+        rows = changes.select(["op", *self._columns])
         self._symbols.update(rows.column("symbol").to_pylist())
         if not self._only_final:
             self._write(rows)

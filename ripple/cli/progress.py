@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import time
+from typing import TYPE_CHECKING
+
+from ripple.cli.exits import say_inline
+
+if TYPE_CHECKING:
+    from ripple.connectors.base import Source
 
 INTERVAL_S = 0.2
 _WIDTH = 24
+_ERASE = "\r\033[K"
 
 
 class Progress:
-    """Shows events done, rate, and a bar when the total is known."""
+    """Shows events done and rate, and a bar where the source knows how much of it was read."""
 
-    def __init__(self, clock: Callable[[], float], total: int | None = None) -> None:
-        """Make a line that ``clock`` (seconds) times; it stays silent without a terminal."""
-        self._clock = clock
-        self._total = total
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._shown = sys.stderr.isatty()
-        self._started = self._last = clock()
+        self._started_s = self._last_s = time.perf_counter()
 
     def update(self, events: int) -> None:
         """Redraw the line if it is time to."""
         if not self._shown:
             return
-        now = self._clock()
-        if now - self._last < INTERVAL_S:
+        now_s = time.perf_counter()
+        if now_s - self._last_s < INTERVAL_S:
             return
-        self._last = now
-        rate = events / (now - self._started)
-        print(
-            f"\r{self._bar(events)}{events:,} events  {rate:,.0f}/s\033[K", end="", file=sys.stderr
-        )
+        self._last_s = now_s
+        rate = events / (now_s - self._started_s)
+        say_inline(f"{_ERASE}{self._bar()}{events:,} events  {rate:,.0f}/s")
 
     def clear(self) -> None:
         """Remove the line."""
         if self._shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            say_inline(_ERASE)
 
-    def _bar(self, events: int) -> str:
-        if not self._total:
+    def _bar(self) -> str:
+        fraction: float | None = getattr(self._source, "fraction_read", None)
+        if fraction is None:
             return ""
-        filled = min(_WIDTH, events * _WIDTH // self._total)
-        return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {events * 100 // self._total}%  "
+        filled = int(fraction * _WIDTH)
+        return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {fraction:4.0%}  "

@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import ripple as rp
-from ripple.cli.exits import EXIT_USAGE, exit_code
+from ripple.cli.exits import Parser, exit_code
 from ripple.cli.final_rows import FinalRows
+from ripple.cli.numbers import count, positive, window_span_ns
+from ripple.cli.places import check_apart
 from ripple.cli.progress import Progress
+from ripple.cli.rejects import ToldLetters
+from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
+from ripple.cli.without_pandas import keep_pandas_out
 from ripple.connectors.csv_source import CsvSource
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.synthetic import SYMBOLS, SyntheticSource
@@ -18,10 +24,9 @@ from ripple.connectors.target import open_target
 from ripple.connectors.text_sink import TextFormat, TextSink
 from ripple.engine import Engine
 from ripple.runner import BATCH_ROWS, Report, Runner
-from ripple.window import duration_ns
 
 if TYPE_CHECKING:
-    from ripple.connectors.base import Sink, Source
+    from ripple.connectors.base import Source
 
 PROGRAM = "ripple-vwap-demo"
 SYNTHETIC_DEFAULT = 100_000
@@ -58,27 +63,30 @@ def vwap_pipeline(window: str | int | None = None) -> rp.Pipeline:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    options = _parser().parse_args(arguments)
-    return exit_code(PROGRAM, lambda: _run(options))
+    if arguments is None:
+        keep_pandas_out()
+    return exit_code(PROGRAM, lambda: _run(_parser().parse_args(arguments)))
 
 
 def _run(options: argparse.Namespace) -> int:
-    started = time.perf_counter()
+    started_s = time.perf_counter()
+    check_apart(
+        "-" if options.stdin else options.file,
+        ["-"] if options.dead_letter is None else ["-", options.dead_letter],
+    )
     engine = Engine(vwap_pipeline(options.window).plan())
-    source, total = _source(options)
-    dead = DeadLetters(open_target(options.dead_letter) if options.dead_letter else None)
-    form = TextFormat(options.format, {"vwap": VWAP_DECIMALS}, header=options.header)
-    output: Sink = TextSink(open_target("-"), form)
-    columns = ["symbol", "vwap", "total_volume", "trade_count"]
-    if options.window is not None:
-        columns.insert(1, "window_start_ns")
-    sink = FinalRows(output, columns, only_final=options.final)
-    progress = Progress(time.perf_counter, total)
+    source = _source(options)
+    progress = Progress(source)
+    with ExitStack() as opened:
+        sink = _sink(options)
+        opened.callback(sink.abort)
+        dead_letters = _dead_letters(options, progress)
+        opened.pop_all()
     runner = Runner(
         engine,
         source,
         {"output": sink},
-        dead_letters=dead,
+        dead_letters=dead_letters,
         strict=options.strict,
         on_batch=lambda running, _: progress.update(running.counters.consumed),
     )
@@ -86,70 +94,71 @@ def _run(options: argparse.Namespace) -> int:
         report = runner.run()
     finally:
         progress.clear()
-        _print_rejected(dead, options.dead_letter)
-    _print_statistics(engine, report, sink, time.perf_counter() - started)
+    if isinstance(dead_letters, ToldLetters):
+        dead_letters.tell_counts()
+    _say_results(engine, report, sink, time.perf_counter() - started_s)
     return 0
 
 
-def _source(options: argparse.Namespace) -> tuple[Source, int | None]:
-    """Return the source and, where it is known, the number of events."""
-    if options.file is not None:
-        return CsvSource(options.file, batch_rows=options.batch), None
+def _source(options: argparse.Namespace) -> Source:
     if options.stdin:
-        return CsvSource("-", batch_rows=options.batch), None
-    return SyntheticSource(options.synthetic, batch_rows=options.batch), options.synthetic
+        return CsvSource("-", batch_rows=options.batch)
+    if options.file is not None:
+        return CsvSource(options.file, batch_rows=options.batch)
+    return SyntheticSource(options.synthetic, batch_rows=options.batch)
 
 
-def _print_rejected(dead: DeadLetters, path: str | None) -> None:
-    if dead.total:
-        kept = f" (kept in {path})" if path else ""
-        print(f"Malformed records: {dead.total}{kept}", file=sys.stderr)
-        for reason, count in dead.counts.most_common():
-            print(f"  {count:>8}  {reason}", file=sys.stderr)
+def _sink(options: argparse.Namespace) -> FinalRows:
+    form = TextFormat(options.format, {"vwap": VWAP_DECIMALS}, header=options.header)
+    columns = ["symbol", "vwap", "total_volume", "trade_count"]
+    if options.window is not None:
+        columns.insert(1, "window_start_ns")
+    return FinalRows(TextSink(open_target("-"), form), columns, only_final=options.final)
 
 
-def _print_statistics(engine: Engine, report: Report, sink: FinalRows, elapsed_s: float) -> None:
+def _dead_letters(options: argparse.Namespace, progress: Progress) -> DeadLetters:
+    target = open_target(options.dead_letter) if options.dead_letter is not None else None
+    if options.strict:
+        return DeadLetters(target)  # the first one ends the run, and is told as its error
+    return ToldLetters(PROGRAM, target, before_telling=progress.clear)
+
+
+def _say_results(engine: Engine, report: Report, sink: FinalRows, elapsed_s: float) -> None:
     counters = engine.counters
     lines = [
         ("Events processed", f"{counters.consumed}"),
         ("Symbols", f"{sink.symbols}"),
         ("Graph nodes", f"{engine.graph.node_count}"),
         ("Stabilizations", f"{report.stabilizations}"),
-        ("Elapsed", f"{elapsed_s:.3f}s"),
-        ("Throughput", f"{counters.consumed / elapsed_s:.0f} events/sec"),
-        ("Watermark", f"{report.watermark_ns} ns"),
+        *throughput(counters, elapsed_s),
+        ("Watermark", watermark_text(report.watermark_ns)),
     ]
     if "portfolio-total" in engine.digests:
         totals = engine.table("portfolio-total").column("portfolio_total").to_pylist()
         lines.append(("Portfolio total", f"{totals[0] if totals else 0.0:.2f}"))
     lines.append(("Output records", f"{sink.rows_written}"))
-    for name, count in (
-        ("Mildly late", counters.mildly_late),
-        ("Very late", counters.very_late),
-        ("Future", counters.future),
-        ("Malformed", counters.dead_lettered),
-    ):
-        if count:
-            lines.append((name, str(count)))
-    print("--- Ripple VWAP Demo Results ---", file=sys.stderr)
-    for name, value in lines:
-        print(f"{name + ':':<18} {value}", file=sys.stderr)
+    say_statistics("--- Ripple VWAP Demo Results ---", [*lines, *exceptions(counters)])
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=PROGRAM,
         description=(
             "Volume-weighted average prices of trades, kept incrementally and exactly. Input lines "
             "are symbol,price,size,timestamp_ns,venue; output lines symbol,vwap,total_volume,"
-            "trade_count, one for each symbol that a batch changed. Statistics go to standard "
+            "trade_count, one for each symbol that a batch changed, in the order in which they "
+            "changed. Malformed lines are told, counted and left out. Statistics go to standard "
             "error."
+        ),
+        epilog=(
+            "Exit codes: 0 success, 1 wrong arguments or a failure (one line says which), 130 "
+            "Ctrl+C, 141 the output's reader went away, 143 SIGTERM."
         ),
     )
     given = parser.add_mutually_exclusive_group()
     given.add_argument(
         "--synthetic",
-        type=_count,
+        type=count,
         metavar="N",
         default=SYNTHETIC_DEFAULT,
         help=f"N generated trades over {SYMBOLS} symbols (the default, {SYNTHETIC_DEFAULT})",
@@ -158,17 +167,19 @@ def _parser() -> argparse.ArgumentParser:
     given.add_argument("--stdin", action="store_true", help="CSV on standard input")
     parser.add_argument(
         "--batch",
-        type=_positive,
+        type=positive,
         metavar="N",
         default=BATCH_ROWS,
-        help=f"events between two outputs ({BATCH_ROWS})",
+        help=f"events between two outputs ({BATCH_ROWS}); less when input only trickles in",
     )
     parser.add_argument(
         "--window",
-        type=_duration,
+        type=window_span_ns,
         metavar="SPAN",
         help="tumbling windows of event time, such as 60s: a row when a window closes, and at the "
-        "end for open ones, with window_start_ns as second column",
+        "end for open ones, with window_start_ns as second column. A trade that is up to 60s late "
+        "prints the corrected row of its closed window again: the last row of a symbol and window "
+        "counts",
     )
     parser.add_argument(
         "--final", action="store_true", help="only the last row of each symbol, sorted by symbol"
@@ -183,29 +194,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     return parser
 
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of events")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if _count(text) == 0:
-        raise argparse.ArgumentTypeError("it must be at least 1")
-    return int(text)
-
-
-def _duration(text: str) -> int:
-    try:
-        span_ns = duration_ns(text)
-        rp.Tumbling(span_ns)
-    except rp.PlanError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    return span_ns
-
-
-assert EXIT_USAGE == 2  # argparse's own code for wrong arguments
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -33,6 +33,11 @@ class Rejected:
     reason: str
     raw: bytes
 
+    @property
+    def place(self) -> str:
+        """Where the record stands, in lines where there are lines."""
+        return f"offset {self.offset}" if self.line_number is None else f"line {self.line_number}"
+
 
 RAW_BYTES_MAX = 4096
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from ripple.connectors.base import Batch
+    from ripple.connectors.raw_input import RawInput
 
 BLOCK_BYTES = 1 << 20
 LINE_LENGTH_BYTES_MAX = 1 << 20
@@ -58,6 +59,12 @@ class CsvSource:
         self._line_length_bytes_max = line_length_bytes_max
         # Weak, so that reading also ends when the caller drops the iterator.
         self._reading: weakref.ref[Generator[Batch, None, None]] | None = None
+        self._raw: RawInput | None = None
+
+    @property
+    def fraction_read(self) -> float | None:
+        """How much of the input was read ahead, 0.0 to 1.0; None where its length is unknown."""
+        return self._raw.fraction_read if self._raw is not None else None
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the records from ``from_offset`` on; see Source."""
@@ -73,7 +80,7 @@ class CsvSource:
             reading.close()
 
     def _read(self, from_offset: int) -> Generator[Batch, None, None]:
-        raw = open_input(self._path)
+        raw = self._raw = open_input(self._path)
         try:
             lines = line_blocks(raw, self._block_bytes, self._line_length_bytes_max)
             reader = CsvReader(self._format, self._path, self._line_length_bytes_max)

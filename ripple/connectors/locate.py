@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.csv_format import TRADE_CHECKS, CsvFormat
 from ripple.connectors.csv_source import CsvSource
-from ripple.connectors.memory import MemorySource
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.synthetic import SyntheticSource
 from ripple.connectors.target import open_target
@@ -46,6 +45,8 @@ def open_source(
     batches or mappings, or a source, which is returned as it is.
     """
     if isinstance(place, Sequence) and not isinstance(place, str):
+        from ripple.connectors.memory import MemorySource  # noqa: PLC0415 - slow to import
+
         return MemorySource(place, RecordShape(schema), name=name, batch_rows=batch_rows)
     if not isinstance(place, (str, os.PathLike)):
         return place

@@ -18,6 +18,11 @@ STANDARD_INPUT = "-"
 class RawInput(Protocol):
     """A stream of bytes that is read into the caller's buffer."""
 
+    @property
+    def fraction_read(self) -> float | None:
+        """How much of the input was read, 0.0 to 1.0; None where its length is not known."""
+        ...
+
     def read_into(self, buffer: memoryview) -> int:
         """Fill at most ``buffer``; return the number of bytes, 0 at the end.
 
@@ -50,14 +55,16 @@ def open_input(path: str | os.PathLike[str]) -> RawInput:
         file = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror}") from error
-    if stat.S_ISDIR(os.fstat(file).st_mode):
+    status = os.fstat(file)
+    length_bytes = status.st_size
+    if stat.S_ISDIR(status.st_mode):
         os.close(file)
         raise InputError(f"cannot read {name}: it is a directory")
     if name.endswith(".gz"):
         return _GzipInput(_PlainInput(file, name))
     if name.endswith(".zst"):
         os.close(file)
-        return _ZstdInput(name)
+        return _ZstdInput(name, length_bytes)
     return _PlainInput(file, name)
 
 
@@ -72,15 +79,24 @@ class _PlainInput:
         self._poll.register(file, select.POLLIN)
         self._poll.register(self._woken, select.POLLIN)
         self._interrupted = False
+        self._read_bytes = 0
+        status = os.fstat(file)
+        self._length_bytes = status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+    @property
+    def fraction_read(self) -> float | None:
+        return _fraction(self._read_bytes, self._length_bytes)
 
     def read_into(self, buffer: memoryview) -> int:
         self.is_ready(-1)
         if self._interrupted:
             return 0
         try:
-            return os.readv(self._file, [buffer])
+            count = os.readv(self._file, [buffer])
         except OSError as error:
             raise InputError(f"cannot read {self.name}: {error.strerror}") from error
+        self._read_bytes += count
+        return count
 
     def is_ready(self, timeout_ms: int) -> bool:
         return bool(self._poll.poll(timeout_ms))
@@ -105,6 +121,10 @@ class _GzipInput:
         self._compressed = bytearray(COMPRESSED_BYTES)
         self._pending = b""
         self._member: zlib._Decompress | None = None
+
+    @property
+    def fraction_read(self) -> float | None:
+        return self._raw.fraction_read
 
     def read_into(self, buffer: memoryview) -> int:
         while True:
@@ -149,15 +169,24 @@ ZSTD_READ_BYTES = 1 << 14
 class _ZstdInput:
     """A Zstandard file. Of a damaged one, the last 16 KiB before the damage may be missing."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, length_bytes: int) -> None:
         self._name = name
-        self._stream = pa.CompressedInputStream(pa.OSFile(name), "zstd")
+        self._length_bytes = length_bytes
+        self._read_bytes = 0
+        self._file = pa.OSFile(name)
+        self._stream = pa.CompressedInputStream(self._file, "zstd")
+
+    @property
+    def fraction_read(self) -> float | None:
+        return _fraction(self._read_bytes, self._length_bytes)
 
     def read_into(self, buffer: memoryview) -> int:
         try:
-            return int(self._stream.readinto(buffer[:ZSTD_READ_BYTES]))
+            count = int(self._stream.readinto(buffer[:ZSTD_READ_BYTES]))
+            self._read_bytes = self._file.tell()
         except OSError as error:
             raise InputError(f"{self._name} is not sound Zstandard data: {error}") from error
+        return count
 
     def is_ready(self, timeout_ms: int) -> bool:  # noqa: ARG002 - the protocol's signature
         return True
@@ -167,3 +196,8 @@ class _ZstdInput:
 
     def close(self) -> None:
         self._stream.close()
+
+
+def _fraction(read_bytes: int, length_bytes: int) -> float | None:
+    # A file may grow while it is read.
+    return min(read_bytes / length_bytes, 1.0) if length_bytes else None

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ripple.connectors.base import Batch
 from ripple.connectors.csv_format import TRADES
+from ripple.connectors.record_shape import TIMESTAMP_NS_END
 from ripple.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 SYMBOLS = 100
 FIRST_TIMESTAMP_NS = 1_000_000_000
 INTERVAL_NS = 1_000_000
+EVENTS_MAX = (TIMESTAMP_NS_END - FIRST_TIMESTAMP_NS) // INTERVAL_NS
 
 # Periods without a common factor, so that a symbol's price and size change from trade to trade.
 _PRICES = 101
@@ -32,14 +34,20 @@ class SyntheticSource:
     """
 
     def __init__(self, events: int, *, name: str = "trades", batch_rows: int = 1000) -> None:
-        if events < 0 or batch_rows < 1:
+        if not 0 <= events <= EVENTS_MAX or batch_rows < 1:
             raise InputError(
-                f"a synthetic source needs 0 or more events in batches of 1 or more, "
+                f"a synthetic source needs 0 to {EVENTS_MAX} events in batches of 1 or more, "
                 f"not {events} in batches of {batch_rows}"
             )
         self.name = name
         self._events = events
         self._batch_rows = batch_rows
+        self._given = 0
+
+    @property
+    def fraction_read(self) -> float | None:
+        """How many of the events were given, 0.0 to 1.0."""
+        return self._given / self._events if self._events else None
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the trades from ``from_offset`` on; see Source."""
@@ -61,6 +69,7 @@ class SyntheticSource:
                 pa.array(times),
                 venues.slice(start % 2, rows),
             ]
+            self._given = stop
             yield Batch(pa.RecordBatch.from_arrays(columns, schema=schema), stop)
 
     def close(self) -> None:

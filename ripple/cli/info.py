@@ -1,0 +1,39 @@
+"""Show the version of Ripple and what it runs on."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+import ripple
+from ripple.graph import column, node
+
+if TYPE_CHECKING:
+    import argparse
+    from types import ModuleType
+
+_CORE: tuple[ModuleType, ...] = (node, column)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add no arguments: there is nothing to choose."""
+
+
+def run(_: argparse.Namespace) -> int:
+    """Print the lines."""
+    build = "compiled" if is_compiled() else "NOT compiled"
+    print(f"Ripple v{ripple.__version__}")
+    print(f"Python {platform.python_version()} on {platform.machine()} {sys.platform}")
+    print(f"Arrow {pa.__version__}, NumPy {np.__version__}")
+    print(f"Build: incremental graph + heap-based stabilization, {build} core")
+    return 0
+
+
+def is_compiled() -> bool:
+    """Whether the graph's core is machine code."""
+    return all(str(module.__file__).endswith(tuple(EXTENSION_SUFFIXES)) for module in _CORE)

@@ -1,0 +1,44 @@
+"""Where a command reads and writes: refusing what would destroy or mix up data."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+
+from ripple.errors import OutputError
+
+
+def check_apart(source: str | None, targets: Iterable[str]) -> None:
+    """Raise OutputError when two places are the same file, or both standard output.
+
+    source: the path that is read, ``-``, or None when no file is. Devices and pipes may be shared.
+    """
+    read = _identity(source, 0) if source is not None else None
+    seen: dict[tuple[int, int] | str, str] = {}
+    for target in targets:
+        identity = _identity(target, 1)
+        if identity is None:
+            continue
+        if identity == read:
+            raise OutputError(f"cannot write {_name(target)}: it is what is read from")
+        if identity in seen:
+            raise OutputError(
+                f"cannot write two things to {_name(target)}: give each a place of its own"
+            )
+        seen[identity] = target
+
+
+def _identity(place: str, descriptor: int) -> tuple[int, int] | str | None:
+    """Return what tells the place from others, None if it may be used twice."""
+    try:
+        status = os.fstat(descriptor) if place == "-" else os.stat(place)
+    except OSError:
+        return os.path.realpath(place)  # does not exist yet
+    if stat.S_ISREG(status.st_mode):
+        return status.st_dev, status.st_ino
+    return "-" if place == "-" and descriptor == 1 else None
+
+
+def _name(place: str) -> str:
+    return "standard output" if place == "-" else place

@@ -1,0 +1,53 @@
+"""Malformed records, as the person at the terminal hears of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ripple.cli.exits import say
+from ripple.connectors.dead_letter import DeadLetters
+
+if TYPE_CHECKING:
+    from ripple.connectors.base import Rejected
+    from ripple.connectors.target import Target
+
+SHOWN_MAX = 5
+RAW_CHARACTERS_SHOWN_MAX = 60
+
+
+class ToldLetters(DeadLetters):
+    """Dead letters of which the first SHOWN_MAX are told one by one, and all by their counts."""
+
+    def __init__(
+        self, program: str, target: Target | None, *, before_telling: Callable[[], None]
+    ) -> None:
+        super().__init__(target)
+        self._program = program
+        self._kept_in = target.name if target is not None else None
+        self._before_telling = before_telling
+
+    def write(self, source: str, rejected: Iterable[Rejected]) -> None:
+        """Count and keep records, and tell of the first ones."""
+        rejected = tuple(rejected)
+        untold = rejected[: max(SHOWN_MAX - self.total, 0)]
+        if untold:
+            self._before_telling()
+        for record in untold:
+            say(f"{self._program}: {source}, {record.place}: {record.reason}: {_shown(record)}")
+        super().write(source, rejected)
+
+    def tell_counts(self) -> None:
+        """Tell how many records there were of each reason."""
+        if not self.total:
+            return
+        kept = f" (kept in {self._kept_in})" if self._kept_in else ""
+        say(f"Malformed records: {self.total}{kept}")
+        for reason, count in self.counts.most_common():
+            say(f"{count:>10}  {reason}")
+
+
+def _shown(record: Rejected) -> str:
+    """Return the beginning of the record; nothing in it can act on the terminal."""
+    text = record.raw.decode(errors="backslashreplace")
+    return repr(text[:RAW_CHARACTERS_SHOWN_MAX]) + "..." * (len(text) > RAW_CHARACTERS_SHOWN_MAX)

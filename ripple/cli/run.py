@@ -1,0 +1,149 @@
+"""Run a pipeline over a source, in this process.
+
+What changed is written after every batch. Malformed records are told, counted and left out;
+statistics go to standard error.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from ripple.cli.numbers import positive
+from ripple.cli.places import check_apart
+from ripple.cli.progress import Progress
+from ripple.cli.rejects import ToldLetters
+from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
+from ripple.cli.user_file import FILE_HELP, load_plan
+from ripple.connectors.dead_letter import DeadLetters
+from ripple.connectors.locate import SINK_FORMS, SOURCE_FORMS, open_source
+from ripple.connectors.target import open_target
+from ripple.engine import Engine
+from ripple.errors import OutputError
+from ripple.runner import BATCH_ROWS, Report, Runner, open_sinks
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ripple.plan import Plan
+
+PROGRAM = "ripple run"
+_NAMED = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("file", metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument("--source", required=True, metavar="PLACE", help=SOURCE_FORMS)
+    parser.add_argument(
+        "--sink",
+        action="append",
+        metavar="[OUTPUT=]PLACE",
+        help=f"{SINK_FORMS} (the default); once for each output that is wanted. A path with '=' in "
+        "it begins with ./ or /",
+    )
+    parser.add_argument(
+        "--batch",
+        type=positive,
+        metavar="N",
+        default=BATCH_ROWS,
+        help=f"records between two outputs ({BATCH_ROWS})",
+    )
+    parser.add_argument(
+        "--header", action="store_true", help="the first line of a CSV source names its columns"
+    )
+    parser.add_argument(
+        "--dead-letter", metavar="FILE", help="write malformed records there, as JSON lines"
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="stop at the first malformed record, exit code 1"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the pipeline."""
+    plan = load_plan(options.file)
+    started_s = time.perf_counter()
+    places = sinks_by_output(plan, options.sink or ["-"])
+    letters = [] if options.dead_letter is None else [options.dead_letter]
+    is_made = options.source.startswith("synthetic:")
+    check_apart(None if is_made else options.source, [*places.values(), *letters])
+    source = open_source(
+        options.source,
+        plan.source.schema,
+        name=plan.source.name,
+        batch_rows=options.batch,
+        header=options.header,
+    )
+    engine = Engine(plan)
+    progress = Progress(source)
+    with ExitStack() as opened:
+        sinks = open_sinks(plan, places)
+        for sink in sinks.values():
+            opened.callback(sink.abort)
+        target = open_target(options.dead_letter) if letters else None
+        opened.pop_all()
+    dead_letters = (
+        DeadLetters(target)
+        if options.strict
+        else ToldLetters(PROGRAM, target, before_telling=progress.clear)
+    )
+    runner = Runner(
+        engine,
+        source,
+        sinks,
+        dead_letters=dead_letters,
+        strict=options.strict,
+        on_batch=lambda running, _: progress.update(running.counters.consumed),
+    )
+    try:
+        report = runner.run()
+    finally:
+        progress.clear()
+    if isinstance(dead_letters, ToldLetters):
+        dead_letters.tell_counts()
+    _say_results(engine, report, time.perf_counter() - started_s)
+    return 0
+
+
+def sinks_by_output(plan: Plan, given: list[str]) -> dict[str, str]:
+    """Return the place of each output that has one, from ``[OUTPUT=]PLACE`` texts.
+
+    Raises OutputError for an output that the plan does not have, for one with two places, and for
+    a place without an output when there are several to choose from.
+    """
+    names = [output.name for output in plan.outputs]
+    pairs: list[tuple[str, str]] = []
+    for text in given:
+        named = _NAMED.fullmatch(text)
+        if named is not None:
+            pairs.append((named[1], named[2]))
+        elif len(names) == 1:
+            pairs.append((names[0], text))
+        else:
+            raise OutputError(
+                f"the pipeline has the outputs {', '.join(names)}: say which one goes to {text}, "
+                f"as in --sink {names[0]}={text}"
+            )
+    for name, times in Counter(name for name, _ in pairs).items():
+        if name not in names:
+            raise OutputError(f"no output {name!r}: the pipeline has {', '.join(names)}")
+        if times > 1:
+            raise OutputError(f"output {name!r} has {times} sinks: it can have one")
+    return dict(pairs)
+
+
+def _say_results(engine: Engine, report: Report, elapsed_s: float) -> None:
+    counters = engine.counters
+    lines = [
+        ("Events processed", f"{counters.consumed}"),
+        ("Stabilizations", f"{report.stabilizations}"),
+        *throughput(counters, elapsed_s),
+        ("Watermark", watermark_text(report.watermark_ns)),
+        ("Output records", f"{report.rows_out}"),
+        *exceptions(counters),
+    ]
+    say_statistics(f"--- {engine.plan.name} ---", lines)

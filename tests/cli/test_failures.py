@@ -1,0 +1,78 @@
+"""Everything that can go wrong around a command: one line, the right exit code, no traceback."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.processes import BOOK_TRADES, demo, ripple, shell
+
+
+def test_missing_file_and_folder_are_said_in_one_line(tmp_path):
+    missing = demo("--file", tmp_path / "none.csv")
+    assert missing.code == 1
+    assert missing.only_line.endswith("none.csv: No such file or directory")
+    folder = demo("--file", tmp_path)
+    assert (folder.code, folder.out) == (1, "")
+    assert folder.only_line == f"ripple-vwap-demo: cannot read {tmp_path}: it is a directory"
+
+
+def test_closed_pipe_ends_quietly():
+    ended = shell("$demo --synthetic 1000000 --batch 10 | head -1; echo ${PIPESTATUS[0]}")
+    assert ended.rows == ["SYM0000,100.0000,100,1", "141"]
+    assert ended.err == ""
+
+
+def test_full_disk_is_said_in_one_line():
+    ended = shell("$demo --synthetic 1000 > /dev/full")
+    assert ended.code == 1
+    assert ended.only_line == (
+        "ripple-vwap-demo: cannot write standard output: No space left on device"
+    )
+    ended = shell("$ripple info > /dev/full")
+    assert ended.code == 1
+    assert "No space left on device" in ended.only_line
+
+
+def test_closed_standard_streams_fail_instead_of_being_reused(tmp_path):
+    letters = tmp_path / "bad.jsonl"
+    ended = shell(f"$demo --stdin --dead-letter {letters} <&-")
+    assert ended.code == 1
+    assert ended.only_line == "ripple-vwap-demo: cannot read standard input: Bad file descriptor"
+    ended = shell(f"$demo --synthetic 10 --dead-letter {letters} >&-")
+    assert ended.code == 1
+    assert ended.only_line == "ripple-vwap-demo: cannot write standard output: Bad file descriptor"
+    assert letters.read_text() == ""
+    assert shell("$demo --synthetic 10 2>&-").code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--batch", "0"],
+        ["--synthetic", "-1"],
+        ["--synthetic", "9" * 18],
+        ["--window", "60"],
+        ["--file", "a.csv", "--stdin"],
+        ["--dead-letter", "/no/such/folder/bad.jsonl"],
+    ],
+)
+def test_wrong_arguments_end_with_code_1(arguments):
+    ended = demo(*arguments)
+    assert ended.code == 1
+    assert "Traceback" not in ended.err
+    assert ended.err.splitlines()[-1].startswith("ripple-vwap-demo: ")
+
+
+def test_reading_and_writing_the_same_file_is_refused(tmp_path):
+    trades = tmp_path / "trades.csv"
+    trades.write_text(BOOK_TRADES)
+    ended = demo("--file", trades, "--dead-letter", trades)
+    assert ended.code == 1
+    assert ended.only_line.endswith("it is what is read from")
+    appended = shell(f"$demo --file {trades} >> {trades}")
+    assert appended.code == 1
+    (tmp_path / "alias.csv").symlink_to(trades)
+    ended = ripple("run", "examples/vwap.py", "--source", trades, "--sink", tmp_path / "alias.csv")
+    assert ended.code == 1
+    assert ended.only_line.endswith("it is what is read from")
+    assert trades.read_text() == BOOK_TRADES
