@@ -1,0 +1,242 @@
+"""The checkpoints of one partition: find, read and check them; write them as its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from ripple.checkpoint.errors import CheckpointError, DamagedError
+from ripple.checkpoint.format import Checkpoint, decode, encode
+from ripple.checkpoint.manifest import Fence, Manifest
+from ripple.engine.snapshot import Snapshot
+from ripple.errors import LimitError
+from ripple.world.errors import StoreError
+from ripple.world.ports import Clock, ObjectStore, Random
+
+KEEP_DEFAULT = 3
+FILE_BYTES_MAX_DEFAULT = 1 << 32
+
+_NONCE_BYTES = 8
+_EPOCH_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The newest checkpoint that is whole. damaged: what was passed over, and why."""
+
+    checkpoint: Checkpoint
+    snapshot: Snapshot
+    damaged: tuple[str, ...]
+
+
+class Checkpoints:
+    """Reads the checkpoints of a partition; anybody may, at any time.
+
+    Objects are named ``PIPELINE/PARTITION/manifest/...`` and ``PIPELINE/PARTITION/state/...``.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        pipeline: str,
+        partition: int = 0,
+        *,
+        file_bytes_max: int = FILE_BYTES_MAX_DEFAULT,
+    ) -> None:
+        self.store = store
+        self.pipeline = pipeline
+        self.partition = partition
+        self.prefix = prefix_of(pipeline, partition)
+        self.manifest = Manifest(store, f"{self.prefix}manifest/")
+        self.file_bytes_max = file_bytes_max
+
+    async def list(self) -> tuple[Checkpoint, ...]:
+        """Return the checkpoints that count, newest first. Raises DamagedError if none can tell."""
+        reading = await self.manifest.newest()
+        if reading.entry is None and reading.damaged:
+            raise DamagedError("; ".join(reading.damaged))
+        return reading.entry.checkpoints if reading.entry else ()
+
+    async def read(self, checkpoint: Checkpoint) -> Snapshot:
+        """Return the state. Raises DamagedError, which names the file, or LimitError."""
+        files = {}
+        for part in checkpoint.parts:
+            if part.length_bytes > self.file_bytes_max:
+                raise LimitError(
+                    f"{part.object_name} has {part.length_bytes} bytes, more than file_bytes_max, "
+                    f"{self.file_bytes_max}: raise that"
+                )
+            files[part.object_name] = await self._file(part.object_name, part.length_bytes)
+        return decode(checkpoint, files)
+
+    async def _file(self, name: str, length_bytes: int) -> bytes:
+        try:
+            data = await self.store.get(name, length_max=length_bytes)
+        except LimitError as error:
+            raise DamagedError(f"{name} is damaged: {error}") from error
+        if data is None:
+            raise DamagedError(f"{name} is missing")
+        if len(data) < length_bytes:
+            raise DamagedError(f"{name} is cut: {len(data)} of {length_bytes} bytes are there")
+        return data
+
+    async def latest(self) -> Found | None:
+        """Return the newest checkpoint that is whole, None when there never was one.
+
+        Raises DamagedError when none is: what happened is to be decided by people.
+        """
+        reading = await self.manifest.newest()
+        damaged = list(reading.damaged)
+        for checkpoint in reading.entry.checkpoints if reading.entry else ():
+            try:
+                return Found(checkpoint, await self.read(checkpoint), tuple(damaged))
+            except DamagedError as error:
+                damaged.append(str(error))
+        if damaged:
+            raise DamagedError(f"no checkpoint below {self.prefix} is whole: {'; '.join(damaged)}")
+        return None
+
+    async def verify(self) -> tuple[str, ...]:
+        """Read everything that counts; return what is wrong, nothing when all is well."""
+        problems = []
+        boundary, numbers = await self.manifest.numbers()
+        problems += [
+            f"{self.manifest.name_of(number)} is missing"
+            for number in range(min(numbers, default=0), max(numbers, default=0))
+            if number not in numbers
+        ]
+        if boundary and boundary not in numbers:
+            problems.append(f"{self.manifest.name_of(boundary)} is missing")
+        before = None
+        for number in numbers:
+            try:
+                entry = await self.manifest.get(number)
+            except DamagedError as error:
+                problems.append(str(error))
+                before = None
+                continue
+            if entry is None:
+                continue
+            name = self.manifest.name_of(number)
+            if before is not None and before.number == number - 1:
+                if entry.previous not in ("", before.checksum):
+                    problems.append(f"{name} does not follow {number - 1}: that was replaced")
+                if entry.epoch < before.epoch:
+                    problems.append(f"{name}: the epoch fell from {before.epoch} to {entry.epoch}")
+            before = entry
+        for checkpoint in before.checkpoints if before else ():
+            try:
+                await self.read(checkpoint)
+            except CheckpointError as error:
+                problems.append(str(error))
+        return tuple(problems)
+
+    async def claim(
+        self, clock: Clock, random: Random, *, epoch: int | None = None, keep: int = KEEP_DEFAULT
+    ) -> Owner:
+        """Become the partition's owner: whoever was before can write no more.
+
+        epoch: from whoever assigns partitions; None takes the next one. keep: how many checkpoints
+        are not deleted, 1 or more. Raises FencedError if the partition had this epoch or a higher
+        one; a claim that failed otherwise needs a new epoch, for nobody knows if it counted.
+        """
+        if keep < 1:
+            raise CheckpointError(f"keep must be 1 or more checkpoints, not {keep}")
+        fence = await self.manifest.claim(random.bytes(_NONCE_BYTES).hex(), epoch)
+        owner = Owner(self, fence, clock, random, keep)
+        await owner.sweep()
+        return owner
+
+
+class Owner:
+    """Writes the checkpoints of a partition, until somebody else claims it."""
+
+    def __init__(
+        self, checkpoints: Checkpoints, fence: Fence, clock: Clock, random: Random, keep: int
+    ) -> None:
+        self.checkpoints = checkpoints
+        self._fence = fence
+        self._clock = clock
+        self._random = random
+        self._keep = keep
+
+    @property
+    def epoch(self) -> int:
+        """The epoch under which it writes."""
+        return self._fence.epoch
+
+    async def write(self, snapshot: Snapshot) -> Checkpoint:
+        """Store a snapshot; when this returns, it is the latest checkpoint, and durable.
+
+        Raises FencedError when another owner has claimed, and StoreError; nothing older is lost
+        then.
+        """
+        name = f"{self.epoch:0{_EPOCH_DIGITS}d}-{self._random.bytes(_NONCE_BYTES).hex()}"
+        encoded = encode(
+            snapshot, name, self.epoch, self._clock.now_ns(), f"{self.checkpoints.prefix}state/"
+        )
+        return await self.commit(*encoded)
+
+    async def commit(self, checkpoint: Checkpoint, files: dict[str, bytearray]) -> Checkpoint:
+        """Store what ``encode`` made, elsewhere: the slow half of ``write`` needs no owner."""
+        store = self.checkpoints.store
+        for name, data in files.items():
+            # False: an attempt whose reply was lost. Nobody else draws the same nonce.
+            await store.put_if_absent(name, bytes(data))
+        await self._change(lambda present: (checkpoint, *_without(present, checkpoint.name)))
+        return checkpoint
+
+    async def delete(self, name: str) -> None:
+        """Delete one checkpoint. Raises CheckpointError when there is none of that name."""
+        present = self._fence.entry.checkpoints
+        if all(checkpoint.name != name for checkpoint in present):
+            raise CheckpointError(f"there is no checkpoint {name} below {self.checkpoints.prefix}")
+        await self._change(lambda present: _without(present, name))
+
+    async def _change(
+        self, change: Callable[[tuple[Checkpoint, ...]], tuple[Checkpoint, ...]]
+    ) -> None:
+        """Change which checkpoints count, then delete the files of those that do not any more."""
+        gone = await self._fence.append(lambda present: change(present)[: self._keep])
+        try:
+            await self._delete(part.object_name for one in gone for part in one.parts)
+            await self._fence.forget()
+        except StoreError:
+            return  # the checkpoint counts; the next owner sweeps what is left over
+
+    async def sweep(self) -> None:
+        """Delete files that no checkpoint names and none ever will.
+
+        Those are of owners before: what they have not yet put into the manifest, they cannot any
+        more.
+        """
+        prefix = f"{self.checkpoints.prefix}state/"
+        used = {
+            part.object_name
+            for checkpoint in self._fence.entry.checkpoints
+            for part in checkpoint.parts
+        }
+        names = await self.checkpoints.store.list(prefix)
+        await self._delete(
+            name
+            for name in names
+            if name not in used and int(name.removeprefix(prefix).partition("-")[0]) < self.epoch
+        )
+        await self._fence.forget()
+
+    async def _delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            await self.checkpoints.store.delete(name)
+
+
+def _without(checkpoints: tuple[Checkpoint, ...], name: str) -> tuple[Checkpoint, ...]:
+    return tuple(checkpoint for checkpoint in checkpoints if checkpoint.name != name)
+
+
+def prefix_of(pipeline: str, partition: int) -> str:
+    """Return what the names of all objects of a partition start with."""
+    if not pipeline:
+        raise CheckpointError("a pipeline without a name has no checkpoints")
+    # Dots tell files from folders in a store on disk.
+    return f"{quote(pipeline, safe='').replace('.', '%2E')}/{partition:05d}/"

@@ -1,0 +1,175 @@
+"""Checkpoint files: a snapshot as Arrow IPC files that anything can open, and back.
+
+A fold's table is one file, named after the fold, because an Arrow file has one schema and a user
+who opens it wants a table. Its schema's metadata say what it is part of (``ripple.checkpoint``,
+JSON), in which version of this format (``ripple.format``), and carry a checksum over the whole
+file (``ripple.checksum``). Columns: the fold's key, then its accumulators, one row per key.
+
+Promise: a version of Ripple reads every format up to its own; tests/data has a file of each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from ripple.checkpoint.errors import CheckpointError, DamagedError
+from ripple.checkpoint.seal import UNSEALED, seal, sealed_digest
+from ripple.engine.snapshot import Snapshot
+
+FORMAT = 1
+
+_UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
+_OPTIONS = pyarrow.ipc.IpcWriteOptions(compression="zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One fold's table: what its file must be. ``object_name`` is in the store."""
+
+    node_key: str
+    object_name: str
+    rows: int
+    length_bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A partition's state at a cut, as the manifest names it.
+
+    name: unique, the owner's epoch first. written_ns: wall clock, for people. The rest as in
+    ``Snapshot``. base: the checkpoint that the parts are changes of; this version writes none.
+    """
+
+    name: str
+    pipeline: str
+    topology_hash: str
+    partition: int
+    epoch: int
+    written_ns: int
+    cut: Mapping[str, int]
+    watermarks_ns: Mapping[str, int]
+    counters: Mapping[str, int]
+    digests: Mapping[str, tuple[int, int]]
+    parts: tuple[Part, ...]
+    base: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """Keys, windows and groups of all folds."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def length_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(part.length_bytes for part in self.parts)
+
+
+def encode(
+    snapshot: Snapshot, name: str, epoch: int, written_ns: int, prefix: str = ""
+) -> tuple[Checkpoint, dict[str, bytearray]]:
+    """Return a checkpoint and its files by object name, which start with ``prefix``.
+
+    Pure and slow (it compresses): call it where nothing waits, such as a thread.
+    """
+    about: dict[str, Any] = {
+        "name": name,
+        "pipeline": snapshot.pipeline,
+        "topology_hash": snapshot.topology_hash,
+        "partition": snapshot.partition,
+        "epoch": epoch,
+        "written_ns": written_ns,
+        "cut": dict(snapshot.cut),
+        "watermarks_ns": dict(snapshot.watermarks_ns),
+        "counters": dict(snapshot.counters),
+        "digests": dict(snapshot.digests),
+    }
+    files: dict[str, bytearray] = {}
+    parts = []
+    for position, (node_key, table) in enumerate(snapshot.tables.items()):
+        fold = _UNUSUAL.sub("_", node_key.rpartition("#")[0].rpartition("/")[2])
+        object_name = f"{prefix}{name}-{position}-{fold}.arrow"
+        data = _file(table, about | {"node_key": node_key, "layout_hash": _layout_hash(table)})
+        digest = seal(data)
+        files[object_name] = data
+        parts.append(Part(node_key, object_name, table.num_rows, len(data), digest))
+    return Checkpoint(**about, parts=tuple(parts)), files
+
+
+def decode(checkpoint: Checkpoint, files: Mapping[str, bytes]) -> Snapshot:
+    """Return the snapshot in files that were read. Raises DamagedError, which names the file."""
+    if checkpoint.base is not None:
+        raise CheckpointError(
+            f"checkpoint {checkpoint.name} holds changes of {checkpoint.base}: "
+            "it was written by a newer version of Ripple, use that one"
+        )
+    tables = {}
+    for part in checkpoint.parts:
+        data = files[part.object_name]
+        about, table = decode_file(data, part.object_name, part.digest)
+        if about["node_key"] != part.node_key or table.num_rows != part.rows:
+            raise DamagedError(f"{part.object_name} is not the file that the manifest names")
+        tables[part.node_key] = table
+    return Snapshot(
+        pipeline=checkpoint.pipeline,
+        topology_hash=checkpoint.topology_hash,
+        partition=checkpoint.partition,
+        cut=checkpoint.cut,
+        watermarks_ns=checkpoint.watermarks_ns,
+        counters=checkpoint.counters,
+        digests=checkpoint.digests,
+        tables=tables,
+    )
+
+
+def decode_file(
+    data: bytes, name: str, digest: str | None = None
+) -> tuple[dict[str, Any], pa.Table]:
+    """Return what one file says about itself, and its table.
+
+    Nothing is believed before the checksum is right, and is the manifest's ``digest`` if that is
+    given. Raises DamagedError, or CheckpointError for a newer format.
+    """
+    try:
+        own = sealed_digest(data)
+    except DamagedError as error:
+        raise DamagedError(f"{name} is damaged: {error}") from None
+    if digest is not None and own != digest:
+        raise DamagedError(f"{name} is not the file that the manifest names: it was replaced")
+    table = pyarrow.ipc.open_file(pa.BufferReader(data)).read_all()
+    table.validate(full=True)
+    metadata = table.schema.metadata
+    version = int(metadata[b"ripple.format"])
+    if version > FORMAT:
+        raise CheckpointError(
+            f"{name} has format {version}, this version of Ripple reads up to {FORMAT}: upgrade it"
+        )
+    about: dict[str, Any] = json.loads(metadata[b"ripple.checkpoint"])
+    return about, table.replace_schema_metadata(None)
+
+
+def _file(table: pa.Table, about: Mapping[str, Any]) -> bytearray:
+    metadata = {
+        "ripple.format": str(FORMAT),
+        "ripple.checksum": UNSEALED,
+        "ripple.checkpoint": json.dumps(about, sort_keys=True),
+    }
+    sink = pa.BufferOutputStream()
+    schema = table.schema.with_metadata(metadata)
+    with pyarrow.ipc.new_file(sink, schema, options=_OPTIONS) as writer:
+        writer.write_table(table.replace_schema_metadata(metadata))
+    return bytearray(sink.getvalue())
+
+
+def _layout_hash(table: pa.Table) -> str:
+    """Return 16 hexadecimal digits that differ wherever columns have other names or types."""
+    columns = [[field.name, str(field.type)] for field in table.schema]
+    return blake2b(json.dumps(columns).encode(), digest_size=8).hexdigest()

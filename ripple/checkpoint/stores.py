@@ -1,0 +1,153 @@
+"""Object stores without a network: in memory, and in a folder of a disk.
+
+What a store promises is said once, in :class:`ripple.world.ports.ObjectStore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from ripple.errors import LimitError
+from ripple.world.errors import StoreError
+from ripple.world.ports import Disk, Random
+
+_TEMPORARY = ".tmp-"
+
+
+class MemoryStore:
+    """Objects of this process, gone with it."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, bytes] = {}
+
+    async def put_if_absent(self, name: str, data: bytes) -> bool:
+        """Store an object unless the name is taken; return whether this call stored it."""
+        if name in self._objects:
+            return False
+        self._objects[name] = bytes(data)
+        return True
+
+    async def get(self, name: str, *, length_max: int) -> bytes | None:
+        """Return an object, None if there is none."""
+        data = self._objects.get(name)
+        if data is not None and len(data) > length_max:
+            raise LimitError(f"{name} is longer than {length_max} bytes")
+        return data
+
+    async def list(self, prefix: str) -> list[str]:
+        """Return the names that start with ``prefix``, sorted."""
+        return sorted(name for name in self._objects if name.startswith(prefix))
+
+    async def delete(self, name: str) -> None:
+        """Forget an object."""
+        self._objects.pop(name, None)
+
+
+class DiskStore:
+    """Objects as files below a folder of a disk, shared by the processes of one machine.
+
+    An object appears whole or not at all: its data are synced under a temporary name before the
+    file is given its own. The last part of a name has a dot and no part before it has one, which
+    tells files from folders; ValueError otherwise. Raises StoreError for whatever the disk cannot
+    do, with the disk's own error as its cause.
+    """
+
+    def __init__(self, disk: Disk, random: Random, folder: str = "") -> None:
+        self._disk = disk
+        self._random = random
+        self._folder = folder
+        self._tidied: set[str] = set()
+
+    async def put_if_absent(self, name: str, data: bytes) -> bool:
+        """Store an object unless the name is taken; return whether this call stored it."""
+        path = self._path(name)
+        folder = path.rpartition("/")[0]
+        done: bool | None = False
+        temporary = _joined(folder, f"{_TEMPORARY}{self._random.bytes(8).hex()}")
+        try:
+            self._make_tidy(folder)
+            self._write(temporary, data)
+            try:
+                done = None
+                stored = self._disk.link_absent(temporary, path)
+            finally:
+                with suppress(FileNotFoundError):
+                    self._disk.remove(temporary)
+            # Also for an object of others: what a caller knows to exist must not vanish.
+            self._disk.sync_folder(folder)
+        except OSError as error:
+            raise StoreError(f"{name} cannot be stored: {error}", done=done) from error
+        return stored
+
+    def _write(self, path: str, data: bytes) -> None:
+        file = self._disk.open(path, exclusive=True)
+        try:
+            file.append(data)
+            file.sync()
+        except OSError:
+            with suppress(OSError):
+                self._disk.remove(path)
+            raise
+        finally:
+            file.close()
+
+    def _make_tidy(self, folder: str) -> None:
+        """Make the folder; the first time, remove what a crash in the middle of a put left.
+
+        Were it another process in the middle of one, that fails and is repeated.
+        """
+        if folder in self._tidied:
+            return
+        self._disk.make_folder(folder)
+        for name in self._disk.list(folder):
+            if name.startswith(_TEMPORARY):
+                with suppress(FileNotFoundError):
+                    self._disk.remove(_joined(folder, name))
+        self._tidied.add(folder)
+
+    async def get(self, name: str, *, length_max: int) -> bytes | None:
+        """Return an object, None if there is none."""
+        try:
+            return self._disk.read_bytes(self._path(name), length_max=length_max)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"{name} cannot be read: {error}", done=False) from error
+
+    async def list(self, prefix: str) -> list[str]:
+        """Return the names that start with ``prefix``, sorted."""
+        try:
+            names = self._names_in(prefix.rpartition("/")[0])
+            return sorted(name for name in names if name.startswith(prefix))
+        except OSError as error:
+            raise StoreError(f"{prefix} cannot be listed: {error}", done=False) from error
+
+    def _names_in(self, folder: str) -> Iterator[str]:
+        for part in self._disk.list(_joined(self._folder, folder)):
+            name = _joined(folder, part)
+            if "." not in part:
+                yield from self._names_in(name)
+            elif not part.startswith("."):
+                yield name
+
+    async def delete(self, name: str) -> None:
+        """Forget an object."""
+        path = self._path(name)
+        try:
+            self._disk.remove(path)
+            self._disk.sync_folder(path.rpartition("/")[0])
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(f"{name} cannot be deleted: {error}", done=None) from error
+
+    def _path(self, name: str) -> str:
+        folder, _, last = name.rpartition("/")
+        if "." in folder or "." not in last or last.startswith("."):
+            raise ValueError(f"{name!r}: the last part of a name has a dot, those before have none")
+        return _joined(self._folder, name)
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder and name else folder or name

@@ -1,0 +1,145 @@
+"""Object stores around object stores: one repeats what failed, one tells how long it took."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ripple.world.errors import StoreError
+from ripple.world.ports import Clock, ObjectStore, Random
+
+T = TypeVar("T")
+
+_MICROSECONDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """How long to insist: attempts, the seconds for one and for all of them, the first pause."""
+
+    attempts_max: int = 5
+    attempt_s: float = 30.0
+    deadline_s: float = 60.0
+    pause_s: float = 0.1
+
+
+class RetryingStore:
+    """Repeats what failed, after growing pauses of random length, until a deadline.
+
+    A put that was repeated after a lost reply answers False to its own success; who needs to know
+    compares what is there. The StoreError of the last attempt is raised, with ``done`` None if any
+    attempt's outcome is unknown.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        clock: Clock,
+        random: Random,
+        settings: RetrySettings | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self.settings = settings or RetrySettings()
+
+    async def put_if_absent(self, name: str, data: bytes) -> bool:
+        """Store an object unless the name is taken; see the class for repeated puts."""
+        return await self._repeat(lambda: self._store.put_if_absent(name, data), f"put {name}")
+
+    async def get(self, name: str, *, length_max: int) -> bytes | None:
+        """Return an object, None if there is none."""
+        return await self._repeat(
+            lambda: self._store.get(name, length_max=length_max), f"get {name}"
+        )
+
+    async def list(self, prefix: str) -> list[str]:
+        """Return the names that start with ``prefix``, sorted."""
+        return await self._repeat(lambda: self._store.list(prefix), f"list {prefix}")
+
+    async def delete(self, name: str) -> None:
+        """Forget an object."""
+        await self._repeat(lambda: self._store.delete(name), f"delete {name}")
+
+    async def _repeat(self, call: Callable[[], Awaitable[T]], what: str) -> T:
+        settings = self.settings
+        ends_ns = self._clock.monotonic_ns() + int(settings.deadline_s * 1e9)
+        unknown = False
+        attempt = 1
+        last: Exception
+        while True:
+            try:
+                async with asyncio.timeout(settings.attempt_s):
+                    return await call()
+            except TimeoutError as error:
+                unknown, last = True, error
+                reason = f"no answer in {settings.attempt_s} s"
+            except StoreError as error:
+                unknown, last = unknown or error.done is None, error
+                reason = str(error)
+            pause_s = self._pause_s(attempt)
+            late = self._clock.monotonic_ns() + int(pause_s * 1e9) >= ends_ns
+            if attempt == settings.attempts_max or late:
+                raise StoreError(
+                    f"{what}: given up after {attempt} attempts: {reason}",
+                    done=None if unknown else False,
+                ) from last
+            await self._clock.sleep(pause_s)
+            attempt += 1
+
+    def _pause_s(self, attempt: int) -> float:
+        """Return between half and all of a pause that doubles with every attempt."""
+        share = 0.5 + self._random.below(_MICROSECONDS) / (2 * _MICROSECONDS)
+        return float(self.settings.pause_s * 2 ** (attempt - 1) * share)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCall:
+    """What one call took. length_bytes: put or got, 0 for the others. failed: it raised."""
+
+    operation: str
+    duration_ns: int
+    length_bytes: int
+    failed: bool
+
+
+class TimedStore:
+    """Tells an observer of every call; the observer must not raise."""
+
+    def __init__(
+        self, store: ObjectStore, clock: Clock, observe: Callable[[StoreCall], None]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._observe = observe
+
+    async def put_if_absent(self, name: str, data: bytes) -> bool:
+        """Store an object unless the name is taken; return whether this call stored it."""
+        return await self._timed("put_if_absent", self._store.put_if_absent(name, data), len(data))
+
+    async def get(self, name: str, *, length_max: int) -> bytes | None:
+        """Return an object, None if there is none."""
+        return await self._timed("get", self._store.get(name, length_max=length_max))
+
+    async def list(self, prefix: str) -> list[str]:
+        """Return the names that start with ``prefix``, sorted."""
+        return await self._timed("list", self._store.list(prefix))
+
+    async def delete(self, name: str) -> None:
+        """Forget an object."""
+        await self._timed("delete", self._store.delete(name))
+
+    async def _timed(self, operation: str, call: Awaitable[T], length_bytes: int = 0) -> T:
+        started_ns = self._clock.monotonic_ns()
+        failed = True
+        try:
+            result = await call
+            failed = False
+            if isinstance(result, bytes):
+                length_bytes = len(result)
+            return result
+        finally:
+            taken_ns = self._clock.monotonic_ns() - started_ns
+            self._observe(StoreCall(operation, taken_ns, length_bytes, failed))
