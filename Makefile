@@ -4,7 +4,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 CORE   := pyproject.toml $(shell find ripple -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
-.PHONY: demo test lint bench fuzz check clean
+.PHONY: demo test lint bench fuzz corruption check clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -23,6 +23,10 @@ bench: $(VENV)/.bench
 # SECONDS=3600 for a night's start; a failure prints what repeats it.
 fuzz: $(VENV)/.dev
 	$(PYTHON) tests/wire/fuzz_link.py --seconds $(or $(SECONDS),60)
+
+# Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.
+corruption: $(VENV)/.dev
+	$(PYTHON) -m tests.checkpoint.corruption
 
 check: lint test
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from ripple.checkpoint.checkpoints import KEEP_DEFAULT, Checkpoints, Found, Owner
 from ripple.checkpoint.errors import CheckpointError, DamagedError, FencedError
-from ripple.checkpoint.format import FORMAT, Checkpoint, Part, decode, decode_file, encode
+from ripple.checkpoint.format import (
+    FORMAT,
+    Checkpoint,
+    Part,
+    decode,
+    decode_file,
+    encode,
+    encode_file,
+)
 from ripple.checkpoint.stores import DiskStore, MemoryStore
 from ripple.checkpoint.wrappers import RetryingStore, RetrySettings, StoreCall, TimedStore
 
@@ -28,4 +36,5 @@ __all__ = [
     "decode",
     "decode_file",
     "encode",
+    "encode_file",
 ]

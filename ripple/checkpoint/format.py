@@ -97,8 +97,7 @@ def encode(
     for position, (node_key, table) in enumerate(snapshot.tables.items()):
         fold = _UNUSUAL.sub("_", node_key.rpartition("#")[0].rpartition("/")[2])
         object_name = f"{prefix}{name}-{position}-{fold}.arrow"
-        data = _file(table, about | {"node_key": node_key, "layout_hash": _layout_hash(table)})
-        digest = seal(data)
+        data, digest = encode_file(table, about | {"node_key": node_key})
         files[object_name] = data
         parts.append(Part(node_key, object_name, table.num_rows, len(data), digest))
     return Checkpoint(**about, parts=tuple(parts)), files
@@ -130,6 +129,22 @@ def decode(checkpoint: Checkpoint, files: Mapping[str, bytes]) -> Snapshot:
     )
 
 
+def encode_file(table: pa.Table, about: Mapping[str, Any]) -> tuple[bytearray, str]:
+    """Return one sealed file, and its checksum: a table and what it says about itself, as JSON."""
+    about = {**about, "layout_hash": _layout_hash(table)}
+    metadata = {
+        "ripple.format": str(FORMAT),
+        "ripple.checksum": UNSEALED,
+        "ripple.checkpoint": json.dumps(about, sort_keys=True),
+    }
+    sink = pa.BufferOutputStream()
+    schema = table.schema.with_metadata(metadata)
+    with pyarrow.ipc.new_file(sink, schema, options=_OPTIONS) as writer:
+        writer.write_table(table.replace_schema_metadata(metadata))
+    data = bytearray(sink.getvalue())
+    return data, seal(data)
+
+
 def decode_file(
     data: bytes, name: str, digest: str | None = None
 ) -> tuple[dict[str, Any], pa.Table]:
@@ -154,19 +169,6 @@ def decode_file(
         )
     about: dict[str, Any] = json.loads(metadata[b"ripple.checkpoint"])
     return about, table.replace_schema_metadata(None)
-
-
-def _file(table: pa.Table, about: Mapping[str, Any]) -> bytearray:
-    metadata = {
-        "ripple.format": str(FORMAT),
-        "ripple.checksum": UNSEALED,
-        "ripple.checkpoint": json.dumps(about, sort_keys=True),
-    }
-    sink = pa.BufferOutputStream()
-    schema = table.schema.with_metadata(metadata)
-    with pyarrow.ipc.new_file(sink, schema, options=_OPTIONS) as writer:
-        writer.write_table(table.replace_schema_metadata(metadata))
-    return bytearray(sink.getvalue())
 
 
 def _layout_hash(table: pa.Table) -> str:

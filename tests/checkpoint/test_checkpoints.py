@@ -1,0 +1,271 @@
+"""Checkpoints of a partition: what counts, what is passed over, and who may write."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripple.checkpoint import (
+    CheckpointError,
+    Checkpoints,
+    DamagedError,
+    FencedError,
+    MemoryStore,
+    RetryingStore,
+)
+from ripple.checkpoint.manifest import ENTRIES_KEPT
+from ripple.engine import Engine, Snapshot
+from ripple.world import StoreError
+from tests.checkpoint.kit import SeededRandom, StillClock, TroubledStore, claimed, fed_engine, feed
+
+
+def _snapshots(count: int) -> list[Snapshot]:
+    engine = fed_engine(10, 10)
+    taken = []
+    for _ in range(count):
+        feed(engine, 10, 1)
+        taken.append(engine.snapshot())
+    return taken
+
+
+FEW = _snapshots(4)
+
+
+def test_latest_is_what_was_written_last() -> None:
+    async def story() -> None:
+        checkpoints, owner = await claimed(MemoryStore())
+        assert await checkpoints.latest() is None
+        for snapshot in FEW:
+            written = await owner.write(snapshot)
+            found = await checkpoints.latest()
+            assert found is not None
+            assert found.checkpoint == written
+            assert found.snapshot == snapshot
+        assert [one.cut["trades"] for one in await checkpoints.list()] == [14, 13, 12]
+        assert await checkpoints.verify() == ()
+
+    asyncio.run(story())
+
+
+def test_files_of_old_checkpoints_and_entries_are_deleted() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        checkpoints, owner = await claimed(store, keep=2)
+        for _ in range(5 * ENTRIES_KEPT):
+            await owner.write(FEW[0])
+        assert len(await store.list("test/00000/state/")) == 2
+        assert len(await store.list("test/00000/manifest/")) <= 2 * ENTRIES_KEPT + 2
+        assert await checkpoints.verify() == ()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "longer", "missing"])
+@pytest.mark.parametrize("what", ["state", "manifest"])
+def test_damaged_newest_is_reported_and_the_one_before_is_used(what: str, damage: str) -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        checkpoints, owner = await claimed(store)
+        for snapshot in FEW[:2]:
+            newest = await owner.write(snapshot)
+        name = newest.parts[0].object_name
+        if what == "manifest":
+            name = (await store.list("test/00000/manifest/"))[-1]
+        data = await store.get(name, length_max=1 << 20)
+        await store.delete(name)
+        middle = len(data) // 2
+        bad = {
+            "flipped": data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :],
+            "cut": data[:-1],
+            "longer": data + b"\0",
+        }
+        if damage != "missing":
+            await store.put_if_absent(name, bad[damage])
+        found = await checkpoints.latest()
+        assert found.snapshot == FEW[0]
+        if (what, damage) != ("manifest", "missing"):  # an entry nobody knows of is no entry
+            assert name in found.damaged[0]
+            assert any(name in problem for problem in await checkpoints.verify())
+            (successor,) = [await claimed(store, seed=1)]
+            assert successor[1].epoch > owner.epoch
+            with pytest.raises(FencedError):
+                await owner.write(FEW[2])
+
+    asyncio.run(story())
+
+
+def test_nothing_whole_left_stops_instead_of_starting_anew() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        checkpoints, owner = await claimed(store)
+        written = await owner.write(FEW[0])
+        await store.delete(written.parts[0].object_name)
+        with pytest.raises(DamagedError, match="is missing"):
+            await checkpoints.latest()
+
+    asyncio.run(story())
+
+
+def test_superseded_owner_changes_nothing() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        checkpoints, old = await claimed(store, seed=1)
+        await old.write(FEW[0])
+        _, new = await claimed(store, seed=2)
+        assert new.epoch > old.epoch
+        kept = await checkpoints.list()
+        for attempt in (old.write(FEW[1]), old.write(FEW[1]), old.delete(kept[0].name)):
+            with pytest.raises(FencedError):
+                await attempt
+        assert await checkpoints.list() == kept
+        await new.write(FEW[2])
+        assert (await checkpoints.latest()).snapshot == FEW[2]
+        assert await checkpoints.verify() == ()
+
+    asyncio.run(story())
+
+
+def test_owner_that_slept_through_deletions_is_fenced() -> None:
+    """Its next entry's name is free again, because the entry of that number was deleted."""
+
+    async def story() -> None:
+        store = MemoryStore()
+        checkpoints, old = await claimed(store, seed=1)
+        await old.write(FEW[0])
+        _, new = await claimed(store, seed=2)
+        for _ in range(5 * ENTRIES_KEPT):
+            await new.write(FEW[1])
+        name = old._fence.manifest.name_of(old._fence.entry.number + 1)
+        assert await store.get(name, length_max=1 << 20) is None
+        with pytest.raises(FencedError, match="too late"):
+            await old.write(FEW[2])
+        assert (await checkpoints.latest()).snapshot == FEW[1]
+        await new.write(FEW[3])
+        assert (await checkpoints.latest()).snapshot == FEW[3]
+
+    asyncio.run(story())
+
+
+def test_epoch_that_is_not_higher_is_refused() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        await claimed(store, epoch=7)
+        for epoch in (6, 7):
+            with pytest.raises(FencedError, match="epoch 7"):
+                await claimed(store, seed=1, epoch=epoch)
+        _, owner = await claimed(store, seed=1)
+        assert owner.epoch == 8
+
+    asyncio.run(story())
+
+
+def test_files_that_a_dead_owner_never_committed_are_swept() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        _, old = await claimed(store, seed=1)
+        kept = await old.write(FEW[0])
+        stray = "test/00000/state/0000000001-0011-0-vwap.arrow"
+        running = "test/00000/state/0000000099-0011-0-vwap.arrow"  # of an owner after the next
+        for name in (stray, running):
+            await store.put_if_absent(name, b"half a checkpoint")
+        await claimed(store, seed=2)
+        assert await store.list("test/00000/state/") == [kept.parts[0].object_name, running]
+
+    asyncio.run(story())
+
+
+def test_lost_reply_is_found_to_be_the_own_success() -> None:
+    async def story() -> None:
+        inner = MemoryStore()
+        store = RetryingStore(
+            TroubledStore(inner, iter(["", "after", "", "", "", "after", "", "after"])),
+            StillClock(),
+            SeededRandom(),
+        )
+        checkpoints, owner = await claimed(store)
+        await owner.write(FEW[0])
+        assert (await checkpoints.latest()).snapshot == FEW[0]
+        assert await checkpoints.verify() == ()
+
+    asyncio.run(story())
+
+
+def test_append_of_unknown_outcome_is_settled_by_the_next() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        checkpoints, owner = await claimed(store)
+        trouble = TroubledStore(store, iter(["", "after"]))  # the file, then the entry
+        checkpoints.store = checkpoints.manifest.store = trouble
+        with pytest.raises(StoreError) as caught:
+            await owner.write(FEW[0])
+        assert caught.value.done is None
+        await owner.write(FEW[1])
+        assert [one.cut["trades"] for one in await checkpoints.list()] == [12, 11]
+        assert await checkpoints.verify() == ()
+
+    asyncio.run(story())
+
+
+@settings(max_examples=60)
+@given(
+    script=st.lists(st.sampled_from(["", "", "before", "after"]), max_size=60),
+    who=st.lists(st.sampled_from(["write", "write", "claim", "delete"]), max_size=14),
+)
+def test_whatever_the_store_does_the_latest_is_whole_and_not_older(script, who) -> None:
+    """Acknowledged checkpoints stay; what was not acknowledged is there or not, but whole."""
+
+    async def story() -> None:
+        store = MemoryStore()
+        trouble = TroubledStore(store, iter(script))
+        reader = Checkpoints(store, "test")
+        engine = fed_engine(3, 3)
+        owners, acknowledged = [], 0
+        for step, act in enumerate(who):
+            feed(engine, 3, 1)
+            try:
+                if act == "claim" or not owners:
+                    owners.append((await claimed(trouble, seed=step))[1])
+                elif act == "write":
+                    # An owner before the last is tried too: it must never succeed.
+                    if len(owners) > 1:
+                        with pytest.raises((FencedError, StoreError)):
+                            await owners[-2].write(engine.snapshot())
+                    await owners[-1].write(engine.snapshot())
+                    acknowledged = engine.cut["trades"]
+                elif len(present := owners[-1]._fence.entry.checkpoints) > 1:
+                    await owners[-1].delete(present[-1].name)
+            except (StoreError, FencedError):
+                pass
+            found = await reader.latest()
+            assert acknowledged <= (found.snapshot.cut["trades"] if found else 0)
+            assert await reader.verify() == ()
+            numbers = (await reader.manifest.numbers())[1]
+            assert numbers == list(range(numbers[0], numbers[-1] + 1)) if numbers else True
+
+    asyncio.run(story())
+
+
+def test_checkpoint_that_is_not_there_cannot_be_deleted() -> None:
+    async def story() -> None:
+        _, owner = await claimed(MemoryStore())
+        with pytest.raises(CheckpointError, match="there is no checkpoint nosuch"):
+            await owner.delete("nosuch")
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("pipeline", ["a/b", "..", "vwap.v2", "ünïcode"])
+def test_any_pipeline_name_is_a_name_on_disk(tmp_path, pipeline: str) -> None:
+    from ripple.checkpoint import DiskStore
+    from ripple.world import LiveDisk
+
+    async def story() -> None:
+        checkpoints = Checkpoints(DiskStore(LiveDisk(tmp_path), SeededRandom()), pipeline)
+        owner = await checkpoints.claim(StillClock(), SeededRandom())
+        await owner.write(FEW[0])
+        assert Engine.restore(fed_engine(1, 1).plan, (await checkpoints.latest()).snapshot)
+
+    asyncio.run(story())

@@ -1,0 +1,126 @@
+"""A checkpoint's files: opened by anything, equal after a round trip, and never wrong unnoticed."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.ipc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripple.checkpoint import (
+    FORMAT,
+    Checkpoint,
+    CheckpointError,
+    DamagedError,
+    decode,
+    decode_file,
+    encode,
+)
+from ripple.checkpoint.seal import MARK
+from ripple.engine import Engine
+from tests.checkpoint.corruption import LENGTH_BYTES, sample, undetected_cuts, undetected_flips
+from tests.checkpoint.kit import fed_engine
+from tests.engine.test_prefix import IDS, SHAPES, Follower, _feed
+from tests.engine.trades import Row, batch_of, rows, vwap_plan
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+def _encoded(engine: Engine) -> tuple[Checkpoint, dict[str, bytearray]]:
+    return encode(engine.snapshot(), "0000000001-ab", 1, 0)
+
+
+def _one_file(engine: Engine) -> bytes:
+    (data,) = _encoded(engine)[1].values()
+    return bytes(data)
+
+
+@pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
+@settings(max_examples=15)
+@given(events=rows, cut=st.integers(0, 60))
+def test_restored_partition_has_the_same_digest_and_future(
+    assigner, trigger, events: list[Row], cut: int
+) -> None:
+    plan = vwap_plan(assigner, trigger)
+    engine, follower = Engine(plan), Follower(plan)
+    _feed(engine, follower, events[:cut], 7)
+    engine.stabilize()
+    snapshot = engine.snapshot()
+    read = decode(*_encoded(engine))
+    assert read == snapshot
+    restored = Engine.restore(plan, read)
+    assert restored.digests == engine.digests
+    other = Follower(plan)
+    other.tables = {name: dict(table) for name, table in follower.tables.items()}
+    _feed(engine, follower, events, 5)
+    _feed(restored, other, events, 11)
+    assert other.tables == follower.tables
+    assert restored.digests == engine.digests
+
+
+def test_file_opens_in_other_tools_as_a_table() -> None:
+    data = _one_file(fed_engine(20, 100))
+    table = pyarrow.ipc.open_file(pa.BufferReader(data)).read_all()
+    assert table.num_rows == 20
+    pl = pytest.importorskip("polars")
+    duckdb = pytest.importorskip("duckdb")
+    assert pl.read_ipc(io.BytesIO(data))["count.count"].sum() == 100
+    connection = duckdb.connect()
+    connection.register("checkpoint", table)
+    assert connection.sql('select sum("count.count") from checkpoint').fetchall() == [(100,)]
+    assert pytest.importorskip("pandas").read_feather(io.BytesIO(data))["symbol"].nunique() == 20
+
+
+def test_equal_states_make_equal_files() -> None:
+    assert _one_file(fed_engine(20, 100)) == _one_file(fed_engine(20, 100, batch=20))
+
+
+@pytest.mark.parametrize("version", range(1, FORMAT + 1))
+def test_stored_sample_of_each_format_is_read(version: int) -> None:
+    paths = sorted(DATA.glob(f"checkpoint_v{version}-*.arrow"))
+    (vwap_about, vwap), (_, portfolio) = (decode_file(p.read_bytes(), p.name) for p in paths)
+    assert vwap_about["cut"] == {"trades": 3}
+    assert vwap_about["node_key"].startswith("trades/by-symbol/w/vwap#")
+    assert vwap.column("symbol").to_pylist() == ["AAPL", "GOOG"]
+    assert vwap.column("count.count").to_pylist() == [2, 1]
+    assert portfolio.column("members").to_pylist() == [1, 1]
+
+
+def test_newer_format_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = fed_engine(5, 9)
+    with monkeypatch.context() as patch:
+        patch.setattr("ripple.checkpoint.format.FORMAT", FORMAT + 1)
+        data = _one_file(engine)
+    with pytest.raises(CheckpointError, match="upgrade"):
+        decode_file(data, "x.arrow")
+
+
+def test_key_that_looks_like_a_checksum_does_no_harm() -> None:
+    nasty = (MARK + b"0" * 64).decode()
+    engine = Engine(vwap_plan(total=False))
+    engine.apply("trades", batch_of([(nasty, 1.0, 1, 1, "X"), (nasty + "b", 1.0, 1, 2, "X")]), 2)
+    engine.stabilize()
+    _, table = decode_file(_one_file(engine), "x.arrow")
+    assert table.column("symbol").to_pylist() == [nasty, nasty + "b"]
+
+
+def test_file_of_another_checkpoint_is_refused() -> None:
+    checkpoint, files = _encoded(fed_engine(5, 9))
+    (name,) = files
+    others = {name: _one_file(fed_engine(5, 10))}
+    with pytest.raises(DamagedError, match="replaced"):
+        decode(checkpoint, others)
+
+
+def test_sample_of_flips_and_truncations_is_detected() -> None:
+    data = sample()
+    assert len(data) == LENGTH_BYTES
+    decode_file(data, "sample.arrow")
+    assert not list(undetected_flips(data, range(0, 8 * len(data), 331)))
+    assert not list(undetected_cuts(data, range(0, len(data), 127)))
+    for at in (data.find(MARK), data.rfind(MARK)):  # every bit of both checksums
+        assert not list(undetected_flips(data, range(8 * at, 8 * (at + len(MARK) + 64))))
