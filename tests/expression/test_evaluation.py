@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ripple.expression import Expr, col, greatest, least, lit, when
 from ripple.expression.bound import Values
 from ripple.schema.types import List, Option, String
-from tests.expression.reference import Failed, evaluate
+from ripple.testing.expressions import Failed, evaluate
 from tests.expression.strategies import FIELDS, KINDS, booleans, numbers, rows, strings
 
 _ARROW = {float: pa.float64(), int: pa.int64(), bool: pa.bool_(), str: pa.string()}

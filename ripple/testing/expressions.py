@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ripple.expression import Expr
+from ripple.expression.expr import Expr
+from ripple.schema.types import Bool, Float, Int, Int64, Option, String
 
 INT64 = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True)
 class Failed:
+    """What an expression gives for a row that it cannot compute."""
+
     reason: str
 
 
@@ -23,9 +27,19 @@ DIVISION = Failed("integer division by zero")
 CONVERSION = Failed("a float that has no 64-bit integer")
 _WORST = (OVERFLOW, DIVISION, CONVERSION)  # a later one hides an earlier one
 
+_PYTHON_TYPES: dict[Any, type] = {Float: float, Int: int, Int64: int, Bool: bool, String: str}
+
+
+def python_type(of: Any) -> type:
+    """Return the Python type of a field type's values, ``object`` for those without operators."""
+    return python_type(of.of) if isinstance(of, Option) else _PYTHON_TYPES.get(type(of), object)
+
 
 def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> Any:
-    """Return the value, None for null, or Failed."""
+    """Return the value, None for null, or Failed.
+
+    row: by field name. kinds: by field name, what :func:`python_type` gives.
+    """
     return _evaluate(expr, row, kinds)[1]
 
 
@@ -71,7 +85,9 @@ def _logic(decisive: bool, left: Any, right: Any) -> Any:
     return None if None in (left, right) else not decisive
 
 
-def _strict(expr: Expr, types: list[type]) -> tuple[type, Any]:  # noqa: C901, PLR0912  # one case an operation
+def _strict(  # noqa: C901, PLR0912  # one case an operation
+    expr: Expr, types: list[type]
+) -> tuple[type, Callable[..., Any]]:
     operation = expr.operation
     match operation:
         case "+" | "-" | "*" | "//" | "%" | "least" | "greatest":
@@ -81,7 +97,7 @@ def _strict(expr: Expr, types: list[type]) -> tuple[type, Any]:  # noqa: C901, P
         case "/":
             return float, lambda a, b: _divide(float(a), float(b))
         case "neg" | "abs":
-            apply = (lambda a: -a) if operation == "neg" else abs
+            apply: Callable[[Any], Any] = operator.neg if operation == "neg" else abs
             return types[0], (lambda a: _checked(apply(a))) if types[0] is int else apply
         case "sqrt":
             return float, lambda a: math.nan if a < 0 else math.sqrt(a)
@@ -136,7 +152,7 @@ def _divide(a: float, b: float) -> float:
 
 
 def _fused(a: float, b: float, exact: Any) -> Any:
-    """The exact result in fractions, rounded once: an oracle that shares nothing with C."""
+    """Return the exact result in fractions, rounded once: an oracle that shares nothing with C."""
     value = exact(Fraction(a), Fraction(b))
     try:
         return float(value)
@@ -161,7 +177,7 @@ def _least(a: float, b: float) -> float:
 def _rounded(operation: str, a: float) -> float:
     if not math.isfinite(a):
         return a
-    apply = {"floor": math.floor, "ceil": math.ceil, "round": round}[operation]
+    apply: Any = {"floor": math.floor, "ceil": math.ceil, "round": round}[operation]
     return math.copysign(float(apply(a)), a) if apply(a) == 0 else float(apply(a))
 
 

@@ -1,0 +1,259 @@
+"""A pipeline held to its reference, at every batch size that you name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ripple.engine import OP_REMOVE, Changes, Engine
+from ripple.engine.arrow_types import arrow_fields
+from ripple.pipeline import Pipeline
+from ripple.plan import Plan
+from ripple.testing.reference import Reference, Table, same_row
+from ripple.testing.steps import Row
+from ripple.testing.windows import Key
+from ripple.window import watermark
+
+BATCH_SIZES = (1, 7, 1000)
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A promise in an input's log: no event below ``watermark_ns`` follows in it."""
+
+    source: str
+    watermark_ns: int
+
+
+Happening: TypeAlias = pa.RecordBatch | pa.Table | Mapping[str, Any] | tuple[str, Any] | Marker
+
+
+class Divergence(AssertionError):  # noqa: N818  # what was found, not what went wrong
+    """Engine and reference differ.
+
+    event: how many events and markers had been consumed. what: the output, or what else differs.
+    key: of the row, field: within it, or None where it is not about one. engine, reference: what
+    each of the two has.
+    """
+
+    def __init__(
+        self,
+        event: int,
+        batch_size: int,
+        what: str,
+        key: Key | None = None,
+        field: str | None = None,
+        *,
+        engine: Any,
+        reference: Any,
+    ) -> None:
+        place = "" if key is None else f", key {key!r}" + (f", field {field!r}" if field else "")
+        super().__init__(
+            f"after {event} events in batches of {batch_size}: {what}{place}: "
+            f"the engine has {engine!r}, the reference {reference!r}"
+        )
+        self.event = event
+        self.batch_size = batch_size
+        self.what = what
+        self.key = key
+        self.field = field
+        self.engine = engine
+        self.reference = reference
+
+
+def check_pipeline(
+    pipeline: Pipeline | Plan,
+    events: Iterable[Happening],
+    batch_sizes: Sequence[int] = BATCH_SIZES,
+    *,
+    inputs: Sequence[str] | None = None,
+    restarts: Sequence[int] = (),
+) -> None:
+    """Compare the engine with the reference; raise :class:`Divergence` at the first difference.
+
+    events: dicts by field name, record batches, tables, :class:`Marker`; and (input, any of
+    these) where there are several ``inputs``, consumed in the order given. batch_sizes: one engine
+    for each, fed in batches of so many events, all compared with the reference, which takes one
+    event at a time. restarts: how many events after which every engine is replaced by what is
+    restored from its snapshot. Compared are tables, counters, refused events, watermarks,
+    digests, and that changes lead from each table to the next. The reference is slow: thousands of
+    events, not millions.
+
+    >>> check_pipeline(pipeline, [
+    ...     {"symbol": "A", "price": 10.0, "size": 3, "timestamp_ns": 5},
+    ...     {"symbol": "A", "price": 11.0, "size": 1, "timestamp_ns": 2},
+    ... ])
+    """
+    plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
+    reference = Reference(plan, inputs)
+    names = tuple(reference.cut)
+    lanes = [Lane(plan, names, size) for size in batch_sizes]
+    for source, happening in _one_by_one(events, names[0]):
+        if isinstance(happening, Marker):
+            reference.advance(source, happening.watermark_ns)
+        else:
+            reference.apply(happening, source)
+        for lane in lanes:
+            lane.take(source, happening)
+            restart = lane.taken in restarts
+            if lane.since >= lane.size or restart:
+                lane.compare(reference)
+            if restart:
+                lane.restart()
+    for lane in lanes:
+        lane.compare(reference)
+    reference.close()
+    for lane in lanes:
+        lane.engine.close()
+        lane.compare(reference)
+    _compare_digests(lanes)
+
+
+def _one_by_one(
+    events: Iterable[Happening], source: str
+) -> Iterator[tuple[str, Mapping[str, Any] | Marker]]:
+    for happening in events:
+        if isinstance(happening, Marker):
+            yield happening.source, happening
+        elif isinstance(happening, tuple):
+            yield from _one_by_one([happening[1]], happening[0])
+        elif isinstance(happening, (pa.RecordBatch, pa.Table)):
+            yield from ((source, row) for row in happening.to_pylist())
+        else:
+            yield source, happening
+
+
+def _compare_digests(lanes: Sequence[Lane]) -> None:
+    for lane in lanes[1:]:
+        if lane.engine.digests != lanes[0].engine.digests:
+            raise Divergence(
+                lane.taken,
+                lane.size,
+                f"digests, against those of batches of {lanes[0].size} (not the reference's)",
+                engine=lane.engine.digests,
+                reference=lanes[0].engine.digests,
+            )
+
+
+class Follower:
+    """The table that a reader of the changes has: what a sink sees."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.tables: dict[str, Table] = {output.name: {} for output in plan.outputs}
+        self.identity: dict[str, list[str]] = {}
+        for output in plan.outputs:
+            fold = plan.fold(output.of)
+            names = [member.name for member in fold.key]
+            self.identity[output.name] = [*names, "window_start_ns"] if fold.window else names
+
+    def follow(self, changes: Changes) -> None:
+        """Apply changes; raises AssertionError for one that changes nothing."""
+        for name, batch in changes.outputs.items():
+            seen: set[Key] = set()
+            for row in batch.to_pylist():
+                key = tuple(row[part] for part in self.identity[name])
+                assert key not in seen, f"{name}: {key} changed twice between two cuts"
+                seen.add(key)
+                self._apply(self.tables[name], key, row.pop("op"), row)
+
+    def _apply(self, table: Table, key: Key, op: int, row: Row) -> None:
+        if op == OP_REMOVE:
+            assert key in table, f"{key} was removed, but it was not there"
+            del table[key]
+        else:
+            assert key not in table or not same_row(table[key], row), f"{key} did not change"
+            table[key] = row
+
+
+class Lane:
+    """One engine, fed in batches of ``size`` events, and the follower of its changes.
+
+    taken: events and markers so far. since: those after the last comparison.
+    """
+
+    def __init__(self, plan: Plan, inputs: Sequence[str], size: int) -> None:
+        self.size = size
+        self.engine = Engine(plan, inputs=inputs)
+        self.follower = Follower(plan)
+        self.taken = 0
+        self.since = 0
+        self._plan = plan
+        self._source = inputs[0]
+        self._pending: list[Mapping[str, Any]] = []
+        self._refused: list[tuple[str, int, str]] = []
+        self._schema = pa.schema(arrow_fields(plan.source.fields))
+
+    def take(self, source: str, happening: Mapping[str, Any] | Marker) -> None:
+        """Queue an event, after feeding those of another input; pass on a marker."""
+        self.taken += 1
+        self.since += 1
+        if source != self._source or isinstance(happening, Marker):
+            self._feed()
+        self._source = source
+        if isinstance(happening, Marker):
+            self.engine.advance(source, happening.watermark_ns, self.engine.cut[source])
+        else:
+            self._pending.append(happening)
+
+    def _feed(self) -> None:
+        if not self._pending:
+            return
+        batch = pa.RecordBatch.from_pylist(self._pending, schema=self._schema)
+        first = self.engine.cut[self._source]
+        rejected = self.engine.apply(self._source, batch, first + len(self._pending))
+        self._refused += [(self._source, first + bad.row, bad.step) for bad in rejected]
+        self._pending = []
+
+    def restart(self) -> None:
+        """Go on with what is restored from a snapshot."""
+        self.engine = Engine.restore(self._plan, self.engine.snapshot())
+
+    def compare(self, reference: Reference) -> None:
+        """Stabilize and raise :class:`Divergence` where engine, follower and reference differ."""
+        self._feed()
+        self.since = 0
+        self.follower.follow(self.engine.stabilize())
+        self.engine.check_invariants()
+        refused = [(name, offset, step) for name, offset, step, _ in reference.dead_letters]
+        watermark_ns = reference.watermark_ns
+        self._expect("the cut", self.engine.cut, reference.cut)
+        self._expect("the counters", self.engine.counters.as_dict(), reference.counts)
+        self._expect("the refused events", sorted(self._refused), sorted(refused))
+        self._expect(
+            "the watermark",
+            self.engine.watermark_ns,
+            watermark.NONE if watermark_ns is None else watermark_ns,
+        )
+        for output, table in reference.tables().items():
+            self._compare_tables(f"output {output!r}", self.follower.tables[output], table)
+            self._compare_memory(output, table)
+
+    def _expect(self, what: str, engine: Any, reference: Any) -> None:
+        if engine != reference:
+            raise Divergence(self.taken, self.size, what, engine=engine, reference=reference)
+
+    def _compare_tables(self, what: str, engine: Table, reference: Table) -> None:
+        for key in sorted({*engine, *reference}):
+            one, other = engine.get(key), reference.get(key)
+            if one is None or other is None:
+                raise Divergence(self.taken, self.size, what, key, engine=one, reference=other)
+            for name in sorted({*one, *other}):
+                values = {name: one.get(name)}, {name: other.get(name)}
+                if not same_row(*values):
+                    found = (values[0][name], values[1][name])
+                    raise Divergence(
+                        self.taken, self.size, what, key, name, engine=found[0], reference=found[1]
+                    )
+
+    def _compare_memory(self, output: str, reference: Table) -> None:
+        """Compare the rows that the engine still holds; final ones it may have freed."""
+        identity = self.follower.identity[output]
+        held = {
+            tuple(row[part] for part in identity): row
+            for row in self.engine.table(output).to_pylist()
+        }
+        expected = {key: row for key, row in reference.items() if key in held}
+        self._compare_tables(f"the rows in memory of output {output!r}", held, expected)

@@ -1,0 +1,103 @@
+"""The steps of a pipeline on one row, in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ripple.plan import Derive, Fields, Filter, Map, Step, type_of
+from ripple.schema.types import Field, Option
+from ripple.testing.expressions import INT64, Failed, evaluate, python_type
+
+Row: TypeAlias = dict[str, Any]
+
+_DTYPES: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_}
+
+
+class RefusedRow(Exception):  # noqa: N818  # not an error of the program: the row's fate
+    """A step cannot process the row."""
+
+    def __init__(self, step: str, reason: str) -> None:
+        super().__init__(f"{step}: {reason}")
+        self.step = step
+        self.reason = reason
+
+
+def kinds_of(fields: Fields) -> dict[str, type]:
+    """Return the Python type of each field's values."""
+    return {field.name: python_type(type_of(field)) for field in fields}
+
+
+def refuse_nulls(row: Mapping[str, Any], fields: Sequence[Field], step: str) -> None:
+    """Raise :class:`RefusedRow` when one of the fields is null."""
+    for field in fields:
+        if row[field.name] is None:
+            raise RefusedRow(step, f"the field {field.name!r} is null")
+
+
+def run_steps(steps: Sequence[Step], row: Row) -> Row | None:
+    """Return the row that comes out, None if a filter drops it; raises :class:`RefusedRow`."""
+    for step in steps:
+        if isinstance(step, Filter):
+            kinds = kinds_of(step.fields_in)
+            if value_of(step.condition.expr, row, kinds, step.name) is not True:
+                return None
+        elif isinstance(step, Derive):
+            kinds = kinds_of(step.fields_in)
+            derived = {
+                name: value_of(bound.expr, row, kinds, step.name) for name, bound in step.exprs
+            }
+            row = {**row, **derived}
+        else:
+            row = {**_mapped(step, row), **{name: row[name] for name in step.kept}}
+    return row
+
+
+def value_of(expr: Any, row: Row, kinds: Mapping[str, type], step: str) -> Any:
+    """Return the value of an expression; raises :class:`RefusedRow` when it fails."""
+    value = evaluate(expr, row, kinds)
+    if isinstance(value, Failed):
+        raise RefusedRow(step, value.reason)
+    return value
+
+
+def _mapped(step: Map, row: Row) -> Row:
+    wanted = [field for field in step.schema.fields if field.name not in step.kept]
+    given = {field.name: row[field.name] for field in step.fields_in}
+    if step.batch:
+        arrays = {field.name: _array_of_one(field, given[field.name]) for field in step.fields_in}
+        returned = step.function(arrays)
+        return {field.name: _checked(returned[field.name][0], field) for field in wanted}
+    try:
+        result = step.function((step.row or SimpleNamespace)(**given))
+        return {field.name: _checked(getattr(result, field.name), field) for field in wanted}
+    except Exception as error:  # whatever a user's function raises
+        raise RefusedRow(step.name, f"{type(error).__name__}: {error}") from error
+
+
+def _array_of_one(field: Field, value: Any) -> np.ndarray[Any, Any]:
+    of = type_of(field)
+    dtype = None if isinstance(of, Option) else _DTYPES.get(python_type(of))
+    array = np.empty(1, object if dtype is None else dtype)
+    array[0] = value
+    return array
+
+
+def _checked(value: Any, field: Field) -> Any:
+    """Return a value of the field's type; raises TypeError for one of another type."""
+    of = type_of(field)
+    kind = python_type(of)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None and isinstance(of, Option):
+        return None
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind is int and (isinstance(value, bool) or value not in INT64):
+        raise TypeError(f"the field {field.name!r} must be an int, not {value!r}")
+    if not isinstance(value, kind):
+        raise TypeError(f"the field {field.name!r} must be {kind.__name__}, not {value!r}")
+    return value
