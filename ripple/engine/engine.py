@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
-# Without windows nothing is too late: the result does not depend on when an event came.
-_ANY_LATENESS_NS = 1 << 62
-
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -124,7 +121,8 @@ class Engine:
         shown = dict.fromkeys(output.of for output in self.plan.outputs)
         self._views = {name: View(*columns[name], retractions=retractions) for name in shown}
         window = first.window
-        self._lateness_ns = window.lateness_ns if window else _ANY_LATENESS_NS
+        # Without windows nothing is too late: the result does not depend on when an event came.
+        self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
         self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
 
     # --- events ---
@@ -200,6 +198,8 @@ class Engine:
         self._fold.admit(rows)
         if rows.count:
             self._fold.apply(rows, crossing)
+        elif crossing >= 0:
+            self._fold.show_waiting()
         self.counters.dead_lettered += len(rows.rejected)
         self.counters.applied += judged - len(rows.rejected)
         return rows.rejected

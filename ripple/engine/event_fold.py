@@ -86,6 +86,9 @@ class EventFold:
     def advance(self, before_ns: int, after_ns: int) -> None:
         """Take notice that the merged watermark moved without an event."""
 
+    def show_waiting(self) -> None:
+        """Show what waits for the watermark to enter a new interval: it has."""
+
     def admit(self, rows: Rows) -> None:
         """Reject the rows that cannot be folded, before any state changes."""
         rows.reject_nulls(self.fold.key, self.fold.partition)
@@ -275,14 +278,17 @@ class WindowedFold(EventFold):
     def advance(self, before_ns: int, after_ns: int) -> None:
         """Show what waits for an interval that the watermark entered without an event."""
         interval_ns = self.interval_ns
-        if self._unshown is not None and interval_ns is not None:
-            entered = (
-                before_ns == watermark.NONE or after_ns // interval_ns > before_ns // interval_ns
-            )
-            if after_ns != watermark.NONE and entered:
-                self.show(self._live(self._unshown.take()))
+        if interval_ns is not None and after_ns != watermark.NONE:
+            first = before_ns == watermark.NONE
+            if first or after_ns // interval_ns > before_ns // interval_ns:
+                self.show_waiting()
         if self.stepwise:
             self.settle(after_ns)
+
+    def show_waiting(self) -> None:
+        """Show what waits for the watermark to enter a new interval: it has."""
+        if self._unshown is not None:
+            self.show(self._live(self._unshown.take()))
 
     def expired(self) -> Ints:
         """Return the windows that are over, once."""

@@ -1,6 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
+ANY_LATENESS_NS: int
 NONE: int
 END: int
 EVENT_TIME_NS_MAX: int

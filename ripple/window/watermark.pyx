@@ -6,7 +6,7 @@ out-of-orderness. An event is judged against the watermark *before* it, so the v
 function of the prefix of its own input and a replay repeats it, whatever the batches.
 """
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 import numpy as np
 
@@ -17,6 +17,7 @@ cdef extern from *:
     """
     const int64_t NO_WATERMARK, TIME_BOUND
 
+ANY_LATENESS_NS = (1 << 64) - 1  # nothing is very late
 NONE = NO_WATERMARK  # before the first event: everything is on time
 END = (1 << 63) - 1  # after the last one: every window is complete
 EVENT_TIME_NS_MAX = (1 << 62) - 1  # an event time outside [-2^62, 2^62) is malformed
@@ -28,8 +29,8 @@ def judge(
     const int64_t[::1] times_ns not None,
     int64_t watermark_ns,
     int64_t out_of_order_ns,
-    int64_t lateness_ns,
-    int64_t future_ns,
+    uint64_t lateness_ns,
+    uint64_t future_ns,
 ):
     """Judge a run of events of one input partition.
 
@@ -49,14 +50,15 @@ def judge(
                 out_of_range += 1
                 continue
             if watermark_ns != NO_WATERMARK:
+                # Event times and watermarks lie further apart than int64 reaches.
                 if t < watermark_ns:
-                    if t < watermark_ns - lateness_ns:
+                    if <uint64_t>watermark_ns - <uint64_t>t > lateness_ns:
                         out[i] = 2
                         very_late += 1
                     else:
                         out[i] = 1
                         late += 1
-                elif t - watermark_ns > future_ns:
+                elif <uint64_t>t - <uint64_t>watermark_ns > future_ns:
                     out[i] = 3
                     future += 1
             if t - out_of_order_ns > watermark_ns:
