@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import runpy
 from pathlib import Path
@@ -43,3 +44,10 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert capfd.readouterr().out == "150.16666666666666,1\n"
     assert (folder / "vwaps.csv").read_text() == "AAPL,150.16666666666666,45050.0\n"
     assert names["engine"].cut == {"trades": 1}
+
+
+@pytest.mark.parametrize("name", ["schemas", "delta", "wire"])
+def test_reference_page_says_what_happens(name: str) -> None:
+    failed, run = doctest.testfile(str(ROOT / f"docs/{name}.md"), module_relative=False)
+    assert failed == 0
+    assert run > 5
