@@ -215,7 +215,7 @@ def _field(column: pa.Field, path: str) -> Field:
 
 def _infer(arrow: pa.DataType, path: str, depth: int) -> FieldType:
     if depth > DEPTH_MAX:
-        raise SchemaError(f"{path}: nested deeper than {DEPTH_MAX}")
+        raise SchemaError(f"{path}: nested deeper than {DEPTH_MAX} (DEPTH_MAX)")
     if arrow in _FOREIGN:
         return _FOREIGN[arrow]
     if _is_text(arrow):

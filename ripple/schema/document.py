@@ -51,7 +51,7 @@ class Bounds:
         """Raise :class:`ripple.errors.SchemaError` at the first type too deep or too many."""
         self._types += 1
         if depth > DEPTH_MAX:
-            raise SchemaError(f"{path}: nested deeper than {DEPTH_MAX}")
+            raise SchemaError(f"{path}: nested deeper than {DEPTH_MAX} (DEPTH_MAX)")
         if self._types > TYPES_MAX:
             raise SchemaError(f"{path}: the document means more than {TYPES_MAX} types (TYPES_MAX)")
 

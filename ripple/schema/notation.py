@@ -115,7 +115,7 @@ def type_from_sexp(value: Sexp) -> FieldType:
 
 def _type(value: Sexp, depth: int) -> FieldType:
     if depth > DEPTH_MAX:
-        raise SchemaError(f"a field type is nested deeper than {DEPTH_MAX}")
+        raise SchemaError(f"a field type is nested deeper than {DEPTH_MAX} (DEPTH_MAX)")
 
     def inner(value: Sexp) -> FieldType:
         return _type(value, depth + 1)

@@ -138,7 +138,10 @@ class Schema:
         _check_names(f"schema {self.name}", "field", (field.name for field in self.fields))
         for field in self.fields:
             if _depth(field.type) > DEPTH_MAX:
-                raise SchemaError(f"{self.name}.{field.name}: nested deeper than {DEPTH_MAX}")
+                raise SchemaError(
+                    f"{self.name}.{field.name}: nested deeper than {DEPTH_MAX} (DEPTH_MAX); "
+                    "give the inner part a schema of its own and refer to it"
+                )
 
 
 def inner_types(kind: FieldType) -> tuple[FieldType, ...]:

@@ -112,7 +112,7 @@ def _difference(found: pa.Schema, wanted: pa.Schema) -> str:
 
 def _check_type(kind: pa.DataType, name: str, depth: int) -> None:
     if depth == 0:
-        raise RemoteProtocolError(f"{name}: nested deeper than {NESTING_MAX}")
+        raise RemoteProtocolError(f"{name}: nested deeper than {NESTING_MAX} (NESTING_MAX)")
     if pt.is_list(kind) or pt.is_large_list(kind):
         _check_type(kind.value_type, f"{name}[]", depth - 1)
     elif pt.is_struct(kind) and kind.num_fields:

@@ -67,10 +67,12 @@ def decompress(
     body = memoryview(packed)[_PREFIX.size :]
     if length > length_bytes_max:
         raise RemoteProtocolError(
-            f"a payload of {length} bytes after decompression exceeds {length_bytes_max}"
+            f"a payload of {length} bytes after decompression; payload_bytes_max={length_bytes_max}"
         )
     if length > RATIO_MAX * len(body):
-        raise RemoteProtocolError(f"{len(body)} bytes claim to hold {length}: a bomb")
+        raise RemoteProtocolError(
+            f"{len(body)} bytes claim to hold {length}: a bomb, beyond RATIO_MAX={RATIO_MAX}"
+        )
     payload = _lz4(body, length) if code == Compression.LZ4 else _zstd(body, length)
     if len(payload) != length:
         raise RemoteProtocolError(f"decompressed to {len(payload)} bytes, not {length}")

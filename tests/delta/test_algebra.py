@@ -223,3 +223,9 @@ def test_what_is_no_delta_is_refused(act):
 def test_what_is_no_operation_is_refused(act):
     with pytest.raises(DeltaError, match="not str"):
         act()
+
+
+@pytest.mark.parametrize(("patch_threshold", "kind"), [(1, Patch), (2, Patch), (3, Set), (4, Set)])
+def test_change_of_as_many_fields_as_the_threshold_is_sent_whole(patch_threshold, kind):
+    old = {"a": 1, "b": 2, "c": 3}
+    assert type(diff(old, old | {"a": 0}, patch_threshold=patch_threshold)) is kind
