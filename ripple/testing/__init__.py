@@ -1,16 +1,41 @@
-"""The public test kit: a slow, obvious interpreter, and a check of your pipeline against it."""
+"""The public test kit.
+
+A slow, obvious interpreter and a check of your pipeline against it; a world that is a function of a
+seed, and a search for the crash or fault that your program does not survive.
+"""
 
 from __future__ import annotations
 
 from ripple.testing.check import Divergence, Follower, Marker, check_pipeline
+from ripple.testing.explore import Report, SimulationError, enumerate_crashes, explore, repeat
 from ripple.testing.reference import Emit, Reference, Retract
+from ripple.testing.sim_chance import Chance
+from ripple.testing.sim_disk import SimDisk
+from ripple.testing.sim_faults import Fault, Faults
+from ripple.testing.sim_run import Run, Scenario
+from ripple.testing.sim_store import SimStore
+from ripple.testing.sim_world import SimWorld, sim_world
 
 __all__ = [
+    "Chance",
     "Divergence",
     "Emit",
+    "Fault",
+    "Faults",
     "Follower",
     "Marker",
     "Reference",
+    "Report",
     "Retract",
+    "Run",
+    "Scenario",
+    "SimDisk",
+    "SimStore",
+    "SimWorld",
+    "SimulationError",
     "check_pipeline",
+    "enumerate_crashes",
+    "explore",
+    "repeat",
+    "sim_world",
 ]

@@ -244,7 +244,7 @@ class World:
     clock: Clock
     random: Random
     disk: Disk
-    network: Network
+    network: Network | None = None
     store: ObjectStore | None = None
     removed: frozenset[str] = field(default=frozenset())
 

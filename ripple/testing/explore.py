@@ -1,0 +1,210 @@
+"""Looking for the crash that loses data: at every effect, and at random."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ripple.testing.sim_chance import Chance
+from ripple.testing.sim_faults import (
+    CRASHES,
+    FAULTS_OF,
+    SALT_LOST,
+    SALT_MIXED,
+    Drawn,
+    Fault,
+    Faults,
+    Planned,
+)
+from ripple.testing.sim_run import Run, Scenario, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+TRACE_LINES_MAX = 40
+SHRINK_RUNS_MAX = 500
+
+
+class SimulationError(AssertionError):
+    """A run has failed; the message holds the seed, its shortest trace and how to repeat it."""
+
+    def __init__(self, message: str, failed: Run) -> None:
+        super().__init__(message)
+        self.run = failed
+
+
+@dataclass(slots=True)
+class Report:
+    """What was tried: ``landed`` counts the faults that have struck, by kind."""
+
+    runs: int = 0
+    lives: int = 0
+    effects: int = 0
+    landed: Counter[str] = field(default_factory=Counter)
+
+    def add(self, done: Run) -> None:
+        """Count a run."""
+        self.runs += 1
+        self.lives += done.lives
+        self.effects += sum(map(len, done.effects))
+        self.landed.update(fault.kind for fault in done.faults)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.landed.items()))
+        done = f"{self.runs} runs, {self.lives} lives, {self.effects} effects"
+        return f"{done}; faults: {kinds or 'none'}"
+
+
+def explore(
+    scenario: Scenario,
+    *,
+    seeds: Iterable[int],
+    faults: Faults | None = None,
+    check: Scenario | None = None,
+    without: tuple[str, ...] = (),
+) -> Report:
+    """Run ``scenario`` under random schedules and faults, one run a seed.
+
+    ``check(world, seed)`` is called after each life on a copy of what has survived. ``without``
+    names safeguards to switch off. Raises :class:`SimulationError` for the first run that fails.
+    """
+    explorer = _Explorer(scenario, check, without)
+    chosen = faults or Faults()
+    for seed in seeds:
+        explorer.judge(explorer.run(seed, Drawn(seed, chosen)))
+    return explorer.report
+
+
+def enumerate_crashes(
+    scenario: Scenario,
+    *,
+    seed: int = 0,
+    pairs: int = 0,
+    check: Scenario | None = None,
+    without: tuple[str, ...] = (),
+) -> Report:
+    """Crash ``scenario`` at every effect of a run: before, after and within it.
+
+    Each crash is a kill, a power cut that loses all that was not synced, and one that leaves some
+    of it. ``pairs`` more runs crash a second time while the first crash is recovered from. Raises
+    :class:`SimulationError` for the first run that fails.
+    """
+    explorer = _Explorer(scenario, check, without)
+    clean = explorer.run(seed, Planned(()))
+    explorer.judge(clean)
+    firsts = list(_crash_points(0, clean.effects[0]))
+    for fault in firsts:
+        explorer.judge(explorer.run(seed, Planned([fault])))
+    chance = Chance(seed, "pairs")
+    for _ in range(pairs if firsts else 0):
+        first = chance.pick(firsts)
+        recovery = explorer.run(seed, Planned([first])).effects[1]
+        seconds = list(_crash_points(1, recovery))
+        if seconds:
+            explorer.judge(explorer.run(seed, Planned([first, chance.pick(seconds)])))
+    return explorer.report
+
+
+def repeat(
+    scenario: Scenario,
+    *,
+    seed: int,
+    plan: str = "",
+    check: Scenario | None = None,
+    without: tuple[str, ...] = (),
+) -> Run:
+    """Run ``scenario`` once under the faults of ``plan``, as a failure has printed them."""
+    faults = [Fault.parse(word) for word in plan.split()]
+    return run(scenario, seed, Planned(faults), check=check, without=without)
+
+
+class _Explorer:
+    """Runs one scenario many times."""
+
+    def __init__(
+        self, scenario: Scenario, check: Scenario | None, without: tuple[str, ...]
+    ) -> None:
+        self.report = Report()
+        self._scenario = scenario
+        self._check = check
+        self._without = without
+
+    def run(self, seed: int, injector: Drawn | Planned) -> Run:
+        return run(self._scenario, seed, injector, check=self._check, without=self._without)
+
+    def judge(self, done: Run) -> None:
+        self.report.add(done)
+        if done.error is not None:
+            shortest = self._shrink(done)
+            raise SimulationError(self._message(done, shortest), shortest) from shortest.error
+
+    def _shrink(self, failed: Run) -> Run:
+        """Drop faults for as long as a run fails without them; then look for one that is enough."""
+        # Listed faults strike where drawn ones did, unless the schedule was read from the draws.
+        shortest = self.run(failed.seed, Planned(failed.faults))
+        if shortest.error is None:
+            return failed
+        runs = 0
+        shrunk = True
+        while shrunk and runs < SHRINK_RUNS_MAX:
+            shrunk = False
+            for index in reversed(range(len(shortest.faults))):
+                kept = shortest.faults[:index] + shortest.faults[index + 1 :]
+                tried = self.run(failed.seed, Planned(_closed_up(kept)))
+                runs += 1
+                if tried.error is not None and len(tried.faults) < len(shortest.faults):
+                    shortest, shrunk = tried, True
+                    break
+        if len(shortest.faults) > 1:
+            clean = self.run(failed.seed, Planned(()))
+            for fault in islice(_crash_points(0, clean.effects[0]), SHRINK_RUNS_MAX):
+                tried = self.run(failed.seed, Planned([fault]))
+                if tried.error is not None:
+                    return tried
+        return shortest
+
+    def _message(self, failed: Run, shortest: Run) -> str:
+        plan = " ".join(map(str, shortest.faults))
+        lines = shortest.trace.lines
+        shown = lines[-TRACE_LINES_MAX:]
+        if len(shown) < len(lines):
+            shown = [f"({len(lines) - len(shown)} earlier lines)", *shown]
+        error = shortest.error
+        return "\n".join(
+            [
+                f"seed {failed.seed}: {type(error).__name__}: {error}",
+                f"faults: {plan or 'none'} ({len(failed.faults)} before shrinking)",
+                *(f"  {line}" for line in shown),
+                f"repeat with: {self._command(failed.seed, plan)}",
+            ]
+        )
+
+    def _command(self, seed: int, plan: str) -> str:
+        words = [f"python -m ripple.testing {_name(self._scenario)} --seed {seed}"]
+        if self._check is not None:
+            words.append(f"--check {_name(self._check)}")
+        words += [f"--without {name}" for name in self._without]
+        words.append(f"--plan '{plan}'")
+        return " ".join(words)
+
+
+def _crash_points(life: int, names: tuple[str, ...]) -> Iterator[Fault]:
+    for number, name in enumerate(names, 1):
+        for kind in CRASHES:
+            if kind in FAULTS_OF[name]:
+                yield Fault(life, number, kind, SALT_LOST)
+                if kind.startswith("power"):
+                    yield Fault(life, number, kind, SALT_MIXED + number)
+
+
+def _closed_up(faults: tuple[Fault, ...]) -> list[Fault]:
+    """Return faults in lives without gaps: with a crash gone, the next ones come a life earlier."""
+    order = {life: index for index, life in enumerate(dict.fromkeys(f.life for f in faults))}
+    return [Fault(order[f.life], f.effect, f.kind, f.salt) for f in faults]
+
+
+def _name(function: Scenario) -> str:
+    module = getattr(function, "__module__", "?")
+    return f"{module}:{getattr(function, '__qualname__', function)}"

@@ -1,0 +1,312 @@
+"""An event loop without time and without input: real asyncio code, scheduled by a seed.
+
+Whatever is ready runs in an order that the seed decides, and when nothing is ready the clock jumps
+to the next timer. The order of plain callbacks stays as asyncio promises it; which task goes on
+next is promised by nobody, and that is what the seed chooses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+from asyncio import events
+from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple
+
+from ripple.testing.sim_effects import Crash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator
+    from concurrent.futures import Executor
+    from contextvars import Context
+
+    from ripple.testing.sim_chance import Chance
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+STEPS_MAX = 1_000_000
+TIME_SECONDS_MAX = 24 * 3600.0
+
+
+class SimulationStuckError(AssertionError):
+    """The code under test waits for what never comes, or never comes to an end."""
+
+
+class _Numbered:
+    """Hashes by number: sets of futures would go by addresses, which differ from run to run."""
+
+    number: int
+
+    def __new__(cls, *_: Any, loop: SimLoop, **__: Any) -> Self:
+        made = super().__new__(cls)
+        made.number = loop.next_number()
+        return made
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class SimFuture(_Numbered, asyncio.Future[Any]):
+    """A future of a simulated loop."""
+
+
+class SimTask(_Numbered, asyncio.Task[Any]):
+    """A task of a simulated loop."""
+
+
+class SimLoop(asyncio.AbstractEventLoop):
+    """A loop for one life of a simulated process.
+
+    ``crashed`` tells after each callback whether the process has died; ``after_step`` is called
+    after each one while it lives.
+    """
+
+    def __init__(
+        self,
+        chance: Chance,
+        crashed: Callable[[], bool] = lambda: False,
+        after_step: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._chance = chance
+        self._crashed = crashed
+        self._after_step = after_step
+        self._time_ns = 0
+        self._ready: list[asyncio.Handle] = []
+        self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
+        self._numbers = 0
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._running = False
+        self._closed = False
+        self._stopping = False
+
+    # Running.
+
+    def run_until_complete(self, future: Any) -> Any:
+        """Run until ``future`` is done; return its result.
+
+        Raises Crash, or SimulationStuckError when it can never be done.
+        """
+        task = asyncio.ensure_future(future, loop=self)
+        self._run(task.done)
+        return task.result()
+
+    def run_forever(self) -> None:
+        self._stopping = False
+        self._run(lambda: self._stopping)
+
+    def _run(self, done: Callable[[], bool]) -> None:
+        self._running = True
+        before = events._get_running_loop()
+        events._set_running_loop(self)
+        try:
+            steps = 0
+            while not done():
+                steps += 1
+                if steps > STEPS_MAX:
+                    raise SimulationStuckError(f"not finished after {STEPS_MAX} steps")
+                self._step()
+                if self._crashed():
+                    raise Crash
+                self._after_step()
+        finally:
+            self._running = False
+            events._set_running_loop(before)
+
+    def _step(self) -> None:
+        if not self._ready:
+            self._wait()
+        handle = self._ready.pop(self._next())
+        if not handle.cancelled():
+            handle._run()
+
+    def _next(self) -> int:
+        ready = self._ready
+        chosen = self._chance.below(len(ready)) if len(ready) > 1 else 0
+        if _is_task(ready[chosen]):
+            return chosen
+        return next(index for index, handle in enumerate(ready) if not _is_task(handle))
+
+    def _wait(self) -> None:
+        """Jump to the next timer, and take all that are due then."""
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heapq.heappop(timers)
+        if not timers:
+            waiting = [str(task.get_coro()) for task in self._tasks if not task.done()]
+            raise SimulationStuckError(f"nothing will ever happen; waiting: {', '.join(waiting)}")
+        self._time_ns = max(self._time_ns, timers[0][0])
+        if self._time_ns > TIME_SECONDS_MAX * 1e9:
+            raise SimulationStuckError(
+                f"not finished after {TIME_SECONDS_MAX:.0f} simulated seconds"
+            )
+        while timers and timers[0][0] <= self._time_ns:
+            handle = heapq.heappop(timers)[2]
+            if not handle.cancelled():
+                self._ready.append(handle)
+
+    def stop(self) -> None:
+        self._stopping = True
+
+    def close(self) -> None:
+        """Drop what still waits. The coroutines are closed in the order in which they were made.
+
+        A finally block of theirs may run then; the effects of a dead process are no effects.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        for task in self._tasks:
+            if not task.done():
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _close_quietly(task.get_coro())
+            elif not task.cancelled():
+                task.exception()  # seen: nobody else will ask for it
+        self._ready.clear()
+        self._timers.clear()
+        self._tasks.clear()
+
+    def is_running(self) -> bool:
+        return self._running
+
+    def is_closed(self) -> bool:
+        return self._closed
+
+    # Time.
+
+    def time(self) -> float:
+        return self._time_ns / 1e9
+
+    def time_ns(self) -> int:
+        """Return virtual nanoseconds since the loop was made; looking takes one microsecond."""
+        self._time_ns += 1000
+        return self._time_ns
+
+    # Scheduling.
+
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        if not self._closed:
+            self._ready.append(handle)
+        return handle
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self._call_at_ns(self._time_ns + round(delay * 1e9), callback, args, context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self._call_at_ns(round(when * 1e9), callback, args, context)
+
+    def _call_at_ns(
+        self,
+        when_ns: int,
+        callback: Callable[[*Ts], object],
+        args: tuple[*Ts],
+        context: Context | None,
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when_ns / 1e9, callback, args, self, context)
+        heapq.heappush(self._timers, (when_ns, self.next_number(), handle))
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        pass  # found out when it is due
+
+    # Futures and tasks.
+
+    def next_number(self) -> int:
+        """Return 1, 2, ...: what is made in this loop is told apart by it."""
+        self._numbers += 1
+        return self._numbers
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return SimFuture(loop=self)
+
+    def create_task(
+        self,
+        coro: Generator[Any, None, T] | Coroutine[Any, Any, T],
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> asyncio.Task[T]:
+        # Names that asyncio makes up count over the whole process.
+        name = name or f"task-{len(self._tasks)}"
+        task = SimTask(coro, loop=self, name=name, context=context)
+        self._tasks.append(task)
+        return task
+
+    def run_in_executor(
+        self,
+        executor: Executor | None,  # noqa: ARG002 - all threads are this one
+        func: Callable[[*Ts], T],
+        *args: *Ts,
+    ) -> asyncio.Future[T]:
+        """Run ``func`` in a step of its own: a thread that nobody interrupts."""
+        future = self.create_future()
+
+        def run() -> None:
+            if future.cancelled():
+                return
+            try:
+                result = func(*args)
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        async def step() -> None:
+            run()
+
+        self.create_task(step())
+        return future
+
+    async def shutdown_asyncgens(self) -> None:
+        pass
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        pass
+
+    # Questions that asyncio asks.
+
+    def get_debug(self) -> bool:
+        return False
+
+    def set_debug(self, enabled: bool) -> None:
+        pass
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Let an error in a callback end the run; one that was only never asked for is dropped."""
+        error = context.get("exception")
+        if not self._closed and error is not None and "handle" in context:
+            raise error
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        self.call_exception_handler(context)
+
+
+def _is_task(handle: asyncio.Handle) -> bool:
+    callback = handle._callback  # type: ignore[attr-defined]
+    return isinstance(getattr(callback, "__self__", None), asyncio.Task)
+
+
+def _close_quietly(coroutine: Any) -> None:
+    # What a dead process raises, nobody hears.
+    with contextlib.suppress(BaseException):
+        coroutine.close()

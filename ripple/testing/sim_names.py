@@ -1,0 +1,114 @@
+"""The names on a simulated disk: which file each names now, and which one after a power cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from ripple.testing.sim_contents import Contents, Fate
+from ripple.world import paths
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Changes names in one step; None removes a name.
+Change: TypeAlias = dict[str, Contents | None]
+
+
+class Names:
+    """Folders, and the files in them by path.
+
+    Invariants: applying all of ``_unsynced`` to what is durable gives ``files``; a power cut keeps
+    any subset of ``_unsynced``. Folders are durable at once, as the port promises.
+    """
+
+    def __init__(self) -> None:
+        self.folders: dict[str, None] = {"": None}
+        self.files: dict[str, Contents] = {}
+        self._durable: dict[str, Contents] = {}
+        self._unsynced: list[Change] = []
+
+    def within(self, folder: str) -> list[str]:
+        """Return the names in a folder, sorted."""
+        every = (*self.files, *self.folders)
+        return sorted(
+            path.rpartition("/")[2] for path in every if path and paths.folder_of(path) == folder
+        )
+
+    def used_bytes(self) -> int:
+        """Return what all files take, counting each once whatever its names."""
+        files = {id(contents): contents for contents in self.files.values()}
+        return sum(len(contents.data) for contents in files.values())
+
+    def change(self, change: Change) -> None:
+        """Change names now, durably only after a sync."""
+        _apply(change, self.files)
+        self._unsynced.append(change)
+
+    def sync(self, folder: str) -> None:
+        """Make changes in ``folder`` durable.
+
+        A step between two folders is durable as a whole, and with it what it rests on.
+        """
+        folders = {folder}
+        synced: list[Change] = []
+        rest: list[Change] = []
+        for change in reversed(self._unsynced):
+            touched = {paths.folder_of(path) for path in change}
+            if touched & folders:
+                folders |= touched
+                synced.append(change)
+            else:
+                rest.append(change)
+        for change in reversed(synced):
+            _apply(change, self._durable)
+        self._unsynced = rest[::-1]
+
+    def after_exit(self) -> Names:
+        """Return what the next process finds when this one is gone."""
+        return self._formed(self.files, self._durable, self._unsynced, Contents.copy)
+
+    def after_power_cut(self, fate: Fate) -> Names:
+        """Return what is found after a power cut."""
+        files = dict(self._durable)
+        for change in self._unsynced:
+            if fate.survives():
+                _apply(change, files)
+        return self._formed(
+            files, files, [], lambda contents: Contents(contents.after_power_cut(fate))
+        )
+
+    def _formed(
+        self,
+        files: dict[str, Contents],
+        durable: dict[str, Contents],
+        unsynced: list[Change],
+        form: Callable[[Contents], Contents],
+    ) -> Names:
+        # Names of one file go on naming one file.
+        formed: dict[int, Contents] = {}
+
+        def of(change: dict[str, Contents]) -> dict[str, Contents]:
+            return {path: one(contents) for path, contents in change.items()}
+
+        def one(contents: Contents) -> Contents:
+            if id(contents) not in formed:
+                formed[id(contents)] = form(contents)
+            return formed[id(contents)]
+
+        names = Names()
+        names.folders = dict(self.folders)
+        names.files = of(files)
+        names._durable = of(durable)
+        names._unsynced = [
+            {path: contents and one(contents) for path, contents in change.items()}
+            for change in unsynced
+        ]
+        return names
+
+
+def _apply(change: Change, files: dict[str, Contents]) -> None:
+    for path, contents in change.items():
+        if contents is None:
+            files.pop(path, None)
+        else:
+            files[path] = contents

@@ -1,0 +1,90 @@
+"""A world that is a function of a seed and a plan of faults."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from ripple.testing.sim_chance import Chance
+from ripple.testing.sim_disk import SimDisk
+from ripple.testing.sim_effects import Effects, Trace
+from ripple.testing.sim_faults import Planned
+from ripple.testing.sim_loop import SimLoop
+from ripple.testing.sim_store import SimStore
+from ripple.world.ports import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EPOCH_NS = 1_700_000_000_000_000_000
+
+
+class SimClock:
+    """The loop's virtual time. The wall clock starts somewhere else in each life."""
+
+    def __init__(self, loop: SimLoop, chance: Chance) -> None:
+        self._loop = loop
+        self._wall_ns = EPOCH_NS + chance.below(3600) * 1_000_000_000
+
+    def now_ns(self) -> int:
+        return self._wall_ns + self._loop.time_ns()
+
+    def monotonic_ns(self) -> int:
+        return self._loop.time_ns()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimWorld(World):
+    """One life's world.
+
+    ``witness`` is what somebody outside has seen: it outlives crashes, and the code under test must
+    not learn from it. A scenario notes there what was promised to a user.
+    """
+
+    disk: SimDisk
+    store: SimStore
+    loop: SimLoop
+    effects: Effects
+    trace: Trace
+    witness: dict[str, Any] = field(default_factory=dict)
+
+    def without(self, *safeguards: str) -> Self:
+        removed = self.removed.union(safeguards)
+        self.store.removed = removed
+        return replace(self, removed=removed, disk=self.disk.without(removed))
+
+    def always(self, invariant: Callable[[], None]) -> None:
+        """Call ``invariant`` after every effect and every step of a task; it raises when broken."""
+        self.effects.invariants.append(invariant)
+
+
+def sim_world(seed: int = 0) -> SimWorld:
+    """Return a world without faults, with an empty disk: a place for ordinary tests."""
+    effects = Effects(0, Planned(()), Trace())
+    return make_world(seed, effects, SimDisk(effects), SimStore(effects, seed), {})
+
+
+def make_world(
+    seed: int, effects: Effects, disk: SimDisk, store: SimStore, witness: dict[str, Any]
+) -> SimWorld:
+    """Return the world of one life around what has survived."""
+    loop = SimLoop(  # type: ignore[abstract]  # it has no sockets, signals and processes
+        Chance(seed, effects.life, "schedule"),
+        lambda: effects.crash is not None,
+        effects.check_invariants,
+    )
+    return SimWorld(
+        clock=SimClock(loop, Chance(seed, effects.life, "clock")),
+        random=Chance(seed, effects.life, "random"),
+        disk=disk,
+        store=store,
+        loop=loop,
+        effects=effects,
+        trace=effects.trace,
+        witness=witness,
+        removed=disk.removed,
+    )
