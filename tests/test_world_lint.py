@@ -1,0 +1,177 @@
+"""Nothing goes round the world's ports, and no result depends on hashes, addresses or set order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.world.bypass import bypasses
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Where the outside begins: what a file or folder may use, and why. What is no longer used must go.
+ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "ripple/world/live_disk.py": ("the live disk itself", ("os.*", "fcntl", "pathlib.Path")),
+    "ripple/cli/": (
+        "a command owns its process: its streams and signals, its user's file, and the time that "
+        "progress shows",
+        ("os.*", "open", "signal", "time", "pathlib.Path"),
+    ),
+    "ripple/wire/__main__.py": ("a command that reads a capture", ("os.*", "open")),
+    "ripple/connectors/raw_input.py": (
+        "raw bytes from files, pipes and standard input, in whatever order they arrive",
+        ("os.*", "select"),
+    ),
+    "ripple/connectors/target.py": (
+        "raw bytes to files, pipes and standard output; a file appears whole or not at all",
+        ("os.*",),
+    ),
+    "ripple/connectors/prefetch.py": (
+        "reads ahead in a thread; batches arrive in the same order with and without it",
+        ("threading",),
+    ),
+    "ripple/registry_file.py": (
+        "schemas are registered by people and tools, outside of any pipeline",
+        ("os.*", "fcntl", "pathlib.Path"),
+    ),
+    "ripple/testing/sim_chance.py": ("chance from a seed", ("random",)),
+    "ripple/testing/__main__.py": (
+        "spreads seeds over processes and times them",
+        ("time", "multiprocessing"),
+    ),
+    # Sets whose order does not matter, where the check cannot see it.
+    "ripple/checkpoint/seal.py": ("takes the only element", ("set order",)),
+    "ripple/testing/aggregates.py": ("takes the only element", ("set order",)),
+    "ripple/testing/reference.py": ("drops every element from a dict", ("set order",)),
+    "ripple/graph/invariants.py": ("asserts the same of every element", ("set order",)),
+}
+
+
+def found() -> dict[str, list[tuple[int, str]]]:
+    """Return every bypass of the library, by file."""
+    by_file = {}
+    for path in sorted((ROOT / "ripple").rglob("*.py*")):
+        if path.suffix in (".py", ".pyx", ".pxd"):
+            name = path.relative_to(ROOT).as_posix()
+            places = bypasses(path.read_text(), compiled=path.suffix != ".py")
+            by_file[name] = [(place.line, place.what) for place in places]
+    return by_file
+
+
+def allowance(name: str) -> tuple[str, ...]:
+    """Return what a file may use."""
+    return tuple(
+        what
+        for place, (_, uses) in ALLOWED.items()
+        if name == place or (place.endswith("/") and name.startswith(place))
+        for what in uses
+    )
+
+
+def covers(allowed: str, what: str) -> bool:
+    """Return whether an allowance covers a use: ``os.*`` covers ``os.open``."""
+    return what == allowed or (allowed.endswith(".*") and what.startswith(allowed[:-1]))
+
+
+def test_library_touches_the_outside_through_ports_only() -> None:
+    wrong = [
+        f"{name}:{line} {what}: use a port of ripple.world, or sort"
+        for name, places in found().items()
+        for line, what in places
+        if not any(covers(allowed, what) for allowed in allowance(name))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_allowance_is_needed() -> None:
+    by_file = found()
+    for place, (reason, uses) in ALLOWED.items():
+        assert reason
+        for allowed in uses:
+            assert any(
+                covers(allowed, what)
+                for name, places in by_file.items()
+                if name == place or (place.endswith("/") and name.startswith(place))
+                for _, what in places
+            ), f"{place} no longer uses {allowed}"
+
+
+PLANTED = [
+    ("import time\ntime.time()", "time"),
+    ("from time import monotonic", "time"),
+    ("import time as clock", "time"),
+    ("import random", "random"),
+    ("def f():\n    from uuid import uuid4", "uuid"),
+    ("import secrets", "secrets"),
+    ("import socket", "socket"),
+    ("import threading", "threading"),
+    ("from concurrent.futures import ThreadPoolExecutor", "concurrent.futures"),
+    ("import concurrent.futures as futures", "concurrent.futures"),
+    ("import datetime as dt\ndt.datetime.now(dt.UTC)", "datetime.datetime.now"),
+    ("from datetime import datetime\ndatetime.utcnow()", "datetime.datetime.utcnow"),
+    ("from datetime import date as day\nday.today()", "datetime.date.today"),
+    ("import os\nos.urandom(4)", "os.urandom"),
+    ("from os import urandom", "os.urandom"),
+    ("import os as system\nsystem.open('a', 0)", "os.open"),
+    ("import os\nos.environ['A']", "os.environ"),
+    ("import os\nos.path.exists('a')", "os.path.exists"),
+    ("with open('a') as f:\n    pass", "open"),
+    ("from pathlib import Path\nPath('a').read_text()", "pathlib.Path"),
+    ("import asyncio\nasyncio.open_connection('a', 1)", "asyncio.open_connection"),
+    ("hash('a') % 4", "hash"),
+    ("for x in {1, 2}:\n    pass", "set order"),
+    ("[x for x in set(y)]", "set order"),
+    ("names = {a for a in b}\nlist(names)", "set order"),
+    ("def f(s: set[str]):\n    return ','.join(s)", "set order"),
+    ("def f(s: frozenset[str]):\n    return [*s]", "set order"),
+    (
+        "class A:\n    def f(self):\n        self.s = set()\n        return tuple(self.s)",
+        "set order",
+    ),
+    ("class A:\n    s: set[int]\n    def f(self):\n        return sum(self.s)", "set order"),
+    ("for k in a.keys() - b.keys():\n    pass", "set order"),
+    ("for k in set(a) | b:\n    pass", "set order"),
+    ("s = set(a)\ns.pop()", "set order"),
+    ("async def f():\n    s = {1}\n    for x in s:\n        pass", "set order"),
+    ("def f():\n    s = {1}\n    def g():\n        return list(s)", "set order"),
+    ("sorted(a, key=id)", "id order"),
+    ("a.sort(key=lambda x: (1, id(x)))", "id order"),
+    ("id(a) < id(b)", "id order"),
+]
+
+
+@pytest.mark.parametrize(("source", "what"), PLANTED)
+def test_planted_bypass_is_found(source: str, what: str) -> None:
+    assert [place.what for place in bypasses(source)] == [what]
+
+
+INNOCENT = [
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import time",
+    "import os\ndef f(p: os.PathLike[str]):\n    return os.fspath(p)",
+    "world.clock.sleep(1)\nworld.disk.open('a')",
+    "for x in sorted({1, 2}):\n    pass",
+    "names = {a for a in b}\nany(n for n in names)\nlen(names)",
+    "{x + 1 for x in {1, 2}}",
+    "for k in {'a': 1}:\n    pass",
+    "class A:\n    def __hash__(self):\n        return hash(self.x)",
+    "seen = {id(x) for x in y}\nid(a) == id(b)",
+    "d = dict.fromkeys(a)\nlist(d)",
+    "def f(s: set[str]):\n    pass\ndef g(s: list[str]):\n    return list(s)",
+    "def f(s: set[str]):\n    return lambda s: list(s)",
+]
+
+
+@pytest.mark.parametrize("source", INNOCENT)
+def test_innocent_code_is_left_alone(source: str) -> None:
+    assert bypasses(source) == []
+
+
+def test_compiled_sources_are_read_too() -> None:
+    assert [
+        p.what for p in bypasses("from libc.time cimport time\nx = hash(y)", compiled=True)
+    ] == [
+        "libc.time",
+        "hash",
+    ]
+    assert bypasses("# import time\ncdef int hash_of(x)", compiled=True) == []
