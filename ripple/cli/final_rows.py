@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+
+from ripple.graph.keyspace import TextKeys
+from ripple.schema.types import Field, String
 
 if TYPE_CHECKING:
     from ripple.connectors.base import Sink
@@ -23,27 +27,27 @@ class FinalRows:
     def __init__(self, sink: Sink, columns: list[str], *, only_final: bool) -> None:
         self.rows_written = 0
         self._sink = sink
-        self._columns = columns
+        self._columns = ["op", *columns]
         self._only_final = only_final
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
-        self._symbols: set[str] = set()
+        self._symbols = TextKeys(Field("symbol", String()))
 
     @property
     def symbols(self) -> int:
         """The number of symbols that had a row."""
-        return len(self._symbols)
+        return len(self._symbols.index)
 
     def write(self, changes: pa.RecordBatch) -> None:
         """Pass rows on, or keep them."""
-        rows = changes.select(["op", *self._columns])
-        self._symbols.update(rows.column("symbol").to_pylist())
+        rows = changes.select(self._columns)
+        self._symbols.slots([rows.column("symbol")])
         if not self._only_final:
             self._write(rows)
             return
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
-        if self._pending_rows > max(PENDING_ROWS_MAX, 4 * len(self._symbols)):
+        if self._pending_rows > max(PENDING_ROWS_MAX, 4 * self.symbols):
             self._reduce()
 
     def finish(self) -> None:
@@ -51,7 +55,9 @@ class FinalRows:
         if self._only_final and self._pending:
             self._reduce()
             (rows,) = self._pending
-            self._write(rows)
+            symbols = rows.column("symbol").to_pylist()
+            order = sorted(range(len(symbols)), key=symbols.__getitem__)
+            self._write(rows.take(pa.array(order)))
         self._sink.finish()
 
     def abort(self) -> None:
@@ -63,10 +69,10 @@ class FinalRows:
         self.rows_written += rows.num_rows
 
     def _reduce(self) -> None:
-        """Keep only the last row of each symbol, sorted."""
-        table = pa.Table.from_batches(self._pending).combine_chunks()
-        symbols = table.column("symbol").to_pylist()
-        last = {symbol: position for position, symbol in enumerate(symbols)}
-        kept = table.take(pa.array([last[symbol] for symbol in sorted(last)], pa.int64()))
-        self._pending = kept.combine_chunks().to_batches()
-        self._pending_rows = kept.num_rows
+        """Keep only the last row of each symbol."""
+        rows = pa.concat_batches(self._pending)
+        slots = self._symbols.slots([rows.column("symbol")])
+        last = np.full(self._symbols.capacity, -1)
+        np.maximum.at(last, slots, np.arange(len(slots)))
+        self._pending = [rows.take(pa.array(last[last >= 0]))]
+        self._pending_rows = self._pending[0].num_rows

@@ -42,7 +42,7 @@ class ToldLetters(DeadLetters):
         if not self.total:
             return
         kept = f" (kept in {self._kept_in})" if self._kept_in else ""
-        say(f"Malformed records: {self.total}{kept}")
+        say(f"Rejected records: {self.total}{kept}")
         for reason, count in self.counts.most_common():
             say(f"{count:>10}  {reason}")
 

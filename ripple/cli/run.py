@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ripple.plan import Plan
 
-PROGRAM = "ripple run"
+PROGRAM = "ripple"
 _NAMED = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
 
 

@@ -37,6 +37,6 @@ def exceptions(counters: Counters) -> list[tuple[str, str]]:
         ("Mildly late", counters.mildly_late),
         ("Very late", counters.very_late),
         ("Future", counters.future),
-        ("Malformed", counters.dead_lettered),
+        ("Rejected", counters.dead_lettered),
     )
     return [(label, str(count)) for label, count in kinds if count]

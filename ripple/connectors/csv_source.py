@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from ripple.connectors.base import Batch
-    from ripple.connectors.raw_input import RawInput
 
 BLOCK_BYTES = 1 << 20
 LINE_LENGTH_BYTES_MAX = 1 << 20
@@ -32,6 +31,8 @@ class CsvSource:
     while the consumer works. Batches span exactly ``batch_rows`` offsets (None: whole blocks),
     except the last one, and except where input trickles in: what is there goes out after a pause.
     Memory is bounded by the blocks and ``line_length_bytes_max``; a longer line is rejected.
+    ``fraction_read`` says how much of the input the batches so far are, to a block; None before
+    the first and where the length is not known.
     """
 
     def __init__(
@@ -59,12 +60,7 @@ class CsvSource:
         self._line_length_bytes_max = line_length_bytes_max
         # Weak, so that reading also ends when the caller drops the iterator.
         self._reading: weakref.ref[Generator[Batch, None, None]] | None = None
-        self._raw: RawInput | None = None
-
-    @property
-    def fraction_read(self) -> float | None:
-        """How much of the input was read ahead, 0.0 to 1.0; None where its length is unknown."""
-        return self._raw.fraction_read if self._raw is not None else None
+        self.fraction_read: float | None = None
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the records from ``from_offset`` on; see Source."""
@@ -80,14 +76,19 @@ class CsvSource:
             reading.close()
 
     def _read(self, from_offset: int) -> Generator[Batch, None, None]:
-        raw = self._raw = open_input(self._path)
+        raw = open_input(self._path)
         try:
             lines = line_blocks(raw, self._block_bytes, self._line_length_bytes_max)
             reader = CsvReader(self._format, self._path, self._line_length_bytes_max)
-            ahead = prefetched(reader.read(lines), PREFETCH_BLOCKS, raw.interrupt)
+            read = ((raw.fraction_read, block) for block in reader.read(lines))
+            ahead = prefetched(read, PREFETCH_BLOCKS, raw.interrupt)
             try:
-                yield from recut(ahead, self._batch_rows, from_offset)
+                yield from recut(self._noting(ahead), self._batch_rows, from_offset)
             finally:
                 ahead.close()
         finally:
             raw.close()
+
+    def _noting(self, ahead: Iterator[tuple[float | None, Batch | None]]) -> Iterator[Batch | None]:
+        for self.fraction_read, block in ahead:
+            yield block

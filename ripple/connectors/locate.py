@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from ripple.connectors.checks import Check
     from ripple.schema.types import Schema
 
-SOURCE_FORMS = "a .csv file (also .csv.gz, .csv.zst), a .parquet file, - or synthetic:N"
-SINK_FORMS = "a .csv, .jsonl or .parquet file, or -"
+SOURCE_FORMS = (
+    "a .csv file (also .csv.gz, .csv.zst), a .parquet file, a pipe with CSV, - or synthetic:N"
+)
+SINK_FORMS = "a .csv, .jsonl or .parquet file, a pipe or device for CSV, or -"
 
 _COMPRESSED = {".gz", ".zst"}
 
@@ -58,7 +61,7 @@ def open_source(
         from ripple.connectors.parquet import ParquetSource  # noqa: PLC0415 - slow to import
 
         return ParquetSource(text, RecordShape(schema), name=name, batch_rows=batch_rows)
-    if kind == ".csv" or text == "-":
+    if kind == ".csv" or _is_stream(text):
         csv_format = CsvFormat(schema, _checks(schema), header=header)
         return CsvSource(text, csv_format, name=name, batch_rows=batch_rows)
     raise InputError(f"cannot tell how to read {text!r}: it must be {SOURCE_FORMS}")
@@ -75,7 +78,7 @@ def open_sink(
         return place
     text = os.fspath(place)
     kind = PurePath(text).suffix
-    if kind == ".csv" or text == "-":
+    if kind == ".csv" or (not kind and _is_stream(text)):
         return TextSink(open_target(text), TextFormat("csv", decimals or {}))
     if kind in {".jsonl", ".ndjson", ".json"}:
         return TextSink(open_target(text), TextFormat("json", decimals or {}, removes="mark"))
@@ -91,6 +94,15 @@ def _synthetic(text: str, name: str, batch_rows: int) -> Source:
     if not digits.isascii() or not digits.isdigit():
         raise InputError(f"{text!r}: after 'synthetic:' comes a number of events")
     return SyntheticSource(int(digits), name=name, batch_rows=batch_rows)
+
+
+def _is_stream(text: str) -> bool:
+    """Whether this is a pipe or a device, whose name tells nothing."""
+    try:
+        mode = os.stat(text).st_mode
+    except OSError:
+        return text == "-"
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _suffix(text: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from ripple.cli.run import sinks_by_output
 from ripple.cli.user_file import load_plan
 from ripple.errors import InputError, OutputError, PlanError
-from tests.cli.processes import BOOK_TRADES, ROOT, ripple
+from tests.cli.processes import BOOK_TRADES, ROOT, ripple, shell
 
 EXAMPLES = ROOT / "examples"
 HEAD = """
@@ -61,7 +61,12 @@ def test_example_with_two_outputs_writes_both(tmp_path):
     assert ended.code == 0, ended.err
     assert [row.split(",")[0] for row in ended.rows] == ["AAPL", "GOOG"]
     assert '"symbols":2' in total.read_text()
-    assert ended.err.startswith("ripple run: trades, line 7: too few fields: 'oops'\n")
+    assert ended.err.startswith("ripple: trades, line 7: too few fields: 'oops'\n")
+
+
+def test_pipe_without_a_name_is_read_as_csv():
+    ended = shell("$ripple run examples/vwap.py --source <(echo A,10,1,5,X) --sink /dev/stdout")
+    assert ended.rows == ["A,0,60000000000,10.0,1,1"]
 
 
 def test_plan_info_and_version_are_shown():

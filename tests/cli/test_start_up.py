@@ -19,11 +19,6 @@ print([name for name in {HEAVY} if name in sys.modules])
 """
 
 
-def test_importing_ripple_leaves_out_what_only_some_need():
-    ended = run([sys.executable, "-c", f"import ripple{PRINT_HEAVY}"])
-    assert ended.out == "[]\n"
-
-
 def test_running_the_demo_leaves_out_what_it_does_not_need():
     script = f"""
 import sys

@@ -115,14 +115,14 @@ def test_malformed_lines_are_told_counted_kept_and_left_out(tmp_path):
         f"ripple-vwap-demo: trades, line {number}: {reason}: {line.decode()!r}"
         for number, (line, reason) in list(bad.items())[:5]
     ]
-    assert told[5] == f"Malformed records: 11 (kept in {letters})"
+    assert told[5] == f"Rejected records: 11 (kept in {letters})"
     counted = {
         reason: int(count) for count, reason in (line.split(maxsplit=1) for line in told[6:])
     }
     reasons = [reason for _, reason in bad.values()]
     assert counted == {reason: reasons.count(reason) for reason in reasons}
     assert "Events processed:  13\n" in ended.err
-    assert "Malformed:         11\n" in ended.err
+    assert "Rejected:          11\n" in ended.err
     kept = [json.loads(line) for line in letters.read_text().splitlines()]
     assert [(one["line_number"], one["reason"]) for one in kept] == [
         (number, reason) for number, (_, reason) in bad.items()
