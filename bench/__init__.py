@@ -18,4 +18,5 @@ BENCHMARKS = (
     "aggregates",
     "expressions",
     "io",
+    "checkpoint",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ripple.checkpoint.checkpoints import KEEP_DEFAULT, Checkpoints, Found, Owner
+from ripple.checkpoint.checkpoints import KEEP_DEFAULT, Checkpoints, Found, Owner, partitions
 from ripple.checkpoint.errors import CheckpointError, DamagedError, FencedError
 from ripple.checkpoint.format import (
     FORMAT,
@@ -37,4 +37,5 @@ __all__ = [
     "decode_file",
     "encode",
     "encode_file",
+    "partitions",
 ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from ripple.checkpoint.errors import CheckpointError, DamagedError
 from ripple.checkpoint.format import Checkpoint, decode, encode
@@ -19,6 +20,7 @@ FILE_BYTES_MAX_DEFAULT = 1 << 32
 
 _NONCE_BYTES = 8
 _EPOCH_DIGITS = 10
+_PARTITION = re.compile(r"([^/]+)/(\d{5,})/manifest/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,3 +242,9 @@ def prefix_of(pipeline: str, partition: int) -> str:
         raise CheckpointError("a pipeline without a name has no checkpoints")
     # Dots tell files from folders in a store on disk.
     return f"{quote(pipeline, safe='').replace('.', '%2E')}/{partition:05d}/"
+
+
+async def partitions(store: ObjectStore) -> tuple[tuple[str, int], ...]:
+    """Return the pipelines and partitions that have a manifest in a store, sorted."""
+    found = {_PARTITION.match(name) for name in await store.list("")}
+    return tuple(sorted({(unquote(m[1]), int(m[2])) for m in found if m}))

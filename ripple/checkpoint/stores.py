@@ -50,10 +50,10 @@ class DiskStore:
     An object appears whole or not at all: its data are synced under a temporary name before the
     file is given its own. The last part of a name has a dot and no part before it has one, which
     tells files from folders; ValueError otherwise. Raises StoreError for whatever the disk cannot
-    do, with the disk's own error as its cause.
+    do, with the disk's own error as its cause. Without ``random`` it is for reading only.
     """
 
-    def __init__(self, disk: Disk, random: Random, folder: str = "") -> None:
+    def __init__(self, disk: Disk, random: Random | None = None, folder: str = "") -> None:
         self._disk = disk
         self._random = random
         self._folder = folder
@@ -61,6 +61,8 @@ class DiskStore:
 
     async def put_if_absent(self, name: str, data: bytes) -> bool:
         """Store an object unless the name is taken; return whether this call stored it."""
+        if self._random is None:
+            raise StoreError(f"{name}: the store was opened for reading only", done=False)
         path = self._path(name)
         folder = path.rpartition("/")[0]
         done: bool | None = False

@@ -16,6 +16,7 @@ PROGRAM = "ripple"
 SUBCOMMANDS = {
     "run": "run a pipeline over a source, here and now",
     "plan": "show what a pipeline will do",
+    "checkpoint": "list, show, verify, compare and export checkpoints",
     "info": "show version and build",
 }
 

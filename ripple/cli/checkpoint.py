@@ -1,0 +1,190 @@
+"""Look at the checkpoints below a folder, without changing them."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ripple.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    Checkpoints,
+    DiskStore,
+    decode_file,
+    partitions,
+)
+from ripple.cli.checkpoint_tables import compare, write_table
+from ripple.world import LiveDisk
+
+if TYPE_CHECKING:
+    import argparse
+
+DIR_DEFAULT = "/var/lib/ripple/checkpoints"
+FILE_BYTES_MAX = 1 << 32
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions and their arguments."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="the checkpoints of every partition, or of one")
+    show = actions.add_parser("show", help="all that is known of one checkpoint")
+    verify = actions.add_parser("verify", help="read everything; exit code 1 if anything is wrong")
+    diff = actions.add_parser("diff", help="what changed from one checkpoint to another")
+    export = actions.add_parser("export", help="write a fold's state as CSV or Parquet")
+    for action in (listing, show, verify, diff, export):
+        action.add_argument("--dir", default=DIR_DEFAULT, help="folder (default: %(default)s)")
+        action.add_argument("--pipeline", help="needed where the folder has several")
+        action.add_argument("--partition", type=int, help="needed where the pipeline has several")
+    for action in (show, export):
+        action.add_argument("--name", help="of the checkpoint, the latest by default")
+    verify.add_argument("files", nargs="*", metavar="FILE.arrow", help="only these, no manifest")
+    diff.add_argument("before", nargs="?", help="name; by default the one before the other")
+    diff.add_argument("after", nargs="?", help="name; by default the latest")
+    export.add_argument("--fold", help="needed where the checkpoint has several")
+    export.add_argument("--to", required=True, metavar="FILE", help="ends in .csv or .parquet")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what was asked; return the exit code."""
+    if options.action == "verify" and options.files:
+        return _verify_files(options.files)
+    return asyncio.run(_ACTIONS[options.action](options))
+
+
+async def _list(options: argparse.Namespace) -> int:
+    for checkpoints in await _chosen(options):
+        where = f"{checkpoints.pipeline}/{checkpoints.partition}"
+        print(f"Checkpoints for {where} (dir={options.dir})")
+        for position, one in enumerate(await checkpoints.list()):
+            label = "Latest:" if position == 0 else "       "
+            print(f"  {label} {_summary(one)}")
+    return 0
+
+
+def _summary(one: Checkpoint) -> str:
+    return (
+        f"epoch={one.epoch} nodes={one.rows} offsets={len(one.cut)} bytes={one.length_bytes} "
+        f"written={_time(one)} name={one.name}"
+    )
+
+
+async def _show(options: argparse.Namespace) -> int:
+    one = _named(await (await _only(options)).list(), options.name)
+    print(f"Checkpoint {one.name} of {one.pipeline}/{one.partition}")
+    print(f"  epoch      {one.epoch}")
+    print(f"  written    {_time(one)}")
+    print(f"  topology   {one.topology_hash}")
+    for source, offset in one.cut.items():
+        print(
+            f"  input      {source}: next offset {offset}, watermark {one.watermarks_ns[source]} ns"
+        )
+    for name, count in one.counters.items():
+        print(f"  {name:<10} {count}" if len(name) <= 10 else f"  {name} {count}")
+    for name, (digest, _) in one.digests.items():
+        print(f"  digest     {name}: {digest:016x}")
+    for part in one.parts:
+        print(f"  fold       {part.node_key}: {part.rows} rows")
+        print(f"             {options.dir}/{part.object_name} ({part.length_bytes} bytes)")
+    return 0
+
+
+async def _verify(options: argparse.Namespace) -> int:
+    wrong = 0
+    for checkpoints in await _chosen(options):
+        problems = await checkpoints.verify()
+        wrong += len(problems)
+        for problem in problems:
+            print(problem)
+        if not problems:
+            count = len(await checkpoints.list())
+            print(f"{checkpoints.pipeline}/{checkpoints.partition}: {count} checkpoints, all whole")
+    return 1 if wrong else 0
+
+
+def _verify_files(files: list[str]) -> int:
+    wrong = 0
+    for file in files:
+        path = Path(file).absolute()
+        try:
+            data = LiveDisk(path.parent).read_bytes(path.name, length_max=FILE_BYTES_MAX)
+            about, table = decode_file(data, file)
+        except CheckpointError as error:
+            print(error)
+            wrong += 1
+        else:
+            print(f"{file}: whole, {table.num_rows} rows of checkpoint {about['name']}")
+    return 1 if wrong else 0
+
+
+async def _diff(options: argparse.Namespace) -> int:
+    checkpoints = await _only(options)
+    present = await checkpoints.list()
+    after = _named(present, options.after)
+    if options.before is None:
+        older = present[present.index(after) + 1 :]
+        if not older:
+            raise CheckpointError(f"there is no checkpoint before {after.name} to compare it with")
+        before = older[0]
+    else:
+        before = _named(present, options.before)
+    print(f"From {before.name} to {after.name}")
+    for source, offset in after.cut.items():
+        print(f"  input {source}: {before.cut.get(source, 0)} to {offset}")
+    old, new = await checkpoints.read(before), await checkpoints.read(after)
+    for node_key in sorted({*old.tables, *new.tables}):
+        print(f"  fold {node_key}: {compare(old.tables.get(node_key), new.tables.get(node_key))}")
+    return 0
+
+
+async def _export(options: argparse.Namespace) -> int:
+    checkpoints = await _only(options)
+    one = _named(await checkpoints.list(), options.name)
+    tables = (await checkpoints.read(one)).tables
+    folds = {key.rpartition("#")[0].rpartition("/")[2]: table for key, table in tables.items()}
+    fold = options.fold or (next(iter(folds)) if len(folds) == 1 else None)
+    if fold not in folds:
+        raise CheckpointError(f"choose a fold with --fold: there are {', '.join(folds)}")
+    write_table(folds[fold], Path(options.to))
+    print(f"{folds[fold].num_rows} rows of {fold} at {dict(one.cut)} written to {options.to}")
+    return 0
+
+
+_ACTIONS = {"list": _list, "show": _show, "verify": _verify, "diff": _diff, "export": _export}
+
+
+async def _chosen(options: argparse.Namespace) -> list[Checkpoints]:
+    """Return the partitions that the options leave, at least one."""
+    if not Path(options.dir).is_dir():
+        raise CheckpointError(f"there is no folder {options.dir}: name another with --dir")
+    store = DiskStore(LiveDisk(options.dir))
+    found = [
+        Checkpoints(store, pipeline, partition)
+        for pipeline, partition in await partitions(store)
+        if options.pipeline in (None, pipeline) and options.partition in (None, partition)
+    ]
+    if not found:
+        raise CheckpointError(f"there are no such checkpoints below {options.dir}")
+    return found
+
+
+async def _only(options: argparse.Namespace) -> Checkpoints:
+    found = await _chosen(options)
+    if len(found) > 1:
+        names = ", ".join(f"{one.pipeline}/{one.partition}" for one in found)
+        raise CheckpointError(f"choose with --pipeline and --partition: there are {names}")
+    return found[0]
+
+
+def _named(present: tuple[Checkpoint, ...], name: str | None) -> Checkpoint:
+    for one in present:
+        if name in (None, one.name):
+            return one
+    names = ", ".join(one.name for one in present) or "none"
+    raise CheckpointError(f"there is no checkpoint {name or ''}: there are {names}")
+
+
+def _time(one: Checkpoint) -> str:
+    moment = datetime.fromtimestamp(one.written_ns // 1_000_000_000, UTC)
+    return moment.isoformat().replace("+00:00", "Z")
