@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ripple.schema.compat import Compatibility, Incompatibility, Incompatible, check_backward
 from ripple.schema.fingerprint import fingerprint as schema_fingerprint
 from ripple.wire.compression import Compression
-from ripple.wire.envelope import CRC_BYTES, HEADER_BYTES, VERSION, Decoder, Frame, Limits, encode
+from ripple.wire.envelope import VERSION, Decoder, Frame, Limits, encode
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
+from ripple.wire.link_buffer import SendBuffer
 from ripple.wire.link_consumer import ConsumerHalf, LinkCounters
 from ripple.wire.link_events import (
     CreditReceived,
@@ -37,6 +38,7 @@ from ripple.wire.link_events import (
     Superseded,
     Told,
 )
+from ripple.wire.link_keep_alive import KeepAlive
 from ripple.wire.link_limits import LinkLimits
 from ripple.wire.link_producer import ProducerHalf
 from ripple.wire.link_states import Act, LinkStates, Party, State
@@ -87,11 +89,6 @@ ACT_OF: dict[type[Message], Act] = {
     Pong: Act.PONG,
     Goodbye: Act.GOODBYE,
 }  # a SchemaNegotiation is Act.ACCEPT or Act.REFUSE
-
-# What the caller sends stops at send_buffer_bytes_max; the rest may use control_bytes_max too.
-# A ping and a goodbye, at most one of each waiting, always go.
-_BULK = frozenset({Act.DELTA, Act.CHANGES, Act.SNAPSHOT_BEGIN, Act.SNAPSHOT_END})
-_EXEMPT = frozenset({Act.PING, Act.GOODBYE})
 
 
 def act_of(message: Message) -> Act:
@@ -167,17 +164,14 @@ class Link:
             CheckpointAck: self._on_other,
         }
         self._events: list[Event] = []
-        self._outgoing: list[bytes] = []
-        self._outgoing_bytes = 0
+        self._buffer = SendBuffer(limits)
         self._sequence = 0
         self._heard_sequence = 0
         self._delta_sequence: dict[str, int] = {}
         self._heard_delta_sequence: dict[str, int] = {}
-        self._now_ns = self._began_ns = self._heard_ns = now_ns
+        self._now_ns = self._began_ns = now_ns
         self._left_ns: int | None = None
-        self._ping: int | None = None
-        self._asked_ns = now_ns
-        self._pings = 0
+        self._keep_alive = KeepAlive(limits, now_ns)
 
     # --- bytes and time -------------------------------------------------------------------------
 
@@ -185,7 +179,8 @@ class Link:
         """Take bytes of the peer, cut anywhere; return what they mean, in order."""
         if self.ended:
             return self._take_events()
-        self._now_ns = self._heard_ns = now_ns
+        self._now_ns = now_ns
+        self._keep_alive.heard(now_ns)
         try:
             self._decoder.receive(data)
             for frame in self._decoder:
@@ -212,10 +207,7 @@ class Link:
 
     def data_to_send(self) -> bytes:
         """Return the bytes that the transport must send next, and forget them."""
-        data = b"".join(self._outgoing)
-        self._outgoing.clear()
-        self._outgoing_bytes = 0
-        return data
+        return self._buffer.take()
 
     @property
     def next_deadline_ns(self) -> int | None:
@@ -228,13 +220,7 @@ class Link:
             return self._left_ns + self.limits.goodbye_timeout_ns
         if not self._is_settled:
             return self._began_ns + self.limits.handshake_timeout_ns
-        if not self.speaks_changes:
-            return None
-        if self._ping is None:
-            return self._heard_ns + self.limits.idle_ns
-        # Counted from our question, so that a pause of our own process kills no peer.
-        asked_ns = max(self._heard_ns, self._asked_ns)
-        return asked_ns + self.limits.timeout_ns - self.limits.idle_ns
+        return self._keep_alive.deadline_ns if self.speaks_changes else None
 
     def tick(self, now_ns: int) -> list[Event]:
         """Let time pass: ping a silent peer, give up a dead one.
@@ -250,8 +236,8 @@ class Link:
             self._end(None)
         elif not self._is_settled:
             self._give_up(f"no complete handshake within {self.limits.handshake_timeout_ns} ns")
-        elif self._ping is not None:
-            self._give_up(f"the peer was silent for {now_ns - self._heard_ns} ns")
+        elif self._keep_alive.is_asking:
+            self._give_up(f"the peer was silent for {self._keep_alive.silence_ns(now_ns)} ns")
         else:
             self.ping()
         return self._take_events()
@@ -317,12 +303,8 @@ class Link:
 
     def ping(self) -> None:
         """Ask whether the peer is there; one question at a time."""
-        if self._ping is not None:
-            raise LocalProtocolError("a ping is already on its way; wait for its pong")
-        self._say(Ping(self._pings))
-        self._ping = self._pings
-        self._asked_ns = self._now_ns
-        self._pings += 1
+        self._say(self._keep_alive.question())
+        self._keep_alive.asked(self._now_ns)
 
     def close(self, reason: Reason = Reason.SHUTDOWN, detail: str = "") -> None:
         """Say goodbye; what the peer still sends is heard until it says goodbye as well."""
@@ -359,15 +341,13 @@ class Link:
     @property
     def room_bytes(self) -> int:
         """The payload bytes that one more frame may have until the transport takes some."""
-        return max(0, self._room_for(Act.CHANGES))
+        return max(0, self._buffer.room_for(Act.CHANGES))
 
     def check_invariants(self) -> None:
         """Raise AssertionError when the link contradicts itself."""
         if not self.ended:
             self._consumer.check_invariants()
-            most = self.limits.send_buffer_bytes_max + self.limits.control_bytes_max
-            assert self._outgoing_bytes <= most + self.limits.frame_bytes_max
-        assert self._outgoing_bytes == sum(map(len, self._outgoing))
+        self._buffer.check_invariants()
 
     # --- hearing --------------------------------------------------------------------------------
 
@@ -483,10 +463,7 @@ class Link:
         self._answer(Pong(ping.nonce))
 
     def _on_pong(self, pong: Pong) -> None:
-        if pong.nonce != self._ping:
-            expected = "no pong" if self._ping is None else self._ping
-            raise RemoteProtocolError(f"the peer sent PONG {pong.nonce}; expected {expected}")
-        self._ping = None
+        self._keep_alive.answered(pong)
 
     def _on_other(self, message: Heartbeat | CheckpointRequest | CheckpointAck) -> None:
         self._tell(Told(message))
@@ -525,30 +502,13 @@ class Link:
             fingerprint=self._fingerprints_out.get(changes.output, "") if changes else "",
             compression=self._compression,
         )
-        size = len(frame.payload)
-        if size > self.limits.frame_bytes_max:
-            raise LocalProtocolError(
-                f"{act.name} has {size} bytes; frame_bytes_max is {self.limits.frame_bytes_max}"
-            )
-        if size > self._room_for(act) and act not in _EXEMPT:
-            raise LocalProtocolError(
-                f"{act.name} of {size} bytes on top of {self._outgoing_bytes} not yet sent; "
-                f"send_buffer_bytes_max is {self.limits.send_buffer_bytes_max}"
-            )
+        self._buffer.check_room(act, len(frame.payload))
         return frame
-
-    def _room_for(self, act: Act) -> int:
-        most = self.limits.send_buffer_bytes_max
-        if act not in _BULK:
-            most += self.limits.control_bytes_max
-        return most - self._outgoing_bytes - HEADER_BYTES - CRC_BYTES
 
     def _queue(self, act: Act, frame: Frame) -> None:
         self.states.say(Party.LOCAL, act)
-        data = encode(frame, self._frame_limits)
+        self._buffer.put(encode(frame, self._frame_limits))
         self._sequence += 1
-        self._outgoing.append(data)
-        self._outgoing_bytes += len(data)
 
     def _answer(self, message: Message) -> None:
         """Say what the peer made us say; without room for it, it asks but does not read."""
