@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
@@ -13,7 +12,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ripple.aggregate import Aggregate
 from ripple.errors import PlanError
 from ripple.expression.expr import Expr, Operand, as_column, as_operand
-from ripple.expression.typed import Kind, unknown_field
+from ripple.expression.typed import Kind
+from ripple.pipeline_checks import (
+    blaming,
+    blaming_field,
+    check_distinct,
+    check_name,
+    check_new_field,
+    check_text,
+    kept_first,
+    key_field,
+    time_field_in,
+)
 from ripple.plan import (
     WINDOW_FIELD_NAMES,
     Derive,
@@ -29,15 +39,14 @@ from ripple.plan import (
     type_of,
     types_of,
 )
-from ripple.schema import schema_of, time_field_of
+from ripple.schema import schema_of
 from ripple.schema.notation import type_to_sexp
-from ripple.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
+from ripple.schema.types import Field, Int64, Schema
 from ripple.topology import canonical, digest_of, node_key
 from ripple.window.duration import duration_ns
 from ripple.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,
     LATENESS_DEFAULT,
-    Session,
     WindowSpec,
     window_spec,
 )
@@ -48,11 +57,6 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = Operand
 Row: TypeAlias = Any
-
-TIME_FIELD_DEFAULT = "timestamp_ns"
-NAME_LENGTH_MAX = 100
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_KEY_TYPES = (String, Int, Int64, Bool)
 
 
 class Stage(Enum):
@@ -165,8 +169,8 @@ class Pipeline:
     __slots__ = ("_draft",)
 
     def __init__(self, name: str) -> None:
-        with _blaming("pipeline", name):
-            _check_name(name)
+        with blaming("pipeline", name):
+            check_name(name)
         self._draft = _Draft(name)
 
     @property
@@ -197,8 +201,8 @@ class Pipeline:
         with self._step("source", name) as draft:
             cls = None if isinstance(record, Schema) else record
             schema = record if isinstance(record, Schema) else schema_of(record)
-            _check_text(topic, "topic")
-            time_field = _time_field(time, cls, schema)
+            check_text(topic, "topic")
+            time_field = time_field_in(time, cls, schema)
             delay_ns = duration_ns(out_of_order)
             meaning: Sexp = ["source", topic or "", time_field or "", str(delay_ns)]
             key = node_key((name,), "", meaning)
@@ -225,13 +229,13 @@ class Pipeline:
             types = types_of(draft.fields)
             bound = []
             for field, value in fields.items():
-                _check_new_field(field, types)
+                check_new_field(field, types)
                 if isinstance(value, str):
                     raise PlanError(
                         f"{field}={value!r} is a text: write rp.col({value!r}) for the field or "
                         f"rp.lit({value!r}) for the text itself"
                     )
-                with _blaming_field(field):
+                with blaming_field(field):
                     bound.append((field, as_operand(value).bind(types)))
             pairs: list[Sexp] = [[field, item.canonical] for field, item in bound]
             meaning: Sexp = ["derive", *pairs]
@@ -284,7 +288,7 @@ class Pipeline:
             cls = None if isinstance(into, Schema) else into
             schema = into if isinstance(into, Schema) else schema_of(into)
             kept = draft.folds[-1].identity if draft.stage is Stage.RESULTS else ()
-            out = _kept_first(schema, kept, draft.fields)
+            out = kept_first(schema, kept, draft.fields)
             meaning: Sexp = [
                 "map",
                 canonical(function),
@@ -303,11 +307,12 @@ class Pipeline:
         """
         with self._step("partition", name) as draft:
             chosen = key if isinstance(key, (tuple, list)) else (key,)
-            fields = tuple(_key_field(item, draft) for item in chosen)
+            last = draft.folds[-1] if draft.folds else None
+            fields = tuple(key_field(item, draft.fields, last) for item in chosen)
             names = [field.name for field in fields]
             if not names and draft.stage is not Stage.RESULTS:
                 raise PlanError("events are spread over workers by their key: name a field")
-            _check_distinct(names, "key")
+            check_distinct(names, "key")
             return _grown(draft, "partition", partition=name, key=fields, path=(*draft.path, name))
 
     def window(
@@ -383,7 +388,7 @@ class Pipeline:
     def sink(self, name: str, /, *, topic: str | None = None, of: str | None = None) -> Pipeline:
         """Show the result rows of the fold ``of``, by default the latest one."""
         with self._step("sink", name) as draft:
-            _check_text(topic, "topic")
+            check_text(topic, "topic")
             folds = {fold.name: fold for fold in draft.folds}
             if of is not None and of not in folds:
                 raise PlanError(f"there is no fold {of!r}: the folds are {', '.join(folds)}")
@@ -410,11 +415,11 @@ class Pipeline:
     @contextmanager
     def _step(self, verb: str, name: str) -> Iterator[_Draft]:
         """Check that the step may stand here; give the draft in the stage *before* the step."""
-        with _blaming(verb, name):
+        with blaming(verb, name):
             draft = self._draft
             if (draft.stage, verb) not in _TRANSITIONS:
                 raise PlanError(_REFUSALS[draft.stage, verb])
-            _check_name(name)
+            check_name(name)
             if name in draft.used:
                 raise PlanError("another step has that name: choose another one")
             yield replace(draft, used=(*draft.used, name))
@@ -437,79 +442,8 @@ def _with_step(draft: _Draft, verb: str, step: Step, row: type | None) -> Pipeli
     return _grown(draft, verb, folds=folds, fields=fields, row=row, digest=digest)
 
 
-def _time_field(time: Key, cls: type | None, schema: Schema) -> str | None:
-    types = types_of(schema.fields)
-    if time is None:
-        found = time_field_of(cls) if cls is not None else None
-        by_name = types.get(TIME_FIELD_DEFAULT)
-        return found or (TIME_FIELD_DEFAULT if isinstance(by_name, (Int, Int64)) else None)
-    name = _field_name(time, types)
-    if not isinstance(types[name], (Int, Int64)):
-        raise PlanError(
-            f"the event time {name!r} is {_type_text(types[name])}: it must be an int, nanoseconds "
-            "since the epoch, and never null"
-        )
-    return name
-
-
-def _key_field(key: Key, draft: _Draft) -> Field:
-    types = types_of(draft.fields)
-    name = _field_name(key, types)
-    found = types[name]
-    if isinstance(found, Option):
-        raise PlanError(
-            f"the key {name!r} may be null, and null is no group: "
-            f"derive one with rp.col({name!r}).fill_null(...)"
-        )
-    if isinstance(found, Float):
-        raise PlanError(
-            f"the key {name!r} is a float, of which equal-looking ones differ: derive an integer, "
-            f"for instance (rp.col({name!r}) * 100).round().cast(int)"
-        )
-    if not isinstance(found, _KEY_TYPES):
-        raise PlanError(
-            f"the key {name!r} is {_type_text(found)}: choose a text, an integer or a bool"
-        )
-    last = draft.folds[-1] if draft.folds else None
-    sessions = last and last.window and isinstance(last.window.assigner, Session)
-    if last and sessions and name in WINDOW_FIELD_NAMES:
-        raise PlanError(
-            f"the key {name!r} belongs to the session windows of {last.name!r}, which move when "
-            "sessions merge: group by another field, or use Tumbling windows"
-        )
-    return Field(name, found)
-
-
-def _field_name(key: Key, types: Mapping[str, Any]) -> str:
-    expr = as_column(key)
-    if expr.operation != "col":
-        raise PlanError(f"{expr!r} is computed: give it a name with .derive(...) and name that")
-    if expr.value not in types:
-        raise unknown_field(expr.value, types)
-    name: str = expr.value
-    return name
-
-
-def _kept_first(schema: Schema, kept: tuple[str, ...], fields: Fields) -> Fields:
-    """Return the fields of a mapped result row: its identity first, as it was."""
-    by_name = {field.name: field for field in schema.fields}
-    types = types_of(fields)
-    for name in kept:
-        if name not in by_name or type_of(by_name[name]) not in _same_width(types[name]):
-            raise PlanError(
-                f"result rows are told apart by {', '.join(kept)}: {schema.name!r} needs the "
-                f"field {name!r} ({_type_text(types[name])})"
-            )
-    rest = tuple(field for field in schema.fields if field.name not in kept)
-    return (*(field for field in fields if field.name in kept), *rest)
-
-
-def _same_width(field_type: Any) -> tuple[Any, ...]:
-    return (Int(), Int64()) if isinstance(field_type, (Int, Int64)) else (field_type,)
-
-
 def _aggregate(field: str, aggregate: Any, draft: _Draft, *, over_table: bool) -> FoldAggregate:
-    with _blaming_field(field):
+    with blaming_field(field):
         if not isinstance(aggregate, Aggregate):
             raise PlanError(f"expected an aggregate such as rp.sum('size'), not {aggregate!r}")
         if aggregate.ordered and over_table:
@@ -540,7 +474,7 @@ def _result_row(draft: _Draft, members: Sequence[FoldAggregate]) -> Fields:
         for suffix, result in member.bound.results
     ]
     for result in results:
-        _check_new_field(result.name, taken)
+        check_new_field(result.name, taken)
         taken.append(result.name)
     return (*identity, *results)
 
@@ -568,53 +502,3 @@ def _need_time(draft: _Draft, why: str) -> None:
             f"{why}, and the source {draft.source.name!r} has no time field: declare one as "
             "rp.Timestamp, or name it with .source(..., time=...)"
         )
-
-
-def _check_name(name: str) -> None:
-    if not isinstance(name, str) or len(name) > NAME_LENGTH_MAX or not _NAME.fullmatch(name):
-        raise PlanError(
-            "a name is letters, digits, '_', '-' and '.', beginning with a letter, a digit or "
-            f"'_', at most {NAME_LENGTH_MAX} long"
-        )
-
-
-def _check_text(value: str | None, what: str) -> None:
-    if value is not None and (not isinstance(value, str) or not value):
-        raise PlanError(f"the {what} is a text, not {value!r}")
-
-
-def _check_new_field(name: str, taken: Iterable[str]) -> None:
-    if not name.isidentifier():
-        raise PlanError(f"the field {name!r} is no Python name: use letters, digits and '_'")
-    if name in taken:
-        raise PlanError(
-            f"there is a field {name!r} already ({', '.join(taken)}): choose another name"
-        )
-
-
-def _check_distinct(names: Sequence[str], what: str) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise PlanError(f"the {what} names {name!r} twice")
-
-
-def _type_text(field_type: Any) -> str:
-    if isinstance(field_type, Option):
-        return f"optional {_type_text(field_type.of)}"
-    return type(field_type).__name__.lower()
-
-
-@contextmanager
-def _blaming(verb: str, name: object) -> Iterator[None]:
-    try:
-        yield
-    except PlanError as error:
-        raise PlanError(f"{verb} {name!r}: {error}") from error
-
-
-@contextmanager
-def _blaming_field(field: str) -> Iterator[None]:
-    try:
-        yield
-    except PlanError as error:
-        raise PlanError(f"{field}: {error}") from error

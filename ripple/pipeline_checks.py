@@ -1,0 +1,154 @@
+"""What a pipeline's names, fields and keys must be, each refused with what to write instead.
+
+Every function raises :class:`ripple.errors.PlanError`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ripple.errors import PlanError
+from ripple.expression.expr import Operand, as_column
+from ripple.expression.typed import unknown_field
+from ripple.plan import WINDOW_FIELD_NAMES, Fields, Fold, type_of, types_of
+from ripple.schema import time_field_of
+from ripple.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
+from ripple.window.spec import Session
+
+TIME_FIELD_DEFAULT = "timestamp_ns"
+NAME_LENGTH_MAX = 100
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_KEY_TYPES = (String, Int, Int64, Bool)
+
+
+def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None:
+    """Return the field with the event time, named or found; None if there is none."""
+    types = types_of(schema.fields)
+    if time is None:
+        found = time_field_of(cls) if cls is not None else None
+        by_name = types.get(TIME_FIELD_DEFAULT)
+        return found or (TIME_FIELD_DEFAULT if isinstance(by_name, (Int, Int64)) else None)
+    name = field_name(time, types)
+    if not isinstance(types[name], (Int, Int64)):
+        raise PlanError(
+            f"the event time {name!r} is {type_text(types[name])}: it must be an int, nanoseconds "
+            "since the epoch, and never null"
+        )
+    return name
+
+
+def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
+    """Return the field that rows are grouped by; ``last`` is the fold that they come from."""
+    types = types_of(fields)
+    name = field_name(key, types)
+    found = types[name]
+    if isinstance(found, Option):
+        raise PlanError(
+            f"the key {name!r} may be null, and null is no group: "
+            f"derive one with rp.col({name!r}).fill_null(...)"
+        )
+    if isinstance(found, Float):
+        raise PlanError(
+            f"the key {name!r} is a float, of which equal-looking ones differ: derive an integer, "
+            f"for instance (rp.col({name!r}) * 100).round().cast(int)"
+        )
+    if not isinstance(found, _KEY_TYPES):
+        raise PlanError(
+            f"the key {name!r} is {type_text(found)}: choose a text, an integer or a bool"
+        )
+    sessions = last and last.window and isinstance(last.window.assigner, Session)
+    if last and sessions and name in WINDOW_FIELD_NAMES:
+        raise PlanError(
+            f"the key {name!r} belongs to the session windows of {last.name!r}, which move when "
+            "sessions merge: group by another field, or use Tumbling windows"
+        )
+    return Field(name, found)
+
+
+def field_name(key: Operand, types: Mapping[str, Any]) -> str:
+    """Return the name of a field that is there."""
+    expr = as_column(key)
+    if expr.operation != "col":
+        raise PlanError(f"{expr!r} is computed: give it a name with .derive(...) and name that")
+    if expr.value not in types:
+        raise unknown_field(expr.value, types)
+    name: str = expr.value
+    return name
+
+
+def kept_first(schema: Schema, kept: tuple[str, ...], fields: Fields) -> Fields:
+    """Return the fields of a mapped result row: its identity first, as it was."""
+    by_name = {field.name: field for field in schema.fields}
+    types = types_of(fields)
+    for name in kept:
+        if name not in by_name or type_of(by_name[name]) not in _same_width(types[name]):
+            raise PlanError(
+                f"result rows are told apart by {', '.join(kept)}: {schema.name!r} needs the "
+                f"field {name!r} ({type_text(types[name])})"
+            )
+    rest = tuple(field for field in schema.fields if field.name not in kept)
+    return (*(field for field in fields if field.name in kept), *rest)
+
+
+def _same_width(field_type: Any) -> tuple[Any, ...]:
+    return (Int(), Int64()) if isinstance(field_type, (Int, Int64)) else (field_type,)
+
+
+def check_name(name: str) -> None:
+    """Raise PlanError unless ``name`` may name a step."""
+    if not isinstance(name, str) or len(name) > NAME_LENGTH_MAX or not _NAME.fullmatch(name):
+        raise PlanError(
+            "a name is letters, digits, '_', '-' and '.', beginning with a letter, a digit or "
+            f"'_', at most {NAME_LENGTH_MAX} long"
+        )
+
+
+def check_text(value: str | None, what: str) -> None:
+    """Raise PlanError unless ``value`` is None or a text."""
+    if value is not None and (not isinstance(value, str) or not value):
+        raise PlanError(f"the {what} is a text, not {value!r}")
+
+
+def check_new_field(name: str, taken: Iterable[str]) -> None:
+    """Raise PlanError unless a field of that name may be added."""
+    if not name.isidentifier():
+        raise PlanError(f"the field {name!r} is no Python name: use letters, digits and '_'")
+    if name in taken:
+        raise PlanError(
+            f"there is a field {name!r} already ({', '.join(taken)}): choose another name"
+        )
+
+
+def check_distinct(names: Sequence[str], what: str) -> None:
+    """Raise PlanError if a name stands there twice."""
+    for name in names:
+        if names.count(name) > 1:
+            raise PlanError(f"the {what} names {name!r} twice")
+
+
+def type_text(field_type: Any) -> str:
+    """Return how messages name a type."""
+    if isinstance(field_type, Option):
+        return f"optional {type_text(field_type.of)}"
+    return type(field_type).__name__.lower()
+
+
+@contextmanager
+def blaming(verb: str, name: object) -> Iterator[None]:
+    """Put the step before the message of a PlanError."""
+    try:
+        yield
+    except PlanError as error:
+        raise PlanError(f"{verb} {name!r}: {error}") from error
+
+
+@contextmanager
+def blaming_field(field: str) -> Iterator[None]:
+    """Put the field before the message of a PlanError."""
+    try:
+        yield
+    except PlanError as error:
+        raise PlanError(f"{field}: {error}") from error
