@@ -169,6 +169,7 @@ def _header(**fields: int | bytes) -> bytes:
     [
         ({"magic": b"HTTP"}, "not the wire protocol"),
         ({"version": 2}, "protocol version 2"),
+        ({"version": 0}, "protocol version 0"),
         ({"type": 6}, "unknown message type 6"),
         ({"flags": 2}, "flags 0x02"),
         ({"flags": 1}, "flags 0x01"),
