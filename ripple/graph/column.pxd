@@ -20,8 +20,11 @@ cdef struct Field:
     uint8_t* old_valid
 
 
+cdef int64_t float_bits(double value) noexcept nogil
+
+
 cdef class Column(Node):
-    cdef readonly object keys           # what names the slots: shared by columns of the same keys
+    cdef object space                   # what names the slots: shared by columns of the same keys
     cdef readonly tuple names
     cdef int field_count
     cdef Field* fields
@@ -39,6 +42,7 @@ cdef class Column(Node):
     cdef int reserve(self, int64_t slots) except -1
     cdef int cover(self, const int64_t[::1] slots) except -1
     cdef int touch(self, int64_t slot) except -1
+    cdef void shed(self) noexcept
     cdef int write_rows(self, const int64_t[::1] slots, list values, list valid) except -1
     cdef int write_field(self, int f, const int64_t[::1] slots, object values, object valid) except -1
     cdef int erase_rows(self, const int64_t[::1] slots) except -1
@@ -51,3 +55,22 @@ cdef class Column(Node):
     cdef int _copy_flags(self, const uint8_t* flags, const int64_t[::1] at, object into) except -1
     cdef object _typed(self, Kind kind, object values)
     cdef uint64_t _row_hash(self, uint64_t h, int64_t at, bint old) noexcept nogil
+
+
+# Readers of a column that was written since the last stabilize still see the rows of then, which
+# are saved in `touched`: so that the graph shows one consistent state.
+
+cdef inline int64_t saved_at(Column column, int64_t slot) noexcept:
+    """Return where the row that readers see is saved, or -1: it is the present one."""
+    if column.position < 0 or column.touched.size == 0:
+        return -1
+    return <int64_t>column.touched._place[slot] - 1
+
+
+cdef inline bint seen(Column column, int64_t slot) noexcept:
+    """Return whether readers see a row at any ``slot``."""
+    cdef int64_t at
+    if slot < 0 or slot >= column.room:
+        return False
+    at = saved_at(column, slot)
+    return column.present[slot] if at < 0 else column.old_present[at]

@@ -14,7 +14,8 @@ def fingerprint(value: object) -> int: ...
 def canonical(value: object) -> bytes: ...
 
 class Column(Node):
-    keys: KeySpace
+    @property
+    def keys(self) -> KeySpace: ...
     names: tuple[str, ...]
     row_count: int
     changed_count: int

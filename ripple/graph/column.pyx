@@ -29,7 +29,7 @@ cdef extern from *:
 KINDS = {"float": FLOAT, "int": INT, "bool": BOOL, "object": OBJECT}
 
 
-cdef inline int64_t float_bits(double value) noexcept nogil:
+cdef int64_t float_bits(double value) noexcept nogil:
     cdef int64_t bits
     if isnan(value):
         return RIPPLE_NAN_BITS
@@ -88,7 +88,7 @@ cdef class Column(Node):
         "float", "int", "bool", "object".
         """
         self.name = name
-        self.keys = keys
+        self.space = keys
         self.names = tuple(name for name, _, _ in fields)
         self.field_count = len(fields)
         self.fields = <Field*>calloc(max(1, self.field_count), sizeof(Field))
@@ -142,7 +142,7 @@ cdef class Column(Node):
 
     cdef int cover(self, const int64_t[::1] slots) except -1:
         """Make room for every slot of the key space and refuse slots beyond it."""
-        self.reserve(self.keys.capacity)
+        self.reserve(self.space.capacity)
         check_slots(slots, self.room)
         return 0
 
@@ -150,7 +150,7 @@ cdef class Column(Node):
         """Save the slot's row unless this stabilize has it already."""
         cdef int64_t at = self.touched.size, room
         cdef int f
-        if self.touched._member[slot]:
+        if self.touched._place[slot]:
             return 0
         if at == self.old_room:
             room = self.old_room * 2 if self.old_room else 64
@@ -176,6 +176,11 @@ cdef class Column(Node):
         return 0
 
     @property
+    def keys(self):
+        """The key space whose slots the column has."""
+        return self.space
+
+    @property
     def nbytes(self):
         """Bytes held by arrays, objects left out."""
         cdef int f
@@ -183,6 +188,26 @@ cdef class Column(Node):
         for f in range(self.field_count):
             total += (self.room + self.old_room) * (9 if self.fields[f].nullable else 8)
         return total
+
+    cdef void shed(self) noexcept:
+        """Give the memory of a column without rows and without saved rows back."""
+        cdef int f
+        for f in range(self.field_count):
+            free(self.fields[f].bits)
+            free(self.fields[f].valid)
+            free(self.fields[f].old_bits)
+            free(self.fields[f].old_valid)
+            self.fields[f].bits = self.fields[f].old_bits = NULL
+            self.fields[f].valid = self.fields[f].old_valid = NULL
+            if self.fields[f].kind == OBJECT:
+                (<list>self.objects[f]).clear()
+        free(self.present)
+        free(self.old_present)
+        free(self.changed)
+        self.present = self.old_present = NULL
+        self.changed = NULL
+        self.room = self.old_room = 0
+        self.touched.shed()
 
     # --- writing ---
 

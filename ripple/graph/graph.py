@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from ripple.graph import node
 from ripple.graph.bind import Bind
@@ -10,13 +10,26 @@ from ripple.graph.cell import Cell, Fold, IncrFold, Leaf, Map, Map2, MapN
 from ripple.graph.cutoff import Cutoff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import UnionType
 
+    from ripple.expression.expr import Expr
+    from ripple.graph.keyed import KeyedColumn, LeafColumn
+    from ripple.graph.map_column import MapColumn
+    from ripple.schema.types import FieldType, Schema
     from ripple.sexp import Sexp
 
 A = TypeVar("A")
 B = TypeVar("B")
+K = TypeVar("K")
 T = TypeVar("T")
+
+if TYPE_CHECKING:
+    KeyPart: TypeAlias = "type | FieldType"
+    AnyKey: TypeAlias = tuple[KeyPart, ...] | Mapping[str, KeyPart] | FieldType
+    # float | None and its like are not a type for a type checker.
+    RowSchema: TypeAlias = Mapping[str, Any] | Schema | FieldType | UnionType
+    Columns: TypeAlias = KeyedColumn[K, Any] | Sequence[KeyedColumn[K, Any] | Cell[Any]]
 
 
 class Graph(node.Graph):
@@ -46,6 +59,44 @@ class Graph(node.Graph):
         """Return a cell whose value is set from outside with ``leaf.set(value)``."""
         return Leaf(self, value, _cutoff(equal, cutoff), name, serializer)
 
+    @overload
+    def column(self, schema: type[T], *, name: str | None = None) -> LeafColumn[str, T]: ...
+    @overload
+    def column(
+        self, schema: type[T], key: type[K] | KeyedColumn[K, Any], *, name: str | None = None
+    ) -> LeafColumn[K, T]: ...
+    @overload
+    def column(
+        self, schema: type[T], key: AnyKey, *, name: str | None = None
+    ) -> LeafColumn[Any, T]: ...
+    @overload
+    def column(self, schema: RowSchema, *, name: str | None = None) -> LeafColumn[str, Any]: ...
+    @overload
+    def column(
+        self, schema: RowSchema, key: type[K] | KeyedColumn[K, Any], *, name: str | None = None
+    ) -> LeafColumn[K, Any]: ...
+    @overload
+    def column(
+        self, schema: RowSchema, key: AnyKey, *, name: str | None = None
+    ) -> LeafColumn[Any, Any]: ...
+    def column(self, schema: Any, key: Any = str, *, name: str | None = None) -> Any:
+        """Return a column: a row per key, written from outside.
+
+        schema: what a row is. A type such as ``float``, ``str | None`` or a field type, for rows
+        of one value (as a field it is called ``name``, or "value"); a mapping of field names to
+        such types or a ``Schema``, for rows that are dicts; a record class, for its instances.
+        key: str, int, bool, a tuple of them for keys that are tuples, a mapping that also names
+        the parts; or another column, to have its keys: only columns of the same keys can be
+        mapped together. Raises SchemaError for other types.
+
+        As with cells, what was written shows at the next stabilize. Rows that are written to what
+        they were, to the bit, are not a change.
+        """
+        from ripple.graph.columns import make_column  # noqa: PLC0415  # needs numpy and pyarrow
+
+        return make_column(self, schema, key, name)
+
+    @overload
     def map(
         self,
         parent: Cell[A],
@@ -55,9 +106,73 @@ class Graph(node.Graph):
         cutoff: Cutoff | None = None,
         name: str | None = None,
         serializer: Callable[[T], Sexp] | None = None,
-    ) -> Cell[T]:
-        """Return ``function(parent)``."""
-        return Map(self, parent, function, _cutoff(equal, cutoff), name, serializer)
+    ) -> Cell[T]: ...
+    @overload
+    def map(
+        self, parent: Columns[K], function: Expr, *, name: str | None = None
+    ) -> MapColumn[K, Any]: ...
+    @overload
+    def map(
+        self,
+        parent: Columns[K],
+        function: Callable[[dict[str, Any]], object],
+        *,
+        batch: Literal[True],
+        schema: type[T] | RowSchema = ...,
+        name: str | None = None,
+    ) -> MapColumn[K, Any]: ...
+    @overload
+    def map(
+        self,
+        parent: KeyedColumn[K, A],
+        function: Callable[[A], T],
+        *,
+        schema: type[T] | RowSchema = ...,
+        name: str | None = None,
+    ) -> MapColumn[K, T]: ...
+    @overload
+    def map(
+        self,
+        parent: Sequence[KeyedColumn[K, Any] | Cell[Any]],
+        function: Callable[..., T],
+        *,
+        schema: type[T] | RowSchema = ...,
+        name: str | None = None,
+    ) -> MapColumn[K, T]: ...
+    def map(
+        self,
+        parent: Any,
+        function: Any,
+        *,
+        equal: Any = None,
+        cutoff: Cutoff | None = None,
+        name: str | None = None,
+        serializer: Any = None,
+        batch: bool = False,
+        schema: Any = None,
+    ) -> Any:
+        """Return ``function(parent)``: a cell of a cell, a column of a column.
+
+        With a column, or several of the same keys and cells, the function is computed for the
+        slots that changed, where all columns have a row; when a cell changes, for all. It is one
+        of three, in order of speed:
+
+        - a column expression over the fields of the columns and the names of the cells;
+        - with ``batch``, a NumPy function of a dict by the same names: an array per field, as it
+          is for each cell; it returns an array, or for rows of several fields a dict of arrays;
+        - a function of the rows and the cells' values, in the order of the parents.
+
+        schema: what the rows of the last two are, as in :meth:`column`; by default ``float``. A
+        column's rows have no cutoff but equality to the bit. A row that an expression cannot
+        compute (an integer overflow, a division by zero) raises NodeError as functions do.
+        """
+        if isinstance(parent, Cell):
+            return Map(self, parent, function, _cutoff(equal, cutoff), name, serializer)
+        if not (equal is cutoff is serializer is None):
+            raise TypeError("a column has no equal, cutoff or serializer")
+        from ripple.graph.columns import map_columns  # noqa: PLC0415  # needs numpy and pyarrow
+
+        return map_columns(self, parent, function, batch=batch, schema=schema, name=name)
 
     def map2(
         self,

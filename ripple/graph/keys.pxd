@@ -20,6 +20,7 @@ cdef class KeyIndex:
     cdef int64_t _long_bytes
 
     cdef int64_t find(self, const uint8_t* data, uint32_t length) noexcept nogil
+    cdef int64_t find_pair(self, int64_t a, int64_t b) noexcept nogil
     cdef int64_t find_or_add(self, const uint8_t* data, uint32_t length) except -1 nogil
     cdef int64_t find_or_add_pair(self, int64_t a, int64_t b) except -1 nogil
     cdef int free_slot(self, int64_t slot) except -1 nogil
@@ -27,5 +28,6 @@ cdef class KeyIndex:
     cdef int64_t _locate(self, const Key* key, const uint8_t* data, uint64_t hashed) noexcept nogil
     cdef int64_t _insert(self, Key* key, const uint8_t* data, uint64_t hashed) except -1 nogil
     cdef uint64_t _home(self, uint64_t entry) noexcept nogil
+    cdef int _open(self) except -1
     cdef int _grow_slots(self) except -1 nogil
     cdef int _grow_table(self) except -1 nogil

@@ -86,6 +86,9 @@ cdef class KeyIndex:
     #   a table entry is 0 (empty) or tag << 32 | slot + 1; the table is at most 5/8 full.
 
     def __cinit__(self):
+        self._open()
+
+    cdef int _open(self) except -1:
         self.capacity = 64
         self._mask = 127
         self._keys = <Key*>calloc(self.capacity, sizeof(Key))
@@ -94,6 +97,17 @@ cdef class KeyIndex:
         self._table = <uint64_t*>calloc(self._mask + 1, sizeof(uint64_t))
         if not (self._keys and self._uses and self._free and self._table):
             raise MemoryError
+        return 0
+
+    def trim(self):
+        """Give the memory back if there are no keys."""
+        if len(self) == 0 and self.capacity > 64:
+            free(self._keys)
+            free(self._uses)
+            free(self._free)
+            free(self._table)
+            self._top = self._free_count = 0
+            self._open()
 
     def __dealloc__(self):
         cdef int64_t slot
@@ -126,6 +140,17 @@ cdef class KeyIndex:
         cdef uint64_t hashed = describe(&key, data, length)
         cdef int64_t entry = self._locate(&key, data, hashed)
         return slot_in(self._table[entry])
+
+    cdef int64_t find_pair(self, int64_t a, int64_t b) noexcept nogil:
+        """Return the slot of a pair, or -1."""
+        cdef Key key
+        cdef uint64_t hashed
+        key.length = 16
+        key.low = <uint64_t>a
+        key.high = <uint64_t>b
+        hashed = hash_short(&key)
+        key.tag = <uint32_t>(hashed >> 32)
+        return slot_in(self._table[self._locate(&key, NULL, hashed)])
 
     cdef int64_t find_or_add(self, const uint8_t* data, uint32_t length) except -1 nogil:
         cdef Key key

@@ -55,6 +55,9 @@ class KeySpace(Protocol):
     def release(self, slots: Slots) -> None:
         """Free live, distinct slots."""
 
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+
 
 class TextKeys:
     """Keys of one text field."""
@@ -89,6 +92,10 @@ class TextKeys:
         """Free live, distinct slots."""
         self.index.free(slots)
 
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+        self.index.trim()
+
 
 class IntKeys:
     """Keys of one integer or boolean field."""
@@ -120,6 +127,10 @@ class IntKeys:
     def release(self, slots: Slots) -> None:
         """Free live, distinct slots."""
         self.index.free(slots)
+
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+        self.index.trim()
 
 
 class PairKeys:
@@ -177,6 +188,13 @@ class PairKeys:
         if self.right:
             _release_uses(self.right, right)
 
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+        self.index.trim()
+        self.left.trim()
+        if self.right:
+            self.right.trim()
+
 
 class UnitKeys:
     """The key space of a total: one slot, no fields."""
@@ -210,6 +228,10 @@ class UnitKeys:
     def release(self, slots: Slots) -> None:
         """Free the slot."""
         self.index.free(slots)
+
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+        self.index.trim()
 
 
 def key_space(fields: Sequence[Field]) -> KeySpace:

@@ -1,13 +1,14 @@
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint32_t
 
 
 cdef class SlotSet:
-    cdef uint8_t* _member
+    cdef uint32_t* _place       # by slot: its position in _slots + 1, or 0
     cdef int64_t* _slots
-    cdef int64_t _room          # slots that _member covers
+    cdef int64_t _room          # slots that _place covers
     cdef int64_t _capacity      # entries that _slots holds
     cdef readonly int64_t size
 
     cdef int reserve(self, int64_t slots) except -1 nogil
     cdef int push(self, int64_t slot) except -1 nogil
     cdef void empty(self) noexcept nogil
+    cdef void shed(self) noexcept nogil

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """A set of slots that remembers the order of first insertion: what is dirty, what is due."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
@@ -11,26 +11,26 @@ from ripple.aggregate.slots cimport check_slots
 
 
 cdef class SlotSet:
-    # Invariant: _member[s] is 1 exactly for the `size` distinct slots in _slots[:size].
+    # Invariant: _slots[:size] are distinct, and _place[s] is i + 1 exactly where _slots[i] is s.
 
     def __dealloc__(self):
-        free(self._member)
+        free(self._place)
         free(self._slots)
 
     cdef int reserve(self, int64_t slots) except -1 nogil:
         """Make room for slots below ``slots``."""
         cdef int64_t room = self._room if self._room else 64
-        cdef void* member
+        cdef void* place
         if slots <= self._room:
             return 0
         while room < slots:
             room *= 2
-        member = realloc(self._member, room)
-        if not member:
+        place = realloc(self._place, room * sizeof(uint32_t))
+        if not place:
             with gil:
                 raise MemoryError
-        self._member = <uint8_t*>member
-        memset(self._member + self._room, 0, room - self._room)
+        self._place = <uint32_t*>place
+        memset(self._place + self._room, 0, (room - self._room) * sizeof(uint32_t))
         self._room = room
         return 0
 
@@ -38,7 +38,7 @@ cdef class SlotSet:
         """Insert one slot, below the reserved room."""
         cdef int64_t capacity
         cdef void* grown
-        if self._member[slot]:
+        if self._place[slot]:
             return 0
         if self.size == self._capacity:
             capacity = self._capacity * 2 if self._capacity else 64
@@ -48,16 +48,24 @@ cdef class SlotSet:
                     raise MemoryError
             self._slots = <int64_t*>grown
             self._capacity = capacity
-        self._member[slot] = 1
         self._slots[self.size] = slot
         self.size += 1
+        self._place[slot] = <uint32_t>self.size
         return 0
 
     cdef void empty(self) noexcept nogil:
         cdef int64_t i
         for i in range(self.size):
-            self._member[self._slots[i]] = 0
+            self._place[self._slots[i]] = 0
         self.size = 0
+
+    cdef void shed(self) noexcept nogil:
+        """Empty the set and give its memory back."""
+        free(self._place)
+        free(self._slots)
+        self._place = NULL
+        self._slots = NULL
+        self.size = self._room = self._capacity = 0
 
     def add(self, const int64_t[::1] slots not None, int64_t capacity):
         """Insert ``slots``, all below ``capacity``."""
@@ -84,11 +92,12 @@ cdef class SlotSet:
     @property
     def nbytes(self):
         """Bytes held."""
-        return self._room + self._capacity * 8
+        return self._room * 4 + self._capacity * 8
 
     def check_invariants(self):
         """Raise AssertionError when members and flags disagree."""
         cdef int64_t i
         members = {self._slots[i] for i in range(self.size)}
         assert len(members) == self.size
-        assert {i for i in range(self._room) if self._member[i]} == members
+        assert {i for i in range(self._room) if self._place[i]} == members
+        assert all(self._place[self._slots[i]] == i + 1 for i in range(self.size))
