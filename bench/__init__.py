@@ -11,6 +11,7 @@ BENCHMARKS = (
     "engine_batches",
     "memory",
     "b01_cells",
+    "b01_columns",
     "b02_wire",
     "b03_delta",
     "b05_replay",

@@ -212,7 +212,7 @@ cdef class Column(Node):
     # --- writing ---
 
     cdef int write_rows(self, const int64_t[::1] slots, list values, list valid) except -1:
-        """Put whole rows at distinct slots: one array per field, one mask or None per field."""
+        """Put whole rows at slots, the last one counting: per field an array, a mask or None."""
         cdef Py_ssize_t i
         cdef int f
         for i in range(slots.shape[0]):
@@ -258,7 +258,9 @@ cdef class Column(Node):
                 mask = valid.view(np.uint8)
                 for i in range(n):
                     field.valid[slots[i]] = mask[i]
-                    if not mask[i]:
+                # Afterwards: of a slot that is there twice, the last value may not be null.
+                for i in range(n):
+                    if not field.valid[slots[i]]:
                         field.bits[slots[i]] = 0
                         if field.kind == OBJECT:
                             self.objects[f][slots[i]] = None

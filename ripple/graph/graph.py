@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     AnyKey: TypeAlias = tuple[KeyPart, ...] | Mapping[str, KeyPart] | FieldType
     # float | None and its like are not a type for a type checker.
     RowSchema: TypeAlias = Mapping[str, Any] | Schema | FieldType | UnionType
-    Columns: TypeAlias = KeyedColumn[K, Any] | Sequence[KeyedColumn[K, Any] | Cell[Any]]
+    Several: TypeAlias = Sequence[KeyedColumn[Any, Any] | Cell[Any]]
 
 
 class Graph(node.Graph):
@@ -109,12 +109,12 @@ class Graph(node.Graph):
     ) -> Cell[T]: ...
     @overload
     def map(
-        self, parent: Columns[K], function: Expr, *, name: str | None = None
+        self, parent: KeyedColumn[K, Any] | Several, function: Expr, *, name: str | None = None
     ) -> MapColumn[K, Any]: ...
     @overload
     def map(
         self,
-        parent: Columns[K],
+        parent: KeyedColumn[K, Any] | Several,
         function: Callable[[dict[str, Any]], object],
         *,
         batch: Literal[True],
@@ -133,12 +133,12 @@ class Graph(node.Graph):
     @overload
     def map(
         self,
-        parent: Sequence[KeyedColumn[K, Any] | Cell[Any]],
+        parent: Several,
         function: Callable[..., T],
         *,
         schema: type[T] | RowSchema = ...,
         name: str | None = None,
-    ) -> MapColumn[K, T]: ...
+    ) -> MapColumn[Any, T]: ...
     def map(
         self,
         parent: Any,

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """One node. ``value_sexp`` is None unless asked for, and for values without such a form."""
+    """One node. ``value_sexp`` is None unless asked for, and for values without such a form.
+
+    row_count: how many slots of a column have a row; None for a node that is not a column.
+    """
 
     id: int
     height: int
@@ -30,6 +33,7 @@ class NodeInfo:
     name: str | None
     recompute_count: int
     cutoff_count: int
+    row_count: int | None = None
 
     @property
     def label(self) -> str:
@@ -85,6 +89,7 @@ def _info(node: Node, values: bool) -> NodeInfo:
         name=node.name,
         recompute_count=node.recompute_count,
         cutoff_count=node.cutoff_count,
+        row_count=getattr(node, "row_count", None),
     )
 
 
@@ -120,6 +125,8 @@ def _node_sexp(node: NodeInfo, detail: bool) -> Sexp:
         fields.append(["name", node.name])
     fields.append(["recompute_count", str(node.recompute_count)])
     fields.append(["cutoff_count", str(node.cutoff_count)])
+    if node.row_count is not None:
+        fields.append(["row_count", str(node.row_count)])
     return fields
 
 
@@ -161,7 +168,7 @@ def to_dot(snap: Snapshot) -> str:
 
 
 def _look(node: NodeInfo) -> str:
-    shape = "shape=ellipse" if node.kind == "leaf" else "shape=box"
+    shape = "shape=ellipse" if node.kind in _SOURCES else "shape=box"
     color = " color=red" if node.is_dirty else " color=blue" if node.is_output else ""
     return shape + color + (" style=bold" if node.is_output else "")
 
@@ -181,7 +188,12 @@ def to_dot_by_kind(snap: Snapshot) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-_SHAPES = {"leaf": " shape=ellipse", "fold": " shape=diamond", "incr_fold": " shape=diamond"}
+_SOURCES = ("leaf", "column")
+_FOLDS = ("fold", "incr_fold", "column_fold")
+_SHAPES = {
+    **dict.fromkeys(_SOURCES, " shape=ellipse"),
+    **dict.fromkeys(_FOLDS, " shape=diamond"),
+}
 
 
 def _edges(snap: Snapshot) -> Iterator[tuple[int, int]]:

@@ -46,6 +46,8 @@ cdef class KeyedColumn(Column):
         Column.settled(self)
         if self.row_count == 0 and self.room > SHED_ROOM:
             self.shed()
+        if self.directory.vacated.size:
+            self.directory.reclaim(self.graph)
 
     cdef int removed(self) except -1:
         self.row_count = 0
@@ -418,11 +420,6 @@ cdef class LeafColumn(KeyedColumn):
         if not changed:
             self.settled()
         return changed
-
-    cdef void settled(self) noexcept:
-        KeyedColumn.settled(self)
-        if self.directory.vacated.size:
-            self.directory.reclaim(self.graph)
 
     cdef int removed(self) except -1:
         cdef int64_t slot
