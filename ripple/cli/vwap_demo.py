@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from contextlib import ExitStack
@@ -82,6 +83,8 @@ def _run(options: argparse.Namespace) -> int:
         opened.callback(sink.abort)
         dead_letters = _dead_letters(options, progress)
         opened.pop_all()
+    # What start-up made lives to the end: the collector need not look through it again and again.
+    gc.freeze()
     runner = Runner(
         engine,
         source,
