@@ -53,7 +53,7 @@ class View:
         change = column.digest_changes(column.keys.hashes(slots))
         self.digest = (self.digest + change) % _MODULUS
         self.changed_rows_total += len(slots)
-        present = None if now.all() else now.view(np.bool_)
+        present = None if np.count_nonzero(now) == len(now) else now.view(np.bool_)
         op = np.where(now, OP_SET, OP_REMOVE).astype(np.int8)
         rows = row_arrays(self._types, column.rows(slots), present)
         arrays = [pa.array(op), *column.keys.arrays(slots), *rows]

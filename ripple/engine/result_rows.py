@@ -18,7 +18,6 @@ from ripple.plan import Fold, type_of
 
 if TYPE_CHECKING:
     from ripple.graph.column import Column, InputColumn
-    from ripple.schema.types import Field
 
 Ints = npt.NDArray[np.int64]
 
@@ -35,9 +34,10 @@ class ResultRows:
             in_key.add("window_start_ns")
         self.fields = tuple(field for field in fold.row if field.name not in in_key)
         self.arrow_fields = arrow_fields(self.fields)
+        self._kinds = [kind_of(type_of(field)) for field in self.fields]
         self.column_fields = [
-            (field.name, COLUMN_KINDS.get(kind_of(type_of(field))[0], "object"), _nullable(field))
-            for field in self.fields
+            (field.name, COLUMN_KINDS.get(kind, "object"), nullable)
+            for field, (kind, nullable) in zip(self.fields, self._kinds, strict=True)
         ]
 
     def show(
@@ -69,18 +69,9 @@ class ResultRows:
                 )
             named = rows.columns
             slots = slots if rows.origin is None else slots[rows.origin]
-        typed = [self._typed(field, named[field.name]) for field in self.fields]
+        kinds = zip(self.fields, self._kinds, strict=True)
+        typed = [_typed(named[field.name], *kind) for field, kind in kinds]
         return slots, [values for values, _ in typed], [valid for _, valid in typed]
-
-    def _typed(self, field: Field, column: Any) -> tuple[Any, Any]:
-        kind = kind_of(type_of(field))[0]
-        if kind in COLUMN_KINDS:
-            values = numbers(column, kind)
-            return values.values, values.valid
-        listed = as_list(column)
-        if not _nullable(field):
-            return listed, None
-        return listed, np.array([value is not None for value in listed], np.bool_)
 
     def dump(self, column: Column, slots: Ints) -> dict[str, pa.Array]:
         """Return the shown rows of ``slots``: ``shown`` and ``shown.field`` columns."""
@@ -93,9 +84,9 @@ class ResultRows:
         """Take over what ``dump`` wrote."""
         shown = table.column("shown").to_numpy()
         values, masks = [], []
-        for field in self.fields:
+        for field, kind in zip(self.fields, self._kinds, strict=True):
             array = table.column(f"shown.{field.name}").combine_chunks().filter(pa.array(shown))
-            value, valid = self._typed(field, array)
+            value, valid = _typed(array, *kind)
             values.append(value)
             masks.append(valid)
         column.write(slots[shown], values, masks)
@@ -124,5 +115,12 @@ def row_arrays(
     return arrays
 
 
-def _nullable(field: Field) -> bool:
-    return kind_of(type_of(field))[1]
+def _typed(column: Any, kind: Kind, nullable: bool) -> tuple[Any, Any]:
+    """Return values and mask as a column takes them."""
+    if kind in COLUMN_KINDS:
+        values = numbers(column, kind)
+        return values.values, values.valid
+    listed = as_list(column)
+    if not nullable:
+        return listed, None
+    return listed, np.array([value is not None for value in listed], np.bool_)

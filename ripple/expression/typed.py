@@ -23,6 +23,8 @@ class Kind(Enum):
     NULL = "null"
     OTHER = "a value without operators"
 
+    __hash__ = object.__hash__  # Enum's own is a Python call, in every look-up of every batch
+
 
 FIELD_TYPES: dict[Kind, FieldType] = {
     Kind.FLOAT: Float(),
