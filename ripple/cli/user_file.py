@@ -73,9 +73,9 @@ def _choose(module: ModuleType, path: Path, name: str | None) -> Pipeline | Plan
     pipelines = {
         key: value for key, value in vars(module).items() if isinstance(value, (Pipeline, Plan))
     }
-    listed = ", ".join(pipelines) or "none"
     if name is not None:
         if name not in pipelines:
+            listed = ", ".join(pipelines) or "none"
             what = "is no pipeline" if hasattr(module, name) else "does not exist"
             raise InputError(f"{name!r} in {path} {what}; the pipelines there: {listed}")
         return pipelines[name]
@@ -83,9 +83,19 @@ def _choose(module: ModuleType, path: Path, name: str | None) -> Pipeline | Plan
         return pipelines[NAME_DEFAULT]
     if not pipelines:
         raise PlanError(f"there is no pipeline in {path}: write pipeline = rp.Pipeline(...)")
-    if len(set(map(id, pipelines.values()))) > 1:
-        raise PlanError(f"there are several pipelines in {path}: say {path}:NAME, one of {listed}")
-    return next(iter(pipelines.values()))
+    # Names for beginnings that others go on from do not count, unless there is nothing else.
+    whole = {key: value for key, value in pipelines.items() if _is_whole(value)} or pipelines
+    if len(set(map(id, whole.values()))) > 1:
+        names = ", ".join(whole)
+        raise PlanError(f"there are several pipelines in {path}: say {path}:NAME, one of {names}")
+    return next(iter(whole.values()))
+
+
+def _is_whole(pipeline: Pipeline | Plan) -> bool:
+    try:
+        return isinstance(pipeline, Plan) or bool(pipeline.plan())
+    except PlanError:
+        return False
 
 
 def _own_traceback(error: Exception) -> str:

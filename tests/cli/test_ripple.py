@@ -118,6 +118,8 @@ def test_pipeline_is_found_by_name_by_custom_name_or_because_it_is_alone(tmp_pat
     one, two = PIPELINE.format("one"), PIPELINE.format("two")
     alone = written(tmp_path, f"mine = {one}\nalias = mine\n", "alone.py")
     assert load_plan(alone).name == "one"
+    begun = written(tmp_path, f'base = rp.Pipeline("base")\nwhole = {one}\n', "begun.py")
+    assert load_plan(begun).name == "one"
     several = written(tmp_path, f"first = {one}\nsecond = {two}.plan()\nn = 3\n", "several.py")
     assert load_plan(f"{several}:second").name == "two"
     with pytest.raises(PlanError, match=r"several.py:NAME, one of first, second"):
