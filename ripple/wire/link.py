@@ -282,6 +282,7 @@ class Link:
         """Send one key's change to a peer that knows types 0 to 5 only; numbered here."""
         if self.speaks_changes:
             raise LocalProtocolError("this peer takes changes, not single deltas")
+        self._producer.check_output(output)
         number = self._delta_sequence.get(output, 0) + 1
         self._say(Delta(output, key, delta_bytes, number, watermark_ns))
         self._delta_sequence[output] = number

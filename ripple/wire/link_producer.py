@@ -104,9 +104,13 @@ class ProducerHalf:
         outbound.state = lead(outbound.state, Sent.SUPERSEDED)
         return True
 
+    def check_output(self, output: str) -> None:
+        """Raise :class:`LocalProtocolError` for an output that our handshake does not offer."""
+        if output not in self._outputs:
+            raise LocalProtocolError(f"{output!r} is not an output of our handshake")
+
     def _new(self, stream: Stream) -> _Outbound:
-        if stream.output not in self._outputs:
-            raise LocalProtocolError(f"{stream.output!r} is not an output of our handshake")
+        self.check_output(stream.output)
         if len(self._streams) >= self._limits.streams_max:
             raise LocalProtocolError(f"streams_max is {self._limits.streams_max}")
         return self._streams.setdefault(stream, _Outbound())

@@ -71,6 +71,13 @@ def test_handshake_opens_both_halves():
     assert b.speaks_changes
 
 
+def test_delta_of_an_output_that_was_not_offered_is_our_own_fault():
+    a, _ = _pair(capabilities=frozenset())
+    with pytest.raises(LocalProtocolError, match="'nope' is not an output of our handshake"):
+        a.send_delta("nope", b"k", b"v")
+    assert a.data_to_send() == b""
+
+
 def test_changes_after_a_snapshot_keep_the_tables_equal():
     a, b, replica = _flowing()
     a.send_changes(changes(1, {"t": 10}, {"t": 20}, {"AAPL": "3", "MSFT": None, "IBM": "4"}))
