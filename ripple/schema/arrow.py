@@ -32,6 +32,7 @@ from pyarrow import types as pt
 from ripple import sexp
 from ripple.errors import SchemaError
 from ripple.schema import notation
+from ripple.schema.document import build
 from ripple.schema.types import (
     DEPTH_MAX,
     Bool,
@@ -225,7 +226,7 @@ def _infer(arrow: pa.DataType, path: str, depth: int) -> FieldType:
         kind = _infer(item.type, f"{path}[]", depth + 1)
         return List(Option(kind) if item.nullable else kind)
     if pt.is_struct(arrow):
-        return Record(tuple(_infer_field(child, path, depth) for child in arrow))
+        return build(path, Record, tuple(_infer_field(child, path, depth) for child in arrow))
     advice = next((text for test, text in _ADVICE if test(arrow)), "no field type can hold it")
     raise SchemaError(f"{path}: Arrow type {arrow} cannot be expressed: {advice}")
 

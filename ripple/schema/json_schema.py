@@ -330,6 +330,8 @@ def _arguments(node: Mapping[str, Json]) -> tuple[str, list[Json]] | None:
 
 
 def _node_of(node: Json, path: str) -> Mapping[str, Json]:
+    if not isinstance(node, dict | bool):
+        raise SchemaError(f"{path}: {excerpt(node)} is no schema")
     if not isinstance(node, dict) or not node:
         raise SchemaError(f"{path}: {excerpt(node)} allows any value; say which type")
     return node

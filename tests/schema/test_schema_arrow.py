@@ -211,3 +211,8 @@ def test_type_without_a_column_is_refused_by_path(
 ) -> None:
     with pytest.raises(SchemaError, match=message):
         to_arrow(Schema("s", (Field("x", kind, optional),)))
+
+
+def test_struct_without_fields_is_refused_by_path() -> None:
+    with pytest.raises(SchemaError, match=r"t\.a: a record has no fields"):
+        from_arrow(pa.schema([("a", pa.struct([]))]), name="t")
