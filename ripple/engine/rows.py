@@ -141,7 +141,7 @@ class Rows:
                 f"map {step.name!r}: the function raised {type(error).__name__}: {error}"
             ) from error
         columns: dict[str, Any] = {name: self.columns[name] for name in step.kept}
-        for field in step.schema.fields:
+        for field in _made_by(step):
             if field.name not in returned or len(returned[field.name]) != self.count:
                 raise NodeError(
                     f"map {step.name!r}: the function must return {self.count} values for the "
@@ -156,17 +156,16 @@ class Rows:
         make = step.row or SimpleNamespace
         made: list[tuple[Any, ...]] = []
         failed: dict[int, str] = {}
-        blank = (None,) * len(step.schema.fields)
+        fields = _made_by(step)
+        blank = (None,) * len(fields)
         for at, values in enumerate(self._each(step.fields_in)):
             try:
                 result = step.function(make(**dict(zip(names, values, strict=True))))
-                made.append(tuple(_checked(result, field) for field in step.schema.fields))
+                made.append(tuple(_checked(result, field) for field in fields))
             except Exception as error:  # whatever a user's function raises
                 failed[at] = f"{type(error).__name__}: {error}"
                 made.append(blank)
         kept = {name: self.columns[name] for name in step.kept}
-        self.columns = kept
-        fields = step.schema.fields
         lists = {f.name: [row[i] for row in made] for i, f in enumerate(fields)}
         # Rows that failed hold None everywhere; they must go before the columns are typed.
         self.columns = {**kept, **lists}
@@ -187,6 +186,11 @@ class Rows:
     def _each(self, fields: Sequence[Field]) -> Iterator[tuple[Any, ...]]:
         lists = [as_list(self.columns[field.name]) for field in fields]
         return zip(*lists, strict=True)
+
+
+def _made_by(step: Map) -> list[Field]:
+    """Return the fields that the function decides; the others are carried over."""
+    return [field for field in step.schema.fields if field.name not in step.kept]
 
 
 def select(column: Any, mask: Mask) -> Any:

@@ -96,8 +96,8 @@ def _checked(value: Any, field: Field) -> Any:
         return None
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if kind is int and (isinstance(value, bool) or value not in INT64):
-        raise TypeError(f"the field {field.name!r} must be an int, not {value!r}")
-    if not isinstance(value, kind):
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"the field {field.name!r} must be {kind.__name__}, not {value!r}")
+    if kind is int and value not in INT64:
+        raise TypeError(f"the field {field.name!r} does not fit 64 bits: {value!r}")
     return value
