@@ -107,8 +107,7 @@ def check_pipeline(
         lane.compare(reference)
     reference.close()
     for lane in lanes:
-        lane.engine.close()
-        lane.compare(reference)
+        lane.compare_after_close(reference)
     _compare_digests(lanes)
 
 
@@ -230,6 +229,12 @@ class Lane:
         for output, table in reference.tables().items():
             self._compare_tables(f"output {output!r}", self.follower.tables[output], table)
             self._compare_memory(output, table)
+
+    def compare_after_close(self, reference: Reference) -> None:
+        """Let every window end, as the reference has, and compare."""
+        self._feed()
+        self.engine.close()
+        self.compare(reference)
 
     def _expect(self, what: str, engine: Any, reference: Any) -> None:
         if engine != reference:

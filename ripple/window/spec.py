@@ -77,8 +77,12 @@ class OnEveryElement:
 class OnInterval:
     """Show open windows each time that the watermark crosses a multiple of ``interval``.
 
-    Event time, not the clock, so that a replay shows the same. From its end on a window behaves
-    as with :class:`OnWatermark`.
+    Event time, not the clock, so that a replay shows the same. What is shown includes the event
+    that made the watermark cross, which counts even if a step drops it; the first watermark of all
+    counts as crossing. From its end on a window behaves as with :class:`OnWatermark`.
+
+    With several inputs, which events a window has at the crossing depends on the order in which
+    the inputs were read, and so do partial results; what is shown from the end on does not.
     """
 
     interval_ns: int
@@ -89,7 +93,12 @@ class OnInterval:
 
 @dataclass(frozen=True, slots=True)
 class OnCount:
-    """Show a window at every ``count``-th of its events; from its end on as OnWatermark."""
+    """Show a window at every ``count``-th of its events; from its end on as OnWatermark.
+
+    A session that joins others counts the events of all, and is not shown for a multiple that it
+    thereby passes over; a session that grows keeps what it showed until it is shown again.
+    Partial results depend on the order of several inputs, as with :class:`OnInterval`.
+    """
 
     count: int
 
