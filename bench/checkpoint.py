@@ -26,6 +26,7 @@ T = TypeVar("T")
 KEYS = (2_000, 100_000) if QUICK else (2_000, 100_000, 1_000_000)
 EVENTS_PER_KEY = 4
 BATCH_ROWS = 16_384
+STEP_SLOTS = 16_384
 ROUNDS = 3
 PAUSE_MAX_MS = 10.0
 BOOK_BYTES = 120_000.0  # at 2,000 keys
@@ -64,8 +65,16 @@ def _at(keys: int) -> Iterator[Row]:
     engine = Engine(vwap_plan())
     feed(engine, slices(trades(EVENTS_PER_KEY * keys, keys), BATCH_ROWS))
     of = f"{keys:,} keys"
-    pause_s, snapshot = _best(engine.snapshot)
-    yield Row(f"pause of intake, {of}", pause_s * 1e3, "ms", aim=at_most(PAUSE_MAX_MS))
+    whole_s, snapshot = _best(engine.snapshot)
+    pause_s = min(_pause(engine) for _ in range(ROUNDS))
+    yield Row(
+        f"longest pause of intake, {of}",
+        pause_s * 1e3,
+        "ms",
+        "snapshot in one piece",
+        whole_s * 1e3,
+        at_most(PAUSE_MAX_MS),
+    )
     encode_s, (checkpoint, files) = _best(lambda: encode(snapshot, "0000000001-00", 1, 0))
     plain_s, plain = _best(lambda: _plain(snapshot))
     versus = "Arrow IPC without compression or checksum"
@@ -78,6 +87,19 @@ def _at(keys: int) -> Iterator[Row]:
     yield Row(f"encode, write and sync to disk, {of}", disk_s * 1e3, "ms")
     restore_s, _ = _best(lambda: _restored(engine, checkpoint, files))
     yield Row(f"verify, decode and restore, {of}", restore_s * 1e3, "ms")
+
+
+def _pause(engine: Engine) -> float:
+    """Return the longest step of a snapshot in steps."""
+    started = time.perf_counter()
+    pending = engine.begin_snapshot()
+    longest_s = time.perf_counter() - started
+    complete = False
+    while not complete:
+        started = time.perf_counter()
+        complete = pending.step(STEP_SLOTS)
+        longest_s = max(longest_s, time.perf_counter() - started)
+    return longest_s
 
 
 def _restored(engine: Engine, checkpoint: Checkpoint, files: dict[str, bytearray]) -> Engine:

@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.counters import Counters
-from ripple.engine.event_fold import EventFold, event_fold
+from ripple.engine.event_fold import event_fold
 from ripple.engine.inputs import Input
 from ripple.engine.output import View
 from ripple.engine.rows import RejectedRow, Rows
+from ripple.engine.saving import PendingSnapshot
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.engine.table_fold import TableFold
 from ripple.errors import InputError, NodeError
@@ -357,10 +358,20 @@ class Engine:
         Raises SnapshotError when events were applied since: their changes were not reported, and
         a restored engine could not report them either.
         """
+        pending = self.begin_snapshot()
+        pending.step(self._fold.space.capacity)
+        return pending.finish()
+
+    def begin_snapshot(self) -> PendingSnapshot:
+        """Begin a snapshot of the current cut; intake may go on while it is made in steps.
+
+        What events are about to change is copied before, so that every step has the state of the
+        cut. Sessions, windows with partial results and folds over results are copied here and
+        now. A snapshot begun before and not yet complete must not be used any more.
+        """
         if not self._reported:
             raise SnapshotError("stabilize before a snapshot: there are changes nobody has seen")
-        folds: list[EventFold | TableFold] = [self._fold, *self._table_folds]
-        return Snapshot(
+        rest = Snapshot(
             pipeline=self.plan.name,
             topology_hash=self.plan.topology_hash,
             partition=self.partition,
@@ -368,8 +379,9 @@ class Engine:
             watermarks_ns={name: one.watermark_ns for name, one in self._inputs.items()},
             counters=self.counters.as_dict(),
             digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
-            tables={fold.fold.node_key: pa.table(fold.dump()) for fold in folds},
+            tables={fold.fold.node_key: pa.table(fold.dump()) for fold in self._table_folds},
         )
+        return PendingSnapshot(rest, self._fold.fold.node_key, self._fold.save())
 
     def _load(self, snapshot: Snapshot) -> None:
         for name, given in self._inputs.items():

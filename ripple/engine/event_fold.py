@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.result_rows import ResultRows
+from ripple.engine.saving import Saving
 from ripple.engine.states import ResultError, States
 from ripple.errors import NodeError
 from ripple.graph.column import InputColumn
@@ -53,6 +54,7 @@ class EventFold:
         self.states = States(fold.aggregates, retractable=False)
         self.column = InputColumn(graph, (), self.space, self.result_rows.column_fields, fold.name)
         self.touched = SlotSet()
+        self.saving: Saving | None = None
 
     def apply(self, rows: Rows, crossing: int) -> None:
         """Add events, whose key fields are not null.
@@ -63,6 +65,7 @@ class EventFold:
         del crossing
         slots = self._key_slots(rows)
         self.states.reserve(self.space.capacity)
+        self._keep(slots)
         self.states.add(slots, rows, None)
         self.touched.add(slots, self.space.capacity)
 
@@ -120,9 +123,28 @@ class EventFold:
 
     # --- snapshots ---
 
-    def dump(self) -> dict[str, pa.Array]:
-        """Return the state of every slot as Arrow columns: key fields, then accumulators."""
+    @property
+    def saves_by_slot(self) -> bool:
+        """Whether what ``dump`` says of a slot changes only after ``_keep``."""
+        return True
+
+    def save(self) -> Saving:
+        """Start saving the state of this moment, which may go on while events come in."""
         slots = self.space.index.live_slots()
+        self.saving = Saving(slots, self.dump)
+        if not self.saves_by_slot:
+            self.saving.step(len(slots))
+        return self.saving
+
+    def _keep(self, slots: Ints) -> None:
+        """Let what is being saved have these slots as they are, before they change."""
+        if self.saving is not None:
+            self.saving.keep(slots)
+            if self.saving.is_complete:
+                self.saving = None
+
+    def dump(self, slots: Ints) -> dict[str, pa.Array]:
+        """Return the state of slots as Arrow columns: key fields, then accumulators."""
         keys = zip(self.space.fields, self.space.arrays(slots), strict=True)
         return {**{field.name: array for field, array in keys}, **self.states.dump(slots)}
 
@@ -197,6 +219,7 @@ class WindowedFold(EventFold):
         )
         capacity = self.space.capacity
         self.states.reserve(capacity)
+        self._keep(slots)
         self.timers.arm_new(slots, self.windows.ends_ns(slots), capacity)
         if len(assigned.absorbed):
             self._join(assigned.into, assigned.absorbed)
@@ -302,6 +325,7 @@ class WindowedFold(EventFold):
         self.absorbed.clear()
         if not len(gone):
             return
+        self._keep(gone)
         self.column.retire(gone)
         self.windows.forget(expired)
         self.states.clear(gone)
@@ -332,10 +356,16 @@ class WindowedFold(EventFold):
 
     # --- snapshots ---
 
-    def dump(self) -> dict[str, pa.Array]:
+    @property
+    def saves_by_slot(self) -> bool:
+        """Not with sessions, which move, nor with partial results, which show between events."""
+        return not (
+            isinstance(self.windows, SessionWindows) or self._count or self._unshown is not None
+        )
+
+    def dump(self, slots: Ints) -> dict[str, pa.Array]:
         """Return keys, window bounds and accumulators; with partial results also what is shown."""
-        slots = self.space.index.live_slots()
-        columns = {**super().dump(), "window_end_ns": pa.array(self.windows.ends_ns(slots))}
+        columns = {**super().dump(slots), "window_end_ns": pa.array(self.windows.ends_ns(slots))}
         if self._count or self._unshown is not None:
             columns |= self.result_rows.dump(self.column, slots)
         if self._count:
