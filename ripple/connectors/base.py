@@ -72,6 +72,18 @@ class Batch:
         return np.delete(offsets, [bad.offset - self.first_offset for bad in self.rejected])
 
 
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A promise of the source: no event below ``watermark_ns`` follows.
+
+    It takes the one offset before ``next_offset``, so that a cut says whether it has been seen, and
+    goes to ``Engine.advance``.
+    """
+
+    watermark_ns: int
+    next_offset: int
+
+
 class Source(Protocol):
     """Where records come from.
 
@@ -89,6 +101,20 @@ class Source(Protocol):
         InputError when the input cannot be read, after yielding all that came before the damage.
         A source over a stream that cannot be rewound can be read once.
         """
+        ...
+
+    def close(self) -> None:
+        """Release files and threads. May be called at any time, and again."""
+        ...
+
+
+class MarkedSource(Protocol):
+    """A source with markers among its batches; every Source is one that has none."""
+
+    name: str
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch | Marker]:
+        """Yield batches and markers from ``from_offset`` on; otherwise as Source."""
         ...
 
     def close(self) -> None:

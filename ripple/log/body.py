@@ -1,0 +1,75 @@
+"""Records as the bodies of frames: the topic's columns as one Arrow IPC stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple.errors import SchemaError
+from ripple.log.frame import NO_TIME_NS, FrameError
+from ripple.schema.arrow import to_arrow
+from ripple.wire import arrow
+from ripple.wire.errors import RemoteProtocolError
+
+if TYPE_CHECKING:
+    from ripple.schema.types import Schema
+
+
+def columns_of(schema: Schema) -> pa.Schema:
+    """Return the Arrow schema of a topic's frames: what metadata says is in the topic file."""
+    bare = to_arrow(schema).remove_metadata()
+    return pa.schema([field.remove_metadata() for field in bare])
+
+
+def conformed(records: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
+    """Return ``records`` with exactly ``columns``, cast where nothing is lost.
+
+    Raises SchemaError naming the field that is missing, of another type, or none where it must
+    not be.
+    """
+    if not records.schema.equals(columns):
+        missing = [name for name in columns.names if name not in records.schema.names]
+        if missing:
+            raise SchemaError(f"the records lack {missing}: they have {records.schema.names}")
+        try:
+            chosen = [
+                records.column(field.name).cast(field.type)
+                if records.schema.field(field.name).type != field.type
+                else records.column(field.name)
+                for field in columns
+            ]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SchemaError(f"the records do not have the topic's types: {error}") from error
+        records = pa.RecordBatch.from_arrays(chosen, schema=columns)
+    for field, column in zip(columns, records.columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise SchemaError(f"field {field.name!r} is none in {column.null_count} records")
+    return records
+
+
+def dumps(records: pa.RecordBatch) -> memoryview:
+    """Return the body that carries ``records``."""
+    return memoryview(arrow.dumps(records))
+
+
+def loads(body: memoryview, columns: pa.Schema, record_count: int) -> pa.RecordBatch:
+    """Return the records of a body, sharing its memory; raises FrameError if it is malformed."""
+    try:
+        records = arrow.loads(body, columns)
+    except RemoteProtocolError as error:
+        raise FrameError(str(error)) from error
+    if records.num_rows != record_count:
+        raise FrameError(f"{records.num_rows} records where the header says {record_count}")
+    return records
+
+
+def times_of(records: pa.RecordBatch, time_field: str | None) -> tuple[int, int]:
+    """Return the smallest and the largest event time, NO_TIME_NS twice when there is none."""
+    if time_field is None:
+        return NO_TIME_NS, NO_TIME_NS
+    extremes = pc.min_max(records.column(time_field)).as_py()
+    if extremes["min"] is None:
+        return NO_TIME_NS, NO_TIME_NS
+    return extremes["min"], extremes["max"]

@@ -1,0 +1,164 @@
+"""A segment's index: where to begin reading, and what was known when it was sealed.
+
+It is written when a segment is sealed or its writer closed, and never trusted over the data: one
+that is missing, damaged or wrong is built again from the frames' headers. It also says how far the
+segment was durable, so that a shorter one is known to have lost something. Layout, little-endian:
+the fields of _HEAD, the entries as three int64 each, the producers, and a CRC-32C of all that.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.errors import LimitError
+from ripple.log.frame import NO_TIME_NS, Header, Kind
+from ripple.log.producers import Producers, Stored
+from ripple.log.segment import Place, index_path
+from ripple.wire.crc import crc32c
+
+if TYPE_CHECKING:
+    from ripple.world.ports import Disk
+
+MAGIC = b"RLIX"
+VERSION = 1
+INDEX_BYTES_MAX = 1 << 26
+
+_HEAD = struct.Struct("<4sB3xIIqqqqqI")
+_ENTRY = struct.Struct("<qqq")
+_PRODUCER = struct.Struct("<qiI")
+_STORED = struct.Struct("<qqq")
+_CRC = struct.Struct("<I")
+
+
+class Entry(NamedTuple):
+    """A frame's first offset and position, and the largest event time of the records before it."""
+
+    offset: int
+    position: int
+    time_ns_before: int
+
+
+@dataclass(slots=True)
+class Index:
+    """Invariants: entries ascend in all three members, the first one is the segment's first frame.
+
+    ``place`` is the end of what is indexed, ``time_ns_max`` the largest event time in it (or
+    NO_TIME_NS), ``sealed_ns`` the clock's time when it was written, 0 if it never was.
+    ``time_ns_first`` is that of the first frame that has one; it is not kept in the file.
+    """
+
+    first_offset: int
+    place: Place
+    interval_bytes: int
+    time_ns_max: int = NO_TIME_NS
+    sealed_ns: int = 0
+    time_ns_first: int = NO_TIME_NS
+    entries: list[Entry] = field(default_factory=list)
+
+    def add(self, header: Header) -> None:
+        """Take the frame at ``place``."""
+        position = self.place.position
+        if not self.entries or position - self.entries[-1].position >= self.interval_bytes:
+            self.entries.append(Entry(header.first_offset, position, self.time_ns_max))
+        if header.kind == Kind.RECORDS:
+            self.time_ns_max = max(self.time_ns_max, header.time_ns_max)
+            if self.time_ns_first == NO_TIME_NS:
+                self.time_ns_first = header.time_ns_min
+        self.place = self.place.after(header)
+
+    def before_offset(self, offset: int) -> Place:
+        """Return a frame's place from which reading on comes to ``offset``."""
+        at = bisect_right(self.entries, offset, key=lambda entry: entry.offset)
+        return self._place(at)
+
+    def before_time(self, time_ns: int) -> Place:
+        """Return a frame's place before which all records are earlier than ``time_ns``."""
+        at = bisect_left(self.entries, time_ns, key=lambda entry: entry.time_ns_before)
+        return self._place(at)
+
+    def _place(self, after: int) -> Place:
+        if after == 0:
+            return Place(0, self.first_offset, None)
+        entry = self.entries[after - 1]
+        return Place(entry.position, entry.offset, None)
+
+
+def dumps(index: Index, producers: Producers) -> bytes:
+    """Return the index file's bytes."""
+    position, offset, chain = index.place
+    parts = [
+        _HEAD.pack(
+            MAGIC,
+            VERSION,
+            len(index.entries),
+            len(producers),
+            index.first_offset,
+            offset,
+            position,
+            index.time_ns_max,
+            index.sealed_ns,
+            chain or 0,
+        )
+    ]
+    parts += [_ENTRY.pack(*entry) for entry in index.entries]
+    for producer, epoch, appends in producers.items():
+        parts.append(_PRODUCER.pack(producer, epoch, len(appends)))
+        parts += [_STORED.pack(*stored) for stored in appends]
+    data = b"".join(parts)
+    return data + _CRC.pack(crc32c(data))
+
+
+def loads(data: bytes, interval_bytes: int, producers: Producers | None) -> Index | None:
+    """Return the index, and fill ``producers`` if given; None for anything but a whole, sound index."""
+    end = len(data) - _CRC.size
+    if end < _HEAD.size or _CRC.unpack_from(data, end) != (crc32c(data[:end]),):
+        return None
+    magic, version, entry_count, producer_count, first, *rest = _HEAD.unpack_from(data)
+    next_offset, size, time_ns_max, sealed_ns, chain = rest
+    if (magic, version) != (MAGIC, VERSION):
+        return None
+    at = _HEAD.size + entry_count * _ENTRY.size
+    entries = [Entry(*found) for found in _ENTRY.iter_unpack(data[_HEAD.size : at])]
+    for _ in range(producer_count if producers is not None else 0):
+        producer, epoch, count = _PRODUCER.unpack_from(data, at)
+        at += _PRODUCER.size
+        stored = data[at : at + count * _STORED.size]
+        assert producers is not None
+        producers.restore(producer, epoch, [Stored(*one) for one in _STORED.iter_unpack(stored)])
+        at += count * _STORED.size
+    place = Place(size, next_offset, chain)
+    return Index(first, place, interval_bytes, time_ns_max, sealed_ns, entries=entries)
+
+
+def read(
+    disk: Disk,
+    folder: str,
+    first_offset: int,
+    interval_bytes: int,
+    producers: Producers | None = None,
+) -> Index | None:
+    """Return a segment's index file if there is a sound one, and fill ``producers`` if given."""
+    try:
+        data = disk.read_bytes(index_path(folder, first_offset), length_max=INDEX_BYTES_MAX)
+    except (FileNotFoundError, LimitError):
+        return None
+    index = loads(data, interval_bytes, producers)
+    return index if index is not None and index.first_offset == first_offset else None
+
+
+def write(disk: Disk, folder: str, index: Index, producers: Producers) -> None:
+    """Write a segment's index file, whole or not at all; raises OSError."""
+    path = index_path(folder, index.first_offset)
+    temporary = f"{path}.tmp"
+    file = disk.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.append(dumps(index, producers))
+        file.sync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    disk.sync_folder(folder)

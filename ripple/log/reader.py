@@ -1,0 +1,325 @@
+"""Readers of a partition: any number, in any process, beside its writer."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple.connectors.base import Batch, Marker
+from ripple.log import body, frame
+from ripple.log import index as index_file
+from ripple.log.errors import (
+    LogDamagedError,
+    LogDivergedError,
+    LogError,
+    OffsetOutOfRangeError,
+)
+from ripple.log.frame import ChainError, FrameError, Kind
+from ripple.log.index import Index
+from ripple.log.recovery import chain_at, frames_behind
+from ripple.log.segment import Frame, Frames, Place, segment_path, segments
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from ripple.log.topic import Topic
+    from ripple.world.ports import Clock, File
+
+HEADERS_READ_BYTES = 1 << 14
+POLL_SECONDS = 0.05
+
+
+class PartitionReader:
+    """Reads one partition in order, from any offset, as far as whole frames are there.
+
+    Invariants: what it returns is a gapless run of offsets; it never passes a frame that is not
+    whole, and what cannot be a torn tail is a LogDamagedError. It holds at most one segment open
+    and reads READ_BYTES ahead; the records of uncompressed frames share that memory.
+
+    Records are seen as soon as they are written, before they are durable: who stores a cut calls
+    ``sync`` first, or a power failure can leave the log shorter than the cut.
+    """
+
+    def __init__(self, topic: Topic, partition: int) -> None:
+        """Read a partition of ``topic``; raises TopicError if there is no such partition."""
+        self.topic = topic
+        self.partition = partition
+        self._folder = topic.folder(partition)
+        self._columns = body.columns_of(topic.schema)
+        self._raw_bytes_max = topic.settings.batch_bytes_max
+        self._file: File | None = None
+        self._path = ""
+        self._frames: Frames | None = None
+        self._skip_to = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the file; reading goes on where it was if it goes on."""
+        self._skip_to = self.next_offset
+        if self._file is not None:
+            self._file.close()
+        self._file = self._frames = None
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that is read next."""
+        place = self._frames.place.offset if self._frames is not None else 0
+        return max(place, self._skip_to)
+
+    def read(
+        self, from_offset: int | None = None, to_offset: int | None = None
+    ) -> Iterator[Batch | Marker]:
+        """Yield what is there from ``from_offset`` (the first, by default), before ``to_offset``.
+
+        One batch per frame, cut where the range begins or ends within it. Raises as ``seek`` and
+        ``next`` do.
+        """
+        self.seek(self._first_offset() if from_offset is None else from_offset)
+        while to_offset is None or self.next_offset < to_offset:
+            entry = self.next()
+            if entry is None:
+                return
+            yield _until(entry, to_offset)
+
+    async def follow(
+        self, clock: Clock, from_offset: int | None = None, *, poll_seconds: float = POLL_SECONDS
+    ) -> AsyncIterator[Batch | Marker]:
+        """Yield what is there and then what comes, looking again every ``poll_seconds``."""
+        self.seek(self._first_offset() if from_offset is None else from_offset)
+        while True:
+            entry = self.next()
+            if entry is None:
+                await clock.sleep(poll_seconds)
+            else:
+                yield entry
+
+    def range(self) -> tuple[int, int]:
+        """Return the first offset that can be read, and the one after the last whole frame."""
+        firsts = self._firsts()
+        return (firsts[0], self._index(firsts, len(firsts) - 1).place.offset) if firsts else (0, 0)
+
+    def seek(self, offset: int) -> None:
+        """Go to ``offset``; raises OffsetOutOfRangeError saying what is available."""
+        firsts = self._firsts()
+        if not firsts and offset == 0:
+            self.close()
+            self._skip_to = 0
+            return
+        at = bisect_right(firsts, offset) - 1
+        index = self._index(firsts, at) if at >= 0 else None
+        if index is None or offset > index.place.offset:
+            raise self._out_of_range(offset)
+        self._enter(firsts[at], index.before_offset(offset))
+        self._skip_to = offset
+
+    def seek_time(self, time_ns: int) -> int:
+        """Go to the first record whose event time is ``time_ns`` or later; return its offset.
+
+        It is the end of the log if there is none. Event times need not be in order. Raises
+        LogError if the topic has no time field.
+        """
+        if self.topic.time_field is None:
+            raise LogError(f"{self.topic.path} has no time field to seek by")
+        firsts = self._firsts()
+        for at, first in enumerate(firsts):
+            index = self._index(firsts, at)
+            if index.time_ns_max >= time_ns or at == len(firsts) - 1:
+                self._enter(first, index.before_time(time_ns))
+                self._skip_to = 0
+                return self._find_time(time_ns)
+        self.seek(0)
+        return 0
+
+    def next(self) -> Batch | Marker | None:
+        """Return what comes next, None if it is not there yet.
+
+        Raises LogDamagedError, LogDivergedError, and OffsetOutOfRangeError when retention has
+        overtaken the reader.
+        """
+        while True:
+            found = self._next_frame()
+            if found is None:
+                return None
+            if found.header.next_offset > self._skip_to:
+                return self._entry(found)
+
+    def sync(self) -> None:
+        """Make all that was read durable, whatever the writer's policy. Raises SyncFailedError."""
+        if self._file is not None:
+            self._file.sync()
+
+    # --- places ---
+
+    def _firsts(self) -> list[int]:
+        return segments(self.topic.disk, self._folder)
+
+    def _first_offset(self) -> int:
+        return next(iter(self._firsts()), 0)
+
+    def _open(self, first: int) -> File:
+        try:
+            return self.topic.disk.open(segment_path(self._folder, first))
+        except FileNotFoundError:
+            raise self._out_of_range(first) from None
+
+    def _index(self, firsts: list[int], at: int) -> Index:
+        """Return a segment's index: its file, continued or built from the frames' headers."""
+        first = firsts[at]
+        interval_bytes = self.topic.settings.index_interval_bytes
+        known = index_file.read(self.topic.disk, self._folder, first, interval_bytes)
+        is_last = at == len(firsts) - 1
+        if known is not None and not is_last and known.place.offset == firsts[at + 1]:
+            return known
+        with closing(self._open(first)) as file:
+            if known is None or not is_last or known.place.position > file.size():
+                known = Index(first, Place(0, first, chain_at(first)), interval_bytes)
+            frames = Frames(
+                file, self.partition, known.place, self._raw_bytes_max, HEADERS_READ_BYTES
+            )
+            # What is no frame ends the index; reading comes to it and says what it is.
+            with suppress(FrameError):
+                while (header := frames.next_header()) is not None:
+                    known.add(header)
+        return known
+
+    def _enter(self, first: int, place: Place) -> None:
+        """Open a segment and go to ``place``; an index that is wrong leads to the beginning."""
+        file = self._open(first)
+        self.close()
+        self._file, self._path = file, segment_path(self._folder, first)
+        start = Place(0, first, chain_at(first))
+        self._frames = self._frames_at(place if place.position else start)
+        if place.position and not self._is_frame_next(self._frames):
+            self._frames = self._frames_at(start)
+
+    def _frames_at(self, place: Place) -> Frames:
+        assert self._file is not None
+        return Frames(self._file, self.partition, place, self._raw_bytes_max)
+
+    @staticmethod
+    def _is_frame_next(frames: Frames) -> bool:
+        place = frames.place
+        try:
+            return frames.next() is not None
+        except FrameError:
+            return False
+        finally:
+            frames.place = place
+
+    def _find_time(self, time_ns: int) -> int:
+        while (found := self._next_frame()) is not None:
+            header = found.header
+            if header.kind == Kind.RECORDS and header.time_ns_max >= time_ns:
+                times = self._records(found).column(self.topic.time_field)
+                late = pc.fill_null(pc.greater_equal(times, pa.scalar(time_ns, pa.int64())), False)
+                row = int(np.argmax(late.to_numpy(zero_copy_only=False)))
+                self.seek(header.first_offset + row)
+                break
+        return self.next_offset
+
+    def _out_of_range(self, offset: int) -> OffsetOutOfRangeError:
+        return OffsetOutOfRangeError(self._folder, offset, *self.range())
+
+    # --- frames ---
+
+    def _next_frame(self) -> Frame | None:
+        """Return the next frame, going on to the next segment where one ends."""
+        if self._frames is None:
+            self.seek(self._skip_to)
+        while self._frames is not None:
+            try:
+                found = self._frames.next()
+            except FrameError as error:
+                return self._judge(error)
+            if found is not None:
+                return found
+            if not self._go_on():
+                break
+        return None
+
+    def _go_on(self) -> bool:
+        """Enter the next segment if this one has been read to its end."""
+        assert self._file is not None
+        assert self._frames is not None
+        place = self._frames.place
+        firsts = self._firsts()
+        size = self._file.size()
+        if size < place.position:
+            raise LogDivergedError(self._path, place.position, place.offset)
+        if not firsts or firsts[-1] <= place.offset:
+            if place.offset not in firsts or self._path == segment_path(self._folder, place.offset):
+                return False
+        elif firsts[0] > place.offset:
+            raise self._out_of_range(place.offset)
+        if size > place.position:
+            # Perhaps it was written between reading and looking; a sealed one is complete by now.
+            self._frames.forget()
+            if self._is_frame_next(self._frames):
+                return True
+            reason = "bytes that are no frame end it" if place.offset in firsts else "a torn frame"
+            raise LogDamagedError(self._path, place.position, place.offset, reason)
+        if place.offset not in firsts:
+            reason = f"it ends there, but the next segment is {firsts[-1]}"
+            raise LogDamagedError(self._path, place.position, place.offset, reason)
+        file = self._open(place.offset)
+        self._file.close()
+        self._file, self._path = file, segment_path(self._folder, place.offset)
+        self._frames = self._frames_at(Place(0, place.offset, place.chain))
+        return True
+
+    def _judge(self, error: FrameError) -> Frame | None:
+        """Look again at what is no frame: whole by now, a tail still being written, or damage."""
+        assert self._file is not None
+        assert self._frames is not None
+        place = self._frames.place
+        is_sealed = self._firsts()[-1:] > [place.offset]
+        behind = frames_behind(self._file, place.position, self._file.size())
+        durable_offset = max((header.durable_offset for header in behind), default=0)
+        # Only now, so that what was written meanwhile is not taken for damage.
+        self._frames.forget()
+        try:
+            return self._frames.next()
+        except ChainError:
+            raise LogDivergedError(self._path, place.position, place.offset) from None
+        except FrameError as again:
+            error = again
+        if is_sealed or durable_offset > place.offset:
+            raise LogDamagedError(self._path, place.position, place.offset, str(error)) from None
+        return None
+
+    def _entry(self, found: Frame) -> Batch | Marker:
+        header = found.header
+        if header.kind == Kind.MARKER:
+            return Marker(header.time_ns_min, header.next_offset)
+        records = self._records(found)
+        if header.first_offset < self._skip_to:
+            records = records.slice(self._skip_to - header.first_offset)
+        return Batch(records, header.next_offset)
+
+    def _records(self, found: Frame) -> pa.RecordBatch:
+        header = found.header
+        try:
+            raw = frame.body_of(header, found.data, found.at)
+            return body.loads(raw, self._columns, header.record_count)
+        except FrameError as error:
+            place = self._frames.place if self._frames is not None else Place(0, 0, None)
+            position = place.position - header.length
+            raise LogDamagedError(
+                self._path, position, header.first_offset, str(error)
+            ) from error
+
+
+def _until(entry: Batch | Marker, to_offset: int | None) -> Batch | Marker:
+    if to_offset is None or isinstance(entry, Marker) or entry.next_offset <= to_offset:
+        return entry
+    return Batch(entry.records.slice(0, to_offset - entry.first_offset), to_offset)

@@ -1,0 +1,187 @@
+"""What a partition holds, found out from its files: before it is written again, or to verify it.
+
+A sealed segment must be whole. The last one may end in what a crash left of appends that were never
+promised: that is cut off, and reported. What is missing although something says that it was
+durable is damage, and nothing is touched.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.log import index as index_file
+from ripple.log.errors import LogDamagedError
+from ripple.log.frame import HEADER_BYTES, MAGIC, FrameError, Header, check_body, read_header
+from ripple.log.index import Index
+from ripple.log.producers import Producers
+from ripple.log.segment import READ_BYTES, Frames, Place, segment_path, segments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ripple.log.settings import LogSettings
+    from ripple.world.ports import Disk, File
+
+
+class Cut(NamedTuple):
+    """The torn tail that was cut off: where, how much, and what was wrong with it.
+
+    ``frames`` counts whole frames behind the fault, which were never synced either.
+    """
+
+    file: str
+    position: int
+    offset: int
+    length: int
+    frames: int
+    reason: str
+
+
+class Found(NamedTuple):
+    """A partition as its files say: sealed segments, the last one, and what it ends in."""
+
+    sealed: list[Index]
+    active: Index
+    producers: Producers
+    cut: Cut | None
+
+
+def chain_at(first_offset: int) -> int | None:
+    """Return what the first frame of the first segment must be chained to, if that is known."""
+    return 0 if first_offset == 0 else None
+
+
+def inspect(
+    disk: Disk, folder: str, partition: int, settings: LogSettings, *, thorough: bool = False
+) -> Found | None:
+    """Return what the partition holds, None if there is no segment; changes nothing.
+
+    Every frame of the last segment is checked; of a sealed one, its index against its length, or
+    every frame if the index cannot be used or with ``thorough``. Raises LogDamagedError.
+    """
+    firsts = segments(disk, folder)
+    if not firsts:
+        return None
+    inspection = _Inspection(disk, folder, partition, settings)
+    sealed = []
+    chain = chain_at(firsts[0])
+    for first, following in zip(firsts, firsts[1:], strict=False):
+        known = None if thorough else inspection.known(first, following)
+        sealed.append(known or inspection.sealed(first, following, chain))
+        chain = sealed[-1].place.chain
+    active, cut = inspection.last(firsts[-1], chain)
+    return Found(sealed, active, inspection.producers, cut)
+
+
+class _Inspection:
+    """Goes through the segments in order, and learns of the producers on the way."""
+
+    def __init__(self, disk: Disk, folder: str, partition: int, settings: LogSettings) -> None:
+        self.producers = Producers(settings.producers_max)
+        self._disk = disk
+        self._folder = folder
+        self._partition = partition
+        self._settings = settings
+
+    def known(self, first: int, following: int) -> Index | None:
+        """Return a sealed segment's index file if it agrees with the file and the next segment."""
+        index, producers = self._read(first)
+        if index is None or index.place.offset != following:
+            return None
+        if self._size(first) != index.place.position:
+            return None
+        self.producers = producers
+        return index
+
+    def sealed(self, first: int, following: int, chain: int | None) -> Index:
+        """Check every frame of a sealed segment."""
+        path = segment_path(self._folder, first)
+        index, reason, size = self._scan(first, chain)
+        position, offset, _ = index.place
+        if position < size:
+            raise LogDamagedError(path, position, offset, reason)
+        if offset != following:
+            raise LogDamagedError(
+                path, position, offset, f"it ends there, but the next segment is {following}"
+            )
+        return index
+
+    def last(self, first: int, chain: int | None) -> tuple[Index, Cut | None]:
+        """Check every frame of the last segment, and tell damage from a torn tail."""
+        path = segment_path(self._folder, first)
+        index, reason, size = self._scan(first, chain)
+        position, offset, _ = index.place
+        written, _ = self._read(first)
+        durable_offset = written.place.offset if written is not None else 0
+        later: list[Header] = []
+        if position < size:
+            with closing(self._disk.open(path)) as file:
+                later = list(frames_behind(file, position, size))
+        durable_offset = max([durable_offset, *(header.durable_offset for header in later)])
+        if durable_offset > offset:
+            why = f"{reason or 'the file ends'}, but records up to {durable_offset} were durable"
+            raise LogDamagedError(path, position, offset, why)
+        if position == size:
+            return index, None
+        return index, Cut(path, position, offset, size - position, len(later), reason)
+
+    def _scan(self, first: int, chain: int | None) -> tuple[Index, str, int]:
+        place = Place(0, first, chain)
+        index = Index(first, place, self._settings.index_interval_bytes)
+        with closing(self._disk.open(segment_path(self._folder, first))) as file:
+            frames = Frames(file, self._partition, place, self._settings.batch_bytes_max)
+            reason = scan(frames, index, self.producers.note)
+            return index, reason, file.size()
+
+    def _read(self, first: int) -> tuple[Index | None, Producers]:
+        producers = Producers(self._settings.producers_max)
+        interval_bytes = self._settings.index_interval_bytes
+        index = index_file.read(self._disk, self._folder, first, interval_bytes, producers)
+        return index, producers
+
+    def _size(self, first: int) -> int:
+        with closing(self._disk.open(segment_path(self._folder, first))) as file:
+            return file.size()
+
+
+def scan(frames: Frames, index: Index, note: Callable[[Header], None]) -> str:
+    """Check frames to the end or the first that is none; return what is wrong there, or ""."""
+    while True:
+        try:
+            frame = frames.next()
+        except FrameError as error:
+            return str(error)
+        if frame is None:
+            return f"only {frames.rest} bytes of a frame are there" if frames.rest else ""
+        index.add(frame.header)
+        note(frame.header)
+
+
+def frames_behind(file: File, position: int, size: int) -> Iterator[Header]:
+    """Yield the headers of whole frames that begin after ``position``, wherever they are."""
+    at = position + 1
+    while at < size:
+        data = file.read(at, READ_BYTES + len(MAGIC) - 1)
+        found = data.find(MAGIC)
+        while found >= 0:
+            header = _whole_frame(file, at + found, size)
+            if header is not None:
+                yield header
+            found = data.find(MAGIC, found + 1)
+        if not data:
+            return
+        at += READ_BYTES
+
+
+def _whole_frame(file: File, position: int, size: int) -> Header | None:
+    if position % 8:
+        return None
+    try:
+        header = read_header(file.read(position, HEADER_BYTES))
+        if position + header.length > size:
+            return None
+        check_body(header, file.read(position, header.length))
+    except FrameError:
+        return None
+    return header

@@ -1,0 +1,161 @@
+"""A topic: a folder with a description and one folder of segments per partition.
+
+The description, ``topic``, is an S-expression and, on a line of its own, its CRC-32C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ripple import sexp
+from ripple.errors import LimitError, SchemaError
+from ripple.log.body import columns_of
+from ripple.log.errors import TopicError
+from ripple.log.settings import LogSettings
+from ripple.schema import notation
+from ripple.schema.types import Int, Int64, Schema
+from ripple.sexp import SexpError
+from ripple.wire.crc import crc32c
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.sexp import Sexp
+    from ripple.world.ports import Disk
+
+PARTITIONS_MAX = 10_000
+DESCRIPTION_BYTES_MAX = 1 << 20
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic on a disk: what its description says.
+
+    ``key`` are the fields that decide a record's partition; without any, batches stick and rotate.
+    ``time_field`` has the event time in nanoseconds; without one there is no seeking by time.
+    """
+
+    disk: Disk
+    path: str
+    schema: Schema
+    partitions: int = 1
+    key: tuple[str, ...] = ()
+    time_field: str | None = None
+    settings: LogSettings = field(default_factory=LogSettings)
+
+    def __post_init__(self) -> None:
+        """Raise TopicError or SchemaError for what no topic can be."""
+        if not 1 <= self.partitions <= PARTITIONS_MAX:
+            raise TopicError(
+                f"{self.path}: {self.partitions} partitions: from 1 to {PARTITIONS_MAX} can be had"
+            )
+        columns_of(self.schema)
+        kinds = {member.name: member.type for member in self.schema.fields}
+        for name in (*self.key, *([self.time_field] if self.time_field else ())):
+            if name not in kinds:
+                raise SchemaError(
+                    f"schema {self.schema.name} has no field {name!r}: it has {', '.join(kinds)}"
+                )
+        if self.time_field and not isinstance(kinds[self.time_field], Int | Int64):
+            raise SchemaError(f"the time field {self.time_field!r} is no integer of nanoseconds")
+
+    @classmethod
+    def create(
+        cls,
+        disk: Disk,
+        path: str,
+        schema: Schema,
+        *,
+        partitions: int = 1,
+        key: Sequence[str] = (),
+        time_field: str | None = None,
+        settings: LogSettings | None = None,
+    ) -> Topic:
+        """Make a topic, durably; raises TopicError if there is one, and OSError."""
+        topic = cls(
+            disk, path, schema, partitions, tuple(key), time_field, settings or LogSettings()
+        )
+        disk.make_folder(path)
+        lock = disk.lock(f"{path}/lock", "the creation of a topic")
+        try:
+            if disk.exists(f"{path}/topic"):
+                raise TopicError(f"{path}: there is a topic already")
+            topic._write()
+        finally:
+            lock.release()
+        return topic
+
+    @classmethod
+    def open(cls, disk: Disk, path: str) -> Topic:
+        """Read a topic's description; raises TopicError if it is missing or damaged."""
+        try:
+            data = disk.read_bytes(f"{path}/topic", length_max=DESCRIPTION_BYTES_MAX)
+        except FileNotFoundError:
+            raise TopicError(f"{path}: there is no topic: create it first") from None
+        except LimitError as error:
+            raise TopicError(f"{path}/topic is no description of a topic: {error}") from error
+        text, _, checksum = data.decode("utf-8", "replace").rstrip("\n").rpartition("\n")
+        if checksum != f"crc32c {crc32c(text.encode('utf-8')):08x}":
+            raise TopicError(f"{path}/topic is damaged: its checksum does not match")
+        try:
+            return cls(disk, path, *_read(sexp.loads(text)))
+        except (SexpError, SchemaError) as error:
+            raise TopicError(f"{path}/topic cannot be understood: {error}") from error
+
+    def folder(self, partition: int) -> str:
+        """Return the folder of a partition; raises TopicError if there is no such partition."""
+        if not 0 <= partition < self.partitions:
+            raise TopicError(
+                f"{self.path}: no partition {partition}: they are 0 to {self.partitions - 1}"
+            )
+        return f"{self.path}/{partition}"
+
+    def _write(self) -> None:
+        text = sexp.dumps(
+            [
+                ["format", str(FORMAT)],
+                ["schema", notation.to_sexp(self.schema)],
+                ["partitions", str(self.partitions)],
+                ["key", list(self.key)],
+                ["time_field", [self.time_field] if self.time_field else []],
+                ["settings", self.settings.to_sexp()],
+            ]
+        )
+        temporary = f"{self.path}/topic.tmp"
+        file = self.disk.open(temporary, create=True)
+        try:
+            file.truncate(0)
+            file.append(f"{text}\ncrc32c {crc32c(text.encode('utf-8')):08x}\n".encode())
+            file.sync()
+        finally:
+            file.close()
+        self.disk.rename(temporary, f"{self.path}/topic")
+        self.disk.sync_folder(self.path)
+
+
+def _read(value: Sexp) -> tuple[Schema, int, tuple[str, ...], str | None, LogSettings]:
+    match value:
+        case [
+            ["format", str() as version],
+            ["schema", schema],
+            ["partitions", str() as partitions],
+            ["key", list() as key],
+            ["time_field", list() as time_field],
+            ["settings", settings],
+        ]:
+            if version != str(FORMAT):
+                raise TopicError(f"the topic has format {version}; this release reads {FORMAT}")
+            if not (partitions.isascii() and partitions.isdigit() and len(partitions) < 10):
+                raise TopicError(f"partitions is {partitions!r}, not a whole number")
+            names = tuple(str(name) for name in key)
+            times = [str(name) for name in time_field]
+            return (
+                notation.from_sexp(schema),
+                int(partitions),
+                names,
+                times[0] if times else None,
+                LogSettings.from_sexp(settings),
+            )
+    raise TopicError("a topic is described by format, schema, partitions, key, time_field, settings")

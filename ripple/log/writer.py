@@ -1,0 +1,338 @@
+"""The one writer of a partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from ripple.errors import LimitError
+from ripple.log import body, frame
+from ripple.log import index as index_file
+from ripple.log.errors import WriterFailedError
+from ripple.log.index import Index
+from ripple.log.producers import Producers, Stamp
+from ripple.log.recovery import Cut, Found, chain_at, inspect
+from ripple.log.segment import Place, index_path, segment_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from ripple.log.topic import Topic
+    from ripple.world.ports import Clock, File
+
+
+class Appended(NamedTuple):
+    """Where an append is in the log; ``is_new`` is False when it had been stored before."""
+
+    first_offset: int
+    next_offset: int
+    is_new: bool = True
+
+
+def _all_on(_safeguard: str) -> bool:
+    return True
+
+
+class PartitionWriter:
+    """Appends to one partition, alone: a lock keeps others out and names the holder.
+
+    Opening recovers what a crash left (``cut`` says what was cut off, if anything was). Invariants:
+    ``durable_offset <= next_offset``; the records below durable_offset survive a power failure, and
+    all sealed segments are durable; the file never holds a part of a frame between two calls.
+
+    A write that fails leaves the partition as it was. After a failed sync the records since the
+    last good one are cut off, because nobody can know what became of them, and the writer takes no
+    more: every call raises WriterFailedError, and a new writer begins after what is durable.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        partition: int,
+        clock: Clock,
+        *,
+        holder: str = "a writer",
+        guards: Callable[[str], bool] = _all_on,
+    ) -> None:
+        """Take the lock and recover the partition.
+
+        clock: for the age of segments. guards: which safeguards are on, for tests of the tests.
+        Raises DiskLockedError naming the holder, LogDamagedError with nothing changed, TopicError
+        and OSError.
+        """
+        self.topic = topic
+        self.partition = partition
+        self.cut: Cut | None = None
+        self._folder = topic.folder(partition)
+        self._settings = topic.settings
+        self._disk = topic.disk
+        self._clock = clock
+        self._guards = guards
+        self._columns = body.columns_of(topic.schema)
+        self._failure: str | None = None
+        self._disk.make_folder(self._folder)
+        self._lock = self._disk.lock(f"{self._folder}/lock", holder)
+        try:
+            self._open()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @property
+    def first_offset(self) -> int:
+        """The first offset that can be read."""
+        return (self._sealed or [self._active])[0].first_offset
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next append gets."""
+        return self._active.place.offset
+
+    @property
+    def durable_offset(self) -> int:
+        """The records below survive a power failure."""
+        return self._durable.offset
+
+    def append(self, records: pa.RecordBatch, stamp: Stamp | None = None) -> Appended:
+        """Append records as one frame, and sync if the topic's policy says so.
+
+        stamp: makes the append idempotent: one that is stored already is answered with its
+        offsets. Raises SchemaError, StaleEpochError, SequenceError and LimitError with nothing
+        stored; OSError when it cannot be written; SyncFailedError, see the class.
+        """
+        self._check()
+        records = body.conformed(records, self._columns)
+        if not records.num_rows:
+            return Appended(self.next_offset, self.next_offset, is_new=False)
+        if stamp is not None and self._guards("idempotent_append"):
+            stored = self._producers.find(stamp, records.num_rows)
+            if stored is not None:
+                next_offset = stored.first_offset + stored.record_count
+                return Appended(stored.first_offset, next_offset, is_new=False)
+        raw = body.dumps(records)
+        if raw.nbytes > self._settings.batch_bytes_max:
+            raise LimitError(
+                f"a batch of {raw.nbytes} bytes exceeds batch_bytes_max, "
+                f"{self._settings.batch_bytes_max}: append fewer records at a time"
+            )
+        times_ns = body.times_of(records, self.topic.time_field)
+        draft = frame.draft_records(raw, records.num_rows, self._settings.compression, times_ns)
+        if stamp is not None:
+            draft = draft._replace(
+                producer=stamp.producer, epoch=stamp.epoch, sequence=stamp.sequence
+            )
+        return self._append(draft)
+
+    def mark(self, watermark_ns: int) -> Appended:
+        """Append a marker: the promise that no event below ``watermark_ns`` follows.
+
+        It takes one offset, so that a cut says whether the promise has been seen.
+        """
+        self._check()
+        return self._append(frame.draft_marker(watermark_ns))
+
+    def sync(self) -> int:
+        """Make all appends durable; return the durable offset. Raises SyncFailedError."""
+        self._check()
+        if self._durable.offset < self.next_offset:
+            try:
+                self._file.sync()
+            except OSError as error:
+                self._fail(f"a sync failed: {error}")
+                raise
+            self._note_durable()
+        return self.durable_offset
+
+    def retain(self) -> list[int]:
+        """Remove the sealed segments that retention is over for; return their first offsets.
+
+        Happens by itself when a segment is sealed. The last frame of the log always stays.
+        """
+        self._check()
+        removable = self._sealed if self._active.entries else self._sealed[:-1]
+        expired = self._expired(removable)
+        if expired:
+            self.sync()
+        for index in expired:
+            # One after the other, oldest first: a crash must not leave a gap behind.
+            self._disk.remove(segment_path(self._folder, index.first_offset))
+            if self._disk.exists(index_path(self._folder, index.first_offset)):
+                self._disk.remove(index_path(self._folder, index.first_offset))
+            self._disk.sync_folder(self._folder)
+            self._sealed.remove(index)
+        return [index.first_offset for index in expired]
+
+    def close(self) -> None:
+        """Sync, write the index and release the lock; closing twice is allowed."""
+        try:
+            if self._failure is None:
+                self.sync()
+                self._write_index()
+        finally:
+            self._failure = self._failure or "the writer is closed"
+            self._file.close()
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- opening ---
+
+    def _open(self) -> None:
+        found = inspect(self._disk, self._folder, self.partition, self._settings)
+        if found is None:
+            self._sealed: list[Index] = []
+            self._producers = Producers(self._settings.producers_max)
+            self._begin(Place(0, 0, chain_at(0)))
+        else:
+            self._resume(found)
+        self._note_durable()
+
+    def _resume(self, found: Found) -> None:
+        self._sealed = found.sealed
+        for index in self._sealed:
+            # One whose index was lost: nobody knows how old it is, so it is kept.
+            index.sealed_ns = index.sealed_ns or self._clock.now_ns()
+        self._producers = found.producers
+        self._active = found.active
+        self._file = self._disk.open(segment_path(self._folder, found.active.first_offset))
+        try:
+            if found.cut is not None and self._guards("torn_tail_cut"):
+                self._file.truncate(found.cut.position)
+                self.cut = found.cut
+            # The appends of a process that was killed are there, but maybe not yet durable.
+            self._file.sync()
+        except OSError:
+            self._file.close()
+            raise
+        self._opened_ns = self._clock.now_ns()
+
+    def _begin(self, place: Place) -> None:
+        """Begin a segment; its name must be durable before a record in it can be."""
+        first = Place(0, place.offset, place.chain)
+        path = segment_path(self._folder, place.offset)
+        file = self._disk.open(path, exclusive=True)
+        try:
+            if self._guards("folder_sync"):
+                self._disk.sync_folder(self._folder)
+        except OSError:
+            file.close()
+            self._disk.remove(path)
+            raise
+        self._file = file
+        self._active = Index(place.offset, first, self._settings.index_interval_bytes)
+        self._opened_ns = self._clock.now_ns()
+
+    # --- appending ---
+
+    def _append(self, draft: frame.Draft) -> Appended:
+        if self._is_full(draft):
+            self._roll()
+        position, offset, chain = self._active.place
+        data = frame.dumps(
+            draft,
+            first_offset=offset,
+            partition=self.partition,
+            durable_offset=self.durable_offset,
+            chain=chain or 0,
+        )
+        try:
+            self._file.append(data)
+        except OSError:
+            self._take_back(position)
+            raise
+        header = frame.read_header(data)
+        self._active.add(header)
+        self._producers.note(header)
+        self._unsynced_appends += 1
+        if self._is_sync_due():
+            self.sync()
+        return Appended(offset, header.next_offset)
+
+    def _is_sync_due(self) -> bool:
+        appends, length = self._settings.sync_appends, self._settings.sync_bytes
+        unsynced_bytes = self._active.place.position - self._durable.position
+        return bool(appends and self._unsynced_appends >= appends) or bool(
+            length and unsynced_bytes >= length
+        )
+
+    def _is_full(self, draft: frame.Draft) -> bool:
+        if not self._active.entries:
+            return False
+        limit = self._settings.segment_age_ns_max
+        return (
+            self._active.place.position + draft.length > self._settings.segment_bytes_max
+            or (limit > 0 and self._age_ns(draft) > limit)
+        )
+
+    def _age_ns(self, draft: frame.Draft) -> int:
+        if self._settings.age_by == "clock":
+            return self._clock.now_ns() - self._opened_ns
+        if frame.NO_TIME_NS in (draft.time_ns_max, self._active.time_ns_first):
+            return 0
+        return draft.time_ns_max - self._active.time_ns_first
+
+    def _roll(self) -> None:
+        """Seal the active segment and begin the next."""
+        self.sync()
+        self._write_index()
+        sealed, file = self._active, self._file
+        self._begin(sealed.place)
+        file.close()
+        self._sealed.append(sealed)
+        self._note_durable()
+        self.retain()
+
+    def _write_index(self) -> None:
+        self._active.sealed_ns = self._clock.now_ns()
+        index_file.write(self._disk, self._folder, self._active, self._producers)
+
+    def _note_durable(self) -> None:
+        self._durable = self._active.place
+        self._unsynced_appends = 0
+
+    # --- retention ---
+
+    def _expired(self, removable: list[Index]) -> list[Index]:
+        length = self._active.place.position + sum(one.place.position for one in self._sealed)
+        now_ns = self._now_ns()
+        count = 0
+        for index in removable:
+            too_long = 0 < self._settings.retention_bytes_max < length
+            if not too_long and not self._is_too_old(index, now_ns):
+                break
+            length -= index.place.position
+            count += 1
+        return removable[:count]
+
+    def _is_too_old(self, index: Index, now_ns: int) -> bool:
+        limit = self._settings.retention_age_ns_max
+        last_ns = index.sealed_ns if self._settings.age_by == "clock" else index.time_ns_max
+        return limit > 0 and last_ns != frame.NO_TIME_NS and now_ns - last_ns > limit
+
+    def _now_ns(self) -> int:
+        if self._settings.age_by == "clock":
+            return self._clock.now_ns()
+        return max(index.time_ns_max for index in (*self._sealed, self._active))
+
+    # --- failing ---
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise WriterFailedError(f"{self._folder}: {self._failure}: open a new writer")
+
+    def _take_back(self, position: int) -> None:
+        """Remove what a failed append may have left."""
+        try:
+            self._file.truncate(position)
+        except OSError as error:
+            self._fail(f"an append failed, and so did taking it back: {error}", cut=False)
+
+    def _fail(self, why: str, *, cut: bool = True) -> None:
+        self._failure = why
+        if cut:
+            self._take_back(self._durable.position)
