@@ -1,0 +1,49 @@
+"""The embedded event log: on one machine what Kafka is on many, and the archive behind it.
+
+::
+
+    topic = Topic.create(disk, "trades", schema, partitions=4, key=["symbol"])
+    with PartitionWriter(topic, 0, clock) as writer:
+        writer.append(records)                      # one frame, durable when it returns
+    for batch in PartitionReader(topic, 0).read(from_offset=0):
+        ...                                         # Batch or Marker, with exact offsets
+
+docs/log.md has the format, the guarantees and the limits.
+"""
+
+from __future__ import annotations
+
+from ripple.log.errors import (
+    LogDamagedError,
+    LogDivergedError,
+    LogError,
+    OffsetOutOfRangeError,
+    SequenceError,
+    StaleEpochError,
+    TopicError,
+    WriterFailedError,
+)
+from ripple.log.producers import Stamp
+from ripple.log.reader import PartitionReader
+from ripple.log.recovery import Cut
+from ripple.log.settings import LogSettings
+from ripple.log.topic import Topic
+from ripple.log.writer import Appended, PartitionWriter
+
+__all__ = [
+    "Appended",
+    "Cut",
+    "LogDamagedError",
+    "LogDivergedError",
+    "LogError",
+    "LogSettings",
+    "OffsetOutOfRangeError",
+    "PartitionReader",
+    "PartitionWriter",
+    "SequenceError",
+    "StaleEpochError",
+    "Stamp",
+    "Topic",
+    "TopicError",
+    "WriterFailedError",
+]

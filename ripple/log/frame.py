@@ -182,7 +182,7 @@ def read_header(data: bytes | memoryview, at: int = 0) -> Header:
         raise FrameError("the header's checksum does not match")
     if version != VERSION:
         raise FrameError(f"the frame has format version {version}; this release reads {VERSION}")
-    header = Header(kind, compression, *fields, crc)
+    header = Header._make((kind, compression, *fields, crc))
     if zero or not _is_sound(header):
         raise FrameError(f"the header is not of a form that is ever written: {header}")
     return header

@@ -112,7 +112,7 @@ def dumps(index: Index, producers: Producers) -> bytes:
 
 
 def loads(data: bytes, interval_bytes: int, producers: Producers | None) -> Index | None:
-    """Return the index, and fill ``producers`` if given; None for anything but a whole, sound index."""
+    """Return a sound index, None for anything else; fill ``producers`` if given."""
     end = len(data) - _CRC.size
     if end < _HEAD.size or _CRC.unpack_from(data, end) != (crc32c(data[:end]),):
         return None

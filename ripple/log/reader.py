@@ -53,7 +53,7 @@ class PartitionReader:
         self._columns = body.columns_of(topic.schema)
         self._raw_bytes_max = topic.settings.batch_bytes_max
         self._file: File | None = None
-        self._path = ""
+        self._first = 0
         self._frames: Frames | None = None
         self._skip_to = 0
 
@@ -196,7 +196,7 @@ class PartitionReader:
         """Open a segment and go to ``place``; an index that is wrong leads to the beginning."""
         file = self._open(first)
         self.close()
-        self._file, self._path = file, segment_path(self._folder, first)
+        self._file, self._first = file, first
         start = Place(0, first, chain_at(first))
         self._frames = self._frames_at(place if place.position else start)
         if place.position and not self._is_frame_next(self._frames):
@@ -227,6 +227,10 @@ class PartitionReader:
                 break
         return self.next_offset
 
+    @property
+    def _path(self) -> str:
+        return segment_path(self._folder, self._first)
+
     def _out_of_range(self, offset: int) -> OffsetOutOfRangeError:
         return OffsetOutOfRangeError(self._folder, offset, *self.range())
 
@@ -256,24 +260,24 @@ class PartitionReader:
         size = self._file.size()
         if size < place.position:
             raise LogDivergedError(self._path, place.position, place.offset)
-        if not firsts or firsts[-1] <= place.offset:
-            if place.offset not in firsts or self._path == segment_path(self._folder, place.offset):
-                return False
-        elif firsts[0] > place.offset:
+        is_followed = place.offset in firsts and place.offset != self._first
+        if not is_followed and firsts[-1:] <= [place.offset]:
+            return False
+        if firsts[0] > place.offset:
             raise self._out_of_range(place.offset)
         if size > place.position:
             # Perhaps it was written between reading and looking; a sealed one is complete by now.
             self._frames.forget()
             if self._is_frame_next(self._frames):
                 return True
-            reason = "bytes that are no frame end it" if place.offset in firsts else "a torn frame"
+            reason = "bytes that are no frame end it" if is_followed else "a frame is not whole"
             raise LogDamagedError(self._path, place.position, place.offset, reason)
-        if place.offset not in firsts:
+        if not is_followed:
             reason = f"it ends there, but the next segment is {firsts[-1]}"
             raise LogDamagedError(self._path, place.position, place.offset, reason)
         file = self._open(place.offset)
         self._file.close()
-        self._file, self._path = file, segment_path(self._folder, place.offset)
+        self._file, self._first = file, place.offset
         self._frames = self._frames_at(Place(0, place.offset, place.chain))
         return True
 
@@ -314,9 +318,7 @@ class PartitionReader:
         except FrameError as error:
             place = self._frames.place if self._frames is not None else Place(0, 0, None)
             position = place.position - header.length
-            raise LogDamagedError(
-                self._path, position, header.first_offset, str(error)
-            ) from error
+            raise LogDamagedError(self._path, position, header.first_offset, str(error)) from error
 
 
 def _until(entry: Batch | Marker, to_offset: int | None) -> Batch | Marker:

@@ -8,6 +8,7 @@ durable is damage, and nothing is touched.
 from __future__ import annotations
 
 from contextlib import closing
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.log import index as index_file
@@ -15,7 +16,7 @@ from ripple.log.errors import LogDamagedError
 from ripple.log.frame import HEADER_BYTES, MAGIC, FrameError, Header, check_body, read_header
 from ripple.log.index import Index
 from ripple.log.producers import Producers
-from ripple.log.segment import READ_BYTES, Frames, Place, segment_path, segments
+from ripple.log.segment import READ_BYTES, Frame, Frames, Place, segment_path, segments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,21 +54,26 @@ def chain_at(first_offset: int) -> int | None:
 
 
 def inspect(
-    disk: Disk, folder: str, partition: int, settings: LogSettings, *, thorough: bool = False
+    disk: Disk,
+    folder: str,
+    partition: int,
+    settings: LogSettings,
+    check: Callable[[Frame], None] | None = None,
 ) -> Found | None:
     """Return what the partition holds, None if there is no segment; changes nothing.
 
-    Every frame of the last segment is checked; of a sealed one, its index against its length, or
-    every frame if the index cannot be used or with ``thorough``. Raises LogDamagedError.
+    Every frame of the last segment is checked; of a sealed one its index against its length, or
+    every frame if the index cannot be used. With ``check`` it is every frame in any case, and what
+    it raises FrameError for is damage too. Raises LogDamagedError.
     """
     firsts = segments(disk, folder)
     if not firsts:
         return None
-    inspection = _Inspection(disk, folder, partition, settings)
+    inspection = _Inspection(disk, folder, partition, settings, check)
     sealed = []
     chain = chain_at(firsts[0])
-    for first, following in zip(firsts, firsts[1:], strict=False):
-        known = None if thorough else inspection.known(first, following)
+    for first, following in pairwise(firsts):
+        known = None if check is not None else inspection.known(first, following)
         sealed.append(known or inspection.sealed(first, following, chain))
         chain = sealed[-1].place.chain
     active, cut = inspection.last(firsts[-1], chain)
@@ -77,12 +83,20 @@ def inspect(
 class _Inspection:
     """Goes through the segments in order, and learns of the producers on the way."""
 
-    def __init__(self, disk: Disk, folder: str, partition: int, settings: LogSettings) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        partition: int,
+        settings: LogSettings,
+        check: Callable[[Frame], None] | None,
+    ) -> None:
         self.producers = Producers(settings.producers_max)
         self._disk = disk
         self._folder = folder
         self._partition = partition
         self._settings = settings
+        self._check = check
 
     def known(self, first: int, following: int) -> Index | None:
         """Return a sealed segment's index file if it agrees with the file and the next segment."""
@@ -131,8 +145,20 @@ class _Inspection:
         index = Index(first, place, self._settings.index_interval_bytes)
         with closing(self._disk.open(segment_path(self._folder, first))) as file:
             frames = Frames(file, self._partition, place, self._settings.batch_bytes_max)
-            reason = scan(frames, index, self.producers.note)
+            reason = self._read_frames(frames, index)
             return index, reason, file.size()
+
+    def _read_frames(self, frames: Frames, index: Index) -> str:
+        """Index frames to the end or the first that is none; return what is wrong there, or ""."""
+        try:
+            while (frame := frames.next()) is not None:
+                if self._check is not None:
+                    self._check(frame)
+                index.add(frame.header)
+                self.producers.note(frame.header)
+        except FrameError as error:
+            return str(error)
+        return f"only {frames.rest} bytes of a frame are there" if frames.rest else ""
 
     def _read(self, first: int) -> tuple[Index | None, Producers]:
         producers = Producers(self._settings.producers_max)
@@ -143,19 +169,6 @@ class _Inspection:
     def _size(self, first: int) -> int:
         with closing(self._disk.open(segment_path(self._folder, first))) as file:
             return file.size()
-
-
-def scan(frames: Frames, index: Index, note: Callable[[Header], None]) -> str:
-    """Check frames to the end or the first that is none; return what is wrong there, or ""."""
-    while True:
-        try:
-            frame = frames.next()
-        except FrameError as error:
-            return str(error)
-        if frame is None:
-            return f"only {frames.rest} bytes of a frame are there" if frames.rest else ""
-        index.add(frame.header)
-        note(frame.header)
 
 
 def frames_behind(file: File, position: int, size: int) -> Iterator[Header]:

@@ -129,7 +129,7 @@ class Frames:
         if self.rest < HEADER_BYTES:
             return None
         header = read_header(self._data, at)
-        position, offset, chain = self.place
+        _, offset, chain = self.place
         if header.partition != self._partition:
             raise FrameError(f"the frame is of partition {header.partition}, not this one")
         if header.first_offset != offset:

@@ -158,4 +158,4 @@ def _read(value: Sexp) -> tuple[Schema, int, tuple[str, ...], str | None, LogSet
                 times[0] if times else None,
                 LogSettings.from_sexp(settings),
             )
-    raise TopicError("a topic is described by format, schema, partitions, key, time_field, settings")
+    raise TopicError("a topic has format, schema, partitions, key, time_field and settings")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.log.topic import Topic
-    from ripple.world.ports import Clock, File
+    from ripple.world.ports import Clock
 
 
 class Appended(NamedTuple):
@@ -264,9 +264,8 @@ class PartitionWriter:
         if not self._active.entries:
             return False
         limit = self._settings.segment_age_ns_max
-        return (
-            self._active.place.position + draft.length > self._settings.segment_bytes_max
-            or (limit > 0 and self._age_ns(draft) > limit)
+        return self._active.place.position + draft.length > self._settings.segment_bytes_max or (
+            limit > 0 and self._age_ns(draft) > limit
         )
 
     def _age_ns(self, draft: frame.Draft) -> int:

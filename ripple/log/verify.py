@@ -1,0 +1,76 @@
+"""Reading everything that a partition holds, to know that it can be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.log import body, frame
+from ripple.log import index as index_file
+from ripple.log.frame import Header, Kind
+from ripple.log.recovery import Cut, inspect
+from ripple.log.segment import index_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.log.segment import Frame
+    from ripple.log.topic import Topic
+
+
+class Verified(NamedTuple):
+    """What was read, and what is not as it should be without anything being lost.
+
+    ``tail`` is what the next writer will cut off; ``indexes`` are the paths of index files that
+    disagree with the data, and are built again when they are needed.
+    """
+
+    segments: int
+    frames: int
+    records: int
+    length: int
+    tail: Cut | None
+    indexes: tuple[str, ...]
+
+
+def verify(
+    topic: Topic, partition: int, seen: Callable[[Header], None] = lambda _: None
+) -> Verified:
+    """Check every frame, body and index of a partition; ``seen`` is told of each frame.
+
+    Raises LogDamagedError for the first damage, which says the file and the offset.
+    """
+    columns = body.columns_of(topic.schema)
+    folder = topic.folder(partition)
+    frames = records = 0
+
+    def check(found: Frame) -> None:
+        nonlocal frames, records
+        header = found.header
+        if header.kind == Kind.RECORDS:
+            raw = frame.body_of(header, found.data, found.at)
+            rows = body.loads(raw, columns, header.record_count)
+            if body.times_of(rows, topic.time_field) != (header.time_ns_min, header.time_ns_max):
+                raise frame.FrameError("the header's event times are not those of the records")
+            records += header.record_count
+        frames += 1
+        seen(header)
+
+    found = inspect(topic.disk, folder, partition, topic.settings, check)
+    if found is None:
+        return Verified(0, 0, 0, 0, None, ())
+    all_segments = [*found.sealed, found.active]
+    wrong = []
+    for at, rebuilt in enumerate(all_segments):
+        path = index_path(folder, rebuilt.first_offset)
+        if not topic.disk.exists(path):
+            continue
+        known = index_file.read(
+            topic.disk, folder, rebuilt.first_offset, topic.settings.index_interval_bytes
+        )
+        # The last segment may have grown since its index was written.
+        is_part = known is not None and known.entries == rebuilt.entries[: len(known.entries)]
+        is_whole = known is not None and known.place == rebuilt.place
+        if not is_part or (at < len(all_segments) - 1 and not is_whole):
+            wrong.append(path)
+    length = sum(one.place.position for one in all_segments)
+    return Verified(len(all_segments), frames, records, length, found.cut, tuple(wrong))

@@ -1,0 +1,246 @@
+"""Damage is found, a torn tail is cut, and the two are not taken for each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripple.log import (
+    LogDamagedError,
+    LogDivergedError,
+    LogError,
+    PartitionReader,
+    PartitionWriter,
+    Stamp,
+    Topic,
+)
+from ripple.log.verify import verify
+from ripple.wire.compression import Compression
+from ripple.world import LiveDisk
+from tests.log.trades import ManualClock, listed, read_all, records_of, rows_of, topic_of
+
+
+def written(
+    disk: LiveDisk, appends: int, *, close: bool = True, **options: Any
+) -> tuple[Topic, list[tuple[int, list[Any]]]]:
+    """A topic with appends of 1, 2, 3, ... records; per append, where it ends and its rows."""
+    topic = topic_of(disk, **options)
+    writer = PartitionWriter(topic, 0, ManualClock())
+    ends: list[tuple[int, list[Any]]] = []
+    for number in range(appends):
+        rows = rows_of(10 * number, number + 1)
+        writer.append(records_of(rows), Stamp(3, 0, number))
+        ends.append((writer._active.place.position, rows))
+    if close:
+        writer.close()
+    else:
+        writer._file.close()
+        writer._lock.release()
+    return topic, ends
+
+
+def segment_files(topic: Topic, suffix: str = ".log") -> list[Path]:
+    return sorted((topic.disk.root / "ticks" / "0").glob(f"*{suffix}"))  # type: ignore[attr-defined]
+
+
+def flipped(data: bytes, at: int, mask: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :]
+
+
+def check_damage_found(topic: Topic, path: Path, reading: bool = True) -> None:
+    before = path.read_bytes()
+    with pytest.raises(LogDamagedError, match=path.name):
+        verify(topic, 0)
+    if reading:
+        with pytest.raises(LogError):
+            read_all(topic)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4])
+def test_every_changed_byte_of_a_closed_log_is_found(
+    tmp_path: Path, compression: Compression
+) -> None:
+    segment_bytes_max = 2600 if compression is Compression.NONE else 1300
+    topic, _ = written(
+        LiveDisk(tmp_path), 4, segment_bytes_max=segment_bytes_max, compression=compression
+    )
+    first, last = segment_files(topic)
+    for path in (first, last):
+        whole = path.read_bytes()
+        for at in range(len(whole)):
+            path.write_bytes(flipped(whole, at, 1 << (at % 8)))
+            check_damage_found(topic, path, reading=path == first and at % 5 == 0)
+        path.write_bytes(whole)
+    # A writer refuses as well, and changes nothing.
+    whole = last.read_bytes()
+    for at in range(0, len(whole), 7):
+        path.write_bytes(flipped(whole, at, 0xFF))
+        with pytest.raises(LogDamagedError, match="were durable"):
+            PartitionWriter(topic, 0, ManualClock())
+        assert path.read_bytes() == flipped(whole, at, 0xFF)
+
+
+def test_every_changed_byte_of_an_index_changes_nothing(tmp_path: Path) -> None:
+    topic, ends = written(LiveDisk(tmp_path), 4, segment_bytes_max=1300)
+    expected = [row for _, rows in ends for row in rows]
+    for path in segment_files(topic, ".index"):
+        whole = path.read_bytes()
+        for at in range(len(whole)):
+            path.write_bytes(flipped(whole, at, 1 << (at % 8)))
+            assert verify(topic, 0).indexes == (f"ticks/0/{path.name}",)
+            assert read_all(topic, 4) == expected[4:]
+            with PartitionWriter(topic, 0, ManualClock()) as writer:
+                again = writer.append(records_of(ends[3][1]), Stamp(3, 0, 3))
+                assert not again.is_new
+                writer._failure = "so that the index stays as it is"
+        path.unlink()
+        assert verify(topic, 0).indexes == ()
+        assert read_all(topic, 4) == expected[4:]
+        path.write_bytes(whole)
+
+
+def test_missing_segment_is_damage(tmp_path: Path) -> None:
+    topic, _ = written(LiveDisk(tmp_path), 6, segment_bytes_max=1300)
+    first, middle, *_ = segment_files(topic)
+    middle.unlink()
+    with pytest.raises(LogDamagedError, match=first.name):
+        verify(topic, 0)
+    with pytest.raises(LogDamagedError, match=first.name):
+        read_all(topic)
+    with pytest.raises(LogDamagedError, match=first.name):
+        PartitionWriter(topic, 0, ManualClock())
+
+
+def test_segment_of_another_partition_or_log_is_damage(tmp_path: Path) -> None:
+    topic, _ = written(LiveDisk(tmp_path / "a"), 6, segment_bytes_max=1300)
+    other, _ = written(LiveDisk(tmp_path / "b"), 6, segment_bytes_max=1300, sync_appends=0)
+    ours, theirs = segment_files(topic)[1], segment_files(other)[1]
+    assert ours.name == theirs.name
+    ours.write_bytes(theirs.read_bytes())
+    with pytest.raises(LogDamagedError, match="does not continue"):
+        verify(topic, 0)
+
+
+@pytest.mark.parametrize("sync_appends", [1, 0])
+def test_log_cut_at_every_byte_loses_only_what_was_torn(tmp_path: Path, sync_appends: int) -> None:
+    topic, ends = written(LiveDisk(tmp_path), 4, close=False, sync_appends=sync_appends)
+    (path,) = segment_files(topic)
+    whole = path.read_bytes()
+    for length in range(len(whole) + 1):
+        path.write_bytes(whole[:length])
+        left = [rows for end, rows in ends if end <= length]
+        end = max((end for end, _ in ends if end <= length), default=0)
+        expected = [row for rows in left for row in rows]
+        assert read_all(topic) == expected
+        writer = PartitionWriter(topic, 0, ManualClock())
+        assert path.read_bytes() == whole[:end]
+        if length == end:
+            assert writer.cut is None
+        else:
+            assert writer.cut is not None
+            assert writer.cut[:5] == (
+                f"ticks/0/{path.name}",
+                end,
+                len(expected),
+                length - end,
+                0,
+            )
+        if len(left) < 4:
+            # The producer that never got an answer retries, and is stored once.
+            rows = ends[len(left)][1]
+            assert writer.append(records_of(rows), Stamp(3, 0, len(left))).is_new
+            expected += rows
+        assert read_all(topic) == expected
+        writer._file.close()
+        writer._lock.release()
+
+
+@pytest.mark.parametrize("sync_appends", [1, 2, 0])
+def test_every_changed_byte_of_a_killed_log_is_found(tmp_path: Path, sync_appends: int) -> None:
+    """Of what was synced before a later append, damage; of the rest, a torn tail."""
+    topic, ends = written(LiveDisk(tmp_path), 5, close=False, sync_appends=sync_appends)
+    (path,) = segment_files(topic)
+    whole = path.read_bytes()
+    # The last append's header says what was durable when it was written.
+    durable_end = {1: ends[3][0], 2: ends[3][0], 0: 0}[sync_appends]
+    for at in range(len(whole)):
+        path.write_bytes(flipped(whole, at, 1 << (at % 8)))
+        if at < durable_end:
+            check_damage_found(topic, path)
+            with pytest.raises(LogDamagedError):
+                PartitionWriter(topic, 0, ManualClock())
+            continue
+        tail = verify(topic, 0).tail
+        before = [rows for end, rows in ends if end <= at]
+        assert tail is not None
+        assert tail.position == max((end for end, _ in ends if end <= at), default=0)
+        assert tail.frames == len(ends) - len(before) - 1
+        assert read_all(topic) == [row for rows in before for row in rows]
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_reader_never_returns_what_was_not_written(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever happens to the bytes: a prefix comes back, or an error does."""
+    topic, ends = written(
+        LiveDisk(tmp_path_factory.mktemp("log")),
+        5,
+        close=data.draw(st.booleans()),
+        segment_bytes_max=data.draw(st.sampled_from([1300, 1 << 20])),
+        sync_appends=data.draw(st.sampled_from([0, 1])),
+        compression=data.draw(st.sampled_from(list(Compression))),
+    )
+    expected = [row for _, rows in ends for row in rows]
+    path = data.draw(st.sampled_from([*segment_files(topic), *segment_files(topic, ".index")]))
+    whole = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        if not whole:
+            break
+        at = data.draw(st.integers(0, len(whole) - 1))
+        replacements = {
+            "flip": bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :],
+            "zero": bytes(100) + whole[at + 100 :],
+            "delete": whole[at + 8 :],
+            "insert": data.draw(st.binary(max_size=20)) + whole[at:],
+            "cut": b"",
+            "double": whole[at:] + whole[at:],
+        }
+        whole[at:] = replacements[data.draw(st.sampled_from(sorted(replacements)))]
+    path.write_bytes(whole)
+    for start in (0, 3, 11):
+        found: list[Any] = []
+        try:
+            with PartitionReader(topic, 0) as reader:
+                for entry in reader.read(start):
+                    found += listed(entry)
+        except LogError:
+            pass
+        assert found == expected[start : start + len(found)]
+
+
+def test_reader_notices_that_its_past_was_replaced(tmp_path: Path) -> None:
+    topic, ends = written(LiveDisk(tmp_path), 2, close=False, sync_appends=0)
+    (path,) = segment_files(topic)
+    whole = path.read_bytes()
+    with PartitionReader(topic, 0) as reader:
+        assert len(list(reader.read())) == 2
+        path.write_bytes(whole[: ends[0][0]])
+        with pytest.raises(LogDivergedError):
+            reader.next()
+    path.write_bytes(whole)
+    with PartitionReader(topic, 0) as reader:
+        assert len(list(reader.read())) == 2
+        path.write_bytes(whole[: ends[0][0]])
+        with PartitionWriter(topic, 0, ManualClock()) as writer:
+            # As long as what was lost, and something after it.
+            writer.append(records_of([dict(row, at_ns=1) for row in ends[1][1]]), Stamp(3, 0, 1))
+            writer.append(records_of(rows_of(0, 1)))
+        with pytest.raises(LogDivergedError, match="does not continue"):
+            reader.next()
