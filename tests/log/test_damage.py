@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +18,22 @@ from ripple.log import (
     Topic,
 )
 from ripple.log.verify import verify
+from ripple.testing.sim_disk import SimDisk
 from ripple.wire.compression import Compression
-from ripple.world import LiveDisk
-from tests.log.trades import ManualClock, listed, read_all, records_of, rows_of, topic_of
+from tests.log.trades import (
+    ManualClock,
+    StoredFile,
+    files_of,
+    listed,
+    read_all,
+    records_of,
+    rows_of,
+    topic_of,
+)
 
 
 def written(
-    disk: LiveDisk, appends: int, *, close: bool = True, **options: Any
+    disk: SimDisk, appends: int, *, close: bool = True, **options: Any
 ) -> tuple[Topic, list[tuple[int, list[Any]]]]:
     """A topic with appends of 1, 2, 3, ... records; per append, where it ends and its rows."""
     topic = topic_of(disk, **options)
@@ -43,15 +51,11 @@ def written(
     return topic, ends
 
 
-def segment_files(topic: Topic, suffix: str = ".log") -> list[Path]:
-    return sorted((topic.disk.root / "ticks" / "0").glob(f"*{suffix}"))  # type: ignore[attr-defined]
-
-
 def flipped(data: bytes, at: int, mask: int) -> bytes:
     return data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :]
 
 
-def check_damage_found(topic: Topic, path: Path, reading: bool = True) -> None:
+def check_damage_found(topic: Topic, path: StoredFile, reading: bool = True) -> None:
     before = path.read_bytes()
     with pytest.raises(LogDamagedError, match=path.name):
         verify(topic, 0)
@@ -62,14 +66,10 @@ def check_damage_found(topic: Topic, path: Path, reading: bool = True) -> None:
 
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4])
-def test_every_changed_byte_of_a_closed_log_is_found(
-    tmp_path: Path, compression: Compression
-) -> None:
+def test_every_changed_byte_of_a_closed_log_is_found(compression: Compression) -> None:
     segment_bytes_max = 2600 if compression is Compression.NONE else 1300
-    topic, _ = written(
-        LiveDisk(tmp_path), 4, segment_bytes_max=segment_bytes_max, compression=compression
-    )
-    first, last = segment_files(topic)
+    topic, _ = written(SimDisk(), 4, segment_bytes_max=segment_bytes_max, compression=compression)
+    first, last = files_of(topic)
     for path in (first, last):
         whole = path.read_bytes()
         for at in range(len(whole)):
@@ -85,10 +85,10 @@ def test_every_changed_byte_of_a_closed_log_is_found(
         assert path.read_bytes() == flipped(whole, at, 0xFF)
 
 
-def test_every_changed_byte_of_an_index_changes_nothing(tmp_path: Path) -> None:
-    topic, ends = written(LiveDisk(tmp_path), 4, segment_bytes_max=1300)
+def test_every_changed_byte_of_an_index_changes_nothing() -> None:
+    topic, ends = written(SimDisk(), 4, segment_bytes_max=1300)
     expected = [row for _, rows in ends for row in rows]
-    for path in segment_files(topic, ".index"):
+    for path in files_of(topic, ".index"):
         whole = path.read_bytes()
         for at in range(len(whole)):
             path.write_bytes(flipped(whole, at, 1 << (at % 8)))
@@ -104,9 +104,9 @@ def test_every_changed_byte_of_an_index_changes_nothing(tmp_path: Path) -> None:
         path.write_bytes(whole)
 
 
-def test_missing_segment_is_damage(tmp_path: Path) -> None:
-    topic, _ = written(LiveDisk(tmp_path), 6, segment_bytes_max=1300)
-    first, middle, *_ = segment_files(topic)
+def test_missing_segment_is_damage() -> None:
+    topic, _ = written(SimDisk(), 6, segment_bytes_max=1300)
+    first, middle, *_ = files_of(topic)
     middle.unlink()
     with pytest.raises(LogDamagedError, match=first.name):
         verify(topic, 0)
@@ -116,10 +116,10 @@ def test_missing_segment_is_damage(tmp_path: Path) -> None:
         PartitionWriter(topic, 0, ManualClock())
 
 
-def test_segment_of_another_partition_or_log_is_damage(tmp_path: Path) -> None:
-    topic, _ = written(LiveDisk(tmp_path / "a"), 6, segment_bytes_max=1300)
-    other, _ = written(LiveDisk(tmp_path / "b"), 6, segment_bytes_max=1300, sync_appends=0)
-    ours, theirs = segment_files(topic)[1], segment_files(other)[1]
+def test_segment_of_another_partition_or_log_is_damage() -> None:
+    topic, _ = written(SimDisk(), 6, segment_bytes_max=1300)
+    other, _ = written(SimDisk(), 6, segment_bytes_max=1300, sync_appends=0)
+    ours, theirs = files_of(topic)[1], files_of(other)[1]
     assert ours.name == theirs.name
     ours.write_bytes(theirs.read_bytes())
     with pytest.raises(LogDamagedError, match="does not continue"):
@@ -127,9 +127,9 @@ def test_segment_of_another_partition_or_log_is_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sync_appends", [1, 0])
-def test_log_cut_at_every_byte_loses_only_what_was_torn(tmp_path: Path, sync_appends: int) -> None:
-    topic, ends = written(LiveDisk(tmp_path), 4, close=False, sync_appends=sync_appends)
-    (path,) = segment_files(topic)
+def test_log_cut_at_every_byte_loses_only_what_was_torn(sync_appends: int) -> None:
+    topic, ends = written(SimDisk(), 4, close=False, sync_appends=sync_appends)
+    (path,) = files_of(topic)
     whole = path.read_bytes()
     for length in range(len(whole) + 1):
         path.write_bytes(whole[:length])
@@ -161,10 +161,10 @@ def test_log_cut_at_every_byte_loses_only_what_was_torn(tmp_path: Path, sync_app
 
 
 @pytest.mark.parametrize("sync_appends", [1, 2, 0])
-def test_every_changed_byte_of_a_killed_log_is_found(tmp_path: Path, sync_appends: int) -> None:
+def test_every_changed_byte_of_a_killed_log_is_found(sync_appends: int) -> None:
     """Of what was synced before a later append, damage; of the rest, a torn tail."""
-    topic, ends = written(LiveDisk(tmp_path), 5, close=False, sync_appends=sync_appends)
-    (path,) = segment_files(topic)
+    topic, ends = written(SimDisk(), 5, close=False, sync_appends=sync_appends)
+    (path,) = files_of(topic)
     whole = path.read_bytes()
     # The last append's header says what was durable when it was written.
     durable_end = {1: ends[3][0], 2: ends[3][0], 0: 0}[sync_appends]
@@ -185,12 +185,10 @@ def test_every_changed_byte_of_a_killed_log_is_found(tmp_path: Path, sync_append
 
 @given(st.data())
 @settings(max_examples=60)
-def test_reader_never_returns_what_was_not_written(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_reader_never_returns_what_was_not_written(data: st.DataObject) -> None:
     """Whatever happens to the bytes: a prefix comes back, or an error does."""
     topic, ends = written(
-        LiveDisk(tmp_path_factory.mktemp("log")),
+        SimDisk(),
         5,
         close=data.draw(st.booleans()),
         segment_bytes_max=data.draw(st.sampled_from([1300, 1 << 20])),
@@ -198,7 +196,7 @@ def test_reader_never_returns_what_was_not_written(
         compression=data.draw(st.sampled_from(list(Compression))),
     )
     expected = [row for _, rows in ends for row in rows]
-    path = data.draw(st.sampled_from([*segment_files(topic), *segment_files(topic, ".index")]))
+    path = data.draw(st.sampled_from([*files_of(topic), *files_of(topic, ".index")]))
     whole = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):
         if not whole:
@@ -225,9 +223,9 @@ def test_reader_never_returns_what_was_not_written(
         assert found == expected[start : start + len(found)]
 
 
-def test_reader_notices_that_its_past_was_replaced(tmp_path: Path) -> None:
-    topic, ends = written(LiveDisk(tmp_path), 2, close=False, sync_appends=0)
-    (path,) = segment_files(topic)
+def test_reader_notices_that_its_past_was_replaced() -> None:
+    topic, ends = written(SimDisk(), 2, close=False, sync_appends=0)
+    (path,) = files_of(topic)
     whole = path.read_bytes()
     with PartitionReader(topic, 0) as reader:
         assert len(list(reader.read())) == 2

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,17 +19,27 @@ from ripple.log import (
     TopicError,
     WriterFailedError,
 )
+from ripple.testing.sim_disk import SimDisk
 from ripple.wire.compression import Compression
-from ripple.world import DiskLockedError, LiveDisk
-from tests.log.trades import SCHEMA, ManualClock, listed, read_all, records_of, rows_of, topic_of
+from ripple.world import DiskLockedError
+from tests.log.trades import (
+    SCHEMA,
+    ManualClock,
+    StoredFile,
+    listed,
+    read_all,
+    records_of,
+    rows_of,
+    topic_of,
+)
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> LiveDisk:
-    return LiveDisk(tmp_path)
+def disk() -> SimDisk:
+    return SimDisk()
 
 
-def test_topic_created_and_opened_is_the_same(disk: LiveDisk) -> None:
+def test_topic_created_and_opened_is_the_same(disk: SimDisk) -> None:
     settings = LogSettings(compression=Compression.ZSTD, age_by="event", retention_bytes_max=99)
     made = Topic.create(
         disk, "a/b", SCHEMA, partitions=3, key=["symbol"], time_field="at_ns", settings=settings
@@ -40,9 +49,9 @@ def test_topic_created_and_opened_is_the_same(disk: LiveDisk) -> None:
         Topic.create(disk, "a/b", SCHEMA)
 
 
-def test_topic_with_a_damaged_description_is_refused(disk: LiveDisk) -> None:
+def test_topic_with_a_damaged_description_is_refused(disk: SimDisk) -> None:
     topic_of(disk)
-    path = disk.root / "ticks" / "topic"
+    path = StoredFile(disk, "ticks/topic")
     whole = path.read_bytes()
     for at in range(len(whole) - 1):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
@@ -65,7 +74,7 @@ def test_topic_with_a_damaged_description_is_refused(disk: LiveDisk) -> None:
     ],
 )
 def test_topic_that_cannot_be_is_refused(
-    disk: LiveDisk, arguments: dict[str, Any], error: type[Exception]
+    disk: SimDisk, arguments: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         Topic.create(disk, "ticks", SCHEMA, **arguments)
@@ -80,7 +89,7 @@ def test_setting_out_of_range_is_refused_by_name() -> None:
         LogSettings(age_by="moon")
 
 
-def test_second_writer_is_refused_naming_the_holder(disk: LiveDisk) -> None:
+def test_second_writer_is_refused_naming_the_holder(disk: SimDisk) -> None:
     topic = topic_of(disk)
     with (
         PartitionWriter(topic, 0, ManualClock(), holder="alice"),
@@ -90,7 +99,7 @@ def test_second_writer_is_refused_naming_the_holder(disk: LiveDisk) -> None:
     PartitionWriter(topic, 0, ManualClock(), holder="bob").close()
 
 
-def test_closed_writer_takes_no_more(disk: LiveDisk) -> None:
+def test_closed_writer_takes_no_more(disk: SimDisk) -> None:
     writer = PartitionWriter(topic_of(disk), 0, ManualClock())
     writer.close()
     writer.close()
@@ -98,7 +107,7 @@ def test_closed_writer_takes_no_more(disk: LiveDisk) -> None:
         writer.append(records_of(rows_of(0, 1)))
 
 
-def test_retried_append_is_stored_once(disk: LiveDisk) -> None:
+def test_retried_append_is_stored_once(disk: SimDisk) -> None:
     topic = topic_of(disk)
     with PartitionWriter(topic, 0, ManualClock()) as writer:
         for number in range(7):
@@ -117,7 +126,7 @@ def test_retried_append_is_stored_once(disk: LiveDisk) -> None:
     assert read_all(topic) == rows_of(0, 21)
 
 
-def test_gap_in_sequence_and_stale_epoch_are_refused(disk: LiveDisk) -> None:
+def test_gap_in_sequence_and_stale_epoch_are_refused(disk: SimDisk) -> None:
     topic = topic_of(disk)
     rows = records_of(rows_of(0, 1))
     with PartitionWriter(topic, 0, ManualClock()) as writer:
@@ -134,7 +143,7 @@ def test_gap_in_sequence_and_stale_epoch_are_refused(disk: LiveDisk) -> None:
         assert writer.next_offset == 2
 
 
-def test_records_of_another_type_are_refused(disk: LiveDisk) -> None:
+def test_records_of_another_type_are_refused(disk: SimDisk) -> None:
     rows = records_of(rows_of(0, 5))
     with PartitionWriter(topic_of(disk), 0, ManualClock()) as writer:
         with pytest.raises(SchemaError, match="at_ns"):
@@ -149,7 +158,7 @@ def test_records_of_another_type_are_refused(disk: LiveDisk) -> None:
     assert read_all(writer.topic) == rows_of(2, 3)
 
 
-def test_batch_beyond_the_limit_is_refused(disk: LiveDisk) -> None:
+def test_batch_beyond_the_limit_is_refused(disk: SimDisk) -> None:
     with PartitionWriter(topic_of(disk, batch_bytes_max=2000), 0, ManualClock()) as writer:
         writer.append(records_of(rows_of(0, 10)))
         with pytest.raises(LimitError, match="batch_bytes_max"):
@@ -158,7 +167,7 @@ def test_batch_beyond_the_limit_is_refused(disk: LiveDisk) -> None:
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_reading_from_every_offset_gives_the_rest(disk: LiveDisk, compression: Compression) -> None:
+def test_reading_from_every_offset_gives_the_rest(disk: SimDisk, compression: Compression) -> None:
     topic = topic_of(
         disk, segment_bytes_max=4000, index_interval_bytes=1500, compression=compression
     )
@@ -181,7 +190,7 @@ def test_reading_from_every_offset_gives_the_rest(disk: LiveDisk, compression: C
             reader.seek(len(expected) + 1)
 
 
-def test_seeking_by_time_finds_the_first_record_as_late(disk: LiveDisk) -> None:
+def test_seeking_by_time_finds_the_first_record_as_late(disk: SimDisk) -> None:
     topic = topic_of(disk, segment_bytes_max=6000, index_interval_bytes=1000)
     expected: list[Any] = []
     with PartitionWriter(topic, 0, ManualClock()) as writer:
@@ -199,7 +208,7 @@ def test_seeking_by_time_finds_the_first_record_as_late(disk: LiveDisk) -> None:
                 assert not late or listed(entry)[0] == expected[late[0]]
 
 
-def test_reader_of_a_partition_never_written_waits(disk: LiveDisk) -> None:
+def test_reader_of_a_partition_never_written_waits(disk: SimDisk) -> None:
     topic = topic_of(disk)
     with PartitionReader(topic, 0) as reader:
         assert reader.range() == (0, 0)
@@ -237,14 +246,13 @@ OPERATIONS = st.lists(
     st.sampled_from([700, 3000, 1 << 20]),
 )
 def test_partition_is_a_list(
-    tmp_path_factory: pytest.TempPathFactory,
     operations: list[tuple[str, int]],
     compression: Compression,
     sync_appends: int,
     segment_bytes_max: int,
 ) -> None:
     topic = topic_of(
-        LiveDisk(tmp_path_factory.mktemp("log")),
+        SimDisk(),
         compression=compression,
         sync_appends=sync_appends,
         segment_bytes_max=segment_bytes_max,

@@ -17,6 +17,36 @@ SCHEMA = Schema(
 )
 
 
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a disk, to look at and to damage."""
+
+    disk: Disk
+    path: str
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def read_bytes(self) -> bytes:
+        return self.disk.read_bytes(self.path, length_max=1 << 20)
+
+    def write_bytes(self, data: bytes) -> None:
+        file = self.disk.open(self.path, create=True)
+        file.truncate(0)
+        file.append(data)
+        file.close()
+
+    def unlink(self) -> None:
+        self.disk.remove(self.path)
+
+
+def files_of(topic: Topic, suffix: str = ".log") -> list[StoredFile]:
+    folder = topic.folder(0)
+    names = [name for name in topic.disk.list(folder) if name.endswith(suffix)]
+    return [StoredFile(topic.disk, f"{folder}/{name}") for name in names]
+
+
 @dataclass
 class ManualClock:
     """A clock that moves when it is told to, or when somebody sleeps."""
