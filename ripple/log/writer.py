@@ -204,8 +204,12 @@ class PartitionWriter:
             if found.cut is not None and self._guards("torn_tail_cut"):
                 self._file.truncate(found.cut.position)
                 self.cut = found.cut
-            # The appends of a process that was killed are there, but maybe not yet durable.
+            # What a process that was killed wrote is there, but maybe not yet durable: the
+            # appends, the names of the segment and of the topic.
             self._file.sync()
+            if self._guards("folder_sync"):
+                self._disk.sync_folder(self._folder)
+                self._disk.sync_folder(self.topic.path)
         except OSError:
             self._file.close()
             raise
