@@ -17,6 +17,7 @@ SUBCOMMANDS = {
     "run": "run a pipeline over a source, here and now",
     "plan": "show what a pipeline will do",
     "checkpoint": "list, show, verify, compare and export checkpoints",
+    "log": "create, append to, follow and verify event logs",
     "info": "show version and build",
 }
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ripple.schema.types import Schema
 
 SOURCE_FORMS = (
-    "a .csv file (also .csv.gz, .csv.zst), a .parquet file, a pipe with CSV, - or synthetic:N"
+    "a .csv or .jsonl file (also .gz, .zst), a .parquet file, a pipe with CSV, - or synthetic:N"
 )
 SINK_FORMS = "a .csv, .jsonl or .parquet file, a pipe or device for CSV, or -"
 
@@ -61,6 +61,12 @@ def open_source(
         from ripple.connectors.parquet import ParquetSource  # noqa: PLC0415 - slow to import
 
         return ParquetSource(text, RecordShape(schema), name=name, batch_rows=batch_rows)
+    if kind in {".jsonl", ".ndjson"}:
+        from ripple.connectors.json_source import JsonSource  # noqa: PLC0415 - slow to import
+
+        return JsonSource(
+            text, RecordShape(schema, _checks(schema)), name=name, batch_rows=batch_rows
+        )
     if kind == ".csv" or _is_stream(text):
         csv_format = CsvFormat(schema, _checks(schema), header=header)
         return CsvSource(text, csv_format, name=name, batch_rows=batch_rows)

@@ -23,9 +23,11 @@ from ripple.log.errors import (
     TopicError,
     WriterFailedError,
 )
+from ripple.log.group import GroupCommit
 from ripple.log.producers import Stamp
 from ripple.log.reader import PartitionReader
 from ripple.log.recovery import Cut
+from ripple.log.router import TopicWriter
 from ripple.log.settings import LogSettings
 from ripple.log.topic import Topic
 from ripple.log.writer import Appended, PartitionWriter
@@ -33,6 +35,7 @@ from ripple.log.writer import Appended, PartitionWriter
 __all__ = [
     "Appended",
     "Cut",
+    "GroupCommit",
     "LogDamagedError",
     "LogDivergedError",
     "LogError",
@@ -45,5 +48,6 @@ __all__ = [
     "Stamp",
     "Topic",
     "TopicError",
+    "TopicWriter",
     "WriterFailedError",
 ]

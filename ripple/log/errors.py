@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ripple.errors import RippleError
+from ripple.errors import InputError, RippleError
 
 
 class LogError(RippleError):
     """The root of the log's errors: a topic or partition cannot be used as asked."""
 
 
-class TopicError(LogError):
+class TopicError(LogError, InputError):
     """A topic is missing, exists already, or its description cannot be read."""
 
 
-class LogDamagedError(LogError):
+class LogDamagedError(LogError, InputError):
     """Bytes that were durable are not as they were written. Nothing was skipped or changed.
 
     ``file`` is the path on the log's disk, ``position`` the byte where the damage begins, and
@@ -31,7 +31,7 @@ class LogDamagedError(LogError):
         )
 
 
-class OffsetOutOfRangeError(LogError):
+class OffsetOutOfRangeError(LogError, InputError):
     """An offset that the partition does not hold, or no longer holds.
 
     Readable are ``first_offset <= offset <= next_offset``; the last one waits for what comes.
@@ -48,7 +48,7 @@ class OffsetOutOfRangeError(LogError):
         super().__init__(f"{partition}: offset {offset} {why}")
 
 
-class LogDivergedError(LogError):
+class LogDivergedError(LogError, InputError):
     """A reader's past is no longer in the log: it was cut and written anew after a failed sync.
 
     What the reader took from ``offset`` down to its last durable offset may have been replaced.

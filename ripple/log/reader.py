@@ -86,10 +86,10 @@ class PartitionReader:
         """
         self.seek(self._first_offset() if from_offset is None else from_offset)
         while to_offset is None or self.next_offset < to_offset:
-            entry = self.next()
+            entry = self.next(to_offset)
             if entry is None:
                 return
-            yield _until(entry, to_offset)
+            yield entry
 
     async def follow(
         self, clock: Clock, from_offset: int | None = None, *, poll_seconds: float = POLL_SECONDS
@@ -140,8 +140,8 @@ class PartitionReader:
         self.seek(0)
         return 0
 
-    def next(self) -> Batch | Marker | None:
-        """Return what comes next, None if it is not there yet.
+    def next(self, to_offset: int | None = None) -> Batch | Marker | None:
+        """Return what comes next, cut at ``to_offset``; None if it is not there yet.
 
         Raises LogDamagedError, LogDivergedError, and OffsetOutOfRangeError when retention has
         overtaken the reader.
@@ -151,7 +151,7 @@ class PartitionReader:
             if found is None:
                 return None
             if found.header.next_offset > self._skip_to:
-                return self._entry(found)
+                return _until(self._entry(found), to_offset)
 
     def sync(self) -> None:
         """Make all that was read durable, whatever the writer's policy. Raises SyncFailedError."""

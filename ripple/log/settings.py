@@ -49,7 +49,11 @@ class LogSettings:
 
     def to_sexp(self) -> Sexp:
         """Return the settings as an S-expression."""
-        return [[field.name, _text(getattr(self, field.name))] for field in fields(self)]
+        return [[name, text] for name, text in self.to_texts().items()]
+
+    def to_texts(self) -> dict[str, str]:
+        """Return every setting's text by name."""
+        return {field.name: _text(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_sexp(cls, value: Sexp) -> LogSettings:

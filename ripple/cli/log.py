@@ -1,0 +1,324 @@
+"""Create event logs, append to them, follow them, look into them and verify them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ripple.cli.exits import EXIT_FAILURE, say
+from ripple.cli.log_schema import SCHEMA_FORMS, read_schema
+from ripple.cli.numbers import count, positive
+from ripple.cli.progress import Progress
+from ripple.cli.rejects import ToldLetters
+from ripple.connectors.base import Marker
+from ripple.connectors.json_source import JsonSource
+from ripple.connectors.locate import open_source
+from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.target import open_target
+from ripple.connectors.text_sink import TextFormat, TextSink
+from ripple.errors import InputError
+from ripple.log import LogDamagedError, LogSettings, PartitionReader, Topic
+from ripple.log.router import TopicWriter
+from ripple.log.segment import segment_path, segments
+from ripple.log.settings import compression_of
+from ripple.log.verify import verify
+from ripple.window import duration_ns
+from ripple.world import LiveDisk
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncIterator
+
+    from ripple.connectors.base import Batch, Source
+
+PROGRAM = "ripple"
+APPEND_ROWS = 16_384
+
+
+class LiveClock:
+    """The operating system's clocks."""
+
+    def now_ns(self) -> int:
+        """Return the wall clock's time."""
+        return time.time_ns()
+
+    def monotonic_ns(self) -> int:
+        """Return a time that never goes back."""
+        return time.monotonic_ns()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions and their arguments."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    create = actions.add_parser("create", help="make a topic")
+    append = actions.add_parser("append", help="append records from a file or standard input")
+    tail = actions.add_parser("tail", help="write a partition's records as JSON lines")
+    info = actions.add_parser("info", help="what a topic is and holds")
+    check = actions.add_parser("verify", help="read everything; exit code 1 if anything is wrong")
+    for action in (create, append, tail, info, check):
+        action.add_argument("topic", metavar="DIR/TOPIC", help="the topic's folder")
+    _configure_create(create)
+    append.add_argument("source", metavar="FILE", help="CSV, .jsonl or .parquet; - is CSV")
+    append.add_argument("--format", choices=("csv", "jsonl"), help="of standard input or a pipe")
+    append.add_argument("--header", action="store_true", help="a CSV's first line names columns")
+    append.add_argument(
+        "--batch", type=positive, default=APPEND_ROWS, metavar="N", help=f"rows ({APPEND_ROWS})"
+    )
+    append.add_argument("--dead-letter", metavar="FILE", help="write malformed records there")
+    tail.add_argument("-f", "--follow", action="store_true", help="wait for more")
+    tail.add_argument("--from", dest="start", metavar="OFFSET|TIME", help="by default the first")
+    tail.add_argument("--partition", type=count, default=0, metavar="N", help="(0)")
+    tail.add_argument("-n", type=count, metavar="N", help="at most so many records")
+    info.add_argument("--json", action="store_true", help="as JSON")
+    check.add_argument("--partition", type=count, metavar="N", help="only this one")
+
+
+def _configure_create(create: argparse.ArgumentParser) -> None:
+    settings = LogSettings()
+    create.add_argument("--schema", default="trade", metavar="SCHEMA", help=SCHEMA_FORMS)
+    create.add_argument("--partitions", type=positive, default=1, metavar="N", help="(1)")
+    create.add_argument("--key", default="", metavar="FIELD,...", help="decides the partition")
+    create.add_argument("--time-field", metavar="FIELD", help="event time, integer nanoseconds")
+    create.add_argument("--compression", default="none", metavar="NAME", help="none, lz4, zstd")
+    create.add_argument(
+        "--sync", type=count, default=settings.sync_appends, metavar="N", help="every N appends (1)"
+    )
+    create.add_argument(
+        "--segment-bytes", type=positive, default=settings.segment_bytes_max, metavar="N"
+    )
+    create.add_argument("--retention-bytes", type=count, default=0, metavar="N", help="0: for ever")
+    create.add_argument("--retention-age", default="", metavar="SPAN", help="such as 7d or 12h")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what was asked; return the exit code."""
+    code: int = _ACTIONS[options.action](options)
+    return code
+
+
+def _place(options: argparse.Namespace) -> tuple[LiveDisk, str]:
+    folder, name = os.path.split(os.path.abspath(options.topic))
+    return LiveDisk(folder), name
+
+
+def _open(options: argparse.Namespace) -> Topic:
+    return Topic.open(*_place(options))
+
+
+def _create(options: argparse.Namespace) -> int:
+    topic = Topic.create(
+        *_place(options),
+        read_schema(options.schema),
+        partitions=options.partitions,
+        key=[name for name in options.key.split(",") if name],
+        time_field=options.time_field or ("timestamp_ns" if options.schema == "trade" else None),
+        settings=LogSettings(
+            sync_appends=options.sync,
+            segment_bytes_max=options.segment_bytes,
+            retention_bytes_max=options.retention_bytes,
+            retention_age_ns_max=duration_ns(options.retention_age) if options.retention_age else 0,
+            compression=compression_of(options.compression),
+        ),
+    )
+    print(f"{options.topic}: {topic.partitions} partitions of {topic.schema.name}")
+    return 0
+
+
+def _append(options: argparse.Namespace) -> int:
+    topic = _open(options)
+    name, rows = topic.path, options.batch
+    source: Source = (
+        JsonSource(options.source, RecordShape(topic.schema), name=name, batch_rows=rows)
+        if options.format == "jsonl"
+        else open_source(
+            options.source, topic.schema, name=name, batch_rows=rows, header=options.header
+        )
+    )
+    progress = Progress(source)
+    target = open_target(options.dead_letter) if options.dead_letter else None
+    letters = ToldLetters(PROGRAM, target, before_telling=progress.clear)
+    holder = f"ripple log append, process {os.getpid()} on {os.uname().nodename}"
+    appended = 0
+    try:
+        with TopicWriter(topic, LiveClock(), holder=holder) as writer:
+            _say_cuts(writer)
+            for batch in source.batches():
+                letters.write(source.name, batch.rejected)
+                writer.append(batch.records)
+                appended += batch.records.num_rows
+                progress.update(appended)
+    finally:
+        source.close()
+        progress.clear()
+        letters.finish()
+        say(f"appended {appended} records")
+    letters.tell_counts()
+    return 0
+
+
+def _say_cuts(writer: TopicWriter) -> None:
+    for one in writer.writers:
+        if one.cut is not None:
+            say(
+                f"{PROGRAM}: {one.cut.file}: cut off {one.cut.length} bytes of an append that a "
+                f"crash left unfinished at byte {one.cut.position} (offset {one.cut.offset})"
+            )
+
+
+def _tail(options: argparse.Namespace) -> int:
+    sink = TextSink(open_target("-"), TextFormat("json"))
+    try:
+        asyncio.run(_write_tail(options, sink))
+    except BaseException:
+        sink.abort()
+        raise
+    sink.finish()
+    return 0
+
+
+async def _write_tail(options: argparse.Namespace, sink: TextSink) -> None:
+    topic = _open(options)
+    clock = LiveClock()
+    left = options.n
+    with PartitionReader(topic, options.partition) as reader:
+        offset = _start(reader, options.start)
+        async for entry in _entries(reader, clock, offset, follow=options.follow):
+            if isinstance(entry, Marker):
+                say(f"offset {entry.next_offset - 1}: no event below {_time(entry.watermark_ns)}")
+                continue
+            records = entry.records if left is None else entry.records.slice(0, left)
+            sink.write(records)
+            if left is not None:
+                left -= records.num_rows
+                if left == 0:
+                    return
+
+
+async def _entries(
+    reader: PartitionReader, clock: LiveClock, offset: int | None, *, follow: bool
+) -> AsyncIterator[Batch | Marker]:
+    if follow:
+        async for entry in reader.follow(clock, offset):
+            yield entry
+    else:
+        for entry in reader.read(offset):
+            yield entry
+
+
+def _start(reader: PartitionReader, text: str | None) -> int | None:
+    """Return the offset that a number or a time such as 2024-02-27T02:13:20Z means."""
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--from {text!r} is neither an offset nor a time (ISO 8601)") from None
+    seconds = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    return reader.seek_time(round(seconds * 1000) * 1_000_000)
+
+
+def _info(options: argparse.Namespace) -> int:
+    topic = _open(options)
+    known = _known(topic)
+    if options.json:
+        print(json.dumps(known, indent=2))
+        return 0
+    for name, value in known.items():
+        if name not in ("settings", "held"):
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+            print(f"{name:<12} {'none' if shown in ('', None) else shown}")
+    for name, value in known["settings"].items():
+        print(f"{name:<24} {value}")
+    for held in known["held"]:
+        print(
+            f"partition {held['partition']}: offsets {held['first_offset']} to "
+            f"{held['next_offset']}, {held['segments']} segments, {held['bytes']:,} bytes"
+        )
+    return 0
+
+
+def _known(topic: Topic) -> dict[str, Any]:
+    return {
+        "topic": topic.path,
+        "schema": topic.schema.name,
+        "fields": [field.name for field in topic.schema.fields],
+        "partitions": topic.partitions,
+        "key": list(topic.key),
+        "time_field": topic.time_field,
+        "settings": topic.settings.to_texts(),
+        "held": [_held(topic, partition) for partition in range(topic.partitions)],
+    }
+
+
+def _held(topic: Topic, partition: int) -> dict[str, int]:
+    with PartitionReader(topic, partition) as reader:
+        first_offset, next_offset = reader.range()
+    folder = topic.folder(partition)
+    paths = [segment_path(folder, first) for first in segments(topic.disk, folder)]
+    length = 0
+    for path in paths:
+        with closing(topic.disk.open(path)) as file:
+            length += file.size()
+    return {
+        "partition": partition,
+        "first_offset": first_offset,
+        "next_offset": next_offset,
+        "segments": len(paths),
+        "bytes": length,
+    }
+
+
+def _verify(options: argparse.Namespace) -> int:
+    topic = _open(options)
+    chosen = range(topic.partitions) if options.partition is None else [options.partition]
+    is_sound = True
+    for partition in chosen:
+        try:
+            found = verify(topic, partition)
+        except LogDamagedError as error:
+            print(f"partition {partition}: DAMAGED: {error}")
+            is_sound = False
+            continue
+        print(
+            f"partition {partition}: {found.records} records in {found.frames} frames and "
+            f"{found.segments} segments, {found.length:,} bytes"
+        )
+        for path in found.indexes:
+            print(f"partition {partition}: {path} disagrees with the data; it will be built again")
+            is_sound = False
+        if found.tail is not None:
+            tail = found.tail
+            print(
+                f"partition {partition}: {tail.file} ends in {tail.length} bytes that are no frame "
+                f"from byte {tail.position} (offset {tail.offset}) on: {tail.reason}; an append is "
+                "under way, or the next writer will cut them off"
+            )
+            is_sound = False
+    return 0 if is_sound else EXIT_FAILURE
+
+
+def _time(time_ns: int) -> str:
+    try:
+        return datetime.fromtimestamp(time_ns // 1_000_000_000, UTC).isoformat()
+    except (OverflowError, ValueError, OSError):
+        return f"{time_ns} ns"
+
+
+_ACTIONS = {
+    "create": _create,
+    "append": _append,
+    "tail": _tail,
+    "info": _info,
+    "verify": _verify,
+}

@@ -1,0 +1,102 @@
+"""Records and markers from one partition of an embedded log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.connectors.base import Batch, Marker
+from ripple.connectors.conforming import conformed
+from ripple.connectors.cutting import recut
+from ripple.connectors.record_shape import arrow_schema_of
+from ripple.connectors.screening import screened
+from ripple.log.reader import PartitionReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.log.topic import Topic
+
+
+class LogSource:
+    """One partition of a topic, up to ``to_offset``, its present end, or for ever.
+
+    Offsets are the log's own. With ``shape``, records are screened as those of any source are.
+    ``batch_rows`` joins small frames and divides large ones (None: one batch a frame); a batch ends
+    before a marker. ``pause`` is called when nothing more is there yet and returns when it is time
+    to look again; without it, reading ends there.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        partition: int,
+        *,
+        name: str | None = None,
+        shape: RecordShape | None = None,
+        batch_rows: int | None = 1000,
+        to_offset: int | None = None,
+        pause: Callable[[], None] | None = None,
+    ) -> None:
+        """Read a partition; raises TopicError if the topic has no such one."""
+        self.name = name or topic.path.rpartition("/")[2]
+        self._reader = PartitionReader(topic, partition)
+        self._shape = shape
+        self._batch_rows = batch_rows
+        self._to_offset = to_offset
+        self._pause = pause
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch | Marker]:
+        """Yield batches and markers from ``from_offset`` on; see MarkedSource.
+
+        Raises OffsetOutOfRangeError, LogDamagedError and LogDivergedError, which are InputErrors.
+        """
+        entries = self._entries(from_offset)
+        while True:
+            run = _Run(entries)
+            yield from recut(run, self._batch_rows)
+            if run.marker is None:
+                return
+            yield run.marker
+
+    def sync(self) -> None:
+        """Make durable what was read, before a cut that includes it is stored."""
+        self._reader.sync()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._reader.close()
+
+    def _entries(self, from_offset: int) -> Iterator[Batch | Marker | None]:
+        self._reader.seek(from_offset)
+        while self._to_offset is None or self._reader.next_offset < self._to_offset:
+            entry = self._reader.next(self._to_offset)
+            if entry is not None:
+                yield self._shaped(entry) if isinstance(entry, Batch) else entry
+            elif self._pause is None:
+                return
+            else:
+                yield None
+                self._pause()
+
+    def _shaped(self, batch: Batch) -> Batch:
+        if self._shape is None:
+            return batch
+        wanted = arrow_schema_of(self._shape.schema.fields)
+        records = conformed(batch.records, wanted, self.name)
+        return screened(records, self._shape, batch.first_offset)
+
+
+class _Run:
+    """The batches up to the next marker, which is then ``marker``."""
+
+    def __init__(self, entries: Iterator[Batch | Marker | None]) -> None:
+        self.marker: Marker | None = None
+        self._entries = entries
+
+    def __iter__(self) -> Iterator[Batch | None]:
+        for entry in self._entries:
+            if isinstance(entry, Marker):
+                self.marker = entry
+                return
+            yield entry

@@ -1,0 +1,108 @@
+"""Records divided among a topic's partitions, each with its writer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from ripple.connectors.partitioner import partitioned
+from ripple.log.writer import Appended, PartitionWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from ripple.log.topic import Topic
+    from ripple.world.ports import Clock
+
+STICKY_ROWS = 16_384
+
+
+class Router:
+    """Chooses partitions: by Kafka's murmur2 of the key, so that ours and Kafka's agree.
+
+    Without a key a batch goes whole to the present partition; after ``sticky_rows`` records it is
+    the next one's turn. What goes where depends on the records alone, never on time.
+    """
+
+    def __init__(
+        self, partitions: int, key: Sequence[str] = (), *, sticky_rows: int = STICKY_ROWS
+    ) -> None:
+        self._partitions = partitions
+        self._key = tuple(key)
+        self._sticky_rows = sticky_rows
+        self._present = 0
+        self._rows = 0
+
+    def route(self, records: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+        """Return (partition, its records in their order), ascending; raises SchemaError."""
+        if self._key:
+            return partitioned(records, self._key, self._partitions)
+        if not records.num_rows:
+            return []
+        chosen = self._present
+        self._rows += records.num_rows
+        if self._rows >= self._sticky_rows:
+            self._present, self._rows = (chosen + 1) % self._partitions, 0
+        return [(chosen, records)]
+
+
+class TopicWriter:
+    """Appends to a topic: the router chooses, one writer per partition stores.
+
+    Takes the locks of all partitions. An append is one frame in each partition that gets some of
+    its records; it is not one step over several partitions.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        clock: Clock,
+        *,
+        holder: str = "a writer",
+        sticky_rows: int = STICKY_ROWS,
+    ) -> None:
+        """Open all partitions; raises as PartitionWriter does."""
+        self.topic = topic
+        self.writers: list[PartitionWriter] = []
+        self._router = Router(topic.partitions, topic.key, sticky_rows=sticky_rows)
+        try:
+            for partition in range(topic.partitions):
+                self.writers.append(PartitionWriter(topic, partition, clock, holder=holder))
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, records: pa.RecordBatch) -> list[tuple[int, Appended]]:
+        """Append records; return (partition, where) ascending. Raises as PartitionWriter does."""
+        return [
+            (partition, self.writers[partition].append(part))
+            for partition, part in self._router.route(records)
+        ]
+
+    def mark(self, watermark_ns: int) -> None:
+        """Append the promise that no event below ``watermark_ns`` follows, to all partitions."""
+        for writer in self.writers:
+            writer.mark(watermark_ns)
+
+    def sync(self) -> None:
+        """Make all appends durable."""
+        for writer in self.writers:
+            writer.sync()
+
+    def close(self) -> None:
+        """Close all partitions, the rest also when one cannot be; closing twice is allowed."""
+        failure: BaseException | None = None
+        for writer in self.writers:
+            try:
+                writer.close()
+            except OSError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
