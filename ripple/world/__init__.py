@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ripple.world.errors import DiskFullError, DiskLockedError, StoreError, SyncFailedError
+from ripple.world.live import LiveClock, LiveRandom, live_world
 from ripple.world.live_disk import LiveDisk
+from ripple.world.live_network import LiveNetwork
 from ripple.world.ports import (
     Clock,
     Disk,
@@ -24,7 +26,10 @@ __all__ = [
     "DiskLockedError",
     "File",
     "Listener",
+    "LiveClock",
     "LiveDisk",
+    "LiveNetwork",
+    "LiveRandom",
     "Lock",
     "Network",
     "ObjectStore",
@@ -33,4 +38,5 @@ __all__ = [
     "Stream",
     "SyncFailedError",
     "World",
+    "live_world",
 ]

@@ -17,53 +17,53 @@ class StoreContract:
 
     def test_first_put_wins(self, store: ObjectStore) -> None:
         async def main() -> None:
-            assert await store.put_if_absent("a/1", b"first")
-            assert not await store.put_if_absent("a/1", b"second")
-            assert await store.get("a/1", length_max=5) == b"first"
+            assert await store.put_if_absent("a/1.bin", b"first")
+            assert not await store.put_if_absent("a/1.bin", b"second")
+            assert await store.get("a/1.bin", length_max=5) == b"first"
 
         run(main())
 
     def test_one_of_many_puts_wins(self, store: ObjectStore) -> None:
         async def main() -> None:
             names = [str(number).encode() for number in range(8)]
-            won = await asyncio.gather(*(store.put_if_absent("a", name) for name in names))
+            won = await asyncio.gather(*(store.put_if_absent("a.bin", name) for name in names))
             assert sum(won) == 1
-            assert await store.get("a", length_max=1) == names[won.index(True)]
+            assert await store.get("a.bin", length_max=1) == names[won.index(True)]
 
         run(main())
 
     def test_absent_object_is_none(self, store: ObjectStore) -> None:
         async def main() -> None:
-            assert await store.get("a", length_max=1) is None
-            await store.delete("a")
+            assert await store.get("a.bin", length_max=1) is None
+            await store.delete("a.bin")
             assert await store.list("") == []
 
         run(main())
 
     def test_long_object_is_not_read(self, store: ObjectStore) -> None:
         async def main() -> None:
-            await store.put_if_absent("a", b"123")
+            await store.put_if_absent("a.bin", b"123")
             with pytest.raises(LimitError):
-                await store.get("a", length_max=2)
+                await store.get("a.bin", length_max=2)
 
         run(main())
 
     def test_list_is_sorted_and_by_prefix(self, store: ObjectStore) -> None:
         async def main() -> None:
-            for name in ("b/2", "b/10", "a/1", "b/x/1"):
+            for name in ("b/2.bin", "b/10.bin", "a/1.bin", "b/x/1.bin"):
                 await store.put_if_absent(name, b"")
-            assert await store.list("b/") == ["b/10", "b/2", "b/x/1"]
-            assert await store.list("b/1") == ["b/10"]
+            assert await store.list("b/") == ["b/10.bin", "b/2.bin", "b/x/1.bin"]
+            assert await store.list("b/1") == ["b/10.bin"]
             assert len(await store.list("")) == 4
 
         run(main())
 
     def test_deleted_name_is_free_again(self, store: ObjectStore) -> None:
         async def main() -> None:
-            await store.put_if_absent("a", b"1")
-            await store.delete("a")
-            assert await store.get("a", length_max=1) is None
-            assert await store.put_if_absent("a", b"2")
+            await store.put_if_absent("a.bin", b"1")
+            await store.delete("a.bin")
+            assert await store.get("a.bin", length_max=1) is None
+            assert await store.put_if_absent("a.bin", b"2")
 
         run(main())
 
