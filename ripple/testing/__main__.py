@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import multiprocessing
 import sys
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ripple.testing.explore import SimulationError, explore, repeat
+from ripple.testing.explore import repeat
+from ripple.testing.sim_jobs import Job, chunks, find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-CHUNK_SEEDS = 500
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,20 +21,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", help="MODULE:FUNCTION, called after each life")
     parser.add_argument("--without", action="append", default=[], help="a safeguard to switch off")
     parser.add_argument("--seed", type=int, default=0, help="the seed to repeat, or the first one")
-    parser.add_argument("--plan", help="the faults to repeat, as a failure has printed them")
+    parser.add_argument("--plan", default="", help="the faults to repeat, as a failure prints them")
     parser.add_argument("--seeds", type=int, help="how many seeds to try")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes to use")
     chosen = parser.parse_args(arguments)
+    job = Job(chosen.scenario, chosen.check, tuple(chosen.without))
     if chosen.seeds is None:
-        return _repeat(chosen)
-    return _explore(chosen)
+        return _repeat(job, chosen.seed, chosen.plan)
+    return _explore(job, range(chosen.seed, chosen.seed + chosen.seeds), chosen.jobs)
 
 
-def _repeat(chosen: argparse.Namespace) -> int:
-    options = _options(chosen)
-    if chosen.plan is None:
-        return _try((chosen, range(chosen.seed, chosen.seed + 1)))
-    done = repeat(_find(chosen.scenario), seed=chosen.seed, plan=chosen.plan, **options)
+def _repeat(job: Job, seed: int, plan: str) -> int:
+    done = repeat(find(job.scenario), seed=seed, plan=plan, **job.options())
     print("\n".join(done.trace.lines))
     print(f"trace {done.trace.digest()}")
     if done.error is not None:
@@ -45,49 +40,15 @@ def _repeat(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _explore(chosen: argparse.Namespace) -> int:
+def _explore(job: Job, seeds: range, processes: int) -> int:
     started = perf_counter()
-    end = chosen.seed + chosen.seeds
-    chunks = [
-        (chosen, range(start, min(start + CHUNK_SEEDS, end)))
-        for start in range(chosen.seed, end, CHUNK_SEEDS)
-    ]
-    failed = 0
-    with multiprocessing.get_context("spawn").Pool(chosen.jobs) as pool:
-        for code in pool.imap(_try, chunks):
-            failed = failed or code
-            if failed:
-                break
+    for well, line in chunks(job, seeds, processes):
+        print(line, flush=True)
+        if not well:
+            return 1
     minutes = (perf_counter() - started) / 60
-    if not failed:
-        print(
-            f"{chosen.seeds} seeds in {minutes:.2f} minutes: {chosen.seeds / minutes:,.0f} a minute"
-        )
-    return failed
-
-
-def _try(work: tuple[argparse.Namespace, range]) -> int:
-    chosen, seeds = work
-    try:
-        report = explore(_find(chosen.scenario), seeds=seeds, **_options(chosen))
-    except SimulationError as error:
-        print(error, flush=True)
-        return 1
-    print(f"seeds {seeds.start} to {seeds.stop - 1}: {report}", flush=True)
+    print(f"{len(seeds)} seeds in {minutes:.2f} minutes: {len(seeds) / minutes:,.0f} a minute")
     return 0
-
-
-def _options(chosen: argparse.Namespace) -> dict[str, Any]:
-    check = _find(chosen.check) if chosen.check else None
-    return {"check": check, "without": tuple(chosen.without)}
-
-
-def _find(name: str) -> Any:
-    module, _, path = name.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in path.split("."):
-        found = getattr(found, part)
-    return found
 
 
 if __name__ == "__main__":

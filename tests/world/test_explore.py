@@ -195,3 +195,19 @@ def test_listed_fault_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match="'fire' is no fault"):
         repeat(scenarios.temp_and_rename, seed=0, plan="0.1:fire:0")
     assert set(KINDS) == {kind for kinds in FAULTS_OF.values() for kind in kinds}
+
+
+def test_command_tries_seeds_in_several_processes() -> None:
+    def tried(*words: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "ripple.testing", "tests.world.scenarios:temp_and_rename"]
+        done = subprocess.run(
+            [*command, *words], capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.returncode, done.stdout
+
+    code, output = tried("--seeds", "600", "--jobs", "2")
+    assert code == 0
+    assert "seeds 500 to 599: 100 runs" in output
+    code, output = tried("--seeds", "600", "--without", "fsync_file")
+    assert code == 1
+    assert "repeat with: python -m ripple.testing" in output

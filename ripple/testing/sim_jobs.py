@@ -1,0 +1,55 @@
+"""Many seeds, spread over processes; scenarios travel by name."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ripple.testing.explore import SimulationError, explore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHUNK_SEEDS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is run: ``MODULE:FUNCTION`` names, and the safeguards that are off."""
+
+    scenario: str
+    check: str | None
+    without: tuple[str, ...]
+
+    def options(self) -> dict[str, Any]:
+        """Return what ``explore`` and ``repeat`` take by keyword."""
+        return {"check": find(self.check) if self.check else None, "without": self.without}
+
+
+def chunks(job: Job, seeds: range, processes: int) -> Iterator[tuple[bool, str]]:
+    """Run all seeds; yield for each chunk whether all was well, and a line to print."""
+    starts = range(seeds.start, seeds.stop, CHUNK_SEEDS)
+    work = [(job, range(start, min(start + CHUNK_SEEDS, seeds.stop))) for start in starts]
+    # A module of its own, because fresh processes do not find what belongs to a command.
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        yield from pool.imap(_chunk, work)
+
+
+def find(name: str) -> Any:
+    """Return the function that ``MODULE:FUNCTION`` names."""
+    module, _, path = name.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _chunk(work: tuple[Job, range]) -> tuple[bool, str]:
+    job, seeds = work
+    try:
+        report = explore(find(job.scenario), seeds=seeds, **job.options())
+    except SimulationError as error:
+        return False, str(error)
+    return True, f"seeds {seeds.start} to {seeds.stop - 1}: {report}"
