@@ -1,9 +1,7 @@
 """B-01, columns: set one key, stabilize, read the total: a column, an expression, an exact sum.
 
 price and size are columns of the same keys, their product a compiled expression, the total an
-exact sum over all keys. The fixed key is the original's benchmark: all that it touches stays in
-the cache. The wandering key is what real keys do: at 100,000 keys their rows no longer fit, and
-memory is what is measured.
+exact sum over all keys.
 """
 
 from __future__ import annotations
@@ -13,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench.row import Row, at_most
+from bench.one_change import CALL, CALLS, KEYS, STRIDE, one_change
+from bench.row import Row
 from bench.timing import in_turns
 from ripple.expression import col
 from ripple.graph.graph import Graph
@@ -24,54 +23,20 @@ if TYPE_CHECKING:
     from ripple.graph.cell import Cell
     from ripple.graph.keyed import LeafColumn
 
-CALLS = 4_000
-KEYS = (1_000, 10_000, 100_000)
-STRIDE = 7_919  # a prime: visits every key, neighbours far apart
 BATCH = 10_000
-CALL = "one Python function call"
-ORIGINAL_NS = 250.0  # what the book measured for its own, native one
 CLOCKED = "with a clock, set, stabilize, read: 1,000 keys, fixed key"
 
 
 def measure() -> list[Row]:
-    runs: dict[str, Callable[[], None]] = {CALL: _plain_calls}
-    for keys in KEYS:
-        graph = _graph(keys)
-        runs[_name(keys, "fixed")] = _changes(*graph, keys, 0)
-        runs[_name(keys, "wandering")] = _changes(*graph, keys, STRIDE)
-    runs[CLOCKED] = _changes(*_graph(1_000, time.monotonic_ns), 1_000, 0)
-    took_ns = {run: seconds / CALLS * 1e9 for run, seconds in in_turns(runs).items()}
-    call_ns = took_ns.pop(CALL)
-    aims = {_name(keys, "fixed"): at_most(4, of_ratio=True) for keys in KEYS}
-    rows = [Row(run, ns, "ns", CALL, call_ns, aims.get(run)) for run, ns in took_ns.items()]
-    least, *_, most = (took_ns[_name(keys, "fixed")] for keys in KEYS)
-    flat = at_most(1.1, of_ratio=True)
-    first = _name(KEYS[0], "fixed")
-    return [
-        *rows,
-        Row(f"the same with {KEYS[-1]:,} keys", most, "ns", first, least, flat),
-        Row(first, least, "ns", "the original, as its book says", ORIGINAL_NS),
-        *_batches(call_ns),
-    ]
-
-
-def _batches(call_ns: float) -> list[Row]:
+    clocked = _changes(1_000, 0, time.monotonic_ns)
+    rows = one_change(_changes, {CLOCKED: clocked}, 4)
+    call_ns = rows[0].other
+    assert call_ns is not None
     runs = {f"one of {BATCH:,} in an apply, {keys:,} keys": _batch(keys) for keys in KEYS[1:]}
     took = in_turns(runs)
-    return [Row(run, seconds / BATCH * 1e9, "ns", CALL, call_ns) for run, seconds in took.items()]
-
-
-def _name(keys: int, key: str) -> str:
-    return f"set, stabilize, read: {keys:,} keys, {key} key"
-
-
-def _double(value: float) -> float:
-    return value * 2.0
-
-
-def _plain_calls() -> None:
-    for i in range(CALLS):
-        _double(i)
+    return rows + [
+        Row(run, seconds / BATCH * 1e9, "ns", CALL, call_ns) for run, seconds in took.items()
+    ]
 
 
 def _names(keys: int) -> list[str]:
@@ -91,9 +56,8 @@ def _graph(
     return graph, price, total
 
 
-def _changes(
-    graph: Graph, price: LeafColumn[str, float], total: Cell[Any], keys: int, stride: int
-) -> Callable[[], None]:
+def _changes(keys: int, stride: int, now: Callable[[], int] | None = None) -> Callable[[], None]:
+    graph, price, total = _graph(keys, now)
     names = _names(keys)
     order = [names[(keys // 2 + i * stride) % keys] for i in range(CALLS)]
     value = 0.5
