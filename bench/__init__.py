@@ -20,4 +20,5 @@ BENCHMARKS = (
     "expressions",
     "io",
     "checkpoint",
+    "log",
 )

@@ -168,7 +168,9 @@ def test_every_changed_byte_of_a_killed_log_is_found(sync_appends: int) -> None:
     whole = path.read_bytes()
     # The last append's header says what was durable when it was written.
     durable_end = {1: ends[3][0], 2: ends[3][0], 0: 0}[sync_appends]
-    for at in range(len(whole)):
+    # All bytes of the first and the last frame, and some of those between, which are alike.
+    frames = [range(ends[0][0] + 90), range(0, ends[3][0], 9), range(ends[3][0], len(whole))]
+    for at in sorted(set().union(*frames)):
         path.write_bytes(flipped(whole, at, 1 << (at % 8)))
         if at < durable_end:
             check_damage_found(topic, path)
