@@ -46,7 +46,7 @@ cdef class KeyedColumn(Column):
         Column.settled(self)
         if self.row_count == 0 and self.room > SHED_ROOM:
             self.shed()
-        if self.directory.vacated.size:
+        if self.graph is not None and self.directory.vacated.size:
             self.directory.reclaim(self.graph)
 
     cdef int removed(self) except -1:

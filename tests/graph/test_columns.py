@@ -562,6 +562,18 @@ def test_a_bind_makes_maps_and_folds_of_columns(g):
     assert (chosen.value, len(g)) == (14.0, nodes)
 
 
+def test_a_bind_takes_what_it_made_away_while_rows_come_and_go(g):
+    price, _ = _pair(g)
+    count = price.count()
+    chosen = g.bind(count, lambda n: g.map(price, lambda v: v * n).sum())
+    for i in range(20):
+        price[f"{i}"] = 1.0
+        price.remove(f"{i - 3}")
+        g.stabilize()
+        assert chosen.value == math.fsum(v * len(price) for _, v in price)
+    assert len(g) == 7, "two columns, a count, two of the bind, a map, its sum"
+
+
 def test_an_output_reports_the_rows_that_changed(g):
     column = g.column(float, name="price")
     doubled = g.output(g.map(column, col("price") * 2))
