@@ -4,7 +4,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 CORE   := pyproject.toml $(shell find ripple -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
-.PHONY: demo test lint bench fuzz corruption check clean
+.PHONY: demo test lint bench fuzz sim corruption check clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -23,6 +23,13 @@ bench: $(VENV)/.bench
 # SECONDS=3600 for a night's start; a failure prints what repeats it.
 fuzz: $(VENV)/.dev
 	$(PYTHON) tests/wire/fuzz_link.py --seconds $(or $(SECONDS),60)
+
+# SEEDS=1000000 for a night; a failure prints its seed, its faults and the command to repeat it.
+sim: $(VENV)/.dev
+	for scenario in temp_and_rename counting_workers one_winner; do \
+		$(PYTHON) -m ripple.testing tests.world.scenarios:$$scenario \
+			--seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
+	done
 
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.
 corruption: $(VENV)/.dev

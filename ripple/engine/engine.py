@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.counters import Counters
-from ripple.engine.event_fold import event_fold
+from ripple.engine.event_fold import EventFold
 from ripple.engine.inputs import Input
 from ripple.engine.output import View
 from ripple.engine.rows import RejectedRow, Rows
 from ripple.engine.saving import PendingSnapshot
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.engine.table_fold import TableFold
+from ripple.engine.windowed_fold import WindowedFold
 from ripple.errors import InputError, NodeError
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
@@ -56,7 +57,9 @@ class Engine:
     """One partition of a pipeline.
 
     State, counters and outputs are a function of which inputs were consumed (the cut): never of
-    batch sizes, of how inputs interleave, of time or of restarts. No I/O, no clock.
+    batch sizes, of how inputs interleave, of time or of restarts. No I/O, no clock. The one
+    exception: with several inputs, what OnInterval and OnCount show of a window *before its end*
+    also depends on the order in which the inputs were read; from its end on it does not.
     """
 
     def __init__(
@@ -110,7 +113,8 @@ class Engine:
 
     def _build_folds(self, *, retractions: bool) -> None:
         first, *others = self.plan.folds
-        self._fold = event_fold(self.graph, first)
+        kind = EventFold if first.window is None else WindowedFold
+        self._fold = kind(self.graph, first)
         self._table_folds: list[TableFold] = []
         columns: dict[str, tuple[Column, tuple[Field, ...]]] = {
             first.name: (self._fold.column, self._fold.result_rows.fields)

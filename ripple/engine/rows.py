@@ -150,6 +150,8 @@ class Rows:
             columns[field.name] = _as_column(returned[field.name], field)
         self.columns = columns
         self._seen = {}
+        required = [field for field in _made_by(step) if not kind_of(type_of(field))[1]]
+        self.reject_nulls(required, step.name)
 
     def _map_rows(self, step: Map) -> None:
         names = [field.name for field in step.fields_in]
@@ -228,11 +230,11 @@ def _valid(column: Any) -> Mask | None:
 
 def _as_column(values: Any, field: Field) -> Any:
     """Return what a user's function made as a column of the field's type."""
-    kind, nullable = kind_of(type_of(field))
+    kind = kind_of(type_of(field))[0]
     if kind in _NUMERIC and isinstance(values, np.ndarray) and values.dtype != object:
         return np.ascontiguousarray(values, _NUMERIC[kind])
     listed = as_list(values)
-    if kind in _NUMERIC and (nullable or None not in listed):
+    if kind in _NUMERIC:
         return numbers(listed, kind)
     if kind is Kind.TEXT:
         return pa.array(listed, pa.string())

@@ -112,3 +112,15 @@ def test_engine_that_failed_halfway_refuses_to_go_on() -> None:
         engine.apply("trades", _trades(size=[1]), 2)
     with pytest.raises(rp.NodeError, match="restore a snapshot"):
         engine.stabilize()
+
+
+def test_null_that_a_batch_function_makes_in_a_required_field_rejects_the_row() -> None:
+    def blank(columns: dict) -> dict:
+        return {**columns, "price": [1.0, None, 3.0]}
+
+    pipeline = rp.Pipeline("p").source("trades", Trade).map("m", blank, into=Trade, batch=True)
+    fold = pipeline.partition("by-symbol", key="symbol").fold("f", total=rp.sum("price"))
+    engine = Engine(fold.sink("out").plan())
+    rejected = engine.apply("trades", _trades(size=[1, 1, 1]), 3)
+    assert [(bad.row, bad.step) for bad in rejected] == [(1, "m")]
+    assert engine.stabilize().outputs["out"].column("total").to_pylist() == [4.0]

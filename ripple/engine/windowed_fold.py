@@ -1,0 +1,256 @@
+"""Events to result rows by window: what is open, what is shown of it, and when it is over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ripple.engine.event_fold import EventFold
+from ripple.graph.keyspace import PairKeys, key_space
+from ripple.graph.slots import SlotSet
+from ripple.schema.types import Field, Int64
+from ripple.window import OnCount, OnEveryElement, OnInterval, Session, watermark
+from ripple.window.assign import reached_count
+from ripple.window.book import SessionWindows, windows_of
+from ripple.window.timers import Timers
+
+if TYPE_CHECKING:
+    from ripple.engine.rows import Rows
+    from ripple.graph.node import Graph
+    from ripple.plan import Fold
+
+Ints = npt.NDArray[np.int64]
+
+WINDOW_START = Field("window_start_ns", Int64())
+_NONE = np.empty(0, np.int64)
+
+
+class WindowedFold(EventFold):
+    """A fold over windows of events: one row per key and window.
+
+    A window is shown as its trigger says while it is open, always up to date once the watermark
+    has reached its end, and over (its state freed, its last row final) at end + lateness. No
+    accepted event can fall in a window that is over, since the merged watermark is never ahead of
+    the event's own.
+    """
+
+    def __init__(self, graph: Graph, fold: Fold) -> None:
+        assert fold.window is not None
+        self.spec = fold.window
+        self.pairs = PairKeys(key_space(fold.key), WINDOW_START)
+        super().__init__(graph, fold, self.pairs)
+        self.keys = self.pairs.left
+        self.windows = windows_of(self.spec.assigner, self.pairs)
+        self.timers = Timers()
+        self.over: list[Ints] = []
+        self.absorbed: list[Ints] = []
+        trigger = self.spec.trigger
+        self._shows_always = isinstance(trigger, OnEveryElement)
+        self._count = trigger.count if isinstance(trigger, OnCount) else 0
+        self._elements = np.zeros(0, np.int64)  # by slot, for OnCount
+        self._unshown = SlotSet() if isinstance(trigger, OnInterval) else None
+        # Where a session is shown when it joins another depends on the very moment, so sessions
+        # that show partial results take one event at a time.
+        self.stepwise = isinstance(self.spec.assigner, Session) and isinstance(
+            trigger, (OnCount, OnInterval)
+        )
+
+    @property
+    def interval_ns(self) -> int | None:
+        """The interval whose crossings ``apply`` must be told, or None."""
+        trigger = self.spec.trigger
+        return trigger.interval_ns if isinstance(trigger, OnInterval) else None
+
+    def apply(self, rows: Rows, crossing: int) -> None:
+        """Add events to their windows, showing partial results where the trigger says so."""
+        assert rows.times_ns is not None
+        assigned = self.windows.assign(self._key_slots(rows), rows.times_ns)
+        slots, index = assigned.slots, assigned.rows
+        self.space.adopt(
+            np.concatenate((slots, assigned.absorbed)) if len(assigned.absorbed) else slots
+        )
+        capacity = self.space.capacity
+        self.states.reserve(capacity)
+        self._keep(slots)
+        self.timers.arm_new(slots, self.windows.ends_ns(slots), capacity)
+        if len(assigned.absorbed):
+            self._join(assigned.into, assigned.absorbed)
+        self.touched.add(slots, capacity)
+        if self._count:
+            self._grow_elements(capacity)
+            reached, fired = reached_count(slots, self._elements, self._count)
+            self._add_parts(slots, rows, index, reached.view(np.bool_), fired)
+        elif self._unshown is not None and crossing >= 0:
+            origin = np.arange(rows.count) if rows.origin is None else rows.origin
+            before = origin[slice(None) if index is None else index] <= crossing
+            self._unshown.add(slots[before], capacity)
+            self._add_parts(slots, rows, index, before, self._live(self._unshown.take()))
+            self._unshown.add(slots[~before], capacity)
+        else:
+            self.states.add(slots, rows, index)
+            if self._unshown is not None:
+                self._unshown.add(slots, capacity)
+
+    def _add_parts(
+        self,
+        slots: Ints,
+        rows: Rows,
+        index: Ints | None,
+        before: npt.NDArray[np.bool_],
+        shown: Ints,
+    ) -> None:
+        """Add the entries of ``before``, show rows as they are then, and add the others."""
+        entries = np.arange(rows.count) if index is None else index
+        self.states.add(slots[before], rows, entries[before])
+        self.show(shown)
+        self.states.add(slots[~before], rows, entries[~before])
+
+    def _join(self, into: Ints, absorbed: Ints) -> None:
+        """Let sessions become part of others; their rows are withdrawn, their slots freed later."""
+        self.states.merge(into, absorbed)
+        self.timers.disarm(absorbed)
+        self.column.erase(absorbed)
+        self.touched.add(into, self.space.capacity)
+        self.absorbed.append(absorbed)
+        if self._count:
+            self._grow_elements(self.space.capacity)
+            np.add.at(self._elements, into, self._elements[absorbed])
+            self._elements[absorbed] = 0
+
+    def settle(self, watermark_ns: int) -> None:
+        """Show windows that reached their end and changes to those that had; note what is over."""
+        self._pop_due(watermark_ns)
+        touched = self._live(self.touched.take())
+        if not len(touched):
+            return
+        ends = self.windows.ends_ns(touched)
+        ended = ends <= watermark_ns
+        if isinstance(self.windows, SessionWindows):
+            # A late event can move the end of a session that had ended beyond the watermark: it
+            # waits for its end again, not for being over.
+            self.timers.bring_forward(touched[~ended], ends[~ended])
+        if self._shows_always:
+            self.show(touched)
+        else:
+            self.show(touched[ended])
+            # A session that is open again is withdrawn, unless it shows partial results.
+            if isinstance(self.windows, SessionWindows) and not self.stepwise:
+                self.column.erase(touched[~ended])
+
+    def _pop_due(self, watermark_ns: int) -> None:
+        due = self.timers.pop_due(watermark_ns)
+        if not len(due):
+            return
+        ends = self.windows.ends_ns(due)
+        closes = ends + self.spec.lateness_ns
+        self.touched.add(due[ends <= watermark_ns], self.space.capacity)
+        over = closes <= watermark_ns
+        self.over.append(due[over])
+        waiting = ~over
+        next_ns = np.where(ends <= watermark_ns, closes, ends)
+        self.timers.arm(due[waiting], next_ns[waiting])
+
+    def advance(self, before_ns: int, after_ns: int) -> None:
+        """Show what waits for an interval that the watermark entered without an event."""
+        interval_ns = self.interval_ns
+        if interval_ns is not None and after_ns != watermark.NONE:
+            first = before_ns == watermark.NONE
+            if first or after_ns // interval_ns > before_ns // interval_ns:
+                self.show_waiting()
+        if self.stepwise:
+            self.settle(after_ns)
+
+    def show_waiting(self) -> None:
+        """Show what waits for the watermark to enter a new interval: it has."""
+        if self._unshown is not None:
+            self.show(self._live(self._unshown.take()))
+
+    def expired(self) -> Ints:
+        """Return the windows that are over, once."""
+        over = np.concatenate((_NONE, *self.over))
+        self.over.clear()
+        return over
+
+    def free(self, expired: Ints) -> None:
+        """Free windows that are over and sessions that became part of others."""
+        gone = np.concatenate((expired, *self.absorbed))
+        self.absorbed.clear()
+        if not len(gone):
+            return
+        self._keep(gone)
+        self.column.retire(gone)
+        self.windows.forget(expired)
+        self.states.clear(gone)
+        if self._count:
+            self._elements[gone] = 0
+        if self._unshown is not None:
+            unshown = self._unshown.take()
+            self._unshown.add(unshown[~np.isin(unshown, gone)], self.space.capacity)
+        self.space.release(gone)
+
+    def _live(self, slots: Ints) -> Ints:
+        """Return the slots that were not absorbed since the last sweep."""
+        if not self.absorbed:
+            return slots
+        return slots[~np.isin(slots, np.concatenate(self.absorbed))]
+
+    def _grow_elements(self, capacity: int) -> None:
+        if capacity > len(self._elements):
+            grown = np.zeros(capacity, np.int64)
+            grown[: len(self._elements)] = self._elements
+            self._elements = grown
+
+    def _row_bounds(self, slots: Ints) -> dict[str, Any]:
+        bounds = {"window_end_ns": self.windows.ends_ns(slots)}
+        if self.fold.steps:
+            bounds["window_start_ns"] = self.pairs.index.pairs_at(slots)[1]
+        return bounds
+
+    # --- snapshots ---
+
+    @property
+    def saves_by_slot(self) -> bool:
+        """Not with sessions, which move, nor with partial results, which show between events."""
+        return not (
+            isinstance(self.windows, SessionWindows) or self._count or self._unshown is not None
+        )
+
+    def dump(self, slots: Ints) -> dict[str, pa.Array]:
+        """Return keys, window bounds and accumulators; with partial results also what is shown."""
+        columns = {**super().dump(slots), "window_end_ns": pa.array(self.windows.ends_ns(slots))}
+        if self._count or self._unshown is not None:
+            columns |= self.result_rows.dump(self.column, slots)
+        if self._count:
+            columns["elements"] = pa.array(self._elements[slots])
+        if self._unshown is not None:
+            unshown = self._unshown.take()
+            self._unshown.add(unshown, self.space.capacity)
+            columns["unshown"] = pa.array(np.isin(slots, unshown))
+        return columns
+
+    def load(self, table: pa.Table, watermark_ns: int) -> None:
+        """Take over what ``dump`` wrote, and show what was shown at that watermark."""
+        slots = self._load_slots(table)
+        ends = table.column("window_end_ns").to_numpy()
+        if isinstance(self.windows, SessionWindows):
+            keys, starts = self.pairs.index.pairs_at(slots)
+            first = np.argsort(starts, kind="stable")
+            self.windows.book.restore(
+                keys[first], starts[first], ends[first], slots[first], self.pairs.index
+            )
+        capacity = self.space.capacity
+        self.states.reserve(capacity)
+        self.states.load(slots, table)
+        self.timers.arm_new(slots, ends, capacity)
+        self.touched.add(slots, capacity)
+        if self._count:
+            self._grow_elements(capacity)
+            self._elements[slots] = table.column("elements").to_numpy()
+        if self._unshown is not None:
+            self._unshown.add(slots[table.column("unshown").to_numpy()], capacity)
+        if self._count or self._unshown is not None:
+            self.result_rows.load(self.column, slots, table)
+        self.settle(watermark_ns)
