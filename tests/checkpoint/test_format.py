@@ -66,13 +66,15 @@ def test_file_opens_in_other_tools_as_a_table() -> None:
     data = _one_file(fed_engine(20, 100))
     table = pyarrow.ipc.open_file(pa.BufferReader(data)).read_all()
     assert table.num_rows == 20
-    pl = pytest.importorskip("polars")
-    duckdb = pytest.importorskip("duckdb")
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
     assert pl.read_ipc(io.BytesIO(data))["count.count"].sum() == 100
     connection = duckdb.connect()
     connection.register("checkpoint", table)
     assert connection.sql('select sum("count.count") from checkpoint').fetchall() == [(100,)]
-    assert pytest.importorskip("pandas").read_feather(io.BytesIO(data))["symbol"].nunique() == 20
+    assert pd.read_feather(io.BytesIO(data))["symbol"].nunique() == 20
 
 
 def test_equal_states_make_equal_files() -> None:
