@@ -11,6 +11,7 @@ import pyarrow as pa
 from ripple.engine.event_fold import key_array
 from ripple.engine.result_rows import ResultRows
 from ripple.engine.rows import Rows
+from ripple.engine.slot_arrays import grown
 from ripple.engine.states import States
 from ripple.errors import NodeError
 from ripple.expression.bound import Values
@@ -91,8 +92,8 @@ class TableFold(DerivedColumn):
         groups = self.keys.slots(columns or [np.empty(len(slots))])
         self.keys.adopt(groups)
         self.states.reserve(self.keys.capacity)
-        self._members = _grown(self._members, self.keys.capacity, 0)
-        self._group_of = _grown(self._group_of, self._parent.keys.capacity, -1)
+        self._members = grown(self._members, self.keys.capacity, 0)
+        self._group_of = grown(self._group_of, self._parent.keys.capacity, -1)
         self._group_of[slots] = groups
         return groups
 
@@ -162,15 +163,7 @@ class TableFold(DerivedColumn):
         self.states.reserve(self.keys.capacity)
         self.states.clear(groups)
         self.states.load(groups, table)
-        self._members = _grown(self._members, self.keys.capacity, 0)
+        self._members = grown(self._members, self.keys.capacity, 0)
         self._members[groups] = table.column("members").to_numpy()
         self._touched.add(groups, self.keys.capacity)
         self.set_dirty()
-
-
-def _grown(array: Ints, size: int, fill: int) -> Ints:
-    if size <= len(array):
-        return array
-    grown = np.full(size, fill, np.int64)
-    grown[: len(array)] = array
-    return grown

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.event_fold import EventFold
+from ripple.engine.slot_arrays import grown
 from ripple.graph.keyspace import PairKeys, key_space
 from ripple.graph.slots import SlotSet
 from ripple.schema.types import Field, Int64
@@ -80,7 +81,7 @@ class WindowedFold(EventFold):
             self._join(assigned.into, assigned.absorbed)
         self.touched.add(slots, capacity)
         if self._count:
-            self._grow_elements(capacity)
+            self._elements = grown(self._elements, capacity, 0)
             reached, fired = reached_count(slots, self._elements, self._count)
             self._add_parts(slots, rows, index, reached.view(np.bool_), fired)
         elif self._unshown is not None and crossing >= 0:
@@ -116,7 +117,7 @@ class WindowedFold(EventFold):
         self.touched.add(into, self.space.capacity)
         self.absorbed.append(absorbed)
         if self._count:
-            self._grow_elements(self.space.capacity)
+            self._elements = grown(self._elements, self.space.capacity, 0)
             np.add.at(self._elements, into, self._elements[absorbed])
             self._elements[absorbed] = 0
 
@@ -197,12 +198,6 @@ class WindowedFold(EventFold):
             return slots
         return slots[~np.isin(slots, np.concatenate(self.absorbed))]
 
-    def _grow_elements(self, capacity: int) -> None:
-        if capacity > len(self._elements):
-            grown = np.zeros(capacity, np.int64)
-            grown[: len(self._elements)] = self._elements
-            self._elements = grown
-
     def _row_bounds(self, slots: Ints) -> dict[str, Any]:
         bounds = {"window_end_ns": self.windows.ends_ns(slots)}
         if self.fold.steps:
@@ -247,7 +242,7 @@ class WindowedFold(EventFold):
         self.timers.arm_new(slots, ends, capacity)
         self.touched.add(slots, capacity)
         if self._count:
-            self._grow_elements(capacity)
+            self._elements = grown(self._elements, capacity, 0)
             self._elements[slots] = table.column("elements").to_numpy()
         if self._unshown is not None:
             self._unshown.add(slots[table.column("unshown").to_numpy()], capacity)

@@ -47,6 +47,7 @@ cdef class ColumnFold(Cell):
             try:
                 self.follow()
             except Exception:
+                # Not lost: recompute rebuilds from the rows, and raises it again if it lasts.
                 self.stale = True
         return 0
 
