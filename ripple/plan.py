@@ -184,7 +184,7 @@ class Plan:
             str(FORMAT_VERSION),
             self.name,
             fingerprint(self.source.schema),
-            *(node.node_key for node in self._nodes()),
+            *self.node_keys,
         ]
 
     def describe(self) -> str:
@@ -192,6 +192,11 @@ class Plan:
         from ripple.description import describe  # noqa: PLC0415  # only people ask
 
         return describe(self)
+
+    @property
+    def node_keys(self) -> tuple[str, ...]:
+        """The keys of all nodes, from the source to the outputs."""
+        return tuple(node.node_key for node in self._nodes())
 
     def _nodes(self) -> list[SourceSpec | Step | Fold | Output]:
         folded = [node for fold in self.folds for node in (fold, *fold.steps)]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -61,6 +61,8 @@ class Checkpoint:
     digests: Mapping[str, tuple[int, int]]
     parts: tuple[Part, ...]
     base: str | None = None
+    nodes: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -91,6 +93,8 @@ def encode(
         "watermarks_ns": dict(snapshot.watermarks_ns),
         "counters": dict(snapshot.counters),
         "digests": dict(snapshot.digests),
+        "nodes": snapshot.nodes,
+        "notes": dict(snapshot.notes),
     }
     files: dict[str, bytearray] = {}
     parts = []
@@ -126,6 +130,8 @@ def decode(checkpoint: Checkpoint, files: Mapping[str, bytes]) -> Snapshot:
         counters=checkpoint.counters,
         digests=checkpoint.digests,
         tables=tables,
+        nodes=checkpoint.nodes,
+        notes=checkpoint.notes,
     )
 
 

@@ -77,7 +77,8 @@ def decode_entry(data: bytes, name: str) -> Entry:
 def _checkpoint(held: dict[str, Any]) -> Checkpoint:
     digests = {name: (whole, live) for name, (whole, live) in held["digests"].items()}
     parts = tuple(Part(**part) for part in held["parts"])
-    return Checkpoint(**held | {"digests": digests, "parts": parts})
+    nodes = tuple(held.get("nodes", ()))  # files written by the first release have none
+    return Checkpoint(**held | {"digests": digests, "parts": parts, "nodes": nodes})
 
 
 def _checksum(body: bytes) -> bytes:

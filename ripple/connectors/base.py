@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -143,6 +143,49 @@ class Sink(Protocol):
 
     def abort(self) -> None:
         """Leave nothing half-written behind, as far as the target can. Never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What an output has reached, as a sink records it beside the data.
+
+    cut: per input, the next offset to read. digest: of the output's table at that cut.
+    """
+
+    cut: Mapping[str, int]
+    digest: str
+
+
+class CutSink(Protocol):
+    """A sink that knows, after any crash, how far its data reach.
+
+    Changes of one cut are either all behind ``committed`` or all before it. Opening cuts off what
+    was written after the last commit, so that it can be written again; where that cannot be done
+    (a log has readers), what is there counts as committed, and ``unfinished`` is set if the changes
+    of the last cut are there only in part.
+    """
+
+    name: str
+    committed: Commit | None
+    """What is durable; None where nothing ever was. Of a sink that cannot know, see ``promise``."""
+
+    unfinished: Mapping[str, int] | None
+    """A cut whose changes are there in part: the next ``write`` must reach exactly it."""
+
+    promise: str
+    """What a reader may rely on, in words: "each cut once", or why not."""
+
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
+        """Take one output's changes since the last write, and what they reach."""
+        ...
+
+    def commit(self, reached: Commit) -> None:
+        """Make durable all that was written, and that it reaches ``reached``. Raises OSError."""
+        ...
+
+    def close(self) -> None:
+        """Release the target as it is, without a commit; closing twice is allowed."""
         ...
 
 

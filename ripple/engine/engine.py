@@ -384,6 +384,7 @@ class Engine:
             counters=self.counters.as_dict(),
             digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
             tables={fold.fold.node_key: pa.table(fold.dump()) for fold in self._table_folds},
+            nodes=self.plan.node_keys,
         )
         return PendingSnapshot(rest, self._fold.fold.node_key, self._fold.save())
 

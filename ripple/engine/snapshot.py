@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -20,7 +20,8 @@ class Snapshot:
 
     cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's
     counts of events. digests: per fold, (whole table, rows that are still in memory).
-    tables: per fold, its leaf state under the fold's node key.
+    tables: per fold, its leaf state under the fold's node key. nodes: the keys of all nodes of the
+    plan, to tell what has changed since. notes: what the caller wants to find again.
     """
 
     pipeline: str
@@ -31,6 +32,8 @@ class Snapshot:
     counters: Mapping[str, int]
     digests: Mapping[str, tuple[int, int]]
     tables: Mapping[str, pa.Table]
+    nodes: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
