@@ -16,7 +16,7 @@ from bench.timing import QUICK
 from bench.trades import feed, slices, trades, vwap_plan
 from ripple.checkpoint import Checkpoint, Checkpoints, DiskStore, decode, encode
 from ripple.engine import Engine
-from ripple.world import LiveDisk
+from ripple.world import live_world
 
 if TYPE_CHECKING:
     from ripple.engine import Snapshot
@@ -30,31 +30,6 @@ STEP_SLOTS = 16_384
 ROUNDS = 3
 PAUSE_MAX_MS = 10.0
 BOOK_BYTES = 120_000.0  # at 2,000 keys
-
-
-class CountingNames:
-    """Unique names without chance."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def below(self, n: int) -> int:
-        return self._count % n
-
-    def bytes(self, n: int) -> bytes:
-        self._count += 1
-        return self._count.to_bytes(n)
-
-
-class WallClock:
-    def now_ns(self) -> int:
-        return time.time_ns()
-
-    def monotonic_ns(self) -> int:
-        return time.monotonic_ns()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 def measure() -> list[Row]:
@@ -118,9 +93,9 @@ def _plain(snapshot: Snapshot) -> int:
 
 async def _to_disk(snapshot: Snapshot) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        names = CountingNames()
-        checkpoints = Checkpoints(DiskStore(LiveDisk(folder), names), snapshot.pipeline)
-        owner = await checkpoints.claim(WallClock(), names)
+        world = live_world(folder)
+        checkpoints = Checkpoints(DiskStore(world.disk, world.random), snapshot.pipeline)
+        owner = await checkpoints.claim(world.clock, world.random)
         best_s = float("inf")
         for _ in range(ROUNDS):
             started = time.perf_counter()

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bench.checkpoint import WallClock
 from bench.row import Row, beside
 from bench.timing import QUICK
 from bench.trades import trades
 from ripple.connectors.csv_format import TRADE_SCHEMA
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
 from ripple.wire.compression import Compression
-from ripple.world import LiveDisk
+from ripple.world import LiveClock, LiveDisk
 
 SYMBOLS = 2_000
 # Rows of an append, and how many appends.
@@ -103,7 +102,7 @@ def _write_log(
     topic = Topic.create(
         LiveDisk(folder), "log", TRADE_SCHEMA, time_field="timestamp_ns", settings=settings
     )
-    with PartitionWriter(topic, 0, WallClock()) as writer:
+    with PartitionWriter(topic, 0, LiveClock()) as writer:
         started = time.perf_counter()
         for batch in batches:
             writer.append(batch)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import doctest
 import re
 import runpy
 from pathlib import Path
 
 import pytest
+
+from ripple.checkpoint import Checkpoints, DiskStore
+from ripple.world import live_world
+from tests.checkpoint.kit import fed_engine
 
 ROOT = Path(__file__).resolve().parent.parent
 TRADES = "AAPL,150.0,100,1709000000000000000,XNAS\nAAPL,150.25,200,1709000001000000000,XNAS\n"
@@ -44,6 +49,22 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert capfd.readouterr().out == "150.16666666666666,1\n"
     assert (folder / "vwaps.csv").read_text() == "AAPL,150.16666666666666,45050.0\n"
     assert names["engine"].cut == {"trades": 1}
+
+
+def test_checkpoints_document_finds_the_latest(folder: Path) -> None:
+    (code,) = _python("docs/checkpoints.md")
+    (folder / "guide.py").write_text(code)
+    assert runpy.run_path("guide.py")["snapshot"] is None
+    world, engine = live_world("checkpoints"), fed_engine(10, 10)
+
+    async def write() -> None:
+        checkpoints = Checkpoints(DiskStore(world.disk, world.random), "vwap")
+        owner = await checkpoints.claim(world.clock, world.random)
+        await owner.write(engine.snapshot())
+
+    asyncio.run(write())
+    snapshot = runpy.run_path("guide.py")["snapshot"]
+    assert snapshot == engine.snapshot()
 
 
 @pytest.mark.parametrize("name", ["schemas", "delta", "wire"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import time
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from ripple.log.segment import segment_path, segments
 from ripple.log.settings import compression_of
 from ripple.log.verify import verify
 from ripple.window import duration_ns
-from ripple.world import LiveDisk
+from ripple.world import LiveClock, LiveDisk
 
 if TYPE_CHECKING:
     import argparse
@@ -38,22 +37,6 @@ if TYPE_CHECKING:
 
 PROGRAM = "ripple"
 APPEND_ROWS = 16_384
-
-
-class LiveClock:
-    """The operating system's clocks."""
-
-    def now_ns(self) -> int:
-        """Return the wall clock's time."""
-        return time.time_ns()
-
-    def monotonic_ns(self) -> int:
-        """Return a time that never goes back."""
-        return time.monotonic_ns()
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

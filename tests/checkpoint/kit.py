@@ -1,8 +1,6 @@
-"""Chance, time and trouble by the seed, and partitions to checkpoint."""
+"""Stores in trouble, and partitions to checkpoint."""
 
 from __future__ import annotations
-
-import random
 
 import numpy as np
 import pyarrow as pa
@@ -10,35 +8,10 @@ import pyarrow as pa
 from ripple.checkpoint import Checkpoints, Owner
 from ripple.engine import Engine
 from ripple.plan import Plan
+from ripple.testing import Chance
 from ripple.world import StoreError
 from tests.engine.trades import SCHEMA, vwap_plan
-
-
-class SeededRandom:
-    def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed)
-
-    def below(self, n: int) -> int:
-        return self._random.randrange(n)
-
-    def bytes(self, n: int) -> bytes:
-        return self._random.randbytes(n)
-
-
-class StillClock:
-    """Stands still but for sleeps, which it counts."""
-
-    def __init__(self) -> None:
-        self.slept_ns = 0
-
-    def now_ns(self) -> int:
-        return 1_700_000_000_000_000_000
-
-    def monotonic_ns(self) -> int:
-        return self.slept_ns
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept_ns += int(seconds * 1e9)
+from tests.log.trades import ManualClock
 
 
 class TroubledStore:
@@ -104,4 +77,4 @@ def trades_at(offsets: np.ndarray, keys: int) -> pa.RecordBatch:
 
 async def claimed(store, seed: int = 0, **options) -> tuple[Checkpoints, Owner]:
     checkpoints = Checkpoints(store, "test")
-    return checkpoints, await checkpoints.claim(StillClock(), SeededRandom(seed), **options)
+    return checkpoints, await checkpoints.claim(ManualClock(), Chance(seed), **options)

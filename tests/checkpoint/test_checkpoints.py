@@ -18,8 +18,10 @@ from ripple.checkpoint import (
 )
 from ripple.checkpoint.manifest import ENTRIES_KEPT
 from ripple.engine import Engine, Snapshot
+from ripple.testing import Chance
 from ripple.world import StoreError
-from tests.checkpoint.kit import SeededRandom, StillClock, TroubledStore, claimed, fed_engine, feed
+from tests.checkpoint.kit import TroubledStore, claimed, fed_engine, feed
+from tests.log.trades import ManualClock
 
 
 def _snapshots(count: int) -> list[Snapshot]:
@@ -182,8 +184,8 @@ def test_lost_reply_is_found_to_be_the_own_success() -> None:
         inner = MemoryStore()
         store = RetryingStore(
             TroubledStore(inner, iter(["", "after", "", "", "", "after", "", "after"])),
-            StillClock(),
-            SeededRandom(),
+            ManualClock(),
+            Chance(),
         )
         checkpoints, owner = await claimed(store)
         await owner.write(FEW[0])
@@ -263,8 +265,8 @@ def test_any_pipeline_name_is_a_name_on_disk(tmp_path, pipeline: str) -> None:
     from ripple.world import LiveDisk
 
     async def story() -> None:
-        checkpoints = Checkpoints(DiskStore(LiveDisk(tmp_path), SeededRandom()), pipeline)
-        owner = await checkpoints.claim(StillClock(), SeededRandom())
+        checkpoints = Checkpoints(DiskStore(LiveDisk(tmp_path), Chance()), pipeline)
+        owner = await checkpoints.claim(ManualClock(), Chance())
         await owner.write(FEW[0])
         assert Engine.restore(fed_engine(1, 1).plan, (await checkpoints.latest()).snapshot)
 

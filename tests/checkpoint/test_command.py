@@ -10,8 +10,10 @@ import pytest
 
 from ripple.checkpoint import Checkpoints, DiskStore
 from ripple.cli.main import main
+from ripple.testing import Chance
 from ripple.world import LiveDisk
-from tests.checkpoint.kit import SeededRandom, StillClock, fed_engine, feed
+from tests.checkpoint.kit import fed_engine, feed
+from tests.log.trades import ManualClock
 
 
 @pytest.fixture
@@ -19,8 +21,8 @@ def folder(tmp_path):
     """A folder with two checkpoints of one partition; the second has a key more."""
 
     async def write() -> None:
-        checkpoints = Checkpoints(DiskStore(LiveDisk(tmp_path), SeededRandom()), "test")
-        owner = await checkpoints.claim(StillClock(), SeededRandom(), epoch=42)
+        checkpoints = Checkpoints(DiskStore(LiveDisk(tmp_path), Chance()), "test")
+        owner = await checkpoints.claim(ManualClock(1_700_000_000_000_000_000), Chance(), epoch=42)
         engine = fed_engine(9, 9)
         await owner.write(engine.snapshot())
         feed(engine, 1000, 1)

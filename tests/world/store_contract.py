@@ -25,7 +25,7 @@ class StoreContract:
 
     def test_one_of_many_puts_wins(self, store: ObjectStore) -> None:
         async def main() -> None:
-            names = [str(number).encode() for number in range(8)]
+            names = [str(number).encode() for number in range(9)]
             won = await asyncio.gather(*(store.put_if_absent("a.bin", name) for name in names))
             assert sum(won) == 1
             assert await store.get("a.bin", length_max=1) == names[won.index(True)]
@@ -50,17 +50,20 @@ class StoreContract:
 
     def test_list_is_sorted_and_by_prefix(self, store: ObjectStore) -> None:
         async def main() -> None:
-            for name in ("b/2.bin", "b/10.bin", "a/1.bin", "b/x/1.bin"):
+            for name in ("b/2.bin", "b/10.bin", "bb/1.bin", "b/x/1.bin", "root.bin"):
                 await store.put_if_absent(name, b"")
             assert await store.list("b/") == ["b/10.bin", "b/2.bin", "b/x/1.bin"]
             assert await store.list("b/1") == ["b/10.bin"]
-            assert len(await store.list("")) == 4
+            assert await store.list("b") == ["b/10.bin", "b/2.bin", "b/x/1.bin", "bb/1.bin"]
+            assert len(await store.list("")) == 5
+            assert await store.list("nothing/") == []
 
         run(main())
 
     def test_deleted_name_is_free_again(self, store: ObjectStore) -> None:
         async def main() -> None:
             await store.put_if_absent("a.bin", b"1")
+            await store.delete("a.bin")
             await store.delete("a.bin")
             assert await store.get("a.bin", length_max=1) is None
             assert await store.put_if_absent("a.bin", b"2")

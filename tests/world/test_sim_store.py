@@ -1,3 +1,5 @@
+"""What only the simulated store does: it fails as told, and outlives the process."""
+
 from __future__ import annotations
 
 import pytest
@@ -6,16 +8,7 @@ from ripple.testing import Fault, SimStore
 from ripple.testing.sim_effects import Effects, Trace
 from ripple.testing.sim_faults import Planned
 from ripple.world import StoreError
-from tests.world.store_contract import StoreContract, run
-
-
-@pytest.fixture
-def store() -> SimStore:
-    return SimStore()
-
-
-class TestSimStore(StoreContract):
-    pass
+from tests.world.store_contract import run
 
 
 @pytest.mark.parametrize(

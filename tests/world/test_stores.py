@@ -1,34 +1,14 @@
-"""Every store of the library keeps the contract, and the one on a disk survives crashes."""
+"""The store on a disk survives crashes."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
-from ripple.checkpoint.stores import DiskStore, MemoryStore
-from ripple.testing import (
-    SimStore,
-    SimulationError,
-    SimWorld,
-    enumerate_crashes,
-    explore,
-    sim_world,
-)
-from ripple.world import ObjectStore, StoreError, live_world
-from tests.world.store_contract import StoreContract
-
-
-class TestEveryStore(StoreContract):
-    @pytest.fixture(params=["simulated", "memory", "live disk", "simulated disk"])
-    def store(self, request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-        if request.param == "simulated":
-            return SimStore()
-        if request.param == "memory":
-            return MemoryStore()
-        world = live_world(tmp_path) if request.param == "live disk" else sim_world()
-        return DiskStore(world.disk, world.random)
+from ripple.checkpoint.stores import DiskStore
+from ripple.testing import SimulationError, SimWorld, enumerate_crashes, explore
+from ripple.world import StoreError
 
 
 async def put_objects(world: SimWorld, seed: int) -> None:
