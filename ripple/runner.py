@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ripple.connectors.base import Batch, Rejected, Sink, Source
+from ripple.connectors.base import Batch, MarkedSource, Marker, Rejected, Sink
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import open_sink, open_source
 from ripple.engine import Engine
@@ -46,7 +46,7 @@ class Runner:
     def __init__(
         self,
         engine: Engine,
-        source: Source,
+        source: MarkedSource,
         sinks: Mapping[str, Sink],
         *,
         dead_letters: DeadLetters | None = None,
@@ -71,8 +71,8 @@ class Runner:
     def run(self) -> Report:
         """Process the whole source, close all windows, and finish the sinks."""
         try:
-            for batch in self._source.batches():
-                self._apply(batch)
+            for entry in self._source.batches():
+                self._take(entry)
                 self._emit()
                 self.report.stabilizations += 1
             self.report.watermark_ns = self._engine.watermark_ns
@@ -89,15 +89,17 @@ class Runner:
             self._dead_letters.finish()
         return self.report
 
-    def _apply(self, batch: Batch) -> None:
-        """Feed one batch to the engine; dead-letter what it cannot use."""
-        self._reject(batch.rejected)
-        failed = self._engine.apply(
-            self._engine.plan.source.name, batch.records, batch.next_offset, batch.offsets()
-        )
+    def _take(self, entry: Batch | Marker) -> None:
+        """Feed a batch or a marker to the engine; dead-letter what it cannot use."""
+        name = self._engine.plan.source.name
+        if isinstance(entry, Marker):
+            self._engine.advance(name, entry.watermark_ns, entry.next_offset)
+            return
+        self._reject(entry.rejected)
+        offsets = entry.offsets()
+        failed = self._engine.apply(name, entry.records, entry.next_offset, offsets)
         if failed:
-            offsets = batch.offsets()
-            self._reject([_letter(batch.records, int(offsets[bad.row]), bad) for bad in failed])
+            self._reject([_letter(entry.records, int(offsets[bad.row]), bad) for bad in failed])
 
     def _emit(self) -> bool:
         """Bring the views up to date and write what changed; return whether anything did."""

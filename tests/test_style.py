@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "world": {"errors"},
     "log": {"errors", "schema", "sexp", "wire", "world", "connectors", "hashing"},
     "checkpoint": {"errors", "engine", "world", "wire", "plan", "schema", "hashing"},
-    "connectors": {"errors", "schema", "hashing", "plan", "log"},
+    "connectors": {"errors", "schema", "hashing", "plan", "log", "wire", "world"},
     "runner": {
         *("errors", "connectors", "engine", "plan", "pipeline", "world", "checkpoint", "log"),
     },

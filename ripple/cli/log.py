@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import AsyncIterator
 
-    from ripple.connectors.base import Batch, Source
+    from ripple.connectors.base import Batch, MarkedSource
 
 PROGRAM = "ripple"
 APPEND_ROWS = 16_384
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _place(options: argparse.Namespace) -> tuple[LiveDisk, str]:
     folder, name = os.path.split(os.path.abspath(options.topic))
-    return LiveDisk(folder), name
+    return LiveDisk(folder, make=options.action == "create"), name
 
 
 def _open(options: argparse.Namespace) -> Topic:
@@ -119,7 +119,7 @@ def _create(options: argparse.Namespace) -> int:
 def _append(options: argparse.Namespace) -> int:
     topic = _open(options)
     name, rows = topic.path, options.batch
-    source: Source = (
+    source: MarkedSource = (
         JsonSource(options.source, RecordShape(topic.schema), name=name, batch_rows=rows)
         if options.format == "jsonl"
         else open_source(
@@ -135,6 +135,9 @@ def _append(options: argparse.Namespace) -> int:
         with TopicWriter(topic, LiveClock(), holder=holder) as writer:
             _say_cuts(writer)
             for batch in source.batches():
+                if isinstance(batch, Marker):
+                    writer.mark(batch.watermark_ns)
+                    continue
                 letters.write(source.name, batch.rejected)
                 writer.append(batch.records)
                 appended += batch.records.num_rows

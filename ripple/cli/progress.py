@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.exits import say_inline
 
 if TYPE_CHECKING:
-    from ripple.connectors.base import Source
+    from ripple.connectors.base import MarkedSource
 
 INTERVAL_S = 0.2
 _WIDTH = 24
@@ -19,7 +19,7 @@ _ERASE = "\r\033[K"
 class Progress:
     """Shows events done and rate, and a bar where the source knows how much of it was read."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: MarkedSource) -> None:
         self._source = source
         self._shown = sys.stderr.isatty()
         self._started_s = self._last_s = time.perf_counter()

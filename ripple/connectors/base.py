@@ -88,7 +88,9 @@ class Source(Protocol):
     """Where records come from.
 
     A source is read by one caller at a time. Its records, their offsets and which of them are
-    rejected depend on the input alone, never on timing or batch size.
+    rejected depend on the input alone, never on timing or batch size. Where batches have a size,
+    they end at its multiples, so that reading from anywhere comes to the same cuts; they are
+    shorter only before a marker and where no more input is there for now.
     """
 
     name: str

@@ -28,7 +28,7 @@ class CsvSource:
     """The lines of ``path`` (``-``: standard input; ``.gz``, ``.zst``: decompressed) as records.
 
     A background thread reads and parses up to PREFETCH_BLOCKS blocks of ``block_bytes`` ahead
-    while the consumer works. Batches span exactly ``batch_rows`` offsets (None: whole blocks),
+    while the consumer works. Batches end at multiples of ``batch_rows`` (None: whole blocks),
     except the last one, and except where input trickles in: what is there goes out after a pause.
     Memory is bounded by the blocks and ``line_length_bytes_max``; a longer line is rejected.
     ``fraction_read`` says how much of the input the batches so far are, to a block; None before

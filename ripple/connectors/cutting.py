@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def recut(
     blocks: Iterable[Batch | None], batch_rows: int | None, from_offset: int = 0
 ) -> Iterator[Batch]:
-    """Yield the same records in batches that span exactly ``batch_rows`` offsets, then the rest.
+    """Yield the same records in batches that end at the multiples of ``batch_rows``, then the rest.
 
-    Slices share the block's memory; only a batch that straddles two blocks is copied. None among
-    the blocks means that no more input is there for now, so what is pending goes out short; so it
-    does before an InputError of ``blocks``. Offsets before ``from_offset`` are left out.
-    ``batch_rows`` None keeps the blocks as they are.
+    So the same cuts come, wherever reading begins. Slices share the block's memory; only a batch
+    that straddles two blocks is copied. None among the blocks means that no more input is there for
+    now, so what is pending goes out short; so it does before an InputError of ``blocks``. Offsets
+    before ``from_offset`` are left out. ``batch_rows`` None keeps the blocks as they are.
     """
     cutter = _Cutter(batch_rows)
     try:
@@ -40,19 +40,17 @@ def recut(
 
 
 class _Cutter:
-    """Holds what has come since the last full batch: less than ``batch_rows`` offsets."""
+    """Holds what has come since the last multiple of ``batch_rows``."""
 
     def __init__(self, batch_rows: int | None) -> None:
         self._batch_rows = batch_rows
         self._pending: list[Batch] = []
-        self._pending_rows = 0
 
     def cut(self, block: Batch) -> Iterator[Batch]:
         if self._batch_rows is None:
             yield block
             return
-        while self._pending_rows + block.span >= self._batch_rows:
-            missing = self._batch_rows - self._pending_rows
+        while block.span >= (missing := self._batch_rows - block.first_offset % self._batch_rows):
             if block.span == missing:
                 self._pending.append(block)
                 yield from self.flush()
@@ -61,11 +59,10 @@ class _Cutter:
             self._pending.append(head)
             yield from self.flush()
         self._pending.append(block)
-        self._pending_rows += block.span
 
     def flush(self) -> Iterator[Batch]:
         if self._pending:
-            pending, self._pending, self._pending_rows = self._pending, [], 0
+            pending, self._pending = self._pending, []
             yield pending[0] if len(pending) == 1 else _joined(pending)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from ripple.connectors import log_place
 from ripple.connectors.csv_format import TRADE_CHECKS, CsvFormat
 from ripple.connectors.csv_source import CsvSource
 from ripple.connectors.record_shape import RecordShape
@@ -17,17 +18,18 @@ from ripple.connectors.text_sink import TextFormat, TextSink
 from ripple.errors import InputError, OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     import pyarrow as pa
 
-    from ripple.connectors.base import Sink, Source
+    from ripple.connectors.base import MarkedSource, Sink
     from ripple.connectors.checks import Check
     from ripple.schema.types import Schema
 
 SOURCE_FORMS = (
-    "a .csv or .jsonl file (also .gz, .zst), a .parquet file, a pipe with CSV, - or synthetic:N"
+    "a .csv or .jsonl file (also .gz, .zst), a .parquet file, a pipe with CSV, -, "
+    f"{log_place.FORM} or synthetic:N"
 )
 SINK_FORMS = "a .csv, .jsonl or .parquet file, a pipe or device for CSV, or -"
 
@@ -35,17 +37,26 @@ _COMPRESSED = {".gz", ".zst"}
 
 
 def open_source(
-    place: str | os.PathLike[str] | Sequence[pa.RecordBatch] | Sequence[Mapping[str, Any]] | Source,
+    place: (
+        str
+        | os.PathLike[str]
+        | Sequence[pa.RecordBatch]
+        | Sequence[Mapping[str, Any]]
+        | MarkedSource
+    ),
     schema: Schema,
     *,
     name: str,
     batch_rows: int = 1000,
     header: bool = False,
-) -> Source:
+    pause: Callable[[], None] | None = None,
+) -> MarkedSource:
     """Return the source at ``place`` for records of ``schema``.
 
-    place: a path, ``-`` (CSV on standard input), ``synthetic:N`` (N trades made by rule), record
-    batches or mappings, or a source, which is returned as it is.
+    place: a path, ``-`` (CSV on standard input), ``log:DIR/TOPIC[/PARTITION]``, ``synthetic:N``
+    (N trades made by rule), record batches or mappings, or a source, which is returned as it is.
+    pause: follow a log for ever, calling this whenever nothing more is there; without it a log is
+    read up to its present end.
     """
     if isinstance(place, Sequence) and not isinstance(place, str):
         from ripple.connectors.memory import MemorySource  # noqa: PLC0415 - slow to import
@@ -54,6 +65,11 @@ def open_source(
     if not isinstance(place, (str, os.PathLike)):
         return place
     text = os.fspath(place)
+    if text.startswith(log_place.PREFIX):
+        from ripple.connectors.log_source import open_log  # noqa: PLC0415 - slow to import
+
+        shape = RecordShape(schema, _checks(schema))
+        return open_log(text, shape, name=name, batch_rows=batch_rows, pause=pause)
     if text.startswith("synthetic:"):
         return _synthetic(text, name, batch_rows)
     kind = _suffix(text)
@@ -95,7 +111,7 @@ def open_sink(
     raise OutputError(f"cannot tell how to write {text!r}: it must be {SINK_FORMS}")
 
 
-def _synthetic(text: str, name: str, batch_rows: int) -> Source:
+def _synthetic(text: str, name: str, batch_rows: int) -> MarkedSource:
     digits = text.removeprefix("synthetic:")
     if not digits.isascii() or not digits.isdigit():
         raise InputError(f"{text!r}: after 'synthetic:' comes a number of events")

@@ -5,26 +5,65 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.connectors.base import Batch, Marker
-from ripple.connectors.conforming import conformed
+from ripple.connectors.conforming import check_columns, conformed
 from ripple.connectors.cutting import recut
+from ripple.connectors.log_place import FORM, LogPlace
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.screening import screened
-from ripple.log.reader import PartitionReader
+from ripple.errors import InputError
+from ripple.log import PartitionReader, Topic, TopicError, identity
+from ripple.log.body import columns_of
+from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ripple.connectors.record_shape import RecordShape
-    from ripple.log.topic import Topic
+
+
+def open_log(
+    text: str,
+    shape: RecordShape,
+    *,
+    name: str,
+    batch_rows: int | None = 1000,
+    pause: Callable[[], None] | None = None,
+) -> LogSource:
+    """Return the source at ``log:DIR/TOPIC[/PARTITION]``, up to its present end without ``pause``.
+
+    Raises InputError when there is no such log, or several to choose from; SchemaError naming the
+    field of ``shape`` that it does not have.
+    """
+    place = LogPlace.parse(text)
+    if place is None:
+        raise InputError(f"cannot tell which log {text!r} is: it must be {FORM}")
+    try:
+        topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
+        if place.partition is None and topic.partitions > 1:
+            raise TopicError(f"choose one of its {topic.partitions} partitions, as in {text}/0")
+        with PartitionReader(topic, place.partition or 0) as reader:
+            _, end = reader.range()
+    except TopicError as error:
+        raise InputError(f"cannot read {text}: {error}") from error
+    check_columns(columns_of(topic.schema), arrow_schema_of(shape.schema.fields), text)
+    return LogSource(
+        topic,
+        place.partition or 0,
+        name=name,
+        shape=shape,
+        batch_rows=batch_rows,
+        to_offset=end if pause is None else None,
+        pause=pause,
+    )
 
 
 class LogSource:
     """One partition of a topic, up to ``to_offset``, its present end, or for ever.
 
     Offsets are the log's own. With ``shape``, records are screened as those of any source are.
-    ``batch_rows`` joins small frames and divides large ones (None: one batch a frame); a batch ends
-    before a marker. ``pause`` is called when nothing more is there yet and returns when it is time
-    to look again; without it, reading ends there.
+    ``batch_rows`` joins small frames and divides large ones, to batches that end at its multiples
+    (None: one batch a frame); a batch ends before a marker. ``pause`` is called when nothing more
+    is there yet and returns when it is time to look again; without it, reading ends there.
     """
 
     def __init__(
@@ -62,6 +101,16 @@ class LogSource:
     def sync(self) -> None:
         """Make durable what was read, before a cut that includes it is stored."""
         self._reader.sync()
+
+    def identity_at(self, offset: int) -> str:
+        """Return what ``check_identity`` needs to know this log again by a cut at ``offset``."""
+        with PartitionReader(self._reader.topic, self._reader.partition) as reader:
+            return identity.identity_at(reader, offset)
+
+    def check_identity(self, offset: int, text: str) -> None:
+        """Raise an InputError unless the log still is what it was; see ``ripple.log.identity``."""
+        with PartitionReader(self._reader.topic, self._reader.partition) as reader:
+            identity.check_identity(reader, offset, text)
 
     def close(self) -> None:
         """Release the file."""

@@ -58,8 +58,9 @@ class SyntheticSource:
         prices = _pattern(pa.array((1000 + np.arange(_PRICES)) / 10), longest)
         sizes = _pattern(pa.array(100 * (1 + np.arange(_SIZES, dtype=np.int64))), longest)
         venues = _pattern(pa.array(["XNAS", "XNYS"]), longest)
-        for start in range(from_offset, self._events, self._batch_rows):
-            stop = min(start + self._batch_rows, self._events)
+        start = from_offset
+        while start < self._events:
+            stop = min(start + self._batch_rows - start % self._batch_rows, self._events)
             rows = stop - start
             times = FIRST_TIMESTAMP_NS + INTERVAL_NS * np.arange(start, stop, dtype=np.int64)
             columns = [
@@ -71,6 +72,7 @@ class SyntheticSource:
             ]
             self._given = stop
             yield Batch(pa.RecordBatch.from_arrays(columns, schema=schema), stop)
+            start = stop
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

@@ -14,6 +14,7 @@ docs/log.md has the format, the guarantees and the limits.
 from __future__ import annotations
 
 from ripple.log.errors import (
+    LogChangedError,
     LogDamagedError,
     LogDivergedError,
     LogError,
@@ -36,6 +37,7 @@ __all__ = [
     "Appended",
     "Cut",
     "GroupCommit",
+    "LogChangedError",
     "LogDamagedError",
     "LogDivergedError",
     "LogError",

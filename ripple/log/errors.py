@@ -64,6 +64,10 @@ class LogDivergedError(LogError, InputError):
         )
 
 
+class LogChangedError(LogError, InputError):
+    """A log is not, or no longer, the one that somebody has read; see ``ripple.log.identity``."""
+
+
 class StaleEpochError(LogError):
     """An append by a producer whose successor has appended already; nothing was stored."""
 

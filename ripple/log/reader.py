@@ -18,6 +18,7 @@ from ripple.log.errors import (
     LogDivergedError,
     LogError,
     OffsetOutOfRangeError,
+    TopicError,
 )
 from ripple.log.frame import ChainError, FrameError, Kind
 from ripple.log.index import Index
@@ -153,6 +154,14 @@ class PartitionReader:
             if found.header.next_offset > self._skip_to:
                 return _until(self._entry(found), to_offset)
 
+    def frame_with(self, offset: int) -> Frame:
+        """Return the frame that holds ``offset``, and go to what follows it; raises as ``seek``."""
+        self.seek(offset)
+        while (found := self._next_frame()) is not None:
+            if found.header.next_offset > offset:
+                return found
+        raise self._out_of_range(offset)
+
     def sync(self) -> None:
         """Make all that was read durable, whatever the writer's policy. Raises SyncFailedError."""
         if self._file is not None:
@@ -257,6 +266,8 @@ class PartitionReader:
         assert self._frames is not None
         place = self._frames.place
         firsts = self._firsts()
+        if not firsts:
+            raise TopicError(f"{self._folder}: the log is gone: somebody has removed its segments")
         size = self._file.size()
         if size < place.position:
             raise LogDivergedError(self._path, place.position, place.offset)

@@ -21,11 +21,12 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class LiveDisk:
-    """The files below ``root``, which is made if it is absent."""
+    """The files below ``root``, which is made if it is absent, unless ``make`` is False."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, make: bool = True) -> None:
         self.root = Path(root).absolute()
-        self.root.mkdir(parents=True, exist_ok=True)
+        if make:
+            self.root.mkdir(parents=True, exist_ok=True)
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False) -> LiveFile:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC

@@ -1,0 +1,179 @@
+"""Logs as places: where a pipeline reads, in the words of a user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import ripple as rp
+from ripple.connectors.base import Batch, Marker
+from ripple.connectors.locate import open_source
+from ripple.connectors.log_place import LogPlace
+from ripple.connectors.log_source import LogSource
+from ripple.engine import Engine
+from ripple.errors import InputError, RippleError, SchemaError
+from ripple.log import PartitionWriter, Topic
+from ripple.runner import Runner
+from ripple.schema.types import Field, Int64, Schema, String
+from ripple.world import LiveDisk
+from tests.log.test_sharing import marked_topic
+from tests.log.trades import SCHEMA, ManualClock, listed, records_of, rows_of
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("log:trades", (".", "trades", None)),
+        ("log:d/trades", ("d", "trades", None)),
+        ("log:/a/d/trades/12", ("/a/d", "trades", 12)),
+        ("log:d/trades/", ("d", "trades", None)),
+        ("log:7", (".", "7", None)),
+        ("log:d/7/0", ("d", "7", 0)),
+        ("log:../trades/0", ("..", "trades", 0)),
+        ("log:", None),
+        ("log:/", None),
+        ("log:..", None),
+        ("log:d/..", None),
+    ],
+)
+def test_place_is_folder_topic_and_partition(text: str, place: Any) -> None:
+    assert LogPlace.parse(text) == place
+
+
+def made(folder: Path, partitions: int = 1) -> Topic:
+    topic = Topic.create(LiveDisk(folder), "ticks", SCHEMA, partitions=partitions)
+    for partition in range(partitions):
+        with PartitionWriter(topic, partition, ManualClock()) as writer:
+            writer.append(records_of(rows_of(10 * partition, 5)))
+    return topic
+
+
+def test_log_is_read_to_its_present_end(tmp_path: Path) -> None:
+    topic = made(tmp_path, partitions=2)
+    source = open_source(f"log:{tmp_path}/ticks/1", SCHEMA, name="in", batch_rows=3)
+    with PartitionWriter(topic, 1, ManualClock()) as writer:
+        writer.append(records_of(rows_of(0, 4)))
+    entries = list(source.batches())
+    assert source.name == "in"
+    assert [row for entry in entries for row in listed(entry)] == rows_of(10, 5)
+
+
+def test_log_is_followed_while_somebody_waits(tmp_path: Path) -> None:
+    topic = made(tmp_path)
+    writer = PartitionWriter(topic, 0, ManualClock())
+
+    def pause() -> None:
+        writer.append(records_of(rows_of(5, 4)))
+
+    source = open_source(f"log:{tmp_path}/ticks", SCHEMA, name="in", pause=pause)
+    reading = source.batches()
+    assert listed(next(reading)) + listed(next(reading)) == rows_of(0, 9)
+    writer.close()
+
+
+WIDER = Schema("wider", (*SCHEMA.fields, Field("venue", String())))
+OTHER = Schema("other", (Field("symbol", Int64()),))
+
+
+@pytest.mark.parametrize(
+    ("place", "schema", "error", "words"),
+    [
+        ("ticks", SCHEMA, InputError, "choose one of its 2 partitions, as in log:.*ticks/0"),
+        ("ticks/2", SCHEMA, InputError, "no partition 2: they are 0 to 1"),
+        ("tocks", SCHEMA, InputError, "tocks: there is no topic: create it first"),
+        ("absent/ticks", SCHEMA, InputError, "there is no topic"),
+        ("..", SCHEMA, InputError, "cannot tell which log"),
+        ("ticks/0", WIDER, SchemaError, "has no column 'venue'"),
+        ("ticks/0", OTHER, SchemaError, "'symbol' .* is string, but the schema declares int64"),
+    ],
+)
+def test_log_that_cannot_be_read_is_told(
+    tmp_path: Path, place: str, schema: Schema, error: type[RippleError], words: str
+) -> None:
+    made(tmp_path, partitions=2)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(error, match=words):
+        open_source(f"log:{tmp_path}/{place}", schema, name="in")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_log_that_is_removed_while_it_is_followed_is_told(tmp_path: Path) -> None:
+    topic = made(tmp_path)
+
+    def remove() -> None:
+        for name in topic.disk.list(topic.folder(0)):
+            topic.disk.remove(f"{topic.folder(0)}/{name}")
+
+    source = open_source(f"log:{tmp_path}/ticks", SCHEMA, name="in", pause=remove)
+    with pytest.raises(InputError, match="the log is gone"):
+        list(source.batches())
+
+
+@pytest.mark.parametrize("batch_rows", [1, 3, 4, 1000])
+def test_cuts_are_the_same_from_wherever_reading_begins(batch_rows: int) -> None:
+    topic, expected = marked_topic()
+    source = LogSource(topic, 0, batch_rows=batch_rows)
+    cuts = [entry.next_offset for entry in source.batches()]
+    for start in range(len(expected) + 1):
+        assert [entry.next_offset for entry in source.batches(start)] == [
+            cut for cut in cuts if cut > start
+        ]
+    markers = [offset for offset, row in enumerate(expected) if isinstance(row, int)]
+    ends = {*markers, *(marker + 1 for marker in markers), len(expected)}
+    assert all(cut % batch_rows == 0 or cut in ends for cut in cuts)
+
+
+@rp.record(version=1)
+class Tick:
+    symbol: str
+    at_ns: rp.Timestamp
+
+
+class Kept:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def write(self, changes: pa.RecordBatch) -> None:
+        self.rows += changes.to_pylist()
+
+    def finish(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+
+class Marked:
+    """An event, and a promise that ends the window."""
+
+    name = "ticks"
+
+    def batches(self, from_offset: int = 0) -> Any:
+        columns = {"symbol": ["a"], "at_ns": [5]}
+        yield Batch(pa.record_batch(columns), 1)
+        yield Marker(10, 2)
+
+    def close(self) -> None:
+        pass
+
+
+def test_marker_closes_windows_of_a_plain_run() -> None:
+    plan = (
+        rp.Pipeline("p")
+        .source("ticks", Tick)
+        .partition("by", key="symbol")
+        .window("w", rp.Tumbling("10ns"))
+        .fold("f", n=rp.count())
+        .sink("out")
+        .plan()
+    )
+    sink, seen = Kept(), []
+    engine = Engine(plan)
+    Runner(engine, Marked(), {"out": sink}, on_batch=lambda *_: seen.append(len(sink.rows))).run()
+    # Nothing after the event, the row after the marker, nothing more at the end.
+    assert seen == [0, 1, 1]
