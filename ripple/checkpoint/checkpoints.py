@@ -9,11 +9,11 @@ from urllib.parse import quote, unquote
 
 from ripple.checkpoint.errors import CheckpointError, DamagedError
 from ripple.checkpoint.format import Checkpoint, decode, encode
-from ripple.checkpoint.manifest import Fence, Manifest
+from ripple.checkpoint.manifest import ENTRIES_KEPT, Fence, Manifest, Reading
 from ripple.engine.snapshot import Snapshot
 from ripple.errors import LimitError
 from ripple.world.errors import StoreError
-from ripple.world.ports import Clock, ObjectStore, Random
+from ripple.world.ports import Clock, Guards, ObjectStore, Random, all_guards
 
 KEEP_DEFAULT = 3
 FILE_BYTES_MAX_DEFAULT = 1 << 32
@@ -45,12 +45,22 @@ class Checkpoints:
         partition: int = 0,
         *,
         file_bytes_max: int = FILE_BYTES_MAX_DEFAULT,
+        entries_kept: int = ENTRIES_KEPT,
+        guards: Guards = all_guards,
     ) -> None:
+        """Look into ``store``.
+
+        entries_kept: how many entries behind the newest stay readable. guards: which safeguards
+        are on, for tests of the tests.
+        """
         self.store = store
         self.pipeline = pipeline
         self.partition = partition
         self.prefix = prefix_of(pipeline, partition)
-        self.manifest = Manifest(store, f"{self.prefix}manifest/")
+        self._guards = guards
+        self.manifest = Manifest(
+            store, f"{self.prefix}manifest/", entries_kept=entries_kept, guards=guards
+        )
         self.file_bytes_max = file_bytes_max
 
     async def list(self) -> tuple[Checkpoint, ...]:
@@ -70,7 +80,7 @@ class Checkpoints:
                     f"{self.file_bytes_max}: raise that"
                 )
             files[part.object_name] = await self._file(part.object_name, part.length_bytes)
-        return decode(checkpoint, files)
+        return decode(checkpoint, files, is_verified=self._guards("checksum"))
 
     async def _file(self, name: str, length_bytes: int) -> bytes:
         try:
@@ -88,16 +98,26 @@ class Checkpoints:
 
         Raises DamagedError when none is: what happened is to be decided by people.
         """
-        reading = await self.manifest.newest()
+        while True:
+            reading = await self.manifest.newest()
+            found, damaged = await self._whole(reading)
+            if not damaged or reading == await self.manifest.newest():
+                break
+            # An owner was faster: what is missing may have been replaced and deleted.
+        if found is None and damaged:
+            raise DamagedError(f"no checkpoint below {self.prefix} is whole: {'; '.join(damaged)}")
+        return found
+
+    async def _whole(self, reading: Reading) -> tuple[Found | None, tuple[str, ...]]:
+        """Return the newest checkpoint of an entry that is whole, and what was passed over."""
         damaged = list(reading.damaged)
         for checkpoint in reading.entry.checkpoints if reading.entry else ():
             try:
-                return Found(checkpoint, await self.read(checkpoint), tuple(damaged))
+                snapshot = await self.read(checkpoint)
+                return Found(checkpoint, snapshot, tuple(damaged)), tuple(damaged)
             except DamagedError as error:
                 damaged.append(str(error))
-        if damaged:
-            raise DamagedError(f"no checkpoint below {self.prefix} is whole: {'; '.join(damaged)}")
-        return None
+        return None, tuple(damaged)
 
     async def verify(self) -> tuple[str, ...]:
         """Read everything that counts; return what is wrong, nothing when all is well."""

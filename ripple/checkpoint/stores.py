@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from ripple.errors import LimitError
 from ripple.world.errors import StoreError
-from ripple.world.ports import Disk, Random
+from ripple.world.ports import Disk, Guards, Random, all_guards
 
 _TEMPORARY = ".tmp-"
 
@@ -53,7 +53,15 @@ class DiskStore:
     do, with the disk's own error as its cause. Without ``random`` it is for reading only.
     """
 
-    def __init__(self, disk: Disk, random: Random | None = None, folder: str = "") -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        random: Random | None = None,
+        folder: str = "",
+        *,
+        guards: Guards = all_guards,
+    ) -> None:
+        self._guards = guards
         self._disk = disk
         self._random = random
         self._folder = folder
@@ -77,7 +85,8 @@ class DiskStore:
                 with suppress(FileNotFoundError):
                     self._disk.remove(temporary)
             # Also for an object of others: what a caller knows to exist must not vanish.
-            self._disk.sync_folder(folder)
+            if self._guards("folder_sync"):
+                self._disk.sync_folder(folder)
         except OSError as error:
             raise StoreError(f"{name} cannot be stored: {error}", done=done) from error
         return stored

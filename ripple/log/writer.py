@@ -12,14 +12,13 @@ from ripple.log.index import Index
 from ripple.log.producers import Producers, Stamp
 from ripple.log.recovery import Cut, Found, chain_at, inspect
 from ripple.log.segment import Place, index_path, segment_path
+from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
 
     from ripple.log.topic import Topic
-    from ripple.world.ports import Clock
+    from ripple.world.ports import Clock, Guards
 
 
 class Appended(NamedTuple):
@@ -28,10 +27,6 @@ class Appended(NamedTuple):
     first_offset: int
     next_offset: int
     is_new: bool = True
-
-
-def _all_on(_safeguard: str) -> bool:
-    return True
 
 
 class PartitionWriter:
@@ -53,7 +48,7 @@ class PartitionWriter:
         clock: Clock,
         *,
         holder: str = "a writer",
-        guards: Callable[[str], bool] = _all_on,
+        guards: Guards = all_guards,
     ) -> None:
         """Take the lock and recover the partition.
 

@@ -10,6 +10,7 @@ from ripple.world.ports import (
     Clock,
     Disk,
     File,
+    Guards,
     Listener,
     Lock,
     Network,
@@ -17,6 +18,7 @@ from ripple.world.ports import (
     Random,
     Stream,
     World,
+    all_guards,
 )
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "DiskFullError",
     "DiskLockedError",
     "File",
+    "Guards",
     "Listener",
     "LiveClock",
     "LiveDisk",
@@ -38,5 +41,6 @@ __all__ = [
     "Stream",
     "SyncFailedError",
     "World",
+    "all_guards",
     "live_world",
 ]

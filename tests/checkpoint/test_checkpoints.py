@@ -52,6 +52,29 @@ def test_latest_is_what_was_written_last() -> None:
     asyncio.run(story())
 
 
+def test_reader_that_an_owner_overtakes_finds_what_is_new() -> None:
+    """Between the manifest and the file that it names, the file is replaced and deleted."""
+
+    async def story() -> None:
+        _, owner = await claimed(store := MemoryStore(), keep=1)
+        await owner.write(FEW[0])
+
+        class Overtaken(MemoryStore):
+            async def get(self, name, *, length_max):
+                if "/state/" in name and len(late):
+                    await owner.write(late.pop())
+                return await store.get(name, length_max=length_max)
+
+        late = [FEW[1]]
+        overtaken = Overtaken()
+        overtaken.list = store.list
+        found = await Checkpoints(overtaken, "test").latest()
+        assert found.snapshot == FEW[1]
+        assert found.damaged == ()
+
+    asyncio.run(story())
+
+
 def test_files_of_old_checkpoints_and_entries_are_deleted() -> None:
     async def story() -> None:
         store = MemoryStore()
