@@ -111,6 +111,13 @@ class Producers:
         """Put back what ``items`` gave."""
         self._put(producer, _State(epoch, deque(appends, maxlen=REMEMBERED)))
 
+    def copy(self) -> Producers:
+        """Return the same knowledge, to be kept as it is now."""
+        other = Producers(self._producers_max)
+        for producer, epoch, appends in self.items():
+            other.restore(producer, epoch, appends)
+        return other
+
     def _put(self, producer: int, state: _State) -> None:
         self._states[producer] = state
         while len(self._states) > self._producers_max:

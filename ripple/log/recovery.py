@@ -40,12 +40,17 @@ class Cut(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A partition as its files say: sealed segments, the last one, and what it ends in."""
+    """A partition as its files say: sealed segments, the last one, and what it ends in.
+
+    ``rebuilt`` are the sealed segments whose index files were of no use, and the producers as of
+    their ends.
+    """
 
     sealed: list[Index]
     active: Index
     producers: Producers
     cut: Cut | None
+    rebuilt: list[tuple[Index, Producers]]
 
 
 def chain_at(first_offset: int) -> int | None:
@@ -71,13 +76,16 @@ def inspect(
         return None
     inspection = _Inspection(disk, folder, partition, settings, check)
     sealed = []
+    rebuilt = []
     chain = chain_at(firsts[0])
     for first, following in pairwise(firsts):
         known = None if check is not None else inspection.known(first, following)
         sealed.append(known or inspection.sealed(first, following, chain))
+        if known is None:
+            rebuilt.append((sealed[-1], inspection.producers.copy()))
         chain = sealed[-1].place.chain
     active, cut = inspection.last(firsts[-1], chain)
-    return Found(sealed, active, inspection.producers, cut)
+    return Found(sealed, active, inspection.producers, cut, rebuilt)
 
 
 class _Inspection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ripple.errors import LimitError
@@ -189,9 +190,12 @@ class PartitionWriter:
 
     def _resume(self, found: Found) -> None:
         self._sealed = found.sealed
-        for index in self._sealed:
-            # One whose index was lost: nobody knows how old it is, so it is kept.
-            index.sealed_ns = index.sealed_ns or self._clock.now_ns()
+        for index, producers in found.rebuilt:
+            # Nobody knows how old it is, so it is kept for as long as a new one.
+            index.sealed_ns = self._clock.now_ns()
+            # It only saves the next writer from reading the whole segment.
+            with suppress(OSError):
+                index_file.write(self._disk, self._folder, index, producers)
         self._producers = found.producers
         self._active = found.active
         self._file = self._disk.open(segment_path(self._folder, found.active.first_offset))

@@ -97,11 +97,22 @@ def test_every_changed_byte_of_an_index_changes_nothing() -> None:
             with PartitionWriter(topic, 0, ManualClock()) as writer:
                 again = writer.append(records_of(ends[3][1]), Stamp(3, 0, 3))
                 assert not again.is_new
-                writer._failure = "so that the index stays as it is"
+                writer._failure = "so that the last index stays as it is"
         path.unlink()
         assert verify(topic, 0).indexes == ()
         assert read_all(topic, 4) == expected[4:]
         path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("damage", ["lost", "flipped"])
+def test_index_of_a_sealed_segment_is_written_again(damage: str) -> None:
+    topic, _ = written(SimDisk(), 6, segment_bytes_max=1300)
+    indexes = files_of(topic, ".index")
+    whole = [path.read_bytes() for path in indexes]
+    for path, data in list(zip(indexes, whole, strict=True))[:-1]:
+        path.write_bytes(flipped(data, 40, 1)) if damage == "flipped" else path.unlink()
+    with PartitionWriter(topic, 0, ManualClock()):
+        assert [path.read_bytes() for path in indexes] == whole
 
 
 def test_missing_segment_is_damage() -> None:
