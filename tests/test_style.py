@@ -47,6 +47,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runner": {
         *("errors", "connectors", "engine", "plan", "pipeline", "world", "checkpoint", "log"),
     },
+    "recovery": {
+        *("errors", "connectors", "engine", "plan", "pipeline", "world", "checkpoint", "log"),
+        *("schema", "hashing", "aggregate"),
+    },
     "testing": {"*"},
     "cli": {"*"},
 }

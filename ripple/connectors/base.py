@@ -25,13 +25,15 @@ class Rejected:
 
     ``line_number`` counts physical lines from 1 and is None where there are no lines.
     ``reason`` is one of a few phrases, so that it can be counted; what was seen is in ``raw``,
-    which holds at most the first RAW_BYTES_MAX bytes.
+    which holds at most the first RAW_BYTES_MAX bytes. ``step`` is the pipeline's step that refused
+    it, None for what the source refused.
     """
 
     offset: int
     line_number: int | None
     reason: str
     raw: bytes
+    step: str | None = None
 
     @property
     def place(self) -> str:

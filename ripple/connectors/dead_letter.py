@@ -61,11 +61,21 @@ def _line(source: str, record: Rejected) -> str:
         "line_number": record.line_number,
         "reason": record.reason,
     }
-    try:
-        # A long record was cut, maybe within a character, which is then left out.
-        is_whole = len(record.raw) < RAW_BYTES_MAX
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        letter["raw"] = decoder.decode(record.raw, final=is_whole)
-    except UnicodeDecodeError:
+    text = text_of(record.raw)
+    if text is None:
         letter["raw_base64"] = base64.b64encode(record.raw).decode()
+    else:
+        letter["raw"] = text
     return json.dumps(letter, ensure_ascii=False) + "\n"
+
+
+def text_of(raw: bytes) -> str | None:
+    """Return the raw bytes of a rejected record as text, None if they are not UTF-8.
+
+    A long record was cut, maybe within a character, which is then left out.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        return decoder.decode(raw, final=len(raw) < RAW_BYTES_MAX)
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,1 @@
+"""A partition that survives its process: its life, its dead letters, and what killed it."""
