@@ -16,6 +16,7 @@ from ripple.expression.typed import Kind
 from ripple.pipeline_checks import (
     blaming,
     blaming_field,
+    check_digest,
     check_distinct,
     check_name,
     check_new_field,
@@ -32,6 +33,7 @@ from ripple.plan import (
     Fold,
     FoldAggregate,
     Map,
+    Migration,
     Output,
     Plan,
     SourceSpec,
@@ -52,6 +54,8 @@ from ripple.window.spec import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ripple.sexp import Sexp
     from ripple.window.spec import Assigner, Trigger
 
@@ -153,6 +157,7 @@ class _Draft:
     window: WindowSpec | None = None
     folds: tuple[Fold, ...] = ()
     outputs: tuple[Output, ...] = ()
+    migrations: tuple[Migration, ...] = ()
     fields: Fields = ()
     row: type | None = None
     path: tuple[str, ...] = ()
@@ -399,6 +404,32 @@ class Pipeline:
             output = Output(name, fold.name, topic, fold.row, key)
             return _grown(draft, "sink", outputs=(*draft.outputs, output))
 
+    def migrate(
+        self, fold: str, function: Callable[[pa.Table], pa.Table], /, *, from_digest: str
+    ) -> Pipeline:
+        """Say how the state of ``fold`` is made from that in a checkpoint of other code.
+
+        function: takes the table that ``ripple checkpoint export`` shows, one row per key, and
+        returns the one that the fold would have. from_digest: of the fold that wrote it, as
+        ``ripple plan --checkpoint-dir`` prints it; for any other checkpoint nothing happens.
+        """
+        with blaming("migrate", fold):
+            draft = self._draft
+            folds = [one.name for one in draft.folds]
+            if fold not in folds:
+                listed = ", ".join(folds) or "none"
+                raise PlanError(f"there is no such fold before this: the folds are {listed}")
+            digest = digest_of(from_digest) if isinstance(from_digest, str) else ""
+            check_digest(digest)
+            if any((one.fold, one.from_digest) == (fold, digest) for one in draft.migrations):
+                raise PlanError(f"there is a migration from {digest} already")
+            if not callable(function):
+                raise PlanError(f"it takes a function of a table, not {function!r}")
+            pipeline = Pipeline.__new__(Pipeline)
+            migration = Migration(fold, digest, function)
+            pipeline._draft = replace(draft, migrations=(*draft.migrations, migration))
+            return pipeline
+
     def plan(self) -> Plan:
         """Return the validated plan; raises ``PlanError`` while the pipeline has no sink."""
         draft = self._draft
@@ -406,7 +437,9 @@ class Pipeline:
             raise PlanError(
                 f"pipeline {draft.name!r} ends with {draft.stage.value}: end it with .sink(name)"
             )
-        return Plan(draft.name, draft.source, draft.steps, draft.folds, draft.outputs)
+        return Plan(
+            draft.name, draft.source, draft.steps, draft.folds, draft.outputs, draft.migrations
+        )
 
     def __repr__(self) -> str:
         steps = " > ".join(self._draft.used)

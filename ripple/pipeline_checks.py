@@ -21,6 +21,7 @@ from ripple.window.spec import Session
 TIME_FIELD_DEFAULT = "timestamp_ns"
 NAME_LENGTH_MAX = 100
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_DIGEST = re.compile(r"[0-9a-f]{32}")
 _KEY_TYPES = (String, Int, Int64, Bool)
 
 
@@ -110,6 +111,15 @@ def check_text(value: str | None, what: str) -> None:
     """Raise PlanError unless ``value`` is None or a text."""
     if value is not None and (not isinstance(value, str) or not value):
         raise PlanError(f"the {what} is a text, not {value!r}")
+
+
+def check_digest(digest: str) -> None:
+    """Raise PlanError unless ``digest`` is one of a node."""
+    if not _DIGEST.fullmatch(digest):
+        raise PlanError(
+            "from_digest is what stands behind the # of a node key, 32 hexadecimal digits: "
+            "ripple plan FILE --checkpoint-dir DIR prints it"
+        )
 
 
 def check_new_field(name: str, taken: Iterable[str]) -> None:

@@ -11,15 +11,19 @@ does not depend on steps elsewhere: other sinks, later folds, fields that nothin
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ripple.schema.fingerprint import fingerprint
+from ripple.schema import notation
+from ripple.schema.fingerprint import canonical, fingerprint
 from ripple.schema.types import Field, FieldType, Option, Schema
 from ripple.topology import digest
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ripple.expression.bound import Bound
     from ripple.sexp import Sexp
     from ripple.window.spec import WindowSpec
@@ -160,14 +164,30 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Migration:
+    """Makes the state of ``fold`` from that of a fold with other code, a table of leaf state.
+
+    from_digest: 32 hexadecimal digits, the end of that fold's node key.
+    """
+
+    fold: str
+    from_digest: str
+    function: Callable[[pa.Table], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """A complete pipeline. ``steps`` are those on events, before the first fold."""
+    """A complete pipeline. ``steps`` are those on events, before the first fold.
+
+    migrations: what is done once with older state; they are no part of what the plan computes.
+    """
 
     name: str
     source: SourceSpec
     steps: tuple[Step, ...]
     folds: tuple[Fold, ...]
     outputs: tuple[Output, ...]
+    migrations: tuple[Migration, ...] = field(default=(), compare=False)
     topology_hash: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -176,6 +196,23 @@ class Plan:
     def fold(self, name: str) -> Fold:
         """Return the fold of that name; raises ``KeyError`` if there is none."""
         return next((fold for fold in self.folds if fold.name == name), None) or _missing(name)
+
+    def frees(self, fold: Fold) -> bool:
+        """Tell whether rows of ``fold`` become final, when their window is over, and are freed."""
+        if fold.window is not None or fold.input == self.source.name:
+            return fold.window is not None
+        in_key = any(member.name == "window_start_ns" for member in fold.key)
+        return in_key and self.frees(self.fold(fold.input))
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What a snapshot keeps beside the node keys, to tell later what has changed.
+
+        ``python``: the version, of which the forms of functions depend. ``source``: the schema.
+        """
+        major, minor = sys.version_info[:2]
+        source = notation.dumps(canonical(self.source.schema))
+        return {"python": f"{major}.{minor}", "source": source}
 
     def sexp(self) -> Sexp:
         """Return the canonical form: everything that two workers must agree on."""

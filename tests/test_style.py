@@ -35,6 +35,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "pipeline_checks",
     },
     "pipeline_checks": {"errors", "schema", "expression", "aggregate", "plan", "window"},
+    "recovery": {
+        *("errors", "sexp", "schema", "aggregate", "topology", "plan", "engine"),
+    },
     "engine": {
         *("errors", "hashing", "schema", "expression", "aggregate", "graph", "window", "plan"),
     },

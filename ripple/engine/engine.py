@@ -108,7 +108,20 @@ class Engine:
                 f"{snapshot.topology_hash}, but this pipeline has {plan.topology_hash}"
             )
         engine = cls(plan, snapshot.partition, tuple(snapshot.cut))
-        engine._load(snapshot)
+        engine._load(snapshot, {})
+        return engine
+
+    @classmethod
+    def adopt(cls, plan: Plan, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> Engine:
+        """Return the partition with state that another plan has left and that was made to fit.
+
+        Unlike with ``restore``, a fold over results may lack its table, and is computed from the
+        rows below it; freed_digests: of each shown fold whose digest is to be taken afresh, the
+        digest of its rows that were freed before, 0 where none were. Raises SnapshotError when
+        other digests do not match or rows that would be needed were freed.
+        """
+        engine = cls(plan, snapshot.partition, tuple(snapshot.cut))
+        engine._load(snapshot, freed_digests)
         return engine
 
     def _build_folds(self, *, retractions: bool) -> None:
@@ -385,10 +398,11 @@ class Engine:
             digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
             tables={fold.fold.node_key: pa.table(fold.dump()) for fold in self._table_folds},
             nodes=self.plan.node_keys,
+            notes=self.plan.notes,
         )
         return PendingSnapshot(rest, self._fold.fold.node_key, self._fold.save())
 
-    def _load(self, snapshot: Snapshot) -> None:
+    def _load(self, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> None:
         for name, given in self._inputs.items():
             given.next_offset = snapshot.cut[name]
             given.watermark_ns = snapshot.watermarks_ns[name]
@@ -396,12 +410,24 @@ class Engine:
         self._fold.load(snapshot.tables[self._fold.fold.node_key], self.watermark_ns)
         self.graph.stabilize()
         for fold in self._table_folds:
-            fold.load(snapshot.tables[fold.fold.node_key])
-            self.graph.stabilize()
+            table = snapshot.tables.get(fold.fold.node_key)
+            if table is not None:
+                fold.load(table)
+                self.graph.stabilize()
+            elif self.plan.frees(self.plan.fold(fold.fold.input)):
+                raise SnapshotError(
+                    f"the state of {fold.fold.name!r} is missing, and cannot be computed from rows "
+                    "that were freed"
+                )
         for name, view in self._views.items():
             view.take()
+            live = view.live_digest()
+            if name in freed_digests:
+                view.final_digest = freed_digests[name]
+                view.digest = (view.final_digest + live) % (1 << 64)
+                continue
             view.digest, view.final_digest = snapshot.digests[name]
-            if view.digest != (view.final_digest + view.live_digest()) % (1 << 64):
+            if view.digest != (view.final_digest + live) % (1 << 64):
                 raise SnapshotError(
                     f"the restored rows of {name!r} do not have the digest that the snapshot "
                     "recorded: it is damaged, or an aggregate is not deterministic"

@@ -1,0 +1,122 @@
+"""From the snapshot of another plan to one that ``Engine.restore`` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ripple.aggregate import AggregateError
+from ripple.engine.engine import Engine
+from ripple.errors import RippleError
+from ripple.recovery.evolution import Comparison, Verdict, compare
+from ripple.recovery.lineage import Node
+from ripple.recovery.migration import MigrationError, check_accepted, migrated
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.engine.snapshot import Snapshot
+    from ripple.plan import Plan
+
+
+class ChangedPlanError(RippleError):
+    """The state in the checkpoint does not fit the pipeline, and nobody said what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """How a pipeline goes on from a checkpoint that perhaps another plan has written.
+
+    snapshot: of the plan itself, for ``Engine.restore``; None when the log must be read from its
+    first record. kept_outputs: those whose digest can be compared with the one that was committed;
+    the rows of the others are not what they were.
+    """
+
+    comparison: Comparison
+    snapshot: Snapshot | None
+    kept_outputs: tuple[str, ...]
+
+
+def decide(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Restoration:
+    """Return how to go on from ``snapshot``.
+
+    rebuild: the folds, by name, that may be computed from the log's first record. Raises
+    ChangedPlanError when it cannot be, with every reason and what to do, and MigrationError.
+    """
+    comparison = compare(plan, snapshot, rebuild)
+    if comparison.problems:
+        raise ChangedPlanError("; ".join(comparison.problems))
+    return Restoration(comparison, adapt(snapshot, plan, comparison), comparison.kept_outputs)
+
+
+def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | None:
+    """Return the snapshot as one of ``plan``, at the same cut; None if there can be none.
+
+    Raises MigrationError for a migration that does not fit, and SnapshotError when the state is
+    not what its digests say.
+    """
+    if comparison.problems or comparison.rebuilds:
+        return None
+    if snapshot.topology_hash == plan.topology_hash:
+        return snapshot
+    taken = _taken(snapshot, plan, comparison)
+    names = {judged.key: judged for judged in comparison.folds}
+    digests: dict[str, tuple[int, int]] = {}
+    freed: dict[str, int] = {}
+    for fold in plan.folds:
+        judged = names[fold.node_key]
+        old = Node("fold", judged.old_key).name if judged.old_key else ""
+        before = snapshot.digests.get(old)
+        if judged.same_rows and before is not None:
+            digests[fold.name] = before
+        else:
+            # Rows that are over stay what they were when they were shown.
+            is_migrated = judged.verdict is Verdict.MIGRATE
+            freed[fold.name] = before[1] if before is not None and is_migrated else 0
+    given = replace(
+        snapshot,
+        pipeline=plan.name,
+        topology_hash=plan.topology_hash,
+        digests=digests,
+        tables=taken,
+        nodes=plan.node_keys,
+    )
+    return _adopted(plan, given, freed, comparison)
+
+
+def _taken(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> dict[str, pa.Table]:
+    layouts = Engine(plan).snapshot().tables
+    taken: dict[str, pa.Table] = {}
+    for fold, judged in zip(plan.folds, comparison.folds, strict=True):
+        if judged.verdict not in (Verdict.KEEP, Verdict.MIGRATE):
+            continue
+        assert judged.old_key is not None, "what is kept or migrated was there"
+        table = snapshot.tables[judged.old_key]
+        if judged.migration is not None:
+            layout = layouts[fold.node_key].schema
+            table = migrated(fold, judged.migration, table, layout)
+        taken[fold.node_key] = table
+    return taken
+
+
+def _adopted(
+    plan: Plan, given: Snapshot, freed: dict[str, int], comparison: Comparison
+) -> Snapshot:
+    """Let an engine take the state, so that its own dump is what is restored later."""
+    made = [
+        fold
+        for fold, judged in zip(plan.folds, comparison.folds, strict=True)
+        if judged.migration is not None
+    ]
+    try:
+        adopted = Engine.adopt(plan, given, freed).snapshot()
+    except AggregateError as error:
+        if not made:
+            raise
+        names = ", ".join(repr(fold.name) for fold in made)
+        raise MigrationError(f"migration of fold {names}: {error}") from error
+    for fold in made:
+        check_accepted(fold, given.tables[fold.node_key], adopted.tables[fold.node_key])
+    notes = {**given.notes, **adopted.notes}
+    return replace(adopted, notes=notes)

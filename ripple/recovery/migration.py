@@ -1,0 +1,73 @@
+"""State made by a user's function: called once, and held to what the fold itself would dump."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ripple.errors import RippleError
+
+if TYPE_CHECKING:
+    from ripple.plan import Fold, Migration
+
+
+class MigrationError(RippleError):
+    """A migration did not return a state that its fold can have; names fold and column."""
+
+
+def migrated(fold: Fold, migration: Migration, old: pa.Table, layout: pa.Schema) -> pa.Table:
+    """Return the state of ``fold`` made from ``old``, in the columns of ``layout``.
+
+    Raises MigrationError when the function fails, or returns anything else than a table with
+    these columns and types, in any order, and one row per key.
+    """
+    try:
+        made: Any = migration.function(old)
+    except Exception as error:  # whatever a user's function raises
+        raise _wrong(fold, f"the function raised {type(error).__name__}: {error}") from error
+    if not isinstance(made, pa.Table):
+        raise _wrong(fold, f"the function must return a pyarrow.Table, not {type(made).__name__}")
+    missing = [name for name in layout.names if name not in made.column_names]
+    unknown = [name for name in made.column_names if name not in layout.names]
+    if missing or unknown or made.num_columns != len(layout):
+        raise _wrong(
+            fold,
+            f"the columns must be {', '.join(layout.names)}; missing: "
+            f"{', '.join(missing) or 'none'}; too many: {', '.join(unknown) or 'none'}",
+        )
+    made = made.select(layout.names)
+    for field in layout:
+        seen = made.schema.field(field.name).type
+        if seen != field.type:
+            raise _wrong(fold, f"column {field.name!r} must be {field.type}, not {seen}")
+    _check_keys(fold, made)
+    return made.combine_chunks()
+
+
+def _check_keys(fold: Fold, made: pa.Table) -> None:
+    keys = [name for name in fold.identity if name != "window_end_ns"]
+    whole = {*fold.identity, "members", "elements", "shown", "unshown"} & {*made.column_names}
+    for name in sorted(whole):
+        nulls = made.column(name).null_count
+        if nulls:
+            raise _wrong(fold, f"column {name!r} must have no nulls, and has {nulls}")
+    rows = made.group_by(keys).aggregate([]).num_rows if keys else min(made.num_rows, 1)
+    if rows != made.num_rows:
+        raise _wrong(
+            fold,
+            f"each key ({', '.join(keys) or 'one total'}) must have one row, but "
+            f"{made.num_rows} rows have {rows} keys",
+        )
+
+
+def check_accepted(fold: Fold, made: pa.Table, loaded: pa.Table) -> None:
+    """Raise MigrationError unless what the fold dumps after it took ``made`` has as many nulls."""
+    for name in made.column_names:
+        seen, own = made.column(name).null_count, loaded.column(name).null_count
+        if seen != own:
+            raise _wrong(fold, f"column {name!r} has {seen} nulls where {own} may be")
+
+
+def _wrong(fold: Fold, text: str) -> MigrationError:
+    return MigrationError(f"migration of fold {fold.name!r}: {text}")
