@@ -35,9 +35,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "pipeline_checks",
     },
     "pipeline_checks": {"errors", "schema", "expression", "aggregate", "plan", "window"},
-    "recovery": {
-        *("errors", "sexp", "schema", "aggregate", "topology", "plan", "engine"),
-    },
     "engine": {
         *("errors", "hashing", "schema", "expression", "aggregate", "graph", "window", "plan"),
     },
@@ -52,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "recovery": {
         *("errors", "connectors", "engine", "plan", "pipeline", "world", "checkpoint", "log"),
-        *("schema", "hashing", "aggregate"),
+        *("schema", "hashing", "aggregate", "sexp", "topology"),
     },
     "testing": {"*"},
     "cli": {"*"},
