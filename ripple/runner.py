@@ -157,7 +157,7 @@ def open_sinks(plan: Plan, places: Mapping[str, Any]) -> dict[str, Sink]:
     with ExitStack() as opened:
         sinks: dict[str, Sink] = {}
         for name, place in places.items():
-            sinks[name] = open_sink(place)
+            sinks[name] = open_sink(place, plan, name)
             opened.callback(sinks[name].abort)
         opened.pop_all()
     return sinks

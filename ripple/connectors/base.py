@@ -171,21 +171,36 @@ class CutSink(Protocol):
     """
 
     name: str
-    committed: Commit | None
-    """What is durable; None where nothing ever was. Of a sink that cannot know, see ``promise``."""
+    records_cut: bool
+    """False of a stream, which keeps nothing: its ``committed`` is None for ever."""
 
-    unfinished: Mapping[str, int] | None
-    """A cut whose changes are there in part: the next ``write`` must reach exactly it."""
+    committed: Commit | None
+    """What is durable; None where nothing ever was."""
+
+    cut_off_bytes: int
+    """How much opening has cut off: what was written after the last commit, or torn by a crash."""
 
     promise: str
     """What a reader may rely on, in words: "each cut once", or why not."""
 
+    @property
+    def unfinished(self) -> Mapping[str, int] | None:
+        """A cut whose changes are there in part: the next ``write`` must reach exactly it."""
+        ...
+
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
-        """Take one output's changes since the last write, and what they reach."""
+        """Take one output's changes since the last write, and what they reach.
+
+        After an error the same call may be repeated. Raises OutputError and OSError.
+        """
         ...
 
     def commit(self, reached: Commit) -> None:
-        """Make durable all that was written, and that it reaches ``reached``. Raises OSError."""
+        """Make durable all that was written, and that it reaches ``reached``.
+
+        After an OSError it may be repeated, unless the system could not sync: then whatever comes
+        fails, and a sink opened anew knows what is durable.
+        """
         ...
 
     def close(self) -> None:
@@ -194,6 +209,7 @@ class CutSink(Protocol):
 
 
 OP_SET, OP_PATCH, OP_REMOVE = 0, 1, 2
+OP_NAMES = ("set", "patch", "remove")
 
 
 def split_op(changes: pa.RecordBatch) -> tuple[pa.Array | None, pa.RecordBatch]:
@@ -202,3 +218,12 @@ def split_op(changes: pa.RecordBatch) -> tuple[pa.Array | None, pa.RecordBatch]:
     if not len(schema) or schema.field(0).name != "op" or schema.field(0).type != pa.int8():
         return None, changes
     return changes.column(0), changes.select(range(1, len(schema)))
+
+
+def with_named_ops(changes: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the changes with ``op`` as text, one of OP_NAMES, as the first column."""
+    op, rows = split_op(changes)
+    op = pa.array(np.zeros(rows.num_rows, np.int8)) if op is None else op
+    # Built here: pa.array of Python values imports pandas where that is installed.
+    names = pa.array(OP_NAMES).take(op)
+    return pa.RecordBatch.from_arrays([names, *rows.columns], ["op", *rows.schema.names])

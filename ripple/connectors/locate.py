@@ -12,6 +12,7 @@ from ripple.connectors import log_place
 from ripple.connectors.csv_format import TRADE_CHECKS, CsvFormat
 from ripple.connectors.csv_source import CsvSource
 from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.stream_sink import StreamCutSink
 from ripple.connectors.synthetic import SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.connectors.text_sink import TextFormat, TextSink
@@ -23,15 +24,18 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ripple.connectors.base import MarkedSource, Sink
+    from ripple.connectors.base import CutSink, MarkedSource, Sink
     from ripple.connectors.checks import Check
+    from ripple.plan import Plan
     from ripple.schema.types import Schema
+    from ripple.world.ports import Disk
 
 SOURCE_FORMS = (
     "a .csv or .jsonl file (also .gz, .zst), a .parquet file, a pipe with CSV, -, "
     f"{log_place.FORM} or synthetic:N"
 )
-SINK_FORMS = "a .csv, .jsonl or .parquet file, a pipe or device for CSV, or -"
+SINK_FORMS = f"a .csv, .jsonl or .parquet file, a pipe or device for CSV, {log_place.FORM} or -"
+CUT_SINK_FORMS = f"a .csv or .jsonl file, {log_place.FORM}, a pipe or device, or -"
 
 _COMPRESSED = {".gz", ".zst"}
 
@@ -90,15 +94,24 @@ def open_source(
 
 
 def open_sink(
-    place: str | os.PathLike[str] | Sink, *, decimals: Mapping[str, int] | None = None
+    place: str | os.PathLike[str] | Sink,
+    plan: Plan | None = None,
+    output: str = "",
+    *,
+    decimals: Mapping[str, int] | None = None,
 ) -> Sink:
     """Return the sink at ``place``: a path, ``-`` (CSV on standard output), or a sink as it is.
 
-    CSV leaves out Remove rows; JSON lines begin each row with its operation.
+    CSV leaves out Remove rows; JSON lines begin each row with its operation; so do the records of
+    ``log:DIR/TOPIC[/PARTITION]``, for which ``plan`` must be given and the name of its output.
     """
     if not isinstance(place, (str, os.PathLike)):
         return place
     text = os.fspath(place)
+    if plan is not None and text.startswith(log_place.PREFIX):
+        from ripple.connectors import cut_sinks  # noqa: PLC0415 - slow to import
+
+        return cut_sinks.open_plain_log(text, plan, output)
     kind = PurePath(text).suffix
     if kind == ".csv" or (not kind and _is_stream(text)):
         return TextSink(open_target(text), TextFormat("csv", decimals or {}))
@@ -109,6 +122,43 @@ def open_sink(
 
         return ParquetSink(open_target(text))
     raise OutputError(f"cannot tell how to write {text!r}: it must be {SINK_FORMS}")
+
+
+def open_cut_sink(
+    place: str | os.PathLike[str] | CutSink,
+    plan: Plan,
+    output: str,
+    *,
+    disk_of: Callable[[str], Disk] | None = None,
+    decimals: Mapping[str, int] | None = None,
+    header: bool = False,
+) -> CutSink:
+    """Return the sink at ``place`` that a restarted pipeline can continue, or a sink as it is.
+
+    place: a .csv or .jsonl file, ``log:DIR/TOPIC[/PARTITION]``, ``-``, a pipe or a device.
+    disk_of: from a folder to the disk there. header: CSV files begin with the names of the columns.
+    Raises OutputError, DiskLockedError and OSError.
+    """
+    if not isinstance(place, (str, os.PathLike)):
+        return place
+    text = os.fspath(place)
+    from ripple.connectors import cut_sinks  # noqa: PLC0415 - slow to import
+
+    if text.startswith(log_place.PREFIX):
+        return cut_sinks.open_log(text, plan, output, disk_of)
+    kind = PurePath(text).suffix
+    text_format = (
+        TextFormat("json", decimals or {}, removes="mark")
+        if kind in {".jsonl", ".ndjson", ".json"}
+        else TextFormat("csv", decimals or {}, header=header)
+    )
+    if _is_stream(text):
+        return StreamCutSink(open_target(text), text_format)
+    if kind not in {".csv", ".jsonl", ".ndjson", ".json"}:
+        raise OutputError(
+            f"cannot write {text!r} so that a restart continues it: it must be {CUT_SINK_FORMS}"
+        )
+    return cut_sinks.open_file(text, text_format, plan, output, disk_of)
 
 
 def _synthetic(text: str, name: str, batch_rows: int) -> MarkedSource:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.connectors.base import OP_REMOVE, split_op
+from ripple.connectors.base import OP_REMOVE, split_op, with_named_ops
 from ripple.connectors.row_formatter import RowFormatter
 from ripple.errors import OutputError
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["string", "integer", "float", "bool", "raw"]
 Converter = Callable[[pa.Array], pa.Array]
-_OP_NAMES = ("set", "patch", "remove")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,32 +42,58 @@ class TextFormat:
     header: bool = False
 
 
-class TextSink:
-    """Writes changes to ``target``, one write per batch so that a reader sees them at once.
+class TextLines:
+    """Makes changes into lines.
 
-    All batches of a run have columns of the same names.
+    All changes have columns of the same names. ``name``, of where they go, is for errors.
     """
 
-    def __init__(self, target: Target, text_format: TextFormat = TextFormat()) -> None:
-        self._target = target
+    def __init__(self, text_format: TextFormat, name: str) -> None:
         self._format = text_format
+        self._name = name
         self._layout: _Layout | None = None
 
-    def write(self, changes: pa.RecordBatch) -> None:
-        """Write one line per row, in order; see Sink."""
+    def of(self, changes: pa.RecordBatch, *, is_first: bool) -> bytes:
+        """Return one line per row, in order, the first ones after the header if there is one.
+
+        Raises OutputError when the columns have changed.
+        """
         rows = self._rows(changes)
-        if self._layout is None:
-            self._layout = _Layout(rows, self._format)
-            self._target.write(self._layout.header)
-        elif self._layout.schema != rows.schema:
-            if self._layout.schema.names != rows.schema.names:
+        if self._layout is None or self._layout.schema != rows.schema:
+            if self._layout is not None and self._layout.schema.names != rows.schema.names:
                 raise OutputError(
-                    f"{self._target.name} has columns {', '.join(self._layout.schema.names)}, but "
+                    f"{self._name} has columns {', '.join(self._layout.schema.names)}, but "
                     f"changes came with {', '.join(rows.schema.names)}: use a sink for each output"
                 )
             self._layout = _Layout(rows, self._format)
-        if rows.num_rows:
-            self._target.write(self._layout.lines(rows))
+        header = self._layout.header if is_first else b""
+        return header + self._layout.lines(rows) if rows.num_rows else header
+
+    def _rows(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+        """Turn the ops into what the format says of them."""
+        if self._format.removes == "mark":
+            return with_named_ops(changes)
+        op, rows = split_op(changes)
+        if op is None:
+            return rows
+        kept = op.to_numpy() != OP_REMOVE
+        return rows if kept.all() else rows.filter(pa.array(kept))
+
+
+class TextSink:
+    """Writes changes to ``target``, one write per batch so that a reader sees them at once."""
+
+    def __init__(self, target: Target, text_format: TextFormat = TextFormat()) -> None:
+        self._target = target
+        self._lines = TextLines(text_format, target.name)
+        self._is_first = True
+
+    def write(self, changes: pa.RecordBatch) -> None:
+        """Write one line per row, in order; see Sink."""
+        lines = self._lines.of(changes, is_first=self._is_first)
+        self._is_first = False
+        if lines:
+            self._target.write(lines)
 
     def finish(self) -> None:
         """Complete the target."""
@@ -78,19 +102,6 @@ class TextSink:
     def abort(self) -> None:
         """Give up the target."""
         self._target.abort()
-
-    def _rows(self, changes: pa.RecordBatch) -> pa.RecordBatch:
-        """Turn the ops into what the format says of them."""
-        op, rows = split_op(changes)
-        if self._format.removes == "mark":
-            op = pa.array(np.zeros(rows.num_rows, np.int8)) if op is None else op
-            # Built here: pa.array of Python values imports pandas where that is installed.
-            names = pa.array(_OP_NAMES).take(op)
-            return pa.RecordBatch.from_arrays([names, *rows.columns], ["op", *rows.schema.names])
-        if op is None:
-            return rows
-        kept = op.to_numpy() != OP_REMOVE
-        return rows if kept.all() else rows.filter(pa.array(kept))
 
 
 class _Layout:

@@ -14,6 +14,8 @@ from ripple.wire import arrow
 from ripple.wire.errors import RemoteProtocolError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ripple.schema.types import Schema
 
 
@@ -49,9 +51,14 @@ def conformed(records: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
     return records
 
 
-def dumps(records: pa.RecordBatch) -> memoryview:
-    """Return the body that carries ``records``."""
-    return memoryview(arrow.dumps(records))
+def dumps(records: pa.RecordBatch, notes: Mapping[str, str] | None = None) -> memoryview:
+    """Return the body that carries ``records``, and ``notes`` as its custom metadata."""
+    return memoryview(arrow.dumps(records, notes))
+
+
+def notes_of(body: memoryview) -> dict[str, str]:
+    """Return the notes of a body that ``loads`` has read."""
+    return arrow.notes_of(body)
 
 
 def loads(body: memoryview, columns: pa.Schema, record_count: int) -> pa.RecordBatch:

@@ -162,6 +162,14 @@ class PartitionReader:
                 return found
         raise self._out_of_range(offset)
 
+    def notes_at(self, offset: int) -> dict[str, str]:
+        """Return the notes of the frame that holds ``offset``; otherwise as ``frame_with``."""
+        found = self.frame_with(offset)
+        if found.header.kind == Kind.MARKER:
+            return {}
+        self._records(found)
+        return body.notes_of(frame.body_of(found.header, found.data, found.at))
+
     def sync(self) -> None:
         """Make all that was read durable, whatever the writer's policy. Raises SyncFailedError."""
         if self._file is not None:

@@ -16,6 +16,8 @@ from ripple.log.segment import Place, index_path, segment_path
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
     from ripple.log.topic import Topic
@@ -90,12 +92,23 @@ class PartitionWriter:
         """The records below survive a power failure."""
         return self._durable.offset
 
-    def append(self, records: pa.RecordBatch, stamp: Stamp | None = None) -> Appended:
+    @property
+    def last_crc(self) -> int:
+        """The checksum of the last frame's header, which stands for the whole log; 0 for none."""
+        return self._active.place.chain or 0
+
+    def append(
+        self,
+        records: pa.RecordBatch,
+        stamp: Stamp | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> Appended:
         """Append records as one frame, and sync if the topic's policy says so.
 
         stamp: makes the append idempotent: one that is stored already is answered with its
-        offsets. Raises SchemaError, StaleEpochError, SequenceError and LimitError with nothing
-        stored; OSError when it cannot be written; SyncFailedError, see the class.
+        offsets. notes: kept in the frame, for ``PartitionReader.notes_at``. Raises SchemaError,
+        StaleEpochError, SequenceError and LimitError with nothing stored; OSError when it cannot
+        be written; SyncFailedError, see the class.
         """
         self._check()
         records = body.conformed(records, self._columns)
@@ -106,7 +119,7 @@ class PartitionWriter:
             if stored is not None:
                 next_offset = stored.first_offset + stored.record_count
                 return Appended(stored.first_offset, next_offset, is_new=False)
-        raw = body.dumps(records)
+        raw = body.dumps(records, notes)
         if raw.nbytes > self._settings.batch_bytes_max:
             raise LimitError(
                 f"a batch of {raw.nbytes} bytes exceeds batch_bytes_max, "

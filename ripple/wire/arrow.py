@@ -17,6 +17,8 @@ import pyarrow.types as pt
 from ripple.wire.errors import RemoteProtocolError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ripple.wire.codec import Buffer
 
 NESTING_MAX = 8
@@ -36,12 +38,19 @@ _PLAIN = (
 _MESSAGE_HEADER, _BATCH_COMPRESSION = 2, 3
 
 
-def dumps(batch: pa.RecordBatch) -> pa.Buffer:
-    """Return the body that carries ``batch``."""
+def dumps(batch: pa.RecordBatch, notes: Mapping[str, str] | None = None) -> pa.Buffer:
+    """Return the body that carries ``batch``; ``notes`` go with it, as its custom metadata."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+        writer.write_batch(batch, custom_metadata=notes or None)
     return sink.getvalue()
+
+
+def notes_of(body: Buffer) -> dict[str, str]:
+    """Return the notes of a body that ``loads`` has read."""
+    with pa.ipc.open_stream(_aligned(body)) as reader:
+        metadata = reader.read_next_batch_with_custom_metadata().custom_metadata
+    return {key.decode(): value.decode() for key, value in dict(metadata or {}).items()}
 
 
 def loads(body: Buffer, schema: pa.Schema | None = None) -> pa.RecordBatch:

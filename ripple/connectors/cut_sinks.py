@@ -1,0 +1,79 @@
+"""From places and plans to sinks that a restarted pipeline continues, and to those in logs."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from ripple.connectors.cut_record import Owner
+from ripple.connectors.file_sink import FileCutSink
+from ripple.connectors.log_place import FORM, LogPlace
+from ripple.connectors.log_sink import LogCutSink, LogSink, schema_of_output, topic_for
+from ripple.errors import OutputError
+from ripple.world.live import LiveClock
+from ripple.world.live_disk import LiveDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.connectors.text_sink import TextFormat
+    from ripple.log import Topic
+    from ripple.plan import Output, Plan
+    from ripple.world.ports import Disk
+
+
+def open_file(
+    text: str,
+    text_format: TextFormat,
+    plan: Plan,
+    output: str,
+    disk_of: Callable[[str], Disk] | None,
+) -> FileCutSink:
+    """Return the sink at the path ``text``; raises OutputError, DiskLockedError and OSError."""
+    path = PurePath(text)
+    columns = ["op"] if text_format.removes == "mark" else []
+    columns += [member.name for member in _output(plan, output).fields]
+    folder = str(path.parent)
+    disk = LiveDisk(folder, make=False) if disk_of is None else disk_of(folder)
+    try:
+        return FileCutSink(
+            disk, path.name, text_format, Owner(plan.name, output), columns, name=text
+        )
+    except FileNotFoundError as error:
+        raise OutputError(f"cannot write {text}: there is no folder {folder}") from error
+
+
+def open_log(
+    text: str, plan: Plan, output: str, disk_of: Callable[[str], Disk] | None
+) -> LogCutSink:
+    """Return the sink at ``log:...``, whose topic is made if there is none; raises as it does."""
+    topic, partition = _topic(text, plan, output, disk_of)
+    return LogCutSink(topic, partition, LiveClock(), Owner(plan.name, output), name=text)
+
+
+def open_plain_log(text: str, plan: Plan, output: str) -> LogSink:
+    """Return the sink at ``log:...`` that records no cut, for runs that are not restarted."""
+    return LogSink(*_topic(text, plan, output, None), LiveClock(), name=text)
+
+
+def _topic(
+    text: str, plan: Plan, output: str, disk_of: Callable[[str], Disk] | None
+) -> tuple[Topic, int]:
+    place = LogPlace.parse(text)
+    if place is None:
+        raise OutputError(f"cannot tell which log {text!r} is: it must be {FORM}")
+    disk = (disk_of or LiveDisk)(place.folder)
+    topic = topic_for(disk, place.topic, schema_of_output(plan, _output(plan, output)))
+    if place.partition is None and topic.partitions > 1:
+        raise OutputError(
+            f"cannot write {text}: choose one of its {topic.partitions} partitions, as in {text}/0"
+        )
+    return topic, place.partition or 0
+
+
+def _output(plan: Plan, name: str) -> Output:
+    for output in plan.outputs:
+        if output.name == name:
+            return output
+    names = ", ".join(output.name for output in plan.outputs)
+    raise OutputError(f"no output {name!r}: the pipeline has {names}")

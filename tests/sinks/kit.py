@@ -1,0 +1,154 @@
+"""A pipeline of known cuts, and the sinks that it writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ripple.connectors import cut_record
+from ripple.connectors.base import Commit, CutSink
+from ripple.connectors.cut_record import Owner
+from ripple.connectors.file_sink import FileCutSink
+from ripple.connectors.log_sink import LogCutSink
+from ripple.connectors.text_sink import TextFormat
+from ripple.log import LogSettings, PartitionReader, Topic
+from ripple.schema.types import Field, Int, Schema, String
+from ripple.testing import SimWorld
+from ripple.testing.sim_disk import SimDisk
+from ripple.world import Clock, Disk, World
+from tests.log.trades import ManualClock
+
+OWNER = Owner("vwap", "out")
+SCHEMA = Schema(
+    "out", (Field("op", String()), Field("symbol", String()), Field("total", Int(), True))
+)
+ROWS = [3, 0, 1, 20, 2, 0, 0, 5]
+CUTS = len(ROWS)
+
+
+def changes(number: int, rows: int | None = None) -> pa.RecordBatch:
+    """The changes of a cut; every third row is a Remove."""
+    count = ROWS[number] if rows is None else rows
+    ops = [2 if row % 3 == 2 else 0 for row in range(count)]
+    totals = [None if op else 100 * number + row for row, op in enumerate(ops)]
+    return pa.record_batch(
+        {
+            "op": pa.array(ops, pa.int8()),
+            "symbol": pa.array([f"S{row}" for row in range(count)], pa.string()),
+            "total": pa.array(totals, pa.int64()),
+        }
+    )
+
+
+def reached(number: int) -> Commit:
+    return Commit({"trades": 10 * (number + 1)}, f"{number:016x}")
+
+
+def number_after(commit: Commit | None) -> int:
+    """The cut that comes after a commit."""
+    return 0 if commit is None else commit.cut["trades"] // 10
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a sink is opened, and what a reader finds: all of it, and what is committed of it."""
+
+    open: Callable[[World], CutSink]
+    read: Callable[[Disk], Any]
+    read_committed: Callable[[Disk], Any]
+
+    def expected(self, cuts: int = CUTS) -> Any:
+        """What is there when so many cuts were committed, one after the other, undisturbed."""
+        world = world_of(SimDisk())
+        write(self.open(world), 0, cuts)
+        return self.read(world.disk)
+
+
+def world_of(disk: Disk) -> World:
+    clock: Clock = ManualClock()
+    return World(clock=clock, random=None, disk=disk)  # type: ignore[arg-type]  # no chance here
+
+
+def write(sink: CutSink, first: int, end: int, *, commit_every: int = 1) -> None:
+    """Write cuts and close."""
+    for number in range(first, end):
+        sink.write(changes(number), reached(number))
+        if (number + 1) % commit_every == 0:
+            sink.commit(reached(number))
+    sink.close()
+
+
+def _file(text_format: TextFormat, columns: tuple[str, ...]) -> Kind:
+    def open_file(world: World) -> CutSink:
+        return FileCutSink(world.disk, "out", text_format, OWNER, columns, guards=world.guards)
+
+    def read(disk: Disk) -> bytes:
+        return disk.read_bytes("out", length_max=1 << 20) if disk.exists("out") else b""
+
+    def read_committed(disk: Disk) -> bytes:
+        record = cut_record.read(disk, "out.cut")
+        return read(disk)[: record.end] if record is not None else b""
+
+    return Kind(open_file, read, read_committed)
+
+
+def _log(batch_bytes_max: int) -> Kind:
+    def open_log(world: World) -> CutSink:
+        settings = LogSettings(batch_bytes_max=batch_bytes_max, sync_appends=0)
+        if not world.disk.exists("out/topic"):
+            Topic.create(world.disk, "out", SCHEMA, settings=settings)
+        topic = Topic.open(world.disk, "out")
+        return LogCutSink(topic, 0, world.clock, OWNER, guards=world.guards)
+
+    def read(disk: Disk) -> list[Any]:
+        if not disk.exists("out/topic"):
+            return []
+        with PartitionReader(Topic.open(disk, "out"), 0) as reader:
+            return [row for entry in reader.read() for row in entry.records.to_pylist()]  # type: ignore[union-attr]  # no markers
+
+    return Kind(open_log, read, read)
+
+
+KINDS = {
+    "csv": _file(TextFormat("csv", header=True), ("symbol", "total")),
+    "jsonl": _file(TextFormat("json", removes="mark"), ("op", "symbol", "total")),
+    "log": _log(1 << 20),
+    "log in parts": _log(1100),
+}
+
+
+def pipeline(kind: Kind) -> Callable[[SimWorld, int], None]:
+    """A program that writes all cuts and commits every third, however often it is restarted."""
+    expected = kind.expected()
+
+    def live(world: SimWorld, _seed: int) -> None:
+        sink = kind.open(world)
+        number = number_after(sink.committed)
+        assert number >= world.witness.get("promised", 0), "what was committed is forgotten"
+        assert sink.unfinished in (None, reached(number).cut)
+        while number < CUTS:
+            sink.write(changes(number), reached(number))
+            number += 1
+            if number % 3 == 0 or number == CUTS:
+                sink.commit(reached(number - 1))
+                world.witness["promised"] = number
+        sink.close()
+        assert kind.read(world.disk) == expected, "not each cut once, in order"
+
+    return live
+
+
+def committed(kind: Kind) -> Callable[[SimWorld, int], None]:
+    """What a reader finds after a crash: a beginning of the whole, with all that was promised."""
+    expected = kind.expected()
+    lengths = [len(kind.expected(cuts)) for cuts in range(CUTS + 1)]
+
+    def survived(world: SimWorld, _seed: int) -> None:
+        found = kind.read_committed(world.disk)
+        assert found == expected[: len(found)], "what is there was never written"
+        assert len(found) >= lengths[world.witness.get("promised", 0)], "a promise was broken"
+
+    return survived

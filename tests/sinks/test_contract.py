@@ -1,0 +1,146 @@
+"""What every sink that records its cut promises: one suite, on disks of both forms."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripple.connectors.base import Commit
+from ripple.errors import OutputError
+from ripple.testing.sim_disk import SimDisk
+from ripple.world import Disk, DiskFullError, DiskLockedError, LiveDisk
+from tests.sinks.kit import CUTS, KINDS, Kind, changes, number_after, reached, world_of, write
+
+
+@pytest.fixture(params=["live", "simulated"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
+    return LiveDisk(tmp_path) if request.param == "live" else SimDisk()
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+def test_nothing_is_committed_at_first(kind: Kind, disk: Disk) -> None:
+    sink = kind.open(world_of(disk))
+    assert (sink.committed, sink.unfinished, sink.cut_off_bytes) == (None, None, 0)
+    assert sink.records_cut
+    assert "each cut once" in sink.promise
+    sink.close()
+    sink.close()
+
+
+@pytest.mark.parametrize("stop", range(CUTS + 1))
+def test_restart_goes_on_behind_what_is_committed(kind: Kind, disk: Disk, stop: int) -> None:
+    write(kind.open(world_of(disk)), 0, stop)
+    sink = kind.open(world_of(disk))
+    assert sink.committed == (reached(stop - 1) if stop else None)
+    assert sink.unfinished is None
+    write(sink, stop, CUTS)
+    assert kind.read(disk) == kind.expected()
+    assert kind.read_committed(disk) == kind.expected()
+
+
+@pytest.mark.parametrize("stop", range(CUTS + 1))
+def test_what_was_not_committed_is_not_there_twice(kind: Kind, disk: Disk, stop: int) -> None:
+    write(kind.open(world_of(disk)), 0, stop, commit_every=3)
+    assert kind.read(disk) == kind.expected(stop)
+    sink = kind.open(world_of(disk))
+    again = number_after(sink.committed)
+    assert stop - stop % 3 <= again <= stop
+    write(sink, again, CUTS)
+    assert kind.read(disk) == kind.expected()
+
+
+def test_commit_without_changes_is_remembered(kind: Kind, disk: Disk) -> None:
+    sink = kind.open(world_of(disk))
+    write(sink, 0, 2)  # the second one has no changes
+    before = kind.read(disk)
+    again = kind.open(world_of(disk))
+    assert again.committed == reached(1)
+    later = Commit({"trades": 99}, "f")
+    again.write(changes(1), later)
+    again.commit(later)
+    again.close()
+    final = kind.open(world_of(disk))
+    assert final.committed == later
+    final.close()
+    assert kind.read(disk) == before
+
+
+def test_second_writer_is_told_who_writes(kind: Kind, disk: Disk) -> None:
+    sink = kind.open(world_of(disk))
+    with pytest.raises(DiskLockedError, match="held by output 'out' of pipeline 'vwap'"):
+        kind.open(world_of(disk))
+    sink.close()
+    kind.open(world_of(disk)).close()
+
+
+def test_disk_that_was_full_is_tried_again(kind: Kind) -> None:
+    disk = SimDisk()
+    sink = kind.open(world_of(disk))
+    failures = 0
+    for number in range(CUTS):
+        for call in (
+            partial(sink.write, changes(number), reached(number)),
+            partial(sink.commit, reached(number)),
+        ):
+            # A limit that is not the disk's first one, so that bytes are counted.
+            room = (1 << 40) - 1
+            disk.capacity_bytes = room
+            disk.capacity_bytes = room - disk.free_bytes() + 20
+            try:
+                call()
+            except DiskFullError:
+                failures += 1
+                disk.capacity_bytes = room
+                call()
+    sink.close()
+    assert failures > CUTS
+    assert kind.read(disk) == kind.expected()
+
+
+def rewrite(disk: Disk, name: str, data: bytes) -> None:
+    file = disk.open(name, create=True)
+    file.truncate(0)
+    file.append(data)
+    file.close()
+
+
+def test_damaged_record_is_refused(kind: Kind, disk: Disk) -> None:
+    write(kind.open(world_of(disk)), 0, 3)
+    name = "out.cut" if disk.exists("out.cut") else "out/0/output.cut"
+    data = disk.read_bytes(name, length_max=10_000)
+    for wrong in (b"", data[:-3], data.replace(b"vwap", b"vwop"), data + b"x"):
+        rewrite(disk, name, wrong)
+        found = contents(disk)
+        with pytest.raises(OutputError, match=r"cut is damaged: .* Restore it"):
+            kind.open(world_of(disk))
+        assert contents(disk) == found
+    rewrite(disk, name, data)
+    write(kind.open(world_of(disk)), 3, CUTS)
+    assert kind.read(disk) == kind.expected()
+
+
+def contents(disk: Disk) -> dict[str, Any]:
+    """Every file but locks and the logs' indexes, which each opening may write."""
+    names = [
+        f"{folder}{name}" for folder in ("", "out/", "out/0/") for name in listed(disk, folder)
+    ]
+    return {
+        name: disk.read_bytes(name, length_max=1 << 20)
+        for name in names
+        if name not in ("out", "out/0") or not listed(disk, name)
+        if not name.endswith(("lock", ".index"))
+    }
+
+
+def listed(disk: Disk, folder: str) -> list[str]:
+    try:
+        return disk.list(folder.rstrip("/"))
+    except NotADirectoryError:
+        return []
