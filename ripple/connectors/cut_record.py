@@ -14,11 +14,10 @@ from ripple.connectors.base import Commit
 from ripple.errors import LimitError, OutputError
 from ripple.wire.crc import crc32c
 from ripple.world.paths import folder_of
+from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ripple.world.ports import Disk
+    from ripple.world.ports import Disk, Guards
 
 FORMAT = 1
 RECORD_BYTES_MAX = 1 << 20
@@ -57,11 +56,6 @@ class CutRecord:
             )
 
 
-def always(_safeguard: str) -> bool:
-    """Say that a safeguard is on."""
-    return True
-
-
 def read(disk: Disk, path: str) -> CutRecord | None:
     """Return the record at ``path``, None if there is none; raises OutputError if it is damaged."""
     try:
@@ -91,7 +85,7 @@ def read(disk: Disk, path: str) -> CutRecord | None:
     )
 
 
-def write(disk: Disk, path: str, record: CutRecord, guards: Callable[[str], bool] = always) -> None:
+def write(disk: Disk, path: str, record: CutRecord, guards: Guards = all_guards) -> None:
     """Replace the record at ``path``, durably; the one before stays if that fails."""
     line = json.dumps(
         {

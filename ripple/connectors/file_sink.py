@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.connectors import cut_record
-from ripple.connectors.cut_record import CutRecord, Owner, always
+from ripple.connectors.cut_record import CutRecord, Owner
 from ripple.connectors.text_sink import TextLines
 from ripple.errors import OutputError
 from ripple.wire.crc import crc32c
 from ripple.world.paths import folder_of
+from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
     from ripple.connectors.base import Commit
     from ripple.connectors.text_sink import TextFormat
-    from ripple.world.ports import Disk, File
+    from ripple.world.ports import Disk, File, Guards
 
 READ_BYTES = 1 << 20
 
@@ -44,7 +45,7 @@ class FileCutSink:
         columns: Sequence[str],
         *,
         name: str | None = None,
-        guards: Callable[[str], bool] = always,
+        guards: Guards = all_guards,
     ) -> None:
         """Continue the file, or begin it where neither it nor its record exists.
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors import cut_record
 from ripple.connectors.base import with_named_ops
-from ripple.connectors.cut_record import CutRecord, Owner, always, from_json, to_json
+from ripple.connectors.cut_record import CutRecord, Owner, from_json, to_json
 from ripple.errors import LimitError, OutputError, SchemaError
 from ripple.log import LogError, LogSettings, PartitionReader, PartitionWriter, Topic
 from ripple.log.body import columns_of
 from ripple.schema.types import Field, Option, Schema, String
+from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.base import Commit
     from ripple.plan import Output, Plan
-    from ripple.world.ports import Clock, Disk
+    from ripple.world.ports import Clock, Disk, Guards
 
 NOTE = "ripple.reached"
 
@@ -131,7 +132,7 @@ class LogCutSink:
         owner: Owner,
         *,
         name: str | None = None,
-        guards: Callable[[str], bool] = always,
+        guards: Guards = all_guards,
     ) -> None:
         """Take the partition's lock and find out what was reached.
 
