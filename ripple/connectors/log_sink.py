@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -107,7 +108,8 @@ class LogSink:
 
     def abort(self) -> None:
         """Release the partition; readers have seen what was appended, so it stays."""
-        self._writer.close()
+        with suppress(OSError):
+            self._writer.close()
 
 
 class LogCutSink:
@@ -238,7 +240,7 @@ class LogCutSink:
         if end < record.end:
             raise OutputError(
                 f"{self.name} ends at offset {end}, but {record.end} were committed: restore it, "
-                f"or remove {self._record_path} to begin anew"
+                f"or remove {self._record_path} to go on from what the log says"
             )
         if record.end > self._writer.first_offset:
             header = reader.frame_with(record.end - 1).header

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from ripple.connectors.base import Batch, Marker
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ripple.connectors.record_shape import RecordShape
+    from ripple.log.frame import Header
+
+# A checkpoint asks about the frame just read; finding it again would mean reading all headers.
+RECENT_FRAMES = 256
 
 
 def open_log(
@@ -84,6 +89,7 @@ class LogSource:
         self._batch_rows = batch_rows
         self._to_offset = to_offset
         self._pause = pause
+        self._recent: deque[Header] = deque(maxlen=RECENT_FRAMES)
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch | Marker]:
         """Yield batches and markers from ``from_offset`` on; see MarkedSource.
@@ -104,6 +110,9 @@ class LogSource:
 
     def identity_at(self, offset: int) -> str:
         """Return what ``check_identity`` needs to know this log again by a cut at ``offset``."""
+        for header in reversed(self._recent):
+            if header.first_offset < offset <= header.next_offset:
+                return identity.identity_of(header)
         with PartitionReader(self._reader.topic, self._reader.partition) as reader:
             return identity.identity_at(reader, offset)
 
@@ -121,6 +130,8 @@ class LogSource:
         while self._to_offset is None or self._reader.next_offset < self._to_offset:
             entry = self._reader.next(self._to_offset)
             if entry is not None:
+                assert self._reader.header is not None
+                self._recent.append(self._reader.header)
                 yield self._shaped(entry) if isinstance(entry, Batch) else entry
             elif self._pause is None:
                 return

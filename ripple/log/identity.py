@@ -6,8 +6,13 @@ all that was read.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ripple.log.errors import LogChangedError, OffsetOutOfRangeError
-from ripple.log.reader import PartitionReader
+
+if TYPE_CHECKING:
+    from ripple.log.frame import Header
+    from ripple.log.reader import PartitionReader
 
 
 def identity_at(reader: PartitionReader, offset: int) -> str:
@@ -17,7 +22,11 @@ def identity_at(reader: PartitionReader, offset: int) -> str:
     """
     if offset == 0:
         return ""
-    header = reader.frame_with(offset - 1).header
+    return identity_of(reader.frame_with(offset - 1).header)
+
+
+def identity_of(header: Header) -> str:
+    """Return the identity of a log at any offset behind the first one of this frame."""
     return f"{header.first_offset}:{header.crc:08x}"
 
 

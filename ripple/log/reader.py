@@ -20,7 +20,7 @@ from ripple.log.errors import (
     OffsetOutOfRangeError,
     TopicError,
 )
-from ripple.log.frame import ChainError, FrameError, Kind
+from ripple.log.frame import ChainError, FrameError, Header, Kind
 from ripple.log.index import Index
 from ripple.log.recovery import chain_at, frames_behind
 from ripple.log.segment import Frame, Frames, Place, segment_path, segments
@@ -50,6 +50,7 @@ class PartitionReader:
         """Read a partition of ``topic``; raises TopicError if there is no such partition."""
         self.topic = topic
         self.partition = partition
+        self.header: Header | None = None  # of the frame that ``next`` has returned
         self._folder = topic.folder(partition)
         self._columns = body.columns_of(topic.schema)
         self._raw_bytes_max = topic.settings.batch_bytes_max
@@ -152,6 +153,7 @@ class PartitionReader:
             if found is None:
                 return None
             if found.header.next_offset > self._skip_to:
+                self.header = found.header
                 return _until(self._entry(found), to_offset)
 
     def frame_with(self, offset: int) -> Frame:

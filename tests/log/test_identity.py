@@ -38,6 +38,17 @@ def test_asking_does_not_move_the_reading() -> None:
     assert next(reading).next_offset == first.next_offset + 2
 
 
+def test_reading_remembers_what_the_disk_says() -> None:
+    topic = written()
+    source = LogSource(topic, 0, batch_rows=2)
+    asked = 0
+    for entry in source.batches():
+        for offset in range(entry.next_offset + 1):
+            assert source.identity_at(offset) == LogSource(topic, 0).identity_at(offset)
+            asked += 1
+    assert asked > 100
+
+
 def test_log_that_lost_records_is_refused() -> None:
     identity = LogSource(written(), 0).identity_at(15)
     with pytest.raises(LogChangedError, match="ends at offset 6, but records up to 15 were read"):

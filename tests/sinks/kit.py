@@ -25,7 +25,7 @@ OWNER = Owner("vwap", "out")
 SCHEMA = Schema(
     "out", (Field("op", String()), Field("symbol", String()), Field("total", Int(), True))
 )
-ROWS = [3, 0, 1, 20, 2, 0, 0, 5]
+ROWS = [3, 0, 1, 40, 2, 0, 0, 5]
 CUTS = len(ROWS)
 
 
@@ -152,3 +152,30 @@ def committed(kind: Kind) -> Callable[[SimWorld, int], None]:
         assert len(found) >= lengths[world.witness.get("promised", 0)], "a promise was broken"
 
     return survived
+
+
+def rewrite(disk: Disk, name: str, data: bytes) -> None:
+    file = disk.open(name, create=True)
+    file.truncate(0)
+    file.append(data)
+    file.close()
+
+
+def contents(disk: Disk) -> dict[str, Any]:
+    """Every file but locks and the logs' indexes, which each opening may write."""
+    names = [
+        f"{folder}{name}" for folder in ("", "out/", "out/0/") for name in names_in(disk, folder)
+    ]
+    return {
+        name: disk.read_bytes(name, length_max=1 << 20)
+        for name in names
+        if name not in ("out", "out/0") or not names_in(disk, name)
+        if not name.endswith(("lock", ".index"))
+    }
+
+
+def names_in(disk: Disk, folder: str) -> list[str]:
+    try:
+        return disk.list(folder.rstrip("/"))
+    except NotADirectoryError:
+        return []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,18 @@ from ripple.connectors.base import Commit
 from ripple.errors import OutputError
 from ripple.testing.sim_disk import SimDisk
 from ripple.world import Disk, DiskFullError, DiskLockedError, LiveDisk
-from tests.sinks.kit import CUTS, KINDS, Kind, changes, number_after, reached, world_of, write
+from tests.sinks.kit import (
+    CUTS,
+    KINDS,
+    Kind,
+    changes,
+    contents,
+    number_after,
+    reached,
+    rewrite,
+    world_of,
+    write,
+)
 
 
 @pytest.fixture(params=["live", "simulated"])
@@ -104,13 +114,6 @@ def test_disk_that_was_full_is_tried_again(kind: Kind) -> None:
     assert kind.read(disk) == kind.expected()
 
 
-def rewrite(disk: Disk, name: str, data: bytes) -> None:
-    file = disk.open(name, create=True)
-    file.truncate(0)
-    file.append(data)
-    file.close()
-
-
 def test_damaged_record_is_refused(kind: Kind, disk: Disk) -> None:
     write(kind.open(world_of(disk)), 0, 3)
     name = "out.cut" if disk.exists("out.cut") else "out/0/output.cut"
@@ -124,23 +127,3 @@ def test_damaged_record_is_refused(kind: Kind, disk: Disk) -> None:
     rewrite(disk, name, data)
     write(kind.open(world_of(disk)), 3, CUTS)
     assert kind.read(disk) == kind.expected()
-
-
-def contents(disk: Disk) -> dict[str, Any]:
-    """Every file but locks and the logs' indexes, which each opening may write."""
-    names = [
-        f"{folder}{name}" for folder in ("", "out/", "out/0/") for name in listed(disk, folder)
-    ]
-    return {
-        name: disk.read_bytes(name, length_max=1 << 20)
-        for name in names
-        if name not in ("out", "out/0") or not listed(disk, name)
-        if not name.endswith(("lock", ".index"))
-    }
-
-
-def listed(disk: Disk, folder: str) -> list[str]:
-    try:
-        return disk.list(folder.rstrip("/"))
-    except NotADirectoryError:
-        return []

@@ -1,0 +1,147 @@
+"""Files beside their records: what is continued, and what is never touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripple.connectors import cut_record
+from ripple.connectors.base import Commit
+from ripple.connectors.cut_record import CutRecord, Owner
+from ripple.connectors.file_sink import FileCutSink
+from ripple.connectors.text_sink import TextFormat
+from ripple.errors import OutputError
+from ripple.world import LiveDisk
+from tests.sinks.kit import CUTS, KINDS, OWNER, changes, contents, reached, rewrite, world_of, write
+
+CSV = KINDS["csv"]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> LiveDisk:
+    return LiveDisk(tmp_path)
+
+
+def test_tail_is_cut_off_and_told(disk: LiveDisk) -> None:
+    sink = CSV.open(world_of(disk))
+    sink.write(changes(0), reached(0))
+    sink.commit(reached(0))
+    committed = CSV.read(disk)
+    sink.write(changes(3), reached(3))
+    sink.close()
+    tail = len(CSV.read(disk)) - len(committed)
+    assert tail > 0
+    again = CSV.open(world_of(disk))
+    assert (again.cut_off_bytes, again.committed) == (tail, reached(0))
+    assert CSV.read(disk) == committed
+    again.close()
+
+
+def test_reader_stops_at_the_length_in_the_record(disk: LiveDisk) -> None:
+    write(CSV.open(world_of(disk)), 0, 5, commit_every=2)
+    assert CSV.read_committed(disk) == CSV.expected(4) != CSV.read(disk)
+
+
+def test_header_is_there_once(disk: LiveDisk) -> None:
+    write(CSV.open(world_of(disk)), 0, 1, commit_every=2)  # cut off again with all the rest
+    for number in range(CUTS):
+        write(CSV.open(world_of(disk)), number, number + 1)
+    assert CSV.read(disk).splitlines().count(b"symbol,total") == 1
+    assert CSV.read(disk).startswith(b"symbol,total\nS0,0\n")
+
+
+def test_file_of_a_user_is_left_alone(disk: LiveDisk) -> None:
+    rewrite(disk, "out", b"my own\n")
+    with pytest.raises(OutputError, match=r"out exists, but out\.cut.*does not: name another file"):
+        CSV.open(world_of(disk))
+    assert disk.list("") == ["out"]
+    assert CSV.read(disk) == b"my own\n"
+
+
+def grown(data: bytes) -> bytes:
+    return data + b"S9,9\n"
+
+
+def shortened(data: bytes) -> bytes:
+    return data[:-1]
+
+
+def changed(data: bytes) -> bytes:
+    return data[:20] + bytes([data[20] ^ 1]) + data[21:]
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (
+            shortened,
+            r"has \d+ bytes, but \d+ were committed: restore it, or remove it and out\.cut",
+        ),
+        (changed, r"was changed within the \d+ bytes that were committed"),
+        (lambda data: changed(grown(data)), "was changed within"),
+    ],
+)
+def test_damaged_file_is_refused(
+    disk: LiveDisk, damage: Callable[[bytes], bytes], words: str
+) -> None:
+    write(CSV.open(world_of(disk)), 0, 3)
+    rewrite(disk, "out", damage(CSV.read(disk)))
+    before = contents(disk)
+    with pytest.raises(OutputError, match=words):
+        CSV.open(world_of(disk))
+    assert contents(disk) == before
+
+
+def test_file_that_is_gone_is_missed(disk: LiveDisk) -> None:
+    write(CSV.open(world_of(disk)), 0, 3)
+    disk.remove("out")
+    before = contents(disk)
+    with pytest.raises(OutputError, match=r"out is gone, but out\.cut says that it had"):
+        CSV.open(world_of(disk))
+    assert contents(disk) == before
+    disk.remove("out.cut")
+    write(CSV.open(world_of(disk)), 0, CUTS)
+    assert CSV.read(disk) == CSV.expected()
+
+
+def opened(disk: LiveDisk, *, owner: Owner = OWNER, columns: tuple[str, ...] = ()) -> FileCutSink:
+    return FileCutSink(disk, "out", TextFormat(), owner, columns or ("symbol", "total"))
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"owner": Owner("ohlc", "out")}, "belongs to output 'out' of pipeline 'vwap', not to"),
+        ({"owner": Owner("vwap", "all")}, "not to output 'all' of pipeline 'vwap'"),
+        ({"columns": ("symbol",)}, "has the columns symbol, total, but the output has symbol:"),
+    ],
+)
+def test_file_of_another_output_is_refused(
+    disk: LiveDisk, other: dict[str, Any], words: str
+) -> None:
+    write(opened(disk), 0, 3)
+    before = contents(disk)
+    with pytest.raises(OutputError, match=words):
+        opened(disk, **other)
+    assert contents(disk) == before
+
+
+def test_record_of_a_later_release_is_refused(disk: LiveDisk) -> None:
+    assert cut_record.FORMAT == 1
+    cut_record.write(disk, "out.cut", CutRecord(OWNER, ("a",), Commit({"x": 1}, "d"), 7, 9))
+    assert cut_record.read(disk, "out.cut") == CutRecord(OWNER, ("a",), Commit({"x": 1}, "d"), 7, 9)
+    line = disk.read_bytes("out.cut", length_max=1000).splitlines()[0]
+    later = line.replace(b'"format": 1', b'"format": 2')
+    rewrite(disk, "out.cut", later + b"\n" + f"crc32c {cut_record.crc32c(later):08x}\n".encode())
+    with pytest.raises(OutputError, match=r"has format 2, .* reads up to 1: upgrade it"):
+        cut_record.read(disk, "out.cut")
+
+
+def test_closed_sink_takes_no_more(disk: LiveDisk) -> None:
+    sink = CSV.open(world_of(disk))
+    sink.close()
+    with pytest.raises(OutputError, match="it was closed: open it again"):
+        sink.write(changes(0), reached(0))

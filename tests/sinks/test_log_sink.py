@@ -1,0 +1,208 @@
+"""Logs that say what they reach: cuts in parts, and logs that are not what the record says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ripple.connectors.base import Commit
+from ripple.connectors.log_sink import LogCutSink, LogSink, topic_for
+from ripple.errors import OutputError
+from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
+from ripple.schema.types import Field, Float, Schema, String
+from ripple.testing.sim_disk import SimDisk
+from ripple.world import Disk, LiveDisk
+from tests.log.trades import ManualClock
+from tests.sinks.kit import CUTS, KINDS, OWNER, SCHEMA, changes, reached, world_of, write
+
+WHOLE, PARTS = KINDS["log"], KINDS["log in parts"]
+
+
+def topic_of(disk: Disk) -> Topic:
+    return Topic.open(disk, "out")
+
+
+def cut_to(disk: LiveDisk, frames: int) -> None:
+    """Leave so many frames of the log, as a crash does, without a trace of later ones."""
+    with PartitionReader(topic_of(disk), 0) as reader:
+        entries = list(reader.read())
+        assert 0 < frames < len(entries)
+        position = sum(_lengths(reader, frames, entries))
+    for name in disk.list("out/0"):
+        if name.endswith(".index"):
+            disk.remove(f"out/0/{name}")
+        elif name.endswith(".log"):
+            file = disk.open(f"out/0/{name}")
+            file.truncate(position)
+            file.close()
+
+
+def _lengths(reader: PartitionReader, frames: int, entries: list[Any]) -> list[int]:
+    return [reader.frame_with(entry.next_offset - 1).header.length for entry in entries[:frames]]
+
+
+def test_log_is_where_the_last_frame_says(tmp_path: Path) -> None:
+    disk = LiveDisk(tmp_path)
+    sink = WHOLE.open(world_of(disk))
+    for number in range(3):
+        sink.write(changes(number), reached(number))
+    sink.close()  # nothing was committed, but readers have seen it
+    again = WHOLE.open(world_of(disk))
+    assert again.committed == reached(2)
+    write(again, 3, CUTS)
+    assert WHOLE.read(disk) == WHOLE.expected()
+
+
+def frames_in(disk: Disk) -> int:
+    with PartitionReader(topic_of(disk), 0) as reader:
+        return len(list(reader.read()))
+
+
+@pytest.mark.parametrize("frames", range(1, 6))
+def test_cut_that_is_there_in_part_is_completed(tmp_path: Path, frames: int) -> None:
+    disk = LiveDisk(tmp_path)
+    sink = PARTS.open(world_of(disk))
+    for number in range(4):  # of which the last one takes several frames
+        sink.write(changes(number), reached(number))
+    sink.close()
+    assert frames_in(disk) == 6
+    whole = PARTS.read(disk)
+    cut_to(disk, frames)
+    left = PARTS.read(disk)
+    assert left == whole[: len(left)]
+    sink = PARTS.open(world_of(disk))
+    first = 1 if frames == 1 else 3
+    assert sink.committed == reached(first - 1)
+    if frames > 2:
+        assert sink.unfinished == reached(3).cut
+        with pytest.raises(OutputError, match=r"holds a part of .* up to \{'trades': 40\}"):
+            sink.write(changes(4), reached(4))
+        with pytest.raises(OutputError, match="is not complete"):
+            sink.commit(reached(2))
+    else:
+        assert sink.unfinished is None
+    for number in range(first, 4):
+        sink.write(changes(number), reached(number))
+    assert sink.unfinished is None
+    sink.close()
+    assert PARTS.read(disk) == whole
+
+
+def test_write_that_is_repeated_adds_nothing(tmp_path: Path) -> None:
+    disk = LiveDisk(tmp_path)
+    sink = PARTS.open(world_of(disk))
+    sink.write(changes(3), reached(3))
+    sink.write(changes(3), reached(3))
+    sink.close()
+    sink = PARTS.open(world_of(disk))
+    sink.write(changes(3), reached(3))
+    sink.close()
+    assert len(PARTS.read(disk)) == changes(3).num_rows
+
+
+def test_other_changes_for_the_same_cut_are_refused(tmp_path: Path) -> None:
+    sink = WHOLE.open(world_of(LiveDisk(tmp_path)))
+    sink.write(changes(3), reached(3))
+    with pytest.raises(OutputError, match=r"holds 40 of 40 changes .* now they are 7"):
+        sink.write(changes(3, rows=7), reached(3))
+    sink.close()
+
+
+def test_change_that_is_too_long_is_told(tmp_path: Path) -> None:
+    sink = PARTS.open(world_of(LiveDisk(tmp_path)))
+    long = changes(0).set_column(1, "symbol", pa.array(["a", "b" * 5000, "c"]))
+    with pytest.raises(OutputError, match=r"a change is too long for the log: .* batch_bytes_max"):
+        sink.write(long, reached(0))
+    sink.close()
+
+
+def test_log_that_lost_committed_records_is_refused(tmp_path: Path) -> None:
+    disk = LiveDisk(tmp_path)
+    write(WHOLE.open(world_of(disk)), 0, 4)
+    cut_to(disk, 2)
+    with pytest.raises(OutputError, match="ends at offset 4, but 44 were committed: restore it"):
+        WHOLE.open(world_of(disk))
+
+
+def test_log_that_was_made_anew_is_refused(tmp_path: Path) -> None:
+    disk = LiveDisk(tmp_path)
+    write(WHOLE.open(world_of(disk)), 0, 4)
+    for name in disk.list("out/0"):
+        if name != "output.cut":
+            disk.remove(f"out/0/{name}")
+    with PartitionWriter(topic_of(disk), 0, ManualClock()) as writer:
+        other = pa.record_batch({"op": ["set"] * 44, "symbol": ["S"] * 44, "total": [0] * 44})
+        writer.append(other)
+    with pytest.raises(OutputError, match="holds other records before offset 44"):
+        WHOLE.open(world_of(disk))
+
+
+def test_retention_leaves_what_was_reached(tmp_path: Path) -> None:
+    disk = LiveDisk(tmp_path)
+    settings = LogSettings(segment_bytes_max=1200, retention_bytes_max=1200, sync_appends=0)
+    topic = Topic.create(disk, "out", SCHEMA, settings=settings)
+    sink = WHOLE.open(world_of(disk))
+    for number in range(CUTS):
+        sink.write(changes(number), reached(number))
+        sink.commit(reached(number))
+    sink.close()
+    with PartitionReader(topic, 0) as reader:
+        assert reader.range()[0] > 0
+    sink = WHOLE.open(world_of(disk))
+    assert (sink.committed, sink.unfinished) == (reached(CUTS - 1), None)
+    sink.close()
+
+
+def test_appends_wait_for_the_commit_to_be_synced() -> None:
+    disk = SimDisk()
+    topic = topic_for(disk, "out", SCHEMA)
+    sink = LogCutSink(topic, 0, ManualClock(), OWNER)
+    before = disk.effects.names.count("sync")
+    sink.write(changes(3), reached(3))
+    assert disk.effects.names.count("sync") == before
+    sink.commit(reached(3))
+    assert disk.effects.names.count("sync") == before + 2  # the log, then the record
+    sink.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ([Field("symbol", Float())], r"'symbol' \(double\) where the output has .* \(string\)"),
+        ([Field("symbol", String(), True)], r"'symbol' \(string, may be none\) where"),
+        ([], "has the fields op, the output has op, symbol, total"),
+    ],
+)
+def test_topic_of_another_schema_is_refused(fields: list[Field], words: str) -> None:
+    disk = SimDisk()
+    Topic.create(disk, "out", Schema("other", (Field("op", String()), *fields)))
+    with pytest.raises(OutputError, match=words):
+        topic_for(disk, "out", SCHEMA)
+
+
+def test_plain_sink_appends_and_leaves_the_log_to_others(tmp_path: Path) -> None:
+    topic = topic_for(LiveDisk(tmp_path), "out", SCHEMA)
+    for number in (0, 3):
+        sink = LogSink(topic, 0, ManualClock(), name="log:out")
+        sink.write(changes(number))
+        sink.write(changes(1))
+        sink.finish()
+        sink.abort()
+    assert [row["total"] for row in WHOLE.read(topic.disk)[:5]] == [0, 1, None, 300, 301]
+
+
+def test_commit_of_a_later_cut_with_the_same_rows_is_another(tmp_path: Path) -> None:
+    disk = LiveDisk(tmp_path)
+    sink = WHOLE.open(world_of(disk))
+    sink.write(changes(0), reached(0))
+    closed = Commit(reached(0).cut, "after the input's end")
+    sink.write(changes(2), closed)
+    sink.commit(closed)
+    sink.close()
+    sink = WHOLE.open(world_of(disk))
+    assert sink.committed == closed
+    sink.close()
+    assert len(WHOLE.read(disk)) == 4
