@@ -15,6 +15,7 @@ from ripple.engine.counters import Counters
 from ripple.engine.event_fold import EventFold
 from ripple.engine.inputs import Input
 from ripple.engine.output import View
+from ripple.engine.row_order import RowOrder
 from ripple.engine.rows import RejectedRow, Rows
 from ripple.engine.saving import PendingSnapshot
 from ripple.engine.snapshot import Snapshot, SnapshotError
@@ -41,10 +42,13 @@ class Changes:
     """All deltas between two cuts.
 
     outputs: per output of the plan, a record batch with ``op`` (int8: Set 0, Remove 2), the key,
-    and the values, null in a Remove; at most one row per key. cut: per input, the next offset to
-    read: what the outputs have reached. watermark_ns: the merged watermark, or watermark.NONE.
-    retractions: per output, the rows that were shown and changed, as they were, for consumers that
-    withdraw before they correct; only if the engine was asked for them.
+    and the values, null in a Remove; at most one row per key. Their order is a function of the
+    state at the last cut and of this one: a fold over events of one input, without windows, has
+    that of the events; all others go by window start, if the key has one, and a hash of the key.
+    cut: per input, the next offset to read: what the outputs have reached. watermark_ns: the merged
+    watermark, or watermark.NONE. retractions: per output, the rows that were shown and changed, as
+    they were, for consumers that withdraw before they correct; only if the engine was asked for
+    them.
     """
 
     outputs: Mapping[str, pa.RecordBatch]
@@ -97,7 +101,7 @@ class Engine:
         self._build_folds(retractions=retractions)
 
     @classmethod
-    def restore(cls, plan: Plan, snapshot: Snapshot) -> Engine:
+    def restore(cls, plan: Plan, snapshot: Snapshot, *, retractions: bool = False) -> Engine:
         """Return the partition as it was at the snapshot's cut.
 
         Raises SnapshotError when the snapshot is of another topology or its digests do not match.
@@ -107,7 +111,7 @@ class Engine:
                 f"the snapshot of pipeline {snapshot.pipeline!r} has topology "
                 f"{snapshot.topology_hash}, but this pipeline has {plan.topology_hash}"
             )
-        engine = cls(plan, snapshot.partition, tuple(snapshot.cut))
+        engine = cls(plan, snapshot.partition, tuple(snapshot.cut), retractions=retractions)
         engine._load(snapshot, {})
         return engine
 
@@ -137,8 +141,14 @@ class Engine:
             self._table_folds.append(below)
             columns[fold.name] = (below, below.result_rows.fields)
         shown = dict.fromkeys(output.of for output in self.plan.outputs)
-        self._views = {name: View(*columns[name], retractions=retractions) for name in shown}
         window = first.window
+        self._views: dict[str, View] = {}
+        for name in shown:
+            column, fields = columns[name]
+            # Without windows and with one input, rows are touched by events, in their order.
+            in_order = column is self._fold.column and window is None and len(self._inputs) == 1
+            order = None if in_order else RowOrder(column.keys)
+            self._views[name] = View(column, fields, retractions=retractions, order=order)
         # Without windows nothing is too late: the result does not depend on when an event came.
         self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
         self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
@@ -421,6 +431,7 @@ class Engine:
                 )
         for name, view in self._views.items():
             view.take()
+            view.take_retracted()
             live = view.live_digest()
             if name in freed_digests:
                 view.final_digest = freed_digests[name]

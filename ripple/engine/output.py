@@ -10,10 +10,13 @@ import pyarrow as pa
 
 from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.result_rows import row_arrays
+from ripple.engine.row_order import RowOrder
 from ripple.graph.column import Column, Tap
 
 if TYPE_CHECKING:
     from ripple.schema.types import Field
+
+Ints = npt.NDArray[np.int64]
 
 OP_SET, OP_REMOVE = 0, 2
 
@@ -29,12 +32,21 @@ class View:
     Invariant between stabilizes: digest == final_digest + live_digest(), modulo 2^64.
     """
 
-    def __init__(self, column: Column, fields: tuple[Field, ...], *, retractions: bool) -> None:
+    def __init__(
+        self,
+        column: Column,
+        fields: tuple[Field, ...],
+        *,
+        retractions: bool,
+        order: RowOrder | None = None,
+    ) -> None:
         """Listen to ``column``, whose fields beside its key are ``fields``.
 
-        retractions: also keep changed rows as they were.
+        retractions: also keep changed rows as they were. order: of the changes; None keeps that
+        in which the column's rows were touched.
         """
         self.column = column
+        self._order = order
         self._keeps_retractions = retractions
         self.digest = 0
         self.final_digest = 0
@@ -50,23 +62,30 @@ class View:
 
     def _receive(self, column: Column) -> None:
         slots, was, now = column.changes()
-        change = column.digest_changes(column.keys.hashes(slots))
+        hashes = column.keys.hashes(slots)
+        change = column.digest_changes(hashes)
         self.digest = (self.digest + change) % _MODULUS
         self.changed_rows_total += len(slots)
+        order = None if self._order is None else self._order.positions(slots, hashes)
+        if self._keeps_retractions:
+            self._retracted = self._as_they_were(column, slots, was, order)
+        if order is not None:
+            slots, now = slots[order], now[order]
         present = None if np.count_nonzero(now) == len(now) else now.view(np.bool_)
         op = np.where(now, OP_SET, OP_REMOVE).astype(np.int8)
         rows = row_arrays(self._types, column.rows(slots), present)
         arrays = [pa.array(op), *column.keys.arrays(slots), *rows]
         self._changes = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-        if self._keeps_retractions:
-            shown = was.view(np.bool_)
-            old = row_arrays(self._types, column.old_rows(), None)
-            arrays = [
-                *column.keys.arrays(slots[shown]),
-                *(array.filter(pa.array(shown)) for array in old),
-            ]
-            self._retracted = pa.RecordBatch.from_arrays(arrays, schema=self.schema.remove(0))
+    def _as_they_were(
+        self, column: Column, slots: Ints, was: npt.NDArray[np.uint8], order: Ints | None
+    ) -> pa.RecordBatch:
+        old = row_arrays(self._types, column.old_rows(), None)
+        batch = pa.RecordBatch.from_arrays(
+            [*column.keys.arrays(slots), *old], schema=self.schema.remove(0)
+        )
+        chosen = np.arange(len(slots)) if order is None else order
+        return batch.take(pa.array(chosen[was.view(np.bool_)[chosen]]))
 
     def take_retracted(self) -> pa.RecordBatch:
         """Return the rows that were shown and have changed since the last call, as they were."""
@@ -78,7 +97,7 @@ class View:
         changes, self._changes = self._changes, self._no_changes
         return changes
 
-    def finalize(self, slots: npt.NDArray[np.int64]) -> None:
+    def finalize(self, slots: Ints) -> None:
         """Note that the rows of ``slots`` will not change any more and are about to be freed."""
         if len(slots):
             final = self.column.digest_rows(slots, self.column.keys.hashes(slots))

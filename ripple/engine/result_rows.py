@@ -46,7 +46,7 @@ class ResultRows:
         """Write the rows that ``results`` make to an input column."""
         kept, values, valid = self.columns(column, results, slots, bounds)
         if len(kept) < len(slots):
-            column.erase(np.setdiff1d(slots, kept))
+            column.erase(slots[np.isin(slots, kept, invert=True)])
         if len(kept):
             column.write(kept, values, valid)
 
