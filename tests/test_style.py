@@ -49,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "recovery": {
         *("errors", "connectors", "engine", "plan", "pipeline", "world", "checkpoint", "log"),
-        *("schema", "hashing", "aggregate", "sexp", "topology"),
+        *("schema", "hashing", "aggregate", "sexp", "topology", "window"),
     },
     "testing": {"*"},
     "cli": {"*"},

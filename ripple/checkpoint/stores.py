@@ -5,6 +5,7 @@ What a store promises is said once, in :class:`ripple.world.ports.ObjectStore`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -77,7 +78,8 @@ class DiskStore:
         temporary = _joined(folder, f"{_TEMPORARY}{self._random.bytes(8).hex()}")
         try:
             self._make_tidy(folder)
-            self._write(temporary, data)
+            # The loop has other work while a large file is written.
+            await asyncio.to_thread(self._write, temporary, data)
             try:
                 done = None
                 stored = self._disk.link_absent(temporary, path)

@@ -19,7 +19,7 @@ _ERASE = "\r\033[K"
 class Progress:
     """Shows events done and rate, and a bar where the source knows how much of it was read."""
 
-    def __init__(self, source: MarkedSource) -> None:
+    def __init__(self, source: MarkedSource | None) -> None:
         self._source = source
         self._shown = sys.stderr.isatty()
         self._started_s = self._last_s = time.perf_counter()

@@ -22,7 +22,7 @@ from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import SINK_FORMS, SOURCE_FORMS, open_source
 from ripple.connectors.target import open_target
 from ripple.engine import Engine
-from ripple.errors import OutputError
+from ripple.errors import InputError, OutputError
 from ripple.runner import BATCH_ROWS, Report, Runner, open_sinks
 
 if TYPE_CHECKING:
@@ -61,6 +61,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="stop at the first malformed record, exit code 1"
     )
+    _configure_lasting(parser)
+
+
+def _configure_lasting(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "going on after a crash",
+        "State and progress are kept in a folder; started again, the run goes on, and each cut's "
+        "output appears once in files and logs. The source is log:DIR/TOPIC.",
+    )
+    group.add_argument("--checkpoint-dir", metavar="DIR", help="where checkpoints are kept")
+    group.add_argument("--checkpoint-interval", metavar="SPAN", default="10s", help="(%(default)s)")
+    group.add_argument(
+        "--commit-interval", metavar="SPAN", default="1s", help="of outputs (%(default)s)"
+    )
+    group.add_argument(
+        "-f", "--follow", action="store_true", help="wait for more at the end of the log"
+    )
+    group.add_argument(
+        "--rebuild",
+        action="append",
+        default=[],
+        metavar="FOLD",
+        help="compute a changed fold from the log's first record; see ripple plan",
+    )
+    group.add_argument(
+        "--keep", type=int, default=3, metavar="N", help="checkpoints kept (%(default)s)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,6 +95,12 @@ def run(options: argparse.Namespace) -> int:
     plan = load_plan(options.file)
     started_s = time.perf_counter()
     places = sinks_by_output(plan, options.sink or ["-"])
+    if options.checkpoint_dir is not None:
+        from ripple.cli import lasting  # noqa: PLC0415 - slow to import
+
+        return lasting.run(options, plan, places)
+    if options.follow:
+        raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
     letters = [] if options.dead_letter is None else [options.dead_letter]
     is_made = options.source.startswith("synthetic:")
     check_apart(None if is_made else options.source, [*places.values(), *letters])
@@ -141,7 +174,7 @@ def _say_results(engine: Engine, report: Report, elapsed_s: float) -> None:
     lines = [
         ("Events processed", f"{counters.consumed}"),
         ("Stabilizations", f"{report.stabilizations}"),
-        *throughput(counters, elapsed_s),
+        *throughput(counters.consumed, elapsed_s),
         ("Watermark", watermark_text(report.watermark_ns)),
         ("Output records", f"{report.rows_out}"),
         *exceptions(counters),

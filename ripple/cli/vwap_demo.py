@@ -133,7 +133,7 @@ def _say_results(engine: Engine, report: Report, sink: FinalRows, elapsed_s: flo
         ("Symbols", f"{sink.symbols}"),
         ("Graph nodes", f"{engine.graph.node_count}"),
         ("Stabilizations", f"{report.stabilizations}"),
-        *throughput(counters, elapsed_s),
+        *throughput(counters.consumed, elapsed_s),
         ("Watermark", watermark_text(report.watermark_ns)),
     ]
     if "portfolio-total" in engine.digests:

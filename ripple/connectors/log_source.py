@@ -96,7 +96,17 @@ class LogSource:
 
         Raises OffsetOutOfRangeError, LogDamagedError and LogDivergedError, which are InputErrors.
         """
-        entries = self._entries(from_offset)
+        self._reader.seek(from_offset)
+        return self._runs(self._entries())
+
+    def follow(self, from_offset: int = 0) -> Iterator[Batch | Marker | None]:
+        """Yield as ``batches`` does, and None wherever nothing more is there yet; never ends."""
+        self._reader.seek(from_offset)
+        while True:
+            yield from self._runs(self._available())
+            yield None
+
+    def _runs(self, entries: Iterator[Batch | Marker | None]) -> Iterator[Batch | Marker]:
         while True:
             run = _Run(entries)
             yield from recut(run, self._batch_rows)
@@ -125,19 +135,23 @@ class LogSource:
         """Release the file."""
         self._reader.close()
 
-    def _entries(self, from_offset: int) -> Iterator[Batch | Marker | None]:
-        self._reader.seek(from_offset)
+    def _entries(self) -> Iterator[Batch | Marker | None]:
+        while True:
+            yield from self._available()
+            is_whole = self._to_offset is not None and self._reader.next_offset >= self._to_offset
+            if self._pause is None or is_whole:
+                return
+            yield None
+            self._pause()
+
+    def _available(self) -> Iterator[Batch | Marker]:
         while self._to_offset is None or self._reader.next_offset < self._to_offset:
             entry = self._reader.next(self._to_offset)
-            if entry is not None:
-                assert self._reader.header is not None
-                self._recent.append(self._reader.header)
-                yield self._shaped(entry) if isinstance(entry, Batch) else entry
-            elif self._pause is None:
+            if entry is None:
                 return
-            else:
-                yield None
-                self._pause()
+            assert self._reader.header is not None
+            self._recent.append(self._reader.header)
+            yield self._shaped(entry) if isinstance(entry, Batch) else entry
 
     def _shaped(self, batch: Batch) -> Batch:
         if self._shape is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,13 +73,15 @@ class Engine:
         partition: int = 0,
         inputs: Sequence[str] | None = None,
         *,
+        start: Mapping[str, int] = MappingProxyType({}),
         retractions: bool = False,
     ) -> None:
         """Make an empty partition.
 
         inputs: the names of all input partitions that will ever feed it, the plan's source by
-        default. The watermark waits for every one of them. retractions: let ``stabilize`` also
-        return changed rows as they were.
+        default. The watermark waits for every one of them. start: the first offset to read of
+        inputs that do not begin at 0. retractions: let ``stabilize`` also return changed rows as
+        they were.
         """
         names = tuple(inputs) if inputs is not None else (plan.source.name,)
         if not names or len(set(names)) < len(names):
@@ -87,7 +90,9 @@ class Engine:
         self.partition = partition
         self.counters = Counters()
         self.graph = Graph()
-        self._inputs = {name: Input(name, plan.source.out_of_order_ns) for name in names}
+        self._inputs = {
+            name: Input(name, plan.source.out_of_order_ns, start.get(name, 0)) for name in names
+        }
         self._rank = {name: rank for rank, name in enumerate(names)}
         self._schema = pa.schema(arrow_fields(plan.source.fields))
         self._accepted = self._schema

@@ -1,0 +1,157 @@
+"""A run that goes on after any crash: ``ripple run`` with ``--checkpoint-dir``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import ExitStack
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from ripple.checkpoint import Checkpoints, DiskStore
+from ripple.cli.exits import say
+from ripple.cli.progress import Progress
+from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
+from ripple.connectors.base import CutSink
+from ripple.connectors.locate import open_cut_sink
+from ripple.connectors.log_place import PREFIX, LogPlace
+from ripple.connectors.record_shape import RecordShape
+from ripple.errors import InputError, OutputError
+from ripple.log import Topic
+from ripple.recovery import cuts
+from ripple.recovery.inputs import Inputs
+from ripple.recovery.life import Life, Report
+from ripple.recovery.settings import Settings
+from ripple.window import duration_ns
+from ripple.world import LiveDisk, live_world
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from ripple.engine import Engine
+    from ripple.plan import Plan
+
+PROGRAM = "ripple"
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> int:
+    """Run until the input ends or a signal asks for it; return the exit code."""
+    settings = Settings(
+        batch_rows=options.batch,
+        commit_interval_ns=duration_ns(options.commit_interval),
+        checkpoint_interval_ns=duration_ns(options.checkpoint_interval),
+        follow=options.follow,
+        keep=options.keep,
+    )
+    inputs = open_inputs(options.source, plan, settings.batch_rows)
+    _check_apart(options.source, places)
+    world = live_world(options.checkpoint_dir)
+    store = DiskStore(world.disk, world.random)
+    stopping = _Stopping()
+    progress = Progress(None)
+
+    def watch(engine: Engine, _: Report) -> None:
+        progress.update(engine.counters.consumed)
+
+    def tell(line: str) -> None:
+        progress.clear()
+        say(f"{PROGRAM}: {line}")
+
+    def open_sinks() -> dict[str, CutSink]:
+        with ExitStack() as opened:
+            sinks: dict[str, CutSink] = {}
+            for name, place in places.items():
+                sinks[name] = sink = open_cut_sink(place, plan, name)
+                opened.callback(sink.close)
+                if not sink.records_cut:
+                    tell(f"{sink.name}: {sink.promise}")
+                if sink.cut_off_bytes:
+                    tell(f"{sink.name}: cut off {sink.cut_off_bytes} bytes behind the last commit")
+            opened.pop_all()
+        return sinks
+
+    life = Life(
+        plan,
+        inputs,
+        open_sinks,
+        Checkpoints(store, plan.name),
+        world,
+        rebuild=options.rebuild,
+        holder=f"ripple run, process {os.getpid()} on {os.uname().nodename}",
+        settings=settings,
+        tell=tell,
+        stop=lambda: stopping.number is not None,
+        watch=watch,
+    )
+    started_s = time.perf_counter()
+    try:
+        report = asyncio.run(life.run())
+    finally:
+        progress.clear()
+    _say_results(plan, life, report, time.perf_counter() - started_s)
+    if stopping.number is not None:
+        say(f"{PROGRAM}: stopped in good order by {signal.Signals(stopping.number).name}")
+    return 128 + signal.SIGINT if stopping.number == signal.SIGINT else 0
+
+
+def open_inputs(place: str, plan: Plan, batch_rows: int) -> Inputs:
+    """Return the partitions of the topic at ``place``, or the one that it names."""
+    at = LogPlace.parse(place) if place.startswith(PREFIX) else None
+    if at is None:
+        raise InputError(
+            f"--checkpoint-dir needs a source that can be read again, not {place!r}: put it into a "
+            "log with ripple log append, and read log:DIR/TOPIC"
+        )
+    topic = Topic.open(LiveDisk(at.folder, make=False), at.topic)
+    name = plan.source.name
+    if at.partition is not None or topic.partitions == 1:
+        partitions = {name: at.partition or 0}
+    else:
+        partitions = {f"{name}/{number}": number for number in range(topic.partitions)}
+    return Inputs(topic, partitions, RecordShape(plan.source.schema), batch_rows)
+
+
+def _check_apart(source: str, places: Mapping[str, str]) -> None:
+    """Raise OutputError for an output that would go where the input comes from."""
+    for name, place in places.items():
+        if place.startswith(PREFIX) and _topic_path(place) == _topic_path(source):
+            raise OutputError(f"output {name!r} cannot go to {place}: it is what is read from")
+
+
+def _topic_path(place: str) -> str | None:
+    at = LogPlace.parse(place)
+    return None if at is None else os.path.realpath(os.path.join(at.folder, at.topic))
+
+
+class _Stopping:
+    """The first signal asks the run to end in good order; a second one ends it at once."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._before = {number: signal.signal(number, self._note) for number in _STOPPING}
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self.number = number
+        for one, before in self._before.items():
+            signal.signal(one, before)
+
+
+def _say_results(plan: Plan, life: Life, report: Report, elapsed_s: float) -> None:
+    counters = life.engine.counters
+    lines = [
+        ("Events processed", f"{report.events}, {counters.consumed} in all"),
+        ("Stabilizations", f"{report.batches}"),
+        *throughput(report.events, elapsed_s),
+        ("Watermark", watermark_text(life.engine.watermark_ns)),
+        ("Output records", f"{report.rows_out}"),
+        *exceptions(counters),
+        ("Commits", f"{report.commits}"),
+        ("Checkpoint", report.checkpoint or "none"),
+        ("Next offset", cuts.text(life.engine.cut)),
+        ("Digest", life.engine.digest),
+    ]
+    say_statistics(f"--- {plan.name} ---", lines)

@@ -1,0 +1,40 @@
+"""Cuts compared: per input, the next offset to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from ripple.errors import OutputError
+
+Cut: TypeAlias = Mapping[str, int]
+
+
+def is_within(cut: Cut, limit: Cut) -> bool:
+    """Return whether ``cut`` is at or before ``limit`` in every input."""
+    return all(offset <= limit.get(name, 0) for name, offset in cut.items())
+
+
+def in_order(cuts: Iterable[Cut]) -> list[Cut]:
+    """Return the distinct cuts, earliest first.
+
+    Raises OutputError for two that cannot both lie on one way through the inputs.
+    """
+    ordered: list[Cut] = []
+    for cut in sorted(cuts, key=lambda cut: sorted(cut.items())):
+        if ordered and dict(ordered[-1]) == dict(cut):
+            continue
+        if ordered and not is_within(ordered[-1], cut):
+            raise OutputError(
+                f"the outputs were written by different runs: one has reached {dict(ordered[-1])}, "
+                f"another {dict(cut)}: remove the one that is to be written anew"
+            )
+        ordered.append(cut)
+    return ordered
+
+
+def text(cut: Cut) -> str:
+    """Return a cut for people: the offset alone where there is one input."""
+    if len(cut) == 1:
+        return str(next(iter(cut.values())))
+    return ", ".join(f"{name} {offset}" for name, offset in cut.items())

@@ -1,0 +1,98 @@
+"""The sinks of a life: each is written from where its data end, and not a cut earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ripple.connectors.base import Commit, CutSink
+from ripple.engine.snapshot import SnapshotError
+from ripple.recovery import cuts
+from ripple.recovery.cuts import Cut
+
+if TYPE_CHECKING:
+    from ripple.engine import Changes, Engine
+
+
+class Outputs:
+    """The sinks by output.
+
+    Invariant: a sink is muted exactly until the engine has come to the cut that the sink holds;
+    then the digest of its table must be the one that it recorded there.
+    """
+
+    def __init__(
+        self, sinks: Mapping[str, CutSink], start: Cut, guards: Callable[[str], bool]
+    ) -> None:
+        """Take over sinks that were opened. start: the cut of one that holds nothing."""
+        self._sinks = sinks
+        self._guards = guards
+        nothing = Commit(start, "")
+        self._muted = {
+            name: sink.committed or nothing for name, sink in sinks.items() if sink.records_cut
+        }
+        self._unfinished = [sink.unfinished for sink in sinks.values() if sink.unfinished]
+        self.rows_out = 0
+
+    @property
+    def stops(self) -> list[Cut]:
+        """The cuts that a replay must come to one after the other, stabilizing there alone."""
+        return cuts.in_order([*(commit.cut for commit in self._muted.values()), *self._unfinished])
+
+    def accepts(self, cut: Cut) -> bool:
+        """Return whether an engine at ``cut`` can go on to what every sink lacks."""
+        if not self._guards("checkpoint_behind_sinks"):
+            return True
+        return all(cuts.is_within(cut, commit.cut) for commit in self._muted.values())
+
+    def begin(self, engine: Engine, changed: frozenset[str] = frozenset()) -> None:
+        """Unmute the sinks that hold what ``engine``, just restored or made, has reached."""
+        self._unmute(engine, changed)
+
+    def write(self, changes: Changes, engine: Engine, changed: frozenset[str]) -> None:
+        """Give each sink the changes that it lacks.
+
+        changed: outputs whose definition is not that of their recorded digest. Raises
+        SnapshotError when a table is not what its sink has recorded.
+        """
+        digests = engine.digests
+        for name, rows in changes.outputs.items():
+            sink = self._sinks.get(name)
+            if sink is None or (name in self._muted and self._guards("muted_replay")):
+                continue
+            if not rows.num_rows and sink.unfinished not in (None, changes.cut):
+                continue
+            self.rows_out += rows.num_rows
+            sink.write(rows, Commit(changes.cut, digests[name]))
+        if self._muted:
+            self._unmute(engine, changed)
+
+    def _unmute(self, engine: Engine, changed: frozenset[str]) -> None:
+        for name, commit in list(self._muted.items()):
+            if dict(commit.cut) != engine.cut:
+                continue
+            del self._muted[name]
+            found = engine.digests[name]
+            if commit.digest in ("", found) or not self._guards("digest_check"):
+                continue
+            if name not in changed:
+                raise SnapshotError(
+                    f"output {name!r} at {cuts.text(commit.cut)}: the state that was restored has "
+                    f"digest {found}, but {self._sinks[name].name} recorded {commit.digest}: the "
+                    "inputs, the checkpoint or the code are not those that wrote it; nothing was "
+                    "written"
+                )
+            rows = engine.table(name)
+            for batch in rows.to_batches():
+                self._sinks[name].write(batch, Commit(engine.cut, found))
+
+    def commit(self, engine: Engine) -> None:
+        """Make durable all that was written, with the present cut. Raises OSError."""
+        assert not self._muted, "committed during a replay"
+        for name, sink in self._sinks.items():
+            sink.commit(Commit(engine.cut, engine.digests[name]))
+
+    def close(self) -> None:
+        """Release the sinks as they are."""
+        for sink in self._sinks.values():
+            sink.close()
