@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import doctest
+import json
 import re
 import runpy
 from pathlib import Path
@@ -49,6 +50,24 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert capfd.readouterr().out == "150.16666666666666,1\n"
     assert (folder / "vwaps.csv").read_text() == "AAPL,150.16666666666666,45050.0\n"
     assert names["engine"].cut == {"trades": 1}
+
+
+def test_sinks_document_continues_a_file(folder: Path) -> None:
+    (pipeline,), (code,) = _python("README.md"), _python("docs/sinks.md")
+    before = """
+from ripple.connectors.base import Commit
+from ripple.engine import Engine
+plan = pipeline.plan()
+reached = Commit({"trades": 0}, "d")
+changes = Engine(plan).stabilize().outputs["output"]
+"""
+    (folder / "guide.py").write_text("".join([pipeline, before, code, "sink.close()\n"]))
+    assert runpy.run_path("guide.py", run_name="guide")["sink"].committed is not None
+    record = json.loads((folder / "out.csv.cut").read_text().splitlines()[0])
+    shown = re.search(r"^{.*}$", (ROOT / "docs/sinks.md").read_text(), re.MULTILINE)
+    assert shown is not None
+    assert list(record) == list(json.loads(shown[0]))
+    assert record["reached"] == {"cut": {"trades": 0}, "digest": "d"}
 
 
 def test_checkpoints_document_finds_the_latest(folder: Path) -> None:
