@@ -14,6 +14,7 @@ import pyarrow as pa
 from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.counters import Counters
 from ripple.engine.event_fold import EventFold
+from ripple.engine.fitting import digests_to_make
 from ripple.engine.inputs import Input
 from ripple.engine.output import View
 from ripple.engine.row_order import RowOrder
@@ -109,15 +110,12 @@ class Engine:
     def restore(cls, plan: Plan, snapshot: Snapshot, *, retractions: bool = False) -> Engine:
         """Return the partition as it was at the snapshot's cut.
 
-        Raises SnapshotError when the snapshot is of another topology or its digests do not match.
+        The plan may have other sinks than the one that made the snapshot. retractions: as for a
+        new engine. Raises SnapshotError when a fold, a step on its results or the events are other
+        ones, or when digests do not match.
         """
-        if snapshot.topology_hash != plan.topology_hash:
-            raise SnapshotError(
-                f"the snapshot of pipeline {snapshot.pipeline!r} has topology "
-                f"{snapshot.topology_hash}, but this pipeline has {plan.topology_hash}"
-            )
         engine = cls(plan, snapshot.partition, tuple(snapshot.cut), retractions=retractions)
-        engine._load(snapshot, {})
+        engine._load(snapshot, digests_to_make(plan, snapshot))
         return engine
 
     @classmethod

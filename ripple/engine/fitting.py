@@ -1,0 +1,63 @@
+"""Whether the state in a snapshot is that of a plan, though the plans may differ in their sinks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.engine.snapshot import Snapshot, SnapshotError
+
+if TYPE_CHECKING:
+    from ripple.plan import Fold, Plan
+
+
+def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
+    """Return the folds whose digest is to be taken afresh, with that of their freed rows: 0.
+
+    State belongs to folds, which are found by node key: a fold and the steps on its results must
+    be those of the snapshot, and records must be refused for the same reasons. Raises
+    SnapshotError that names the node which is missing or has changed.
+    """
+    if snapshot.topology_hash == plan.topology_hash:
+        return {}
+    whose = f"the snapshot of pipeline {snapshot.pipeline!r} "
+    if not snapshot.nodes:
+        raise SnapshotError(
+            f"{whose}has topology {snapshot.topology_hash} and does not name its nodes, but this "
+            f"pipeline has {plan.topology_hash}"
+        )
+    if snapshot.notes.get("source") != plan.notes["source"]:
+        raise SnapshotError(
+            f"{whose}is of events with another schema than source {plan.source.name!r} declares, "
+            "so that other records may have been refused"
+        )
+    afresh = {}
+    for fold in plan.folds:
+        _check_fold(fold, snapshot, whose)
+        if any(output.of == fold.name for output in plan.outputs):
+            if fold.name not in snapshot.digests and plan.frees(fold):
+                raise SnapshotError(
+                    f"{whose}has no digest of {fold.name!r}, which was no output then, and its "
+                    "rows that were freed since cannot be added to one any more"
+                )
+            if fold.name not in snapshot.digests:
+                afresh[fold.name] = 0
+    return afresh
+
+
+def _check_fold(fold: Fold, snapshot: Snapshot, whose: str) -> None:
+    chain = [fold.node_key, *(step.node_key for step in fold.steps)]
+    for key in chain:
+        if key not in snapshot.nodes:
+            path = key.rpartition("#")[0]
+            was = [old for old in snapshot.nodes if old.rpartition("#")[0] == path]
+            found = f"has {was[0]} instead: it, or what is before it, changed" if was else "has not"
+            raise SnapshotError(f"{whose}lacks the node {key}; it {found}")
+    at = snapshot.nodes.index(chain[0])
+    after = next(
+        (key for key in snapshot.nodes[at + 1 :] if key in snapshot.tables or "/" not in key), None
+    )
+    end = len(snapshot.nodes) if after is None else snapshot.nodes.index(after)
+    written = list(snapshot.nodes[at:end])
+    if written != chain:
+        gone = next(key for key in written if key not in chain)
+        raise SnapshotError(f"{whose}has the step {gone} on results, which this pipeline has not")
