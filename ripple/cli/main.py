@@ -18,6 +18,7 @@ SUBCOMMANDS = {
     "plan": "show what a pipeline will do",
     "checkpoint": "list, show, verify, compare and export checkpoints",
     "log": "create, append to, follow and verify event logs",
+    "dead-letter": "list refused records, and retry them",
     "info": "show version and build",
 }
 
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     # Options before the subcommand are ours, everything behind it belongs to the subcommand.
     name: str = _parser().parse_args(arguments[:1]).subcommand
-    module = import_module(f"ripple.cli.{name}")
+    module = import_module(f"ripple.cli.{name.replace('-', '_')}")
     parser = Parser(prog=f"{PROGRAM} {name}", description=module.__doc__)
     module.configure(parser)
     code: int = module.run(parser.parse_args(arguments[1:]))
@@ -39,7 +40,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _parser() -> Parser:
-    listed = "\n".join(f"  {name:<10} {purpose}" for name, purpose in SUBCOMMANDS.items())
+    listed = "\n".join(f"  {name:<12} {purpose}" for name, purpose in SUBCOMMANDS.items())
     parser = Parser(
         prog=PROGRAM,
         usage=f"{PROGRAM} <subcommand> ...",

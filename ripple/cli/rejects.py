@@ -34,7 +34,7 @@ class ToldLetters(DeadLetters):
         if untold:
             self._before_telling()
         for record in untold:
-            say(f"{self._program}: {source}, {record.place}: {record.reason}: {_shown(record)}")
+            say(f"{self._program}: {source}, {record.place}: {record.reason}: {shown(record.raw)}")
         super().write(source, rejected)
 
     def tell_counts(self) -> None:
@@ -47,7 +47,7 @@ class ToldLetters(DeadLetters):
             say(f"{count:>10}  {reason}")
 
 
-def _shown(record: Rejected) -> str:
+def shown(raw: bytes) -> str:
     """Return the beginning of the record; nothing in it can act on the terminal."""
-    text = record.raw.decode(errors="backslashreplace")
+    text = raw.decode(errors="backslashreplace")
     return repr(text[:RAW_CHARACTERS_SHOWN_MAX]) + "..." * (len(text) > RAW_CHARACTERS_SHOWN_MAX)

@@ -216,15 +216,16 @@ class DeadLetterLog:
                         held.note(row["offset"], row["step"])
 
 
-def read_letters(disk: Disk, path: str) -> Iterator[Letter]:
+def read_letters(disk: Disk, path: str, *, superseded: bool = False) -> Iterator[Letter]:
     """Yield the letters that count, in the order of the log; anybody may, at any time.
 
-    A letter does not count if a later version of the pipeline has judged its record anew. Raises
-    TopicError when there is no log, and LogDamagedError.
+    A letter does not count if a later version of the pipeline has judged its record anew; with
+    ``superseded`` it is yielded all the same. Raises TopicError when there is no log, and
+    LogDamagedError.
     """
     topic = Topic.open(disk, path)
     with PartitionReader(topic, 0) as reader:
-        starts = list(_starts(reader))
+        starts = [] if superseded else list(_starts(reader))
         first_offset, next_offset = reader.range()
         for batch in _batches(reader, first_offset, next_offset):
             for at, row in enumerate(batch.records.to_pylist(), batch.first_offset):

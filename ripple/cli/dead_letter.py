@@ -1,0 +1,222 @@
+"""List the records that a pipeline refused, and give them back to its source."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
+
+from ripple.cli.exits import say
+from ripple.cli.numbers import count
+from ripple.cli.rejects import shown
+from ripple.connectors import log_place
+from ripple.connectors.dead_letter import text_of
+from ripple.connectors.log_place import LogPlace
+from ripple.errors import InputError
+from ripple.log import Topic, TopicWriter
+from ripple.recovery.dead_letters import letters_path, read_letters
+from ripple.recovery.retries import Name, Retries, read_journal, retries_path
+from ripple.world import LiveClock, LiveDisk, LiveRandom
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from ripple.recovery.letter import Letter
+    from ripple.recovery.retries import Outcome
+
+REFUSED_SHOWN_MAX = 5
+_VERSION_CHARACTERS = 12
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions and their arguments."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="the letters, and how many of each reason")
+    retry = actions.add_parser("retry", help="append their records to a topic again, each once")
+    for action in (listing, retry):
+        action.add_argument(
+            "--checkpoint-dir", required=True, metavar="DIR", help="that the pipeline was given"
+        )
+        action.add_argument("--pipeline", metavar="NAME", help="only of this one")
+        action.add_argument("--partition", type=count, metavar="N", help="only of this one")
+        action.add_argument("--input", metavar="NAME", help="only of this input")
+        action.add_argument("--reason", metavar="TEXT", help="only if this is in the reason")
+    listing.add_argument("--from", dest="start", type=count, metavar="OFFSET", help="and later")
+    listing.add_argument("--json", action="store_true", help="one JSON object per letter")
+    retry.add_argument(
+        "--source", required=True, metavar="log:DIR/TOPIC", help="where the records are appended"
+    )
+    retry.add_argument(
+        "--offset", type=count, action="append", metavar="N", help="only this one; may be repeated"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what was asked; return the exit code."""
+    return _retry(options) if options.action == "retry" else _list(options)
+
+
+class _Box(NamedTuple):
+    """One partition's dead letters."""
+
+    disk: LiveDisk
+    pipeline: str
+    partition: int
+
+    @property
+    def path(self) -> str:
+        return letters_path(self.pipeline, self.partition)
+
+    @property
+    def journal_path(self) -> str:
+        return retries_path(self.pipeline, self.partition)
+
+    def __str__(self) -> str:
+        return f"{self.pipeline}/{self.partition}"
+
+
+def _list(options: argparse.Namespace) -> int:
+    for box in _boxes(options):
+        retried = read_journal(box.disk, box.journal_path).retried
+        totals: Counter[str] = Counter()
+        if not options.json:
+            print(f"Dead letters of {box}")
+        for letter in _chosen(box, options):
+            is_retried = Name(letter.input, letter.offset) in retried
+            totals[letter.cause] += 1
+            print(_json(letter, retried=is_retried) if options.json else _line(letter, is_retried))
+        if not options.json:
+            print(f"{totals.total()} letters")
+            for cause, number in totals.most_common():
+                print(f"{number:>10}  {_plain(cause)}")
+    return 0
+
+
+def _line(letter: Letter, is_retried: bool) -> str:
+    line = "" if letter.line_number is None else f" (line {letter.line_number})"
+    columns = [
+        f"  {letter.input}",
+        f"offset {letter.offset}{line}",
+        f"version {letter.version[:_VERSION_CHARACTERS]}",
+        f"{_plain(letter.cause)}: {shown(letter.raw)}{' (retried)' if is_retried else ''}",
+    ]
+    return "  ".join(columns)
+
+
+def _plain(text: str) -> str:
+    """Return a text of somebody else's such that nothing in it can act on the terminal."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
+def _json(letter: Letter, *, retried: bool) -> str:
+    known: dict[str, Any] = {
+        "pipeline": letter.pipeline,
+        "version": letter.version,
+        "input": letter.input,
+        "offset": letter.offset,
+        "line_number": letter.line_number,
+        "step": letter.step,
+        "reason": letter.reason,
+        "written_ns": letter.written_ns,
+        "retried": retried,
+        "can_be_retried": letter.record is not None,
+    }
+    text = text_of(letter.raw)
+    if text is None:
+        known["raw_base64"] = base64.b64encode(letter.raw).decode()
+    else:
+        known["raw"] = text
+    return json.dumps(known, ensure_ascii=False)
+
+
+def _retry(options: argparse.Namespace) -> int:
+    place = _place(options.source)
+    boxes = _boxes(options)
+    if len(pipelines := sorted({box.pipeline for box in boxes})) > 1:
+        raise InputError(f"choose with --pipeline: there are letters of {', '.join(pipelines)}")
+    holder = f"ripple dead-letter retry, process {os.getpid()} on {os.uname().nodename}"
+    topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
+    with TopicWriter(topic, LiveClock(), holder=holder) as target:
+        for box in boxes:
+            _check_one_input(box, options)
+            name = os.path.abspath(os.path.join(place.folder, place.topic))
+            retries = Retries(
+                box.disk,
+                box.journal_path,
+                target,
+                name,
+                clock=LiveClock(),
+                random=LiveRandom(),
+                holder=holder,
+            )
+            try:
+                retries.finish(partial(read_letters, box.disk, box.path, superseded=True))
+                retries.send(_chosen(box, options))
+            finally:
+                retries.close()
+                _tell(box, retries.outcome)
+    return 0
+
+
+def _tell(box: _Box, outcome: Outcome) -> None:
+    print(f"{box}: {outcome.sent} retried")
+    if outcome.finished:
+        print(f"{outcome.finished:>10}  of a retry that was cut short, now finished")
+    if outcome.before:
+        print(f"{outcome.before:>10}  were retried before")
+    for letter, reason in outcome.refused[:REFUSED_SHOWN_MAX]:
+        say(f"{letter.input}, offset {letter.offset} cannot be retried: {reason}")
+    if outcome.refused:
+        print(f"{len(outcome.refused):>10}  cannot be retried")
+        for reason, number in Counter(reason for _, reason in outcome.refused).most_common():
+            print(f"{number:>20}  {reason}")
+
+
+def _place(source: str) -> LogPlace:
+    place = LogPlace.parse(source) if source.startswith(log_place.PREFIX) else None
+    if place is None or place.partition is not None:
+        raise InputError(f"--source {source!r} is not of the form log:DIR/TOPIC")
+    return place
+
+
+def _chosen(box: _Box, options: argparse.Namespace) -> Iterator[Letter]:
+    for letter in read_letters(box.disk, box.path):
+        if (
+            options.input in (None, letter.input)
+            and (options.reason is None or options.reason in letter.cause)
+            and letter.offset >= (getattr(options, "start", None) or 0)
+            and (getattr(options, "offset", None) is None or letter.offset in options.offset)
+        ):
+            yield letter
+
+
+def _check_one_input(box: _Box, options: argparse.Namespace) -> None:
+    names = sorted({letter.input for letter in _chosen(box, options)})
+    if len(names) > 1:
+        raise InputError(f"{box} has letters of {', '.join(names)}: choose one with --input")
+
+
+def _boxes(options: argparse.Namespace) -> list[_Box]:
+    folder = Path(options.checkpoint_dir)
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}: --checkpoint-dir is that of the pipeline")
+    disk = LiveDisk(folder, make=False)
+    found = [
+        _Box(disk, unquote(path.parent.parent.name), int(path.parent.name))
+        for path in sorted(folder.glob("*/*/dead-letters.topic"))
+    ]
+    chosen = [
+        box
+        for box in found
+        if options.pipeline in (None, box.pipeline) and options.partition in (None, box.partition)
+    ]
+    if not chosen:
+        held = ", ".join(map(str, found)) or "none at all"
+        raise InputError(f"there are no such dead letters below {folder}: there are {held}")
+    return chosen
