@@ -97,7 +97,13 @@ class Frames:
         header = self._header()
         if header is None:
             return None
+        read = self._data
         at = self._fill(header.length)
+        if self._data is not read:
+            # The header is from an earlier read: a writer may have cut it off and appended anew.
+            header = self._header()
+            if header is None:
+                return None
         if len(self._data) - at < header.length:
             self.rest = len(self._data) - at
             return None

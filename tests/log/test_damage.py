@@ -104,6 +104,20 @@ def test_every_changed_byte_of_an_index_changes_nothing() -> None:
         path.write_bytes(whole)
 
 
+def test_reader_goes_on_where_a_torn_frame_is_replaced() -> None:
+    """The new frame has the same body, but another header than the one that was half there."""
+    topic, ends = written(SimDisk(), 3, close=False, sync_appends=0)
+    with PartitionReader(topic, 0) as reader:
+        (path,) = files_of(topic)
+        path.write_bytes(path.read_bytes()[:-8])
+        assert [listed(reader.next()), listed(reader.next())] == [rows for _, rows in ends[:2]]
+        assert reader.next() is None
+        with PartitionWriter(topic, 0, ManualClock()) as writer:
+            for _, rows in (ends[2], ends[0]):
+                writer.append(records_of(rows))
+                assert listed(reader.next()) == rows
+
+
 @pytest.mark.parametrize("damage", ["lost", "flipped"])
 def test_index_of_a_sealed_segment_is_written_again(damage: str) -> None:
     topic, _ = written(SimDisk(), 6, segment_bytes_max=1300)
