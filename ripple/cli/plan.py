@@ -1,21 +1,98 @@
-"""Show what a pipeline will do: its stages, the edges between them, and their stable names."""
+"""Show what a pipeline will do: its stages, the edges between them, and their stable names.
+
+With --checkpoint-dir: what would become of the state in the newest whole checkpoint. Nothing is
+written, and nobody who writes there is disturbed.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ripple.checkpoint import CheckpointError, Checkpoints, DiskStore, partitions
+from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.user_file import FILE_HELP, load_plan
+from ripple.errors import InputError
+from ripple.recovery.adaptation import adapt
+from ripple.recovery.evolution import Comparison, Verdict, compare
+from ripple.world import LiveDisk
 
 if TYPE_CHECKING:
     import argparse
+
+    from ripple.checkpoint import Found
+    from ripple.plan import Plan
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("file", metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument(
+        "--checkpoint-dir", metavar="DIR", help="compare with the newest whole checkpoint there"
+    )
+    parser.add_argument("--partition", type=int, default=0, help="of the checkpoint (%(default)s)")
+    parser.add_argument(
+        "--rebuild",
+        action="append",
+        default=[],
+        metavar="FOLD",
+        help="as if this fold were to be computed again from the first record of the log",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the plan."""
-    print(load_plan(options.file).describe(), end="")
+    """Print the plan, or the comparison; exit code 1 if ``ripple run`` would be refused."""
+    plan = load_plan(options.file)
+    if options.checkpoint_dir is None:
+        if options.rebuild:
+            raise InputError("--rebuild goes with --checkpoint-dir: without state, all is built")
+        print(plan.describe(), end="")
+        return 0
+    return _compare(plan, options)
+
+
+def _compare(plan: Plan, options: argparse.Namespace) -> int:
+    found = asyncio.run(_newest(plan, options.checkpoint_dir, options.partition))
+    if found is None:
+        print("ripple run would begin with the first record of the log.")
+        return 0
+    for damage in found.damaged:
+        say(f"ripple plan: passed over: {damage}")
+    comparison = compare(plan, found.snapshot, options.rebuild)
+    for node in comparison.nodes:
+        print(f"{node.verdict.value:<8} {node.key}{f'  ({node.cause})' if node.cause else ''}")
+    for problem in comparison.problems:
+        say(f"ripple plan: {problem}")
+    if comparison.problems:
+        print("ripple run would refuse to start.")
+        return EXIT_FAILURE
+    adapt(found.snapshot, plan, comparison)  # a migration may fail: better here
+    print(_would_do(found, comparison))
     return 0
+
+
+async def _newest(plan: Plan, folder: str, partition: int) -> Found | None:
+    if not Path(folder).is_dir():
+        raise CheckpointError(f"there is no folder {folder}: name another with --checkpoint-dir")
+    store = DiskStore(LiveDisk(folder, make=False))
+    found = await Checkpoints(store, plan.name, partition).latest()
+    if found is None:
+        others = ", ".join(f"{name}/{number}" for name, number in await partitions(store))
+        say(
+            f"ripple plan: there is no checkpoint of {plan.name}/{partition} below {folder}; there "
+            f"is state of {others or 'nothing else'}"
+        )
+    return found
+
+
+def _would_do(found: Found, comparison: Comparison) -> str:
+    cut = ", ".join(f"{name} {offset}" for name, offset in found.checkpoint.cut.items())
+    verdicts = {node.verdict for node in comparison.folds}
+    if comparison.rebuilds:
+        return (
+            "ripple run would read the log from its first record, without writing up to where the "
+            "outputs are, and go on from there."
+        )
+    how = ", with migrated state" if Verdict.MIGRATE in verdicts else ""
+    return f"ripple run would go on from checkpoint {found.checkpoint.name} at {cut}{how}."

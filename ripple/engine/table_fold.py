@@ -12,6 +12,7 @@ from ripple.engine.event_fold import key_array
 from ripple.engine.result_rows import ResultRows
 from ripple.engine.rows import Rows
 from ripple.engine.slot_arrays import grown
+from ripple.engine.snapshot import SnapshotError
 from ripple.engine.states import States
 from ripple.errors import NodeError
 from ripple.expression.bound import Values
@@ -164,6 +165,12 @@ class TableFold(DerivedColumn):
         self.states.clear(groups)
         self.states.load(groups, table)
         self._members = grown(self._members, self.keys.capacity, 0)
+        in_place = self._members.copy()
+        self._members[:] = 0
         self._members[groups] = table.column("members").to_numpy()
+        if (self._members < in_place).any():
+            raise SnapshotError(
+                f"the state of fold {self.fold.name!r} has fewer members than there are rows below"
+            )
         self._touched.add(groups, self.keys.capacity)
         self.set_dirty()

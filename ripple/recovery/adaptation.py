@@ -6,12 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ripple.aggregate import AggregateError
 from ripple.engine.engine import Engine
 from ripple.errors import RippleError
 from ripple.recovery.evolution import Comparison, Verdict, compare
 from ripple.recovery.lineage import Node
-from ripple.recovery.migration import MigrationError, check_accepted, migrated
+from ripple.recovery.migration import check_accepted, migrated, wrong
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,11 +110,10 @@ def _adopted(
     ]
     try:
         adopted = Engine.adopt(plan, given, freed).snapshot()
-    except AggregateError as error:
+    except Exception as error:  # whatever is wrong with values that a user's function made
         if not made:
             raise
-        names = ", ".join(repr(fold.name) for fold in made)
-        raise MigrationError(f"migration of fold {names}: {error}") from error
+        raise wrong(made[0], f"no fold can have the state that it returned: {error}") from error
     for fold in made:
         check_accepted(fold, given.tables[fold.node_key], adopted.tables[fold.node_key])
     notes = {**given.notes, **adopted.notes}

@@ -25,13 +25,13 @@ def migrated(fold: Fold, migration: Migration, old: pa.Table, layout: pa.Schema)
     try:
         made: Any = migration.function(old)
     except Exception as error:  # whatever a user's function raises
-        raise _wrong(fold, f"the function raised {type(error).__name__}: {error}") from error
+        raise wrong(fold, f"the function raised {type(error).__name__}: {error}") from error
     if not isinstance(made, pa.Table):
-        raise _wrong(fold, f"the function must return a pyarrow.Table, not {type(made).__name__}")
+        raise wrong(fold, f"the function must return a pyarrow.Table, not {type(made).__name__}")
     missing = [name for name in layout.names if name not in made.column_names]
     unknown = [name for name in made.column_names if name not in layout.names]
     if missing or unknown or made.num_columns != len(layout):
-        raise _wrong(
+        raise wrong(
             fold,
             f"the columns must be {', '.join(layout.names)}; missing: "
             f"{', '.join(missing) or 'none'}; too many: {', '.join(unknown) or 'none'}",
@@ -40,7 +40,7 @@ def migrated(fold: Fold, migration: Migration, old: pa.Table, layout: pa.Schema)
     for field in layout:
         seen = made.schema.field(field.name).type
         if seen != field.type:
-            raise _wrong(fold, f"column {field.name!r} must be {field.type}, not {seen}")
+            raise wrong(fold, f"column {field.name!r} must be {field.type}, not {seen}")
     _check_keys(fold, made)
     return made.combine_chunks()
 
@@ -51,10 +51,10 @@ def _check_keys(fold: Fold, made: pa.Table) -> None:
     for name in sorted(whole):
         nulls = made.column(name).null_count
         if nulls:
-            raise _wrong(fold, f"column {name!r} must have no nulls, and has {nulls}")
+            raise wrong(fold, f"column {name!r} must have no nulls, and has {nulls}")
     rows = made.group_by(keys).aggregate([]).num_rows if keys else min(made.num_rows, 1)
     if rows != made.num_rows:
-        raise _wrong(
+        raise wrong(
             fold,
             f"each key ({', '.join(keys) or 'one total'}) must have one row, but "
             f"{made.num_rows} rows have {rows} keys",
@@ -62,12 +62,19 @@ def _check_keys(fold: Fold, made: pa.Table) -> None:
 
 
 def check_accepted(fold: Fold, made: pa.Table, loaded: pa.Table) -> None:
-    """Raise MigrationError unless what the fold dumps after it took ``made`` has as many nulls."""
+    """Raise MigrationError unless ``loaded``, what the fold dumps after it took ``made``, fits."""
     for name in made.column_names:
         seen, own = made.column(name).null_count, loaded.column(name).null_count
         if seen != own:
-            raise _wrong(fold, f"column {name!r} has {seen} nulls where {own} may be")
+            raise wrong(fold, f"column {name!r} has {seen} nulls where {own} may be")
+    # The end of a window follows from its start, except with sessions, which have both.
+    if fold.window is not None:
+        order = [(name, "ascending") for name in fold.identity]
+        ends = [table.sort_by(order).column("window_end_ns") for table in (made, loaded)]
+        if not ends[0].equals(ends[1]):
+            raise wrong(fold, "column 'window_end_ns' does not go with 'window_start_ns'")
 
 
-def _wrong(fold: Fold, text: str) -> MigrationError:
+def wrong(fold: Fold, text: str) -> MigrationError:
+    """Return an error that names the fold."""
     return MigrationError(f"migration of fold {fold.name!r}: {text}")
