@@ -135,8 +135,9 @@ def run(
 ) -> Report:
     """Run a pipeline in this process over a whole source.
 
-    source: a path, ``-``, ``synthetic:N``, record batches, mappings or a source. sink: a path,
-    ``-`` or a sink, or a mapping of output names to those when the pipeline has several outputs.
+    source: a path, ``-``, ``log:DIR/TOPIC``, ``synthetic:N``, record batches, mappings or a source.
+    sink: a path, ``-``, ``log:DIR/TOPIC`` or a sink, or a mapping of output names to those when the
+    pipeline has several outputs.
     Views are brought up to date, and changes written, every ``batch_rows`` records.
     """
     plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()

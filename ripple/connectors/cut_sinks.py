@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ripple.connectors.text_sink import TextFormat
     from ripple.log import Topic
     from ripple.plan import Output, Plan
-    from ripple.world.ports import Disk
+    from ripple.world.ports import Clock, Disk
 
 
 def open_file(
@@ -44,11 +44,15 @@ def open_file(
 
 
 def open_log(
-    text: str, plan: Plan, output: str, disk_of: Callable[[str], Disk] | None
+    text: str,
+    plan: Plan,
+    output: str,
+    disk_of: Callable[[str], Disk] | None,
+    clock: Clock | None = None,
 ) -> LogCutSink:
     """Return the sink at ``log:...``, whose topic is made if there is none; raises as it does."""
     topic, partition = _topic(text, plan, output, disk_of)
-    return LogCutSink(topic, partition, LiveClock(), Owner(plan.name, output), name=text)
+    return LogCutSink(topic, partition, clock or LiveClock(), Owner(plan.name, output), name=text)
 
 
 def open_plain_log(text: str, plan: Plan, output: str) -> LogSink:

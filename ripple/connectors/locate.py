@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ripple.connectors.checks import Check
     from ripple.plan import Plan
     from ripple.schema.types import Schema
-    from ripple.world.ports import Disk
+    from ripple.world.ports import Clock, Disk
 
 SOURCE_FORMS = (
     "a .csv or .jsonl file (also .gz, .zst), a .parquet file, a pipe with CSV, -, "
@@ -130,13 +130,15 @@ def open_cut_sink(
     output: str,
     *,
     disk_of: Callable[[str], Disk] | None = None,
+    clock: Clock | None = None,
     decimals: Mapping[str, int] | None = None,
     header: bool = False,
 ) -> CutSink:
     """Return the sink at ``place`` that a restarted pipeline can continue, or a sink as it is.
 
     place: a .csv or .jsonl file, ``log:DIR/TOPIC[/PARTITION]``, ``-``, a pipe or a device.
-    disk_of: from a folder to the disk there. header: CSV files begin with the names of the columns.
+    disk_of, clock: from a folder to the disk there, and for the age of a log's segments; the live
+    ones by default. header: CSV files begin with the names of the columns.
     Raises OutputError, DiskLockedError and OSError.
     """
     if not isinstance(place, (str, os.PathLike)):
@@ -145,7 +147,7 @@ def open_cut_sink(
     from ripple.connectors import cut_sinks  # noqa: PLC0415 - slow to import
 
     if text.startswith(log_place.PREFIX):
-        return cut_sinks.open_log(text, plan, output, disk_of)
+        return cut_sinks.open_log(text, plan, output, disk_of, clock)
     kind = PurePath(text).suffix
     text_format = (
         TextFormat("json", decimals or {}, removes="mark")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ripple.testing import SimulationError, enumerate_crashes, explore
+from ripple.testing import SimulationError, enumerate_crashes, explore, repeat
+from ripple.testing.sim_faults import FAULTS_OF
 from tests.sinks.kit import KINDS, Kind, committed, pipeline
 
 
@@ -19,6 +20,23 @@ def test_each_cut_is_there_once_whatever_crashes(kind: str) -> None:
 def test_each_cut_is_there_once_under_random_faults(kind: str) -> None:
     chosen = KINDS[kind]
     explore(pipeline(chosen), seeds=range(300), check=committed(chosen))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_and_contents_become_durable_in_any_order(kind: str) -> None:
+    cut_power_often(KINDS[kind])
+
+
+def cut_power_often(kind: Kind, *, without: tuple[str, ...] = ()) -> None:
+    """Cut the power after each effect, several times: each leaves something else of the rest."""
+    program, check = pipeline(kind), committed(kind)
+    (effects,) = repeat(program, seed=0, without=without).effects
+    for number, name in enumerate(effects, 1):
+        for salt in range(2, 8) if "power_after" in FAULTS_OF[name] else ():
+            plan = f"0.{number}:power_after:{salt}"
+            done = repeat(program, seed=0, plan=plan, check=check, without=without)
+            if done.error is not None:
+                raise SimulationError(plan, done)
 
 
 MISSING = [
@@ -48,4 +66,5 @@ def test_missing_safeguard_is_found_out(kind: str, safeguard: str) -> None:
 def tried(kind: Kind, *, without: tuple[str, ...]) -> None:
     program, check = pipeline(kind), committed(kind)
     enumerate_crashes(program, check=check, without=without)
+    cut_power_often(kind, without=without)
     explore(program, seeds=range(300), check=check, without=without)
