@@ -71,9 +71,17 @@ def exit_code(program: str, work: Callable[[], int]) -> int:
         say(f"{program}: ended by {signal.Signals(ending.number).name}")
         return 128 + ending.number
     except tuple(kind for kind, _ in _CODES) as error:
-        say(f"{program}: {' '.join(str(error).split())}")
+        say(f"{program}: {' '.join(_text(error).split())}")
         _drop_output()
         return next(code for kind, code in _CODES if isinstance(error, kind))
+
+
+def _text(error: Exception) -> str:
+    """Return what an error says; the number of a system's error helps nobody."""
+    if isinstance(error, OSError) and error.strerror:
+        named = f"{error.filename}: " if error.filename is not None else ""
+        return f"{named}{error.strerror}"
+    return str(error)
 
 
 def say(text: str) -> None:

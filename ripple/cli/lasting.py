@@ -19,7 +19,7 @@ from ripple.connectors.locate import open_cut_sink
 from ripple.connectors.log_place import PREFIX, LogPlace
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError, OutputError
-from ripple.log import Topic
+from ripple.log import Topic, TopicError
 from ripple.recovery import cuts
 from ripple.recovery.inputs import Inputs
 from ripple.recovery.life import Life, Report
@@ -106,7 +106,10 @@ def open_inputs(place: str, plan: Plan, batch_rows: int) -> Inputs:
             f"--checkpoint-dir needs a source that can be read again, not {place!r}: put it into a "
             "log with ripple log append, and read log:DIR/TOPIC"
         )
-    topic = Topic.open(LiveDisk(at.folder, make=False), at.topic)
+    try:
+        topic = Topic.open(LiveDisk(at.folder, make=False), at.topic)
+    except TopicError as error:
+        raise InputError(f"cannot read {place}: {error}") from error
     name = plan.source.name
     if at.partition is not None or topic.partitions == 1:
         partitions = {name: at.partition or 0}
