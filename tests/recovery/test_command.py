@@ -1,0 +1,252 @@
+"""``ripple run --checkpoint-dir`` as its users run it: stopped, started again, and hindered."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import RIPPLE, TIMEOUT_S, Ended, ripple, start
+
+PIPELINE = Path(__file__).with_name("pipeline_vwap.py")
+SYMBOLS = 100  # of the synthetic trades, one a millisecond
+
+
+class Place:
+    """A folder with a log of trades, and what a run makes of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.topic = folder / "log" / "trades"
+        self.out = folder / "out.csv"
+        self.total = folder / "out" / "total"
+        self.state = folder / "state"
+        assert ripple("log", "create", self.topic).code == 0
+
+    def append(self, trades: int) -> None:
+        assert ripple("log", "append", self.topic, f"synthetic:{trades}").code == 0
+
+    def arguments(self, *more: object, pipeline: Path = PIPELINE) -> list[object]:
+        sinks = ["--sink", f"out={self.out}", "--sink", f"total=log:{self.total}"]
+        source = ["--source", f"log:{self.topic}", "--checkpoint-dir", self.state]
+        return ["run", pipeline, *source, *sinks, *more]
+
+    def run(self, *more: object, pipeline: Path = PIPELINE) -> Ended:
+        return ripple(*self.arguments(*more, pipeline=pipeline))
+
+    def follow(self, *more: object) -> subprocess.Popen[bytes]:
+        return start(RIPPLE, *self.arguments("--follow", *more))
+
+    def files(self) -> dict[str, bytes]:
+        """What a user would not want to see changed by a run that is refused."""
+        kept = [self.out, Path(f"{self.out}.cut"), *self.total.rglob("*.log")]
+        return {str(path): path.read_bytes() for path in kept}
+
+    def totals(self) -> str:
+        return ripple("log", "tail", self.total).out
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    place = Place(tmp_path_factory.mktemp("undisturbed"))
+    place.append(20_000)
+    assert place.run().code == 0
+    return place
+
+
+@pytest.fixture
+def place(tmp_path: Path, undisturbed: Place) -> Place:
+    """A run that has been through 20,000 trades, ready to go on."""
+    here = Place(tmp_path)
+    for name in ("topic", "out", "total", "state"):
+        was, now = getattr(undisturbed, name), getattr(here, name)
+        shutil.rmtree(now, ignore_errors=True)
+        (shutil.copytree if was.is_dir() else shutil.copy)(was, now)
+    shutil.copy(f"{undisturbed.out}.cut", f"{here.out}.cut")
+    return here
+
+
+def told(process: subprocess.Popen[bytes], wanted: str) -> str:
+    """Read what a process says until it has said what is wanted."""
+    assert process.stderr is not None
+    said = ""
+    while wanted not in said:
+        line = process.stderr.readline().decode()
+        assert line, f"it ended without saying {wanted!r}: {said}"
+        said += line
+    return said
+
+
+def test_second_run_goes_on_where_the_first_ended(tmp_path: Path) -> None:
+    whole, parts = Place(tmp_path / "whole"), Place(tmp_path / "parts")
+    for place in (whole, parts):
+        place.append(12_345)
+    first = parts.run()
+    assert (first.code, "begins at 0" in first.err) == (0, True)
+    for place in (whole, parts):
+        # The generator begins anew, so these are late: counted, and not lost.
+        place.append(30_000)
+    second = parts.run()
+    assert second.code == 0
+    assert "restored checkpoint" in second.err
+    assert "replayed 0 events from 12345 to 12345" in second.err
+    assert "30000, 42345 in all" in second.err
+    assert whole.run().code == 0
+    assert parts.out.read_bytes() == whole.out.read_bytes()
+    assert parts.totals() == whole.totals()
+    assert whole.out.read_bytes().count(b"\n") > 10 * SYMBOLS
+
+
+def test_signal_ends_a_run_in_good_order(place: Place) -> None:
+    for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+        with place.follow() as process:
+            told(process, "restored checkpoint")
+            process.send_signal(number)
+            said = told(process, "stopped in good order")
+            assert process.wait(TIMEOUT_S) == code
+        assert "Checkpoint:        0000" in said
+
+
+def test_new_trades_come_out_while_the_log_is_followed(place: Place) -> None:
+    before = place.out.read_bytes()
+    with place.follow("--commit-interval", "0s") as process:
+        told(process, "restored checkpoint")
+        place.append(25_000)
+        record = Path(f"{place.out}.cut")
+        while '"trades": 45000' not in record.read_text():
+            assert process.poll() is None
+        process.kill()
+    assert place.out.read_bytes().startswith(before)
+    assert len(place.out.read_bytes()) > len(before)
+    after = place.run()
+    assert "to 45000 in" in after.err
+
+
+def test_second_process_is_refused_by_name(place: Place) -> None:
+    with place.follow() as process:
+        told(process, "restored checkpoint")
+        second = place.run()
+        assert second.code == 1
+        assert f"is held by ripple run, process {process.pid}" in second.only_line
+        process.terminate()
+        process.wait(TIMEOUT_S)
+
+
+def test_output_that_was_removed_is_written_again_alone(place: Place) -> None:
+    held, totals = place.files(), place.totals()
+    place.out.unlink()
+    Path(f"{place.out}.cut").unlink()
+    again = place.run()
+    assert again.code == 0
+    assert "is ahead of what an output holds" in again.err
+    assert place.out.read_bytes() == held[str(place.out)]
+    assert place.totals() == totals
+
+
+def test_lost_checkpoints_cost_time_and_nothing_else(place: Place) -> None:
+    held = place.files()
+    shutil.rmtree(place.state)
+    again = place.run()
+    assert again.code == 0
+    assert "replayed 20000 events from 0 to 20000" in again.err
+    assert place.out.read_bytes() == held[str(place.out)]
+
+
+def test_damaged_checkpoint_is_passed_over_and_said(place: Place) -> None:
+    place.append(1)
+    assert place.run().code == 0
+    newest = max(place.state.rglob("*-0-vwap.arrow"))
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 4
+    newest.write_bytes(data)
+    again = place.run()
+    assert again.code == 0
+    assert f"{newest.name} is damaged" in again.err
+    assert "replayed 1 events from 20000 to 20001" in again.err
+
+
+def test_log_that_is_not_the_one_is_refused(place: Place) -> None:
+    held = place.files()
+    kept = place.topic.rename(place.topic.with_name("kept"))
+    gone = place.run()
+    assert (gone.code, f"cannot read log:{place.topic}" in gone.only_line) == (1, True)
+    other = Place(place.topic.parents[1] / "other")
+    other.topic.rename(place.topic)
+    place.append(300)
+    short = place.run()
+    assert short.code == 1
+    assert "ends at offset 300, but records up to 20000 were read" in short.only_line
+    place.append(40_000)
+    longer = place.run()
+    assert longer.code == 1
+    assert "holds other records before offset 20000" in longer.only_line
+    assert place.files() == held
+    shutil.rmtree(place.topic)
+    kept.rename(place.topic)
+    assert place.run().code == 0
+    assert place.files() == held
+
+
+def test_output_that_somebody_changed_is_refused(place: Place) -> None:
+    data = bytearray(place.out.read_bytes())
+    data[5] ^= 1
+    place.out.write_bytes(data)
+    refused = place.run()
+    assert refused.code == 1
+    assert "was changed within" in refused.only_line
+    assert place.out.read_bytes() == data
+
+
+def test_changed_fold_is_refused_until_it_may_be_rebuilt(place: Place, tmp_path: Path) -> None:
+    held = place.files()
+    changed = tmp_path / "pipeline_vwap.py"
+    text = PIPELINE.read_text()
+    changed.write_text(text.replace('rp.vwap("price", "size")', 'rp.mean("price")'))
+    refused = place.run(pipeline=changed)
+    assert refused.code == 1
+    assert "--rebuild vwap" in refused.only_line
+    assert place.files() == held
+    rebuilt = place.run("--rebuild", "vwap", pipeline=changed)
+    assert rebuilt.code == 0
+    assert "replayed 20000 events from 0 to 20000" in rebuilt.err
+    # What can still change is shown again as the new code has it; what is over stays.
+    assert place.out.read_bytes().startswith(held[str(place.out)])
+    assert len(place.out.read_bytes()) > len(held[str(place.out)])
+    place.append(1)
+    again = place.run(pipeline=changed)
+    assert (again.code, "restored checkpoint" in again.err) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--source", "trades.csv"], "needs a source that can be read again"),
+        (["--source", "log:"], "needs a source that can be read again"),
+        (["--sink", "out=x.parquet"], "x.parquet"),
+        (["--commit-interval", "soon"], "'soon'"),
+        (["--keep", "0"], "keep must be 1 or more"),
+        (["--rebuild", "vwop"], "there is no fold 'vwop'"),
+    ],
+)
+def test_wrong_arguments_are_named(place: Place, given: list[str], said: str) -> None:
+    held = place.files()
+    arguments = place.arguments()
+    if given[0] == "--sink":
+        at = arguments.index("--sink")
+        arguments[at : at + 2] = given
+        given = []
+    refused = ripple(*arguments, *given)
+    assert refused.code == 1
+    assert said in refused.only_line
+    assert place.files() == held
+
+
+def test_standard_output_says_what_it_cannot_promise(place: Place) -> None:
+    place.append(30_000)
+    source = ["--source", f"log:{place.topic}", "--checkpoint-dir", place.state]
+    shown = ripple("run", PIPELINE, *source, "--sink", "out=-")
+    assert shown.code == 0
+    assert "may be written again after a restart" in shown.err
+    assert shown.out.count("\n") >= SYMBOLS
