@@ -102,6 +102,9 @@ class LogSource:
     def follow(self, from_offset: int = 0) -> Iterator[Batch | Marker | None]:
         """Yield as ``batches`` does, and None wherever nothing more is there yet; never ends."""
         self._reader.seek(from_offset)
+        return self._followed()
+
+    def _followed(self) -> Iterator[Batch | Marker | None]:
         while True:
             yield from self._runs(self._available())
             yield None

@@ -61,19 +61,13 @@ class Inputs:
         """Return per input a text that tells what was read up to ``cut``."""
         return {name: self._sources[name].identity_at(offset) for name, offset in cut.items()}
 
-    def replay(self, name: str, start: int, stop: int, rows: int) -> Iterator[Batch | Marker]:
-        """Yield one input's records from ``start`` up to ``stop``, ``rows`` at a time."""
-        source = self._source(name, rows, stop)
-        try:
-            yield from source.batches(start)
-        finally:
-            source.close()
-
-    def open(self, cut: Cut) -> None:
-        """Go to ``cut``; ``next`` goes on from there."""
+    def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
+        self.close()
         for name, offset in cut.items():
-            self._sources[name] = self._source(name, self._batch_rows, None)
-            self._entries[name] = self._sources[name].follow(offset)
+            source = self._source(name, rows, stop[name] if stop is not None else None)
+            self._sources[name] = source
+            self._entries[name] = source.follow(offset)
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | None:
         """Return what comes after ``cut``, and of which input; None if nothing is there yet."""

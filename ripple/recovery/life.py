@@ -198,7 +198,6 @@ class Life:
             self._inputs.check(stop, {})
             if not await self._replay_to(stop):
                 return False
-            self._bring_up()
         restored.cut = self._engine.cut
         restored.events = self._engine.counters.consumed - before
         restored.seconds = (self._world.clock.monotonic_ns() - began_ns) / 1e9
@@ -207,14 +206,20 @@ class Life:
         return True
 
     async def _replay_to(self, stop: Cut) -> bool:
-        for name in self._inputs.names:
-            start = self._engine.cut[name]
-            for entry in self._inputs.replay(name, start, stop[name], self._settings.replay_rows):
-                self._apply(name, entry)
-                self._watch(self._engine, self.report)
-                await asyncio.sleep(0)
-                if self._stop():
-                    return False
+        """Go to ``stop``: at once while all sinks are ahead, else in the steps of a life."""
+        is_shown = self._outputs.is_behind
+        rows = self._settings.batch_rows if is_shown else self._settings.replay_rows
+        self._inputs.open(self._engine.cut, rows, stop)
+        while (entry := self._inputs.next(self._engine.cut)) is not None:
+            self._apply(*entry)
+            if is_shown:
+                self._bring_up()
+            self._watch(self._engine, self.report)
+            await asyncio.sleep(0)
+            if self._stop():
+                return False
+        if not is_shown:
+            self._bring_up()
         return True
 
     # --- going on ---
@@ -222,10 +227,11 @@ class Life:
     async def _go_on(self) -> None:
         clock, settings = self._world.clock, self._settings
         now_ns = clock.monotonic_ns()
-        self._committed = {} if self._changed else self._engine.cut
+        # Not the present cut: what was written while catching up is not committed.
+        self._committed: Cut = {}
         self._commits = Pace(settings.commit_interval_ns, settings.commit_batches, now_ns)
         self._stores = Pace(settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns)
-        self._inputs.open(self._engine.cut)
+        self._inputs.open(self._engine.cut, self._settings.batch_rows)
         if self._changed or (any(self._start.values()) and self._start == self._engine.cut):
             # A later life must find the state of this code, or where the beginning was.
             self._commit()

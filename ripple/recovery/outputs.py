@@ -36,8 +36,13 @@ class Outputs:
 
     @property
     def stops(self) -> list[Cut]:
-        """The cuts that a replay must come to one after the other, stabilizing there alone."""
+        """The cuts that a replay must come to one after the other, at least."""
         return cuts.in_order([*(commit.cut for commit in self._muted.values()), *self._unfinished])
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a sink lacks what comes next, while others may have it."""
+        return any(one.records_cut and name not in self._muted for name, one in self._sinks.items())
 
     def accepts(self, cut: Cut) -> bool:
         """Return whether an engine at ``cut`` can go on to what every sink lacks."""

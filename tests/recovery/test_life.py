@@ -7,6 +7,7 @@ import pytest
 
 import ripple as rp
 from ripple.checkpoint import Checkpoints, DiskStore
+from ripple.connectors import cut_record
 from ripple.connectors.cut_record import Owner
 from ripple.connectors.file_sink import FileCutSink
 from ripple.connectors.log_sink import LogCutSink, schema_of_output, topic_for
@@ -124,3 +125,22 @@ def test_outputs_do_not_show_where_a_life_crashed(expected) -> None:
     report = enumerate_crashes(scenario, pairs=20)
     assert report.lives > report.runs > 500
     explore(scenario, seeds=range(50))
+
+
+def test_output_that_was_removed_is_written_again_cut_by_cut(expected) -> None:
+    """It is behind the other output, which must not get a second time what it has."""
+
+    async def story() -> None:
+        world = sim_world()
+        append(world)
+        await life(world).run()
+        world.disk.remove("out.csv")
+        world.disk.remove("out.csv.cut")
+        await life(world).run()
+        assert written(world) == expected
+        record = cut_record.read(world.disk, "out.csv.cut")
+        assert record is not None
+        assert record.reached is not None
+        assert record.reached.cut == {"trades": len(ROWS)}
+
+    sim_world().loop.run_until_complete(story())
