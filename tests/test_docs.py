@@ -70,6 +70,15 @@ changes = Engine(plan).stabilize().outputs["output"]
     assert record["reached"] == {"cut": {"trades": 0}, "digest": "d"}
 
 
+def test_changing_document_migrates(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    readme, (code,) = _python("README.md"), _python("docs/changing.md")
+    (folder / "guide.py").write_text("".join([*readme, EVENT, code]))
+    names = runpy.run_path("guide.py", run_name="guide")
+    assert capfd.readouterr().out == "migrate\n"
+    (row,) = names["engine"].table("rows").to_pylist()
+    assert row == {"symbol": "A", "trades": 1, "volume": 1}
+
+
 def test_checkpoints_document_finds_the_latest(folder: Path) -> None:
     (code,) = _python("docs/checkpoints.md")
     (folder / "guide.py").write_text(code)

@@ -68,7 +68,7 @@ class Storing:
 
     async def _store(self, pending: PendingSnapshot, notes: Mapping[str, str]) -> Checkpoint:
         snapshot = await asyncio.to_thread(pending.finish)
-        return await self._owner.write(replace(snapshot, notes=notes))
+        return await self._owner.write(replace(snapshot, notes={**snapshot.notes, **notes}))
 
     def _finish(self, task: asyncio.Task[Checkpoint]) -> None:
         self._task = None

@@ -1,0 +1,134 @@
+"""The commands, from one version of a pipeline's code to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ripple.cli.main import main
+
+CODE = """
+import ripple as rp
+
+@rp.record
+class Trade:
+    symbol: str
+    price: float
+    size: int
+    timestamp_ns: rp.Timestamp
+    venue: str
+
+def same(old):
+    return old
+
+pipeline = (
+    rp.Pipeline("test").source("trades", Trade){events}.partition("by-symbol", key="symbol")
+    .fold("{fold}", volume=rp.sum("size"), n=rp.count()){results}.sink("rows")
+)
+"""
+FIRST = "A,1.5,100,1,X\nB,2.5,50,2,X\nA,1.5,10,3,X\n"
+SECOND = "A,1.5,7,4,X\nB,1.5,200,5,X\n"
+FILTERED = '.filter("large", rp.col("size") >= 10)'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd) -> Path:
+    """A folder in which a first version has run over a first part of the log."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["log", "create", "data/trades"]) == 0
+    append(FIRST)
+    assert run(version("v1")) == 0
+    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\n"
+    capfd.readouterr()
+    return tmp_path
+
+
+def append(rows: str) -> None:
+    Path("more.csv").write_text(rows)
+    assert main(["log", "append", "data/trades", "more.csv"]) == 0
+
+
+def version(name: str, events: str = "", fold: str = "f", results: str = "") -> str:
+    code = CODE.format(events=events, fold=fold, results=results)
+    Path(f"{name}.py").write_text(code)
+    return f"{name}.py"
+
+
+def run(file: str, *options: str) -> int:
+    source = ["--source", "log:data/trades", "--sink", "out.csv"]
+    return main(["run", file, *source, "--checkpoint-dir", "state", *options])
+
+
+def plan(file: str, *options: str) -> int:
+    return main(["plan", file, "--checkpoint-dir", "state", *options])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path): path.read_bytes() for path in files if path.suffix != ".pyc"}
+
+
+def test_renamed_fold_goes_on_where_it_was(folder: Path, capfd) -> None:
+    file = version("v2", fold="totals")
+    assert plan(file) == 0
+    listed = capfd.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed[:-1]] == ["keep", "keep", "keep"]
+    assert "(it was trades/by-symbol/f#" in listed[1]
+    assert listed[-1].startswith("ripple run would go on from checkpoint 0000000001-")
+    append(SECOND)
+    assert run(file) == 0
+    assert "restored checkpoint 0000000001-" in capfd.readouterr().err
+    assert Path("out.csv").read_text().endswith("B,50,1\nA,117,3\nB,250,2\n")
+
+
+def test_changed_fold_is_refused_and_nothing_is_touched(folder: Path, capfd) -> None:
+    file = version("v3", FILTERED)
+    before = contents(folder)
+    assert plan(file) == 1
+    told = capfd.readouterr()
+    assert told.out.endswith("ripple run would refuse to start.\n")
+    assert "rebuild  trades/by-symbol/f#" in told.out
+    assert "step 'large' was put before it" in told.err
+    assert "--rebuild f" in told.err
+    assert contents(folder) == before
+    assert run(file) == 1
+    assert "step 'large' was put before it" in capfd.readouterr().err
+    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\n"
+
+
+def test_changed_fold_is_rebuilt_where_it_is_asked_for(folder: Path, capfd) -> None:
+    file = version("v4", FILTERED)
+    assert plan(file, "--rebuild", "f") == 0
+    assert "would read the log from its first record" in capfd.readouterr().out
+    append(SECOND)
+    assert run(file, "--rebuild", "f") == 0
+    assert "replayed 3 events from 0 to 3" in capfd.readouterr().err
+    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\nB,250,2\n"
+    assert plan(file) == 0
+
+
+def test_migrated_fold_goes_on_with_the_state_that_was_made(folder: Path, capfd) -> None:
+    assert plan(version("v5", FILTERED)) == 1
+    digest = capfd.readouterr().err.partition("from_digest='")[2][:32]
+    migration = f".migrate('f', same, from_digest='{digest}')"
+    file = version("v6", FILTERED, results=migration)
+    assert plan(file) == 0
+    assert "migrate  trades/by-symbol/f#" in capfd.readouterr().out
+    append(SECOND)
+    assert run(file) == 0
+    assert "restored checkpoint 0000000001-" in capfd.readouterr().err
+    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\nB,250,2\n"
+
+
+def test_folder_without_state_of_the_pipeline_is_told_apart(folder: Path, capfd) -> None:
+    file = version("v7")
+    Path(file).write_text(Path(file).read_text().replace('"test"', '"other"'))
+    assert plan(file) == 0
+    told = capfd.readouterr()
+    assert told.out == "ripple run would begin with the first record of the log.\n"
+    assert "no checkpoint of other/0 below state; there is state of test/0" in told.err
+    assert main(["plan", file, "--checkpoint-dir", "nowhere"]) == 1
+    assert not Path("nowhere").exists()
+    assert main(["plan", file, "--rebuild", "f"]) == 1
+    assert "--rebuild goes with --checkpoint-dir" in capfd.readouterr().err
