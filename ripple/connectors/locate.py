@@ -112,6 +112,7 @@ def open_sink(
         from ripple.connectors import cut_sinks  # noqa: PLC0415 - slow to import
 
         return cut_sinks.open_plain_log(text, plan, output)
+    _check_not_continued(text)
     kind = PurePath(text).suffix
     if kind == ".csv" or (not kind and _is_stream(text)):
         return TextSink(open_target(text), TextFormat("csv", decimals or {}))
@@ -168,6 +169,18 @@ def _synthetic(text: str, name: str, batch_rows: int) -> MarkedSource:
     if not digits.isascii() or not digits.isdigit():
         raise InputError(f"{text!r}: after 'synthetic:' comes a number of events")
     return SyntheticSource(int(digits), name=name, batch_rows=batch_rows)
+
+
+def _check_not_continued(text: str) -> None:
+    """Raise OutputError for a file that a restarted pipeline goes on with."""
+    try:
+        os.stat(f"{text}.cut")
+    except OSError:
+        return
+    raise OutputError(
+        f"cannot replace {text}: {text}.cut says that a pipeline continues it; name another file, "
+        "or remove both"
+    )
 
 
 def _is_stream(text: str) -> bool:

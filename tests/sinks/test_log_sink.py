@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.connectors.base import Commit
+from ripple.connectors.cut_record import Owner
 from ripple.connectors.log_sink import LogCutSink, LogSink, topic_for
 from ripple.errors import OutputError
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
@@ -117,6 +118,16 @@ def test_change_that_is_too_long_is_told(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"a change is too long for the log: .* batch_bytes_max"):
         sink.write(long, reached(0))
     sink.close()
+
+
+def test_log_without_changes_has_an_owner(tmp_path: Path) -> None:
+    disk = LiveDisk(tmp_path)
+    sink = WHOLE.open(world_of(disk))
+    sink.write(changes(1), reached(1))
+    sink.commit(reached(1))
+    sink.close()
+    with pytest.raises(OutputError, match="belongs to output 'out' of pipeline 'vwap'"):
+        LogCutSink(topic_of(disk), 0, ManualClock(), Owner("ohlc", "out"))
 
 
 def test_log_that_lost_committed_records_is_refused(tmp_path: Path) -> None:

@@ -121,6 +121,15 @@ def test_two_pipelines_cannot_share_a_place(tmp_path: Path) -> None:
         open_sink(f"log:{tmp_path}/out", plan_of(), "out")
 
 
+def test_plain_run_does_not_replace_what_is_continued(tmp_path: Path) -> None:
+    place = tmp_path / "out.csv"
+    lived(str(place), plan_of(), 4)
+    before = place.read_bytes()
+    with pytest.raises(OutputError, match=r"out\.csv\.cut says that a pipeline continues it"):
+        run(plan_of(), source=TRADES, sink=place)
+    assert place.read_bytes() == before
+
+
 def test_uncommitted_log_has_an_owner_too(tmp_path: Path) -> None:
     lived(f"log:{tmp_path}/out", plan_of(), 2)
     for attempt in (open_sink, open_cut_sink):
