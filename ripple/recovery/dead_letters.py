@@ -155,11 +155,12 @@ class DeadLetterLog:
             self._check_order(name, bad)
             row = row_at(bad.offset)
             letter = self._letter(name, bad, None if row is None else dumps_record(row))
-            length_bytes += RAW_BYTES_MAX + len(letter.record or b"")
-            if new and length_bytes > APPEND_BYTES_MAX:
+            letter_bytes = RAW_BYTES_MAX + len(letter.record or b"")
+            if new and length_bytes + letter_bytes > APPEND_BYTES_MAX:
                 self._append(new)
                 new, length_bytes = [], 0
             new.append(to_row(letter))
+            length_bytes += letter_bytes
             self.counts[letter.cause] += 1
             count += 1
         if new:

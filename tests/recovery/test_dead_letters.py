@@ -9,7 +9,7 @@ import pytest
 from ripple.connectors.base import RAW_BYTES_MAX, Batch, Rejected
 from ripple.engine import RejectedRow
 from ripple.errors import InputError
-from ripple.log import LogSettings
+from ripple.log import LogSettings, PartitionReader, Topic
 from ripple.recovery import dead_letters, letter
 from ripple.recovery.dead_letters import DeadLetterLog, letters_path, read_letters
 from ripple.recovery.letter import QUARANTINE, refused
@@ -93,6 +93,11 @@ def test_quarantined_record_is_kept_once_however_late_it_comes(tmp_path) -> None
     assert log.write("trades", [bad(3), bad(5, QUARANTINE), bad(9)]) == 0
     log.close()
     assert offsets_of(disk) == [3, 9, 5]
+    log = log_of(disk, "v2")
+    log.begin({"trades": 4})
+    assert log.write("trades", [bad(5, QUARANTINE)]) == 1
+    log.close()
+    assert offsets_of(disk) == [3, 5]
 
 
 def test_letter_that_comes_after_a_later_one_is_refused(tmp_path) -> None:
@@ -111,6 +116,8 @@ def test_long_records_are_bounded(tmp_path, monkeypatch) -> None:
     long_reason = "r" * 5000
     log.write("a", refused(batch, [RejectedRow(at, "s", long_reason) for at in range(10)]), batch)
     log.close()
+    with PartitionReader(Topic.open(LiveDisk(tmp_path), PATH), 0) as reader:
+        assert [entry.span for entry in reader.read() if isinstance(entry, Batch)] == [2] * 5
     first, *rest = read_letters(LiveDisk(tmp_path), PATH)
     assert first.record is None
     assert len(first.raw) == RAW_BYTES_MAX

@@ -10,7 +10,7 @@ from ripple.connectors.base import Batch
 from ripple.engine import RejectedRow
 from ripple.errors import InputError
 from ripple.hashing import partition_of
-from ripple.log import LogSettings, Topic, TopicError, TopicWriter
+from ripple.log import LogSettings, PartitionReader, Topic, TopicError, TopicWriter
 from ripple.recovery import retries
 from ripple.recovery.dead_letters import DeadLetterLog, letters_path, read_letters
 from ripple.recovery.letter import refused
@@ -33,11 +33,13 @@ def write_letters(disk: Disk, clock, *rows) -> None:
     log.close()
 
 
-def retry(disk: Disk, topic: Topic, **chosen) -> retries.Outcome:
+def pulled_out(*_: object) -> None:
+    raise OSError("pulled out")
+
+
+def retry(disk: Disk, topic: Topic, name: str = "here") -> retries.Outcome:
     with TopicWriter(topic, LiveClock()) as target:
-        journal = Retries(
-            disk, JOURNAL, target, "here", clock=LiveClock(), random=Chance(1), **chosen
-        )
+        journal = Retries(disk, JOURNAL, target, name, clock=LiveClock(), random=Chance(1))
         try:
             journal.finish(partial(read_letters, disk, LETTERS, superseded=True))
             journal.send(read_letters(disk, LETTERS))
@@ -101,6 +103,34 @@ def test_new_optional_field_is_none(tmp_path) -> None:
     topic = Topic.create(disk, "ticks", schema)
     assert retry(disk, topic).sent == 1
     assert read_all(topic) == [{**ROWS[0], "lots": None}]
+
+
+def test_appends_are_as_short_as_the_topic_wants_them(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    long = {**ROWS[0], "symbol": "x" * 3000}
+    write_letters(disk, LiveClock(), *ROWS[:3], long)
+    topic = Topic.create(disk, "ticks", SCHEMA, settings=LogSettings(batch_bytes_max=1500))
+    outcome = retry(disk, topic)
+    assert outcome.sent == 3
+    ((letter, why),) = outcome.refused
+    assert (letter.offset, why.endswith("exceed the limit, 1500")) == (3, True)
+    with PartitionReader(topic, 0) as reader:
+        assert [entry.span for entry in reader.read() if isinstance(entry, Batch)] == [2, 1]
+
+
+def test_retry_that_was_cut_short_is_finished_where_it_began(tmp_path, monkeypatch) -> None:
+    disk = LiveDisk(tmp_path)
+    write_letters(disk, LiveClock(), *ROWS[:3])
+    topic = Topic.create(disk, "ticks", SCHEMA)
+    with monkeypatch.context() as patched:
+        patched.setattr(Retries, "_append", pulled_out)
+        with pytest.raises(OSError, match="pulled out"):
+            retry(disk, topic)
+    with pytest.raises(InputError, match="retry to here was cut short"):
+        retry(disk, Topic.create(disk, "other", SCHEMA), name="there")
+    outcome = retry(disk, topic)
+    assert (outcome.finished, outcome.sent, outcome.before) == (3, 0, 3)
+    assert read_all(topic) == ROWS[:3]
 
 
 def test_topic_made_anew_during_a_retry_is_told(tmp_path, monkeypatch) -> None:
