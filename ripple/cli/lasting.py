@@ -108,6 +108,7 @@ def open_inputs(place: str, plan: Plan, batch_rows: int) -> Inputs:
         )
     try:
         topic = Topic.open(LiveDisk(at.folder, make=False), at.topic)
+        topic.folder(at.partition or 0)
     except TopicError as error:
         raise InputError(f"cannot read {place}: {error}") from error
     name = plan.source.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from ripple.errors import OutputError
+from ripple.errors import InputError, OutputError
 
 Cut: TypeAlias = Mapping[str, int]
 
@@ -31,6 +31,15 @@ def in_order(cuts: Iterable[Cut]) -> list[Cut]:
             )
         ordered.append(cut)
     return ordered
+
+
+def check_inputs(cut: Cut, names: Iterable[str], whose: str) -> None:
+    """Raise InputError unless ``cut`` is of the inputs ``names``."""
+    if set(cut) != set(names):
+        raise InputError(
+            f"{whose} is of the inputs {', '.join(cut)}, but this run reads {', '.join(names)}: "
+            "read the same partitions, or begin with another folder of checkpoints and outputs"
+        )
 
 
 def text(cut: Cut) -> str:

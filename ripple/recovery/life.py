@@ -35,7 +35,7 @@ from ripple.window import OnCount, OnInterval
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ripple.checkpoint import Checkpoints
+    from ripple.checkpoint import Checkpoint, Checkpoints
     from ripple.connectors.base import Batch, CutSink
     from ripple.plan import Plan
     from ripple.recovery.cuts import Cut
@@ -146,7 +146,7 @@ class Life:
             self._start = first_cut(listed, sinks, self._inputs)
             self._outputs = Outputs(sinks, self._start, self._world.guards)
             try:
-                await self._restore()
+                await self._restore(listed)
                 if await self._catch_up():
                     await self._go_on()
                 self._in_flight.idle()
@@ -174,13 +174,14 @@ class Life:
 
     # --- catching up ---
 
-    async def _restore(self) -> None:
+    async def _restore(self, listed: tuple[Checkpoint, ...]) -> None:
         self._engine, restored = await restore(
             self._plan,
             self._checkpoints,
+            listed,
             self._outputs,
             self._inputs,
-            self._start,
+            start=self._start,
             rebuild=self._rebuild,
         )
         self.report.restored = restored

@@ -24,9 +24,15 @@ class Outputs:
     def __init__(
         self, sinks: Mapping[str, CutSink], start: Cut, guards: Callable[[str], bool]
     ) -> None:
-        """Take over sinks that were opened. start: the cut of one that holds nothing."""
+        """Take over sinks that were opened. start: the cut of one that holds nothing.
+
+        Raises InputError for a sink that was written from other inputs.
+        """
         self._sinks = sinks
         self._guards = guards
+        for sink in sinks.values():
+            if sink.committed is not None:
+                cuts.check_inputs(sink.committed.cut, start, sink.name)
         nothing = Commit(start, "")
         self._muted = {
             name: sink.committed or nothing for name, sink in sinks.items() if sink.records_cut

@@ -76,25 +76,30 @@ def notes(inputs: Inputs, cut: Mapping[str, int], start: Mapping[str, int]) -> d
 async def restore(
     plan: Plan,
     checkpoints: Checkpoints,
+    listed: tuple[Checkpoint, ...],
     outputs: Outputs,
     inputs: Inputs,
-    start: dict[str, int],
     *,
+    start: dict[str, int],
     rebuild: Collection[str],
 ) -> tuple[Engine, Restored]:
     """Return the engine from which every output's next change can be computed.
 
-    start: the cut of the empty state. rebuild: folds that may be computed from there. Raises
-    ChangedPlanError and MigrationError for a checkpoint of other code, InputError when the log does
-    not reach to where it would be read, SnapshotError, StoreError.
+    listed: the checkpoints that count. start: the cut of the empty state. rebuild: folds that may
+    be computed from there. Raises ChangedPlanError and MigrationError for a checkpoint of other
+    code, InputError when the log does not reach to where it would be read, SnapshotError,
+    StoreError.
     """
-    checkpoint, snapshot, passed_over = await _choose(checkpoints, outputs)
+    for one in listed:
+        cuts.check_inputs(one.cut, inputs.names, f"checkpoint {one.name}")
+    checkpoint, snapshot, passed_over = await _choose(checkpoints, listed, outputs)
     if checkpoint is not None and snapshot is not None:
         decided = decide(plan, snapshot, rebuild)
         shown = {output.name for output in plan.outputs}
         changed = frozenset(shown.difference(decided.kept_outputs))
         if decided.snapshot is not None:
-            _check_inputs(checkpoint, inputs)
+            identities = {name: checkpoint.notes.get(f"log/{name}", "") for name in inputs.names}
+            inputs.check(checkpoint.cut, identities)
             engine = Engine.restore(plan, decided.snapshot)
             return engine, Restored(checkpoint, engine.cut, passed_over, changed)
         passed_over = (*passed_over, f"{checkpoint.name}: the log is read from its first record")
@@ -113,10 +118,10 @@ async def restore(
 
 
 async def _choose(
-    checkpoints: Checkpoints, outputs: Outputs
+    checkpoints: Checkpoints, listed: tuple[Checkpoint, ...], outputs: Outputs
 ) -> tuple[Checkpoint | None, Snapshot | None, tuple[str, ...]]:
     passed_over: list[str] = []
-    for one in await checkpoints.list():
+    for one in listed:
         if not outputs.accepts(one.cut):
             passed_over.append(f"{one.name} is ahead of what an output holds")
             continue
@@ -125,13 +130,3 @@ async def _choose(
         except DamagedError as error:
             passed_over.append(str(error))
     return None, None, tuple(passed_over)
-
-
-def _check_inputs(checkpoint: Checkpoint, inputs: Inputs) -> None:
-    if set(checkpoint.cut) != set(inputs.names):
-        raise InputError(
-            f"checkpoint {checkpoint.name} is of the inputs {', '.join(checkpoint.cut)}, this run "
-            f"has {', '.join(inputs.names)}: read the same partitions"
-        )
-    identities = {name: checkpoint.notes.get(f"log/{name}", "") for name in inputs.names}
-    inputs.check(checkpoint.cut, identities)
