@@ -34,15 +34,16 @@ class LiveDisk:
             flags |= os.O_CREAT
         if exclusive:
             flags |= os.O_EXCL
-        with _room(path):
-            return LiveFile(os.open(self._real(path), flags, 0o644), path)
+        real = self._real(path)
+        with _room(real):
+            return LiveFile(os.open(real, flags, 0o644), str(real))
 
     def read_bytes(self, path: str, *, length_max: int) -> bytes:
         with self._real(path).open("rb") as file:
             # One byte more than allowed tells a file that is too long from one that just fits.
             data = file.read(length_max + 1)
         if len(data) > length_max:
-            raise LimitError(f"{path} is longer than {length_max} bytes")
+            raise LimitError(f"{self._real(path)} is longer than {length_max} bytes")
         return data
 
     def list(self, folder: str) -> list[str]:
@@ -57,18 +58,18 @@ class LiveDisk:
     def make_folder(self, folder: str) -> None:
         real = self._real(folder)
         made = [part for part in (real, *real.parents) if not part.exists()]
-        with _room(folder):
+        with _room(real):
             real.mkdir(parents=True, exist_ok=True)
             for part in reversed(made):
                 _sync_folder(part.parent)
 
     def rename(self, source: str, target: str) -> None:
-        with _room(target):
+        with _room(self._real(target)):
             self._real(source).replace(self._real(target))
 
     def link_absent(self, source: str, target: str) -> bool:
         try:
-            with _room(target):
+            with _room(self._real(target)):
                 os.link(self._real(source), self._real(target), follow_symlinks=False)
         except FileExistsError:
             return False
@@ -83,18 +84,19 @@ class LiveDisk:
         except OSError as error:
             if isinstance(error, FileNotFoundError):
                 raise
-            raise SyncFailedError(folder, error.strerror or str(error)) from error
+            raise SyncFailedError(str(self._real(folder)), error.strerror or str(error)) from error
 
     def lock(self, path: str, holder: str) -> LiveLock:
-        with _room(path):
-            descriptor = os.open(self._real(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        real = self._real(path)
+        with _room(real):
+            descriptor = os.open(real, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             present = os.pread(descriptor, HOLDER_BYTES_MAX, 0).decode(errors="replace")
             os.close(descriptor)
             # The holder writes its name just after it has the lock.
-            raise DiskLockedError(path, present or "a process that has just started") from None
+            raise DiskLockedError(str(real), present or "a process that has just started") from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, holder.encode()[:HOLDER_BYTES_MAX], 0)
         return LiveLock(descriptor)
@@ -172,12 +174,12 @@ class LiveLock:
 
 
 @contextmanager
-def _room(path: str) -> Iterator[None]:
+def _room(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         if error.errno in _NO_ROOM and not isinstance(error, DiskFullError):
-            raise DiskFullError(path) from error
+            raise DiskFullError(str(path)) from error
         raise
 
 
