@@ -25,7 +25,7 @@ from tests.recovery.versions import Version, edited, fed, shown
 @settings(max_examples=150 * EXAMPLES)
 @given(edit=edited(), events=rows, cut=st.integers(0, 60))
 def test_engine_after_an_edit_equals_a_fresh_one_or_there_is_none(
-    edit: tuple[Version, Version], events: list[Row], cut: int
+    edit: list[Version], events: list[Row], cut: int
 ) -> None:
     before, after = edit
     old = fed(Engine(before.plan()), events[:cut])
@@ -45,6 +45,23 @@ def test_engine_after_an_edit_equals_a_fresh_one_or_there_is_none(
     for name in comparison.kept_outputs:
         prefix = fed(Engine(after.plan()), events[:cut])
         assert prefix.digests[name] == old.digests[name]
+
+
+@settings(max_examples=60 * EXAMPLES)
+@given(history=edited(edits_max=4), events=rows)
+def test_state_goes_through_many_versions_as_if_the_last_had_always_been(
+    history: list[Version], events: list[Row]
+) -> None:
+    engine = Engine(history[0].plan())
+    for number, version in enumerate(history, 1):
+        plan, snapshot = version.plan(), engine.snapshot()
+        adapted = adapt(snapshot, plan, compare(plan, snapshot))
+        engine = Engine.restore(plan, adapted) if adapted else Engine(plan)
+        fed(engine, events[: len(events) * number // len(history)])
+    fresh = fed(Engine(history[-1].plan()), events)
+    assert shown(engine) == shown(fresh)
+    assert engine.digests == fresh.digests
+    assert engine.snapshot().nodes == fresh.snapshot().nodes
 
 
 def verdicts(before: Version, after: Version, rebuild: tuple[str, ...] = ()) -> dict[str, str]:

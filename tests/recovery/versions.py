@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import ne
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -110,15 +112,17 @@ versions = st.builds(Version, **EDITS)
 
 
 @st.composite
-def edited(draw: st.DrawFn) -> tuple[Version, Version]:
-    """Return two versions that differ in a place or two."""
-    before = draw(versions)
-    places = draw(st.lists(st.sampled_from(list(EDITS)), min_size=1, max_size=2, unique=True))
-    edits = {}
-    for place in places:
-        present = getattr(before, place)
-        edits[place] = draw(EDITS[place].filter(lambda value, present=present: value != present))
-    return before, replace(before, **edits)
+def edited(draw: st.DrawFn, edits_max: int = 1) -> list[Version]:
+    """Return versions, each of which differs from the one before in a place or two."""
+    history = [draw(versions)]
+    for _ in range(draw(st.integers(1, edits_max))):
+        last = history[-1]
+        places = draw(st.lists(st.sampled_from(list(EDITS)), min_size=1, max_size=2, unique=True))
+        edits = {
+            place: draw(EDITS[place].filter(partial(ne, getattr(last, place)))) for place in places
+        }
+        history.append(replace(last, **edits))
+    return history
 
 
 def fed(engine: Engine, events: list[Row], cuts: int = 3) -> Engine:
