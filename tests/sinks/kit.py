@@ -59,6 +59,7 @@ class Kind:
     open: Callable[[World], CutSink]
     read: Callable[[Disk], Any]
     read_committed: Callable[[Disk], Any]
+    is_fast: bool
 
     def expected(self, cuts: int = CUTS) -> Any:
         """What is there when so many cuts were committed, one after the other, undisturbed."""
@@ -92,7 +93,7 @@ def _file(text_format: TextFormat, columns: tuple[str, ...]) -> Kind:
         record = cut_record.read(disk, "out.cut")
         return read(disk)[: record.end] if record is not None else b""
 
-    return Kind(open_file, read, read_committed)
+    return Kind(open_file, read, read_committed, is_fast=True)
 
 
 def _log(batch_bytes_max: int) -> Kind:
@@ -109,7 +110,7 @@ def _log(batch_bytes_max: int) -> Kind:
         with PartitionReader(Topic.open(disk, "out"), 0) as reader:
             return [row for entry in reader.read() for row in entry.records.to_pylist()]  # type: ignore[union-attr]  # no markers
 
-    return Kind(open_log, read, read)
+    return Kind(open_log, read, read, is_fast=False)
 
 
 KINDS = {
