@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
+_ALL = 1 << 62  # slots
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -104,6 +106,7 @@ class Engine:
         ]
         self._reported = True
         self._broken = False
+        self._snapshots = 0
         self._build_folds(retractions=retractions)
 
     @classmethod
@@ -389,18 +392,29 @@ class Engine:
         a restored engine could not report them either.
         """
         pending = self.begin_snapshot()
-        pending.step(self._fold.space.capacity)
+        while not pending.step(_ALL):
+            pass
         return pending.finish()
 
-    def begin_snapshot(self) -> PendingSnapshot:
+    def begin_snapshot(self, since: int | None = None) -> PendingSnapshot:
         """Begin a snapshot of the current cut; intake may go on while it is made in steps.
 
         What events are about to change is copied before, so that every step has the state of the
-        cut. Sessions, windows with partial results and folds over results are copied here and
-        now. A snapshot begun before and not yet complete must not be used any more.
+        cut. Here and now are copied the numbers of the slots, when windows end, and how far partial
+        results are. A snapshot begun before and not yet complete must not be used any more.
+
+        since: the number of a snapshot of this engine that is stored; this one then holds only
+        what changed after it, if the engine can tell: not when one of everything was begun later.
+        The changes since a stored snapshot are not forgotten before one that is built on a later
+        one, or one of everything, is begun; so nothing is lost if this one cannot be stored.
         """
         if not self._reported:
             raise SnapshotError("stabilize before a snapshot: there are changes nobody has seen")
+        folds: list[EventFold | TableFold] = [self._fold, *self._table_folds]
+        if not all(fold.ledger.can_tell_since(since) for fold in folds):
+            since = None
+        self._snapshots += 1
+        savings = {fold.fold.node_key: fold.ledger.begin(self._snapshots, since) for fold in folds}
         rest = Snapshot(
             pipeline=self.plan.name,
             topology_hash=self.plan.topology_hash,
@@ -409,13 +423,20 @@ class Engine:
             watermarks_ns={name: one.watermark_ns for name, one in self._inputs.items()},
             counters=self.counters.as_dict(),
             digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
-            tables={fold.fold.node_key: pa.table(fold.dump()) for fold in self._table_folds},
+            tables={},
             nodes=self.plan.node_keys,
             notes=self.plan.notes,
+            number=self._snapshots,
+            since=since,
         )
-        return PendingSnapshot(rest, self._fold.fold.node_key, self._fold.save())
+        return PendingSnapshot(rest, savings)
 
     def _load(self, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> None:
+        if snapshot.since is not None:
+            raise SnapshotError(
+                f"the snapshot at {dict(snapshot.cut)} holds only what changed since another one: "
+                "apply it to that one first"
+            )
         for name, given in self._inputs.items():
             given.next_offset = snapshot.cut[name]
             given.watermark_ns = snapshot.watermarks_ns[name]

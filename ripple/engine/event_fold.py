@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.engine.ledger import Ledger
 from ripple.engine.result_rows import ResultRows
-from ripple.engine.saving import Saving
 from ripple.engine.states import ResultError, States
 from ripple.errors import NodeError
 from ripple.graph.column import InputColumn
@@ -48,7 +48,7 @@ class EventFold:
         self.states = States(fold.aggregates, retractable=False)
         self.column = InputColumn(graph, (), self.space, self.result_rows.column_fields, fold.name)
         self.touched = SlotSet()
-        self.saving: Saving | None = None
+        self.ledger = Ledger(self.space, self)
 
     def apply(self, rows: Rows, crossing: int) -> None:
         """Add events, whose key fields are not null.
@@ -59,7 +59,7 @@ class EventFold:
         del crossing
         slots = self._key_slots(rows)
         self.states.reserve(self.space.capacity)
-        self._keep(slots)
+        self.ledger.change(slots)
         self.states.add(slots, rows, None)
         self.touched.add(slots, self.space.capacity)
 
@@ -117,33 +117,23 @@ class EventFold:
 
     # --- snapshots ---
 
-    @property
-    def saves_by_slot(self) -> bool:
-        """Whether what ``dump`` says of a slot changes only after ``_keep``."""
-        return True
-
-    def save(self) -> Saving:
-        """Start saving the state of this moment, which may go on while events come in."""
-        slots = self.space.index.live_slots()
-        self.saving = Saving(slots, self.dump)
-        if not self.saves_by_slot:
-            self.saving.step(len(slots))
-        return self.saving
-
-    def _keep(self, slots: Ints) -> None:
-        """Let what is being saved have these slots as they are, before they change."""
-        if self.saving is not None:
-            self.saving.keep(slots)
-            if self.saving.is_complete:
-                self.saving = None
-
-    def dump(self, slots: Ints) -> dict[str, pa.Array]:
+    def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
         """Return the state of slots as Arrow columns: key fields, then accumulators."""
         keys = zip(self.space.fields, self.space.arrays(slots), strict=True)
         return {**{field.name: array for field, array in keys}, **self.states.dump(slots)}
 
+    def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
+        """Return what else there is to know of slots: nothing."""
+        del slots
+        return {}
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of what both dumps return, in the order of a snapshot's table."""
+        return list(self.dump_rows(_NONE))
+
     def load(self, table: pa.Table, watermark_ns: int) -> None:
-        """Take over what ``dump`` wrote, and show what was shown at that watermark."""
+        """Take over what was dumped, and show what was shown at that watermark."""
         slots = self._load_slots(table)
         self.states.reserve(self.space.capacity)
         self.states.load(slots, table)
@@ -164,7 +154,13 @@ class EventFold:
         keys = self.space.index.nbytes + (
             self.keys.index.nbytes if self.keys is not self.space else 0
         )
-        return self.states.nbytes + self.column.nbytes + keys + self.touched.nbytes
+        return (
+            self.states.nbytes
+            + self.column.nbytes
+            + keys
+            + self.touched.nbytes
+            + self.ledger.nbytes
+        )
 
 
 def key_array(column: Any) -> pa.Array:

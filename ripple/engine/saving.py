@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,8 @@ from ripple.engine.snapshot import Snapshot
 
 Ints = npt.NDArray[np.int64]
 
+OP = "ripple.op"  # between key and state of a table of changes: Set 0, Remove 2
+
 
 class Saving:
     """Copy on write, by slot: what is about to change is dumped before, the rest step by step.
@@ -21,9 +23,24 @@ class Saving:
     ``_pieces``, and their state is still that of the cut.
     """
 
-    def __init__(self, slots: Ints, dump: Callable[[Ints], dict[str, pa.Array]]) -> None:
-        """Start saving ``slots``, rising; ``dump`` returns the present state of slots."""
+    def __init__(
+        self,
+        slots: Ints,
+        dump: Callable[[Ints], dict[str, pa.Array]],
+        marks: Mapping[str, pa.Array],
+        columns: Sequence[str],
+        freed: pa.Table | None,
+    ) -> None:
+        """Start saving ``slots``, rising.
+
+        dump: returns the present state of slots. marks: more columns, of all slots, already
+        copied. columns: the names of all, in order. freed: the keys that are no more, with OP,
+        if the table is one of changes.
+        """
         self._slots = slots
+        self._marks = marks
+        self._columns = columns
+        self._freed = freed
         self._dump = dump
         self._pending = np.zeros(int(slots.max(initial=-1)) + 1, np.bool_)
         self._pending[slots] = True
@@ -65,6 +82,18 @@ class Saving:
         Slow: it puts the pieces in order. Nothing that the fold does disturbs it.
         """
         assert self.is_complete
+        rows = self._rows()
+        for name, array in self._marks.items():
+            rows = rows.append_column(name, array)
+        rows = rows.select(self._columns)
+        if self._freed is None:
+            return rows
+        keys = self._freed.num_columns - 1
+        op = pa.array(np.zeros(len(self._slots), np.int8))
+        changed = rows.add_column(keys, OP, op)
+        return pa.concat_tables([changed, self._freed], promote_options="default").combine_chunks()
+
+    def _rows(self) -> pa.Table:
         if not self._pieces:
             return pa.table(self._dump(self._slots))
         if len(self._pieces) == 1:
@@ -77,16 +106,18 @@ class Saving:
 class PendingSnapshot:
     """A snapshot of the moment it was begun, being made while the engine goes on."""
 
-    def __init__(self, rest: Snapshot, node_key: str, saving: Saving) -> None:
+    def __init__(self, rest: Snapshot, savings: Mapping[str, Saving]) -> None:
         self._rest = rest
-        self._node_key = node_key
-        self._saving = saving
+        self._savings = savings
 
     def step(self, slots_max: int) -> bool:
         """Copy up to ``slots_max`` rows; return whether that was all. Between two batches."""
-        return self._saving.step(slots_max)
+        incomplete = [one for one in self._savings.values() if not one.is_complete]
+        for saving in incomplete[:1]:
+            saving.step(slots_max)
+        return all(one.is_complete for one in incomplete)
 
     def finish(self) -> Snapshot:
         """Return the snapshot, after ``step`` returned True; slow, but it may run in a thread."""
-        first = {self._node_key: self._saving.table()}
-        return replace(self._rest, tables={**first, **self._rest.tables})
+        tables = {node_key: saving.table() for node_key, saving in self._savings.items()}
+        return replace(self._rest, tables=tables)

@@ -21,7 +21,9 @@ class Snapshot:
     cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's
     counts of events. digests: per fold, (whole table, rows that are still in memory).
     tables: per fold, its leaf state under the fold's node key. nodes: the keys of all nodes of the
-    plan, to tell what has changed since. notes: what the caller wants to find again.
+    plan, to tell what has changed since. notes: what the caller wants to find again. number: of
+    the engine's snapshots, this one; since: the one that the tables hold the changes of, None if
+    they hold everything.
     """
 
     pipeline: str
@@ -34,6 +36,8 @@ class Snapshot:
     tables: Mapping[str, pa.Table]
     nodes: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+    number: int = field(default=0, compare=False)
+    since: int | None = field(default=None, compare=False)
 
     @property
     def nbytes(self) -> int:

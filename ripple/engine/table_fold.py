@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.event_fold import key_array
+from ripple.engine.ledger import Ledger
 from ripple.engine.result_rows import ResultRows
 from ripple.engine.rows import Rows
 from ripple.engine.slot_arrays import grown
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ripple.schema.types import Field
 
 Ints = npt.NDArray[np.int64]
+
+_NONE = np.empty(0, np.int64)
 
 
 class TableFold(DerivedColumn):
@@ -52,6 +55,7 @@ class TableFold(DerivedColumn):
         self._members = np.zeros(0, np.int64)
         self._group_of = np.zeros(0, np.int64)
         self._touched = SlotSet()
+        self.ledger = Ledger(self.keys, self)
         self._empty: list[Ints] = []
         # With the window among the key, a group is over when its window is.
         self._ends_with_window = any(field.name == "window_start_ns" for field in fold.key)
@@ -101,6 +105,7 @@ class TableFold(DerivedColumn):
     def _change(self, groups: Ints, rows: Rows, *, remove: bool) -> None:
         for reason in self.states.failed(rows).values():
             raise NodeError(f"fold {self.fold.name!r} cannot fold a row: {reason}")
+        self.ledger.change(groups)
         np.add.at(self._members, groups, -1 if remove else 1)
         self.states.change(groups, rows, remove=remove)
         self._touched.add(groups, self.keys.capacity)
@@ -139,6 +144,7 @@ class TableFold(DerivedColumn):
         self._empty.clear()
         gone = np.union1d(expired, empty[self._members[empty] == 0])
         if len(gone):
+            self.ledger.free(gone)
             self.retire(gone)
             self.states.clear(gone)
             self._members[gone] = 0
@@ -146,18 +152,27 @@ class TableFold(DerivedColumn):
 
     # --- snapshots ---
 
-    def dump(self) -> dict[str, pa.Array]:
-        """Return the state of every group as Arrow columns: key fields, members, accumulators."""
-        groups = self.keys.index.live_slots()
-        keys = zip(self.keys.fields, self.keys.arrays(groups), strict=True)
+    def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
+        """Return the state of groups as Arrow columns: key fields, members, accumulators."""
+        keys = zip(self.keys.fields, self.keys.arrays(slots), strict=True)
         return {
             **{field.name: array for field, array in keys},
-            "members": pa.array(self._members[groups]),
-            **self.states.dump(groups),
+            "members": pa.array(self._members[slots]),
+            **self.states.dump(slots),
         }
 
+    def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
+        """Return what else there is to know of groups: nothing."""
+        del slots
+        return {}
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of what is dumped, in the order of a snapshot's table."""
+        return list(self.dump_rows(_NONE))
+
     def load(self, table: pa.Table) -> None:
-        """Take over what ``dump`` wrote; the parent's rows were put in place before."""
+        """Take over what was dumped; the parent's rows were put in place before."""
         columns = [table.column(field.name).combine_chunks() for field in self.keys.fields]
         groups = self.keys.slots(columns or [np.empty(table.num_rows)])
         self.keys.adopt(groups)

@@ -53,6 +53,8 @@ class WindowedFold(EventFold):
         self._count = trigger.count if isinstance(trigger, OnCount) else 0
         self._elements = np.zeros(0, np.int64)  # by slot, for OnCount
         self._unshown = SlotSet() if isinstance(trigger, OnInterval) else None
+        # What is shown of an open window is state then: it cannot be told from the accumulators.
+        self._shows_parts = bool(self._count) or self._unshown is not None
         # Where a session is shown when it joins another depends on the very moment, so sessions
         # that show partial results take one event at a time.
         self.stepwise = isinstance(self.spec.assigner, Session) and isinstance(
@@ -75,7 +77,7 @@ class WindowedFold(EventFold):
         )
         capacity = self.space.capacity
         self.states.reserve(capacity)
-        self._keep(slots)
+        self.ledger.change(slots)
         self.timers.arm_new(slots, self.windows.ends_ns(slots), capacity)
         if len(assigned.absorbed):
             self._join(assigned.into, assigned.absorbed)
@@ -111,6 +113,7 @@ class WindowedFold(EventFold):
 
     def _join(self, into: Ints, absorbed: Ints) -> None:
         """Let sessions become part of others; their rows are withdrawn, their slots freed later."""
+        self.ledger.change(absorbed)
         self.states.merge(into, absorbed)
         self.timers.disarm(absorbed)
         self.column.erase(absorbed)
@@ -120,6 +123,12 @@ class WindowedFold(EventFold):
             self._elements = grown(self._elements, self.space.capacity, 0)
             np.add.at(self._elements, into, self._elements[absorbed])
             self._elements[absorbed] = 0
+
+    def show(self, slots: Ints) -> None:
+        """Let the rows of ``slots`` show their present results."""
+        if self._shows_parts:
+            self.ledger.change(slots)
+        super().show(slots)
 
     def settle(self, watermark_ns: int) -> None:
         """Show windows that reached their end and changes to those that had; note what is over."""
@@ -181,7 +190,7 @@ class WindowedFold(EventFold):
         self.absorbed.clear()
         if not len(gone):
             return
-        self._keep(gone)
+        self.ledger.free(gone)
         self.column.retire(gone)
         self.windows.forget(expired)
         self.states.clear(gone)
@@ -206,28 +215,36 @@ class WindowedFold(EventFold):
 
     # --- snapshots ---
 
-    @property
-    def saves_by_slot(self) -> bool:
-        """Not with sessions, which move, nor with partial results, which show between events."""
-        return not (
-            isinstance(self.windows, SessionWindows) or self._count or self._unshown is not None
-        )
-
-    def dump(self, slots: Ints) -> dict[str, pa.Array]:
-        """Return keys, window bounds and accumulators; with partial results also what is shown."""
-        columns = {**super().dump(slots), "window_end_ns": pa.array(self.windows.ends_ns(slots))}
-        if self._count or self._unshown is not None:
+    def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
+        """Return keys and accumulators; with partial results also what is shown."""
+        columns = super().dump_rows(slots)
+        if self._shows_parts:
             columns |= self.result_rows.dump(self.column, slots)
+        return columns
+
+    def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
+        """Return window ends, which sessions move, and how far partial results are."""
+        columns = {"window_end_ns": pa.array(self.windows.ends_ns(slots))}
         if self._count:
             columns["elements"] = pa.array(self._elements[slots])
         if self._unshown is not None:
-            unshown = self._unshown.take()
-            self._unshown.add(unshown, self.space.capacity)
-            columns["unshown"] = pa.array(np.isin(slots, unshown))
+            columns["unshown"] = pa.array(self._unshown.has(slots))
         return columns
 
+    @property
+    def columns(self) -> list[str]:
+        """Those of a fold without windows, the window's end, then those of partial results."""
+        first = list(EventFold.dump_rows(self, _NONE))
+        end, *others = self.dump_marks(_NONE)
+        return [
+            *first,
+            end,
+            *(name for name in self.dump_rows(_NONE) if name not in first),
+            *others,
+        ]
+
     def load(self, table: pa.Table, watermark_ns: int) -> None:
-        """Take over what ``dump`` wrote, and show what was shown at that watermark."""
+        """Take over what was dumped, and show what was shown at that watermark."""
         slots = self._load_slots(table)
         ends = table.column("window_end_ns").to_numpy()
         if isinstance(self.windows, SessionWindows):

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """A set of slots that remembers the order of first insertion: what is dirty, what is due."""
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
@@ -85,6 +85,15 @@ cdef class SlotSet:
             out[i] = self._slots[i]
         self.empty()
         return taken
+
+    def has(self, const int64_t[::1] slots not None):
+        """Return whether each of ``slots`` is a member: bool[n]."""
+        cdef Py_ssize_t i
+        found = np.zeros(slots.shape[0], np.bool_)
+        cdef uint8_t[::1] out = found.view(np.uint8)
+        for i in range(slots.shape[0]):
+            out[i] = 0 <= slots[i] < self._room and self._place[slots[i]] != 0
+        return found
 
     def __len__(self):
         return self.size
