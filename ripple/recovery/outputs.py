@@ -90,11 +90,11 @@ class Outputs:
                 raise SnapshotError(
                     f"output {name!r} at {cuts.text(commit.cut)}: the state that was restored has "
                     f"digest {found}, but {self._sinks[name].name} recorded {commit.digest}: the "
-                    "inputs, the checkpoint or the code are not those that wrote it; nothing was "
-                    "written"
+                    "inputs, the checkpoint or the code are not those that wrote it. Nothing was "
+                    "written; if the code was changed, --rebuild says so"
                 )
-            rows = engine.table(name)
-            for batch in rows.to_batches():
+            # In one piece: a sink takes all of a cut at once.
+            for batch in engine.table(name).combine_chunks().to_batches():
                 self._sinks[name].write(batch, Commit(engine.cut, found))
 
     def commit(self, engine: Engine) -> None:
