@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ripple.checkpoint.chain import INCREMENTS_MAX_DEFAULT
 from ripple.checkpoint.checkpoints import KEEP_DEFAULT, Checkpoints, Found, Owner, partitions
 from ripple.checkpoint.errors import CheckpointError, DamagedError, FencedError
 from ripple.checkpoint.format import (
@@ -18,6 +19,7 @@ from ripple.checkpoint.wrappers import RetryingStore, RetrySettings, StoreCall, 
 
 __all__ = [
     "FORMAT",
+    "INCREMENTS_MAX_DEFAULT",
     "KEEP_DEFAULT",
     "Checkpoint",
     "CheckpointError",

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
+from ripple.checkpoint.chain import INCREMENTS_MAX_DEFAULT, chain_of, kept, may_grow
 from ripple.checkpoint.errors import CheckpointError, DamagedError
 from ripple.checkpoint.format import Checkpoint, decode, encode
 from ripple.checkpoint.manifest import ENTRIES_KEPT, Fence, Manifest, Reading
-from ripple.engine.snapshot import Snapshot
+from ripple.engine.increment import applied
+from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.errors import LimitError
 from ripple.world.errors import StoreError
 from ripple.world.ports import Clock, Guards, ObjectStore, Random, all_guards
@@ -71,7 +73,28 @@ class Checkpoints:
         return reading.entry.checkpoints if reading.entry else ()
 
     async def read(self, checkpoint: Checkpoint) -> Snapshot:
-        """Return the state. Raises DamagedError, which names the file, or LimitError."""
+        """Return the state, put together from the checkpoint and those that it builds on.
+
+        Raises DamagedError, which names the file, or LimitError.
+        """
+        present = () if checkpoint.base is None else await self.list()
+        return await self._read(checkpoint, present)
+
+    async def _read(self, checkpoint: Checkpoint, present: tuple[Checkpoint, ...]) -> Snapshot:
+        whole, *increments = chain_of(checkpoint, present)
+        snapshot = await self._read_one(whole)
+        for one in increments:
+            changes = await self._read_one(one)
+            try:
+                snapshot = applied(snapshot, changes)
+            except SnapshotError as error:
+                raise DamagedError(
+                    f"checkpoint {one.name} does not fit {one.base}: {error}"
+                ) from error
+        return snapshot
+
+    async def _read_one(self, checkpoint: Checkpoint) -> Snapshot:
+        """Return what one checkpoint holds, be it only changes."""
         files = {}
         for part in checkpoint.parts:
             if part.length_bytes > self.file_bytes_max:
@@ -111,9 +134,11 @@ class Checkpoints:
     async def _whole(self, reading: Reading) -> tuple[Found | None, tuple[str, ...]]:
         """Return the newest checkpoint of an entry that is whole, and what was passed over."""
         damaged = list(reading.damaged)
-        for checkpoint in reading.entry.checkpoints if reading.entry else ():
+        if reading.entry is None:
+            return None, tuple(damaged)
+        for checkpoint in reading.entry.checkpoints:
             try:
-                snapshot = await self.read(checkpoint)
+                snapshot = await self._read(checkpoint, reading.entry.checkpoints)
                 return Found(checkpoint, snapshot, tuple(damaged)), tuple(damaged)
             except DamagedError as error:
                 damaged.append(str(error))
@@ -149,24 +174,33 @@ class Checkpoints:
             before = entry
         for checkpoint in before.checkpoints if before else ():
             try:
-                await self.read(checkpoint)
+                chain_of(checkpoint, before.checkpoints if before else ())
+                await self._read_one(checkpoint)
             except CheckpointError as error:
                 problems.append(str(error))
         return tuple(problems)
 
     async def claim(
-        self, clock: Clock, random: Random, *, epoch: int | None = None, keep: int = KEEP_DEFAULT
+        self,
+        clock: Clock,
+        random: Random,
+        *,
+        epoch: int | None = None,
+        keep: int = KEEP_DEFAULT,
+        increments_max: int = INCREMENTS_MAX_DEFAULT,
     ) -> Owner:
         """Become the partition's owner: whoever was before can write no more.
 
         epoch: from whoever assigns partitions; None takes the next one. keep: how many checkpoints
-        are not deleted, 1 or more. Raises FencedError if the partition had this epoch or a higher
-        one; a claim that failed otherwise needs a new epoch, for nobody knows if it counted.
+        are not deleted, 1 or more, beside those that they build on. increments_max: how many
+        checkpoints may hold only changes before everything is stored again, 0 for none. Raises
+        FencedError if the partition had this epoch or a higher one; a claim that failed otherwise
+        needs a new epoch, for nobody knows if it counted.
         """
         if keep < 1:
             raise CheckpointError(f"keep must be 1 or more checkpoints, not {keep}")
         fence = await self.manifest.claim(random.bytes(_NONCE_BYTES).hex(), epoch)
-        owner = Owner(self, fence, clock, random, keep)
+        owner = Owner(self, fence, clock, random, keep=keep, increments_max=increments_max)
         await owner.sweep()
         return owner
 
@@ -175,30 +209,63 @@ class Owner:
     """Writes the checkpoints of a partition, until somebody else claims it."""
 
     def __init__(
-        self, checkpoints: Checkpoints, fence: Fence, clock: Clock, random: Random, keep: int
+        self,
+        checkpoints: Checkpoints,
+        fence: Fence,
+        clock: Clock,
+        random: Random,
+        *,
+        keep: int,
+        increments_max: int,
     ) -> None:
         self.checkpoints = checkpoints
         self._fence = fence
         self._clock = clock
         self._random = random
         self._keep = keep
+        self._increments_max = increments_max
+        self._stored = _NOTHING_STORED
 
     @property
     def epoch(self) -> int:
         """The epoch under which it writes."""
         return self._fence.epoch
 
+    @property
+    def since(self) -> int | None:
+        """What to pass to ``Engine.begin_snapshot``: the number of the snapshot to build on.
+
+        None when everything is to be stored: by this owner for the first time, or because enough
+        increments follow each other.
+        """
+        present = self._fence.entry.checkpoints
+        for one in present:
+            if one.name == self._stored.name and may_grow(
+                chain_of(one, present), self._increments_max
+            ):
+                return self._stored.number
+        return None
+
     async def write(self, snapshot: Snapshot) -> Checkpoint:
         """Store a snapshot; when this returns, it is the latest checkpoint, and durable.
+
+        One of changes must be of those since the last snapshot that was stored; see ``since``.
 
         Raises FencedError when another owner has claimed, and StoreError; nothing older is lost
         then.
         """
         name = f"{self.epoch:0{_EPOCH_DIGITS}d}-{self._random.bytes(_NONCE_BYTES).hex()}"
-        encoded = encode(
-            snapshot, name, self.epoch, self._clock.now_ns(), f"{self.checkpoints.prefix}state/"
-        )
-        return await self.commit(*encoded)
+        if snapshot.since not in (None, self._stored.number):
+            raise CheckpointError(
+                f"the snapshot holds what changed since snapshot {snapshot.since}, but the last "
+                f"one that was stored is {self._stored.number}: begin it with Owner.since"
+            )
+        base = None if snapshot.since is None else self._stored.name
+        prefix = f"{self.checkpoints.prefix}state/"
+        encoded = encode(snapshot, name, self.epoch, self._clock.now_ns(), prefix, base=base)
+        checkpoint = await self.commit(*encoded)
+        self._stored = _Stored(checkpoint.name, snapshot.number)
+        return checkpoint
 
     async def commit(self, checkpoint: Checkpoint, files: dict[str, bytearray]) -> Checkpoint:
         """Store what ``encode`` made, elsewhere: the slow half of ``write`` needs no owner."""
@@ -206,21 +273,26 @@ class Owner:
         for name, data in files.items():
             # False: an attempt whose reply was lost. Nobody else draws the same nonce.
             await store.put_if_absent(name, bytes(data))
-        await self._change(lambda present: (checkpoint, *_without(present, checkpoint.name)))
+        await self._change(lambda present: _with(present, checkpoint))
         return checkpoint
 
     async def delete(self, name: str) -> None:
-        """Delete one checkpoint. Raises CheckpointError when there is none of that name."""
+        """Delete one checkpoint. Raises CheckpointError when there is none, or others need it."""
         present = self._fence.entry.checkpoints
         if all(checkpoint.name != name for checkpoint in present):
             raise CheckpointError(f"there is no checkpoint {name} below {self.checkpoints.prefix}")
+        needing = [checkpoint.name for checkpoint in present if checkpoint.base == name]
+        if needing:
+            raise CheckpointError(
+                f"{', '.join(needing)} holds changes of {name}: delete that first"
+            )
         await self._change(lambda present: _without(present, name))
 
     async def _change(
         self, change: Callable[[tuple[Checkpoint, ...]], tuple[Checkpoint, ...]]
     ) -> None:
         """Change which checkpoints count, then delete the files of those that do not any more."""
-        gone = await self._fence.append(lambda present: change(present)[: self._keep])
+        gone = await self._fence.append(lambda present: kept(change(present), self._keep))
         try:
             await self._delete(part.object_name for one in gone for part in one.parts)
             await self._fence.forget()
@@ -250,6 +322,23 @@ class Owner:
     async def _delete(self, names: Iterable[str]) -> None:
         for name in names:
             await self.checkpoints.store.delete(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The checkpoint that was stored last, and the number of its snapshot."""
+
+    name: str
+    number: int
+
+
+_NOTHING_STORED = _Stored("", 0)
+
+
+def _with(present: tuple[Checkpoint, ...], checkpoint: Checkpoint) -> tuple[Checkpoint, ...]:
+    others = _without(present, checkpoint.name)
+    chain_of(checkpoint, others)  # what it builds on must be there
+    return (checkpoint, *others)
 
 
 def _without(checkpoints: tuple[Checkpoint, ...], name: str) -> tuple[Checkpoint, ...]:

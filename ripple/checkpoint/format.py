@@ -5,6 +5,10 @@ who opens it wants a table. Its schema's metadata say what it is part of (``ripp
 JSON), in which version of this format (``ripple.format``), and carry a checksum over the whole
 file (``ripple.checksum``). Columns: the fold's key, then its accumulators, one row per key.
 
+The file of an increment holds the rows that changed since the checkpoint that ``base`` names, and
+the keys that are no more: between key and accumulators, ``ripple.op`` is 0 for a row as it is now
+and 2 for a key that went, whose accumulators are null. Such files are of format 2, others of 1.
+
 Promise: a version of Ripple reads every format up to its own; tests/data has a file of each.
 """
 
@@ -24,7 +28,8 @@ from ripple.checkpoint.errors import CheckpointError, DamagedError
 from ripple.checkpoint.seal import UNSEALED, seal, sealed_digest
 from ripple.engine.snapshot import Snapshot
 
-FORMAT = 1
+FORMAT = 2
+_WHOLE_FORMAT = 1  # what holds everything is as it was, and older versions may read it
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
 # In the thread that calls: it works beside intake, and to wake others takes longer than it saves.
@@ -48,7 +53,7 @@ class Checkpoint:
     """A partition's state at a cut, as the manifest names it.
 
     name: unique, the owner's epoch first. written_ns: wall clock, for people. The rest as in
-    ``Snapshot``. base: the checkpoint that the parts are changes of; this version writes none.
+    ``Snapshot``. base: the checkpoint that the parts are changes of, None if they are everything.
     """
 
     name: str
@@ -78,14 +83,23 @@ class Checkpoint:
 
 
 def encode(
-    snapshot: Snapshot, name: str, epoch: int, written_ns: int, prefix: str = ""
+    snapshot: Snapshot,
+    name: str,
+    epoch: int,
+    written_ns: int,
+    prefix: str = "",
+    *,
+    base: str | None = None,
 ) -> tuple[Checkpoint, dict[str, bytearray]]:
     """Return a checkpoint and its files by object name, which start with ``prefix``.
 
+    base: the checkpoint that a snapshot of changes builds on.
     Pure and slow (it compresses): call it where nothing waits, such as a thread.
     """
+    assert (snapshot.since is None) == (base is None), "changes have a base, and only they"
     about: dict[str, Any] = {
         "name": name,
+        "base": base,
         "pipeline": snapshot.pipeline,
         "topology_hash": snapshot.topology_hash,
         "partition": snapshot.partition,
@@ -112,12 +126,10 @@ def encode(
 def decode(
     checkpoint: Checkpoint, files: Mapping[str, bytes], *, is_verified: bool = True
 ) -> Snapshot:
-    """Return the snapshot in files that were read. Raises DamagedError, which names the file."""
-    if checkpoint.base is not None:
-        raise CheckpointError(
-            f"checkpoint {checkpoint.name} holds changes of {checkpoint.base}: "
-            "it was written by a newer version of Ripple, use that one"
-        )
+    """Return the snapshot in files that were read, one of changes if the checkpoint has a base.
+
+    Raises DamagedError, which names the file.
+    """
     tables = {}
     for part in checkpoint.parts:
         data = files[part.object_name]
@@ -136,6 +148,7 @@ def decode(
         tables=tables,
         nodes=checkpoint.nodes,
         notes=checkpoint.notes,
+        since=None if checkpoint.base is None else 0,
     )
 
 
@@ -143,7 +156,7 @@ def encode_file(table: pa.Table, about: Mapping[str, Any]) -> tuple[bytearray, s
     """Return one sealed file, and its checksum: a table and what it says about itself, as JSON."""
     about = {**about, "layout_hash": _layout_hash(table)}
     metadata = {
-        "ripple.format": str(FORMAT),
+        "ripple.format": str(_WHOLE_FORMAT if about.get("base") is None else FORMAT),
         "ripple.checksum": UNSEALED,
         "ripple.checkpoint": json.dumps(about, sort_keys=True),
     }

@@ -66,8 +66,12 @@ async def _list(options: argparse.Namespace) -> int:
 def _summary(one: Checkpoint) -> str:
     return (
         f"epoch={one.epoch} nodes={one.rows} offsets={len(one.cut)} bytes={one.length_bytes} "
-        f"written={_time(one)} name={one.name}"
+        f"written={_time(one)} name={one.name}{_base(one)}"
     )
+
+
+def _base(one: Checkpoint) -> str:
+    return "" if one.base is None else f" base={one.base}"
 
 
 async def _show(options: argparse.Namespace) -> int:
@@ -76,6 +80,8 @@ async def _show(options: argparse.Namespace) -> int:
     print(f"  epoch      {one.epoch}")
     print(f"  written    {_time(one)}")
     print(f"  topology   {one.topology_hash}")
+    if one.base is not None:
+        print(f"  base       {one.base}: the files hold what changed since")
     for source, offset in one.cut.items():
         print(
             f"  input      {source}: next offset {offset}, watermark {one.watermarks_ns[source]} ns"
@@ -114,7 +120,9 @@ def _verify_files(files: list[str]) -> int:
             print(error)
             wrong += 1
         else:
-            print(f"{file}: whole, {table.num_rows} rows of checkpoint {about['name']}")
+            base = about.get("base")
+            what = "rows of" if base is None else f"changes of {base} in"
+            print(f"{file}: whole, {table.num_rows} {what} checkpoint {about['name']}")
     return 1 if wrong else 0
 
 

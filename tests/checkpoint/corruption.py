@@ -1,4 +1,4 @@
-"""Every bit flip and every truncation of a checkpoint of 64 KiB: is each one detected?
+"""Every bit flip and every truncation of a checkpoint of 64 KiB and of an increment: detected?
 
     python -m tests.checkpoint.corruption
 
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ripple.checkpoint import DamagedError, decode_file, encode_file
-from tests.checkpoint.kit import fed_engine
+from ripple.checkpoint import DamagedError, decode_file, encode, encode_file
+from tests.checkpoint.kit import fed_engine, feed
 
 # An Arrow IPC file is 2 bytes longer than a multiple of 8.
 LENGTH_BYTES = (1 << 16) + 2
@@ -32,6 +32,19 @@ def sample() -> bytes:
         if len(data) == LENGTH_BYTES:
             return bytes(data)
         table = table.slice(0, table.num_rows - 1)
+
+
+def increment() -> bytes:
+    """Return the file of a few changes."""
+    engine = fed_engine(3_000, 20_000)
+    stored = engine.snapshot()
+    feed(engine, 3_000, 10)
+    pending = engine.begin_snapshot(stored.number)
+    while not pending.step(1_000):
+        pass
+    _, files = encode(pending.finish(), "0000000001-ab", 1, 0, base="0000000001-aa")
+    (data,) = files.values()
+    return bytes(data)
 
 
 def _about(padding: int) -> dict[str, str]:
@@ -66,7 +79,10 @@ def undetected_cuts(data: bytes, lengths: range) -> Iterator[int]:
 
 def main() -> int:
     """Try them all; return 1 if any goes unnoticed."""
-    data = sample()
+    return max(_try_all(data) for data in (increment(), sample()))
+
+
+def _try_all(data: bytes) -> int:
     _, table = decode_file(data, "sample.arrow")
     assert isinstance(table, pa.Table)
     started = time.monotonic()
@@ -75,10 +91,11 @@ def main() -> int:
     missed_flips = list(undetected_flips(data, flips))
     missed_cuts = list(undetected_cuts(data, cuts))
     seconds = time.monotonic() - started
-    report = [f"{len(data)} bytes, {table.num_rows} keys, {seconds:.0f} s"]
+    report = [f"{len(data)} bytes, {table.num_rows} rows, {seconds:.0f} s"]
     report.append(f"bit flips:   {len(flips) - len(missed_flips):,} of {len(flips):,} detected")
     report.append(f"truncations: {len(cuts) - len(missed_cuts):,} of {len(cuts):,} detected")
     sys.stdout.write("\n".join([*report, ""]))
+    sys.stdout.flush()
     return bool(missed_flips or missed_cuts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -21,7 +22,9 @@ from ripple.checkpoint import (
     encode,
 )
 from ripple.checkpoint.seal import MARK
-from ripple.engine import Engine
+from ripple.engine import Engine, Snapshot
+from ripple.engine.increment import applied
+from ripple.window import Tumbling
 from tests.checkpoint.corruption import LENGTH_BYTES, sample, undetected_cuts, undetected_flips
 from tests.checkpoint.kit import fed_engine
 from tests.engine.test_prefix import IDS, SHAPES, Follower, _feed
@@ -81,21 +84,50 @@ def test_equal_states_make_equal_files() -> None:
     assert _one_file(fed_engine(20, 100)) == _one_file(fed_engine(20, 100, batch=20))
 
 
-@pytest.mark.parametrize("version", range(1, FORMAT + 1))
-def test_stored_sample_of_each_format_is_read(version: int) -> None:
-    paths = sorted(DATA.glob(f"checkpoint_v{version}-*.arrow"))
-    (vwap_about, vwap), (_, portfolio) = (decode_file(p.read_bytes(), p.name) for p in paths)
-    assert vwap_about["cut"] == {"trades": 3}
-    assert vwap_about["node_key"].startswith("trades/by-symbol/w/vwap#")
+def test_stored_sample_of_the_first_format_is_read_and_restored() -> None:
+    about, tables = stored_sample("v1")
+    vwap, portfolio = tables.values()
+    assert about["cut"] == {"trades": 3}
+    assert next(iter(tables)).startswith("trades/by-symbol/w/vwap#")
     assert vwap.column("symbol").to_pylist() == ["AAPL", "GOOG"]
     assert vwap.column("count.count").to_pylist() == [2, 1]
     assert portfolio.column("members").to_pylist() == [1, 1]
+    engine = Engine.restore(vwap_plan(Tumbling(50)), snapshot_of(about, tables))
+    engine.check_invariants()
+    volumes = {row["symbol"]: row["volume"] for row in engine.table("rows").to_pylist()}
+    assert volumes == {"AAPL": 4, "GOOG": 1}
+
+
+def test_stored_sample_of_an_increment_is_read_applied_and_restored() -> None:
+    (base_about, base), (about, changes) = stored_sample("v2_base"), stored_sample("v2_changes")
+    assert about["base"] == base_about["name"]
+    vwap, _ = changes.values()
+    assert vwap.column("symbol").to_pylist() == ["IBM", "AAPL", "GOOG"]
+    assert vwap.column("ripple.op").to_pylist() == [0, 2, 2]
+    made = applied(snapshot_of(base_about, base), snapshot_of(about, changes))
+    engine = Engine.restore(vwap_plan(Tumbling(50)), made)
+    engine.check_invariants()
+    assert engine.cut == {"trades": 5}
+
+
+def stored_sample(kind: str) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """Return what the stored files of one checkpoint say, and their tables by node key."""
+    paths = sorted(DATA.glob(f"checkpoint_{kind}-*.arrow"))
+    read = [decode_file(path.read_bytes(), path.name) for path in paths]
+    return read[0][0], {told["node_key"]: table for told, table in read}
+
+
+def snapshot_of(about: dict[str, Any], tables: dict[str, pa.Table]) -> Snapshot:
+    """Return the snapshot in a checkpoint's files, as the manifest would tell."""
+    told = {name: about[name] for name in ("pipeline", "topology_hash", "partition", "cut")}
+    told |= {name: about[name] for name in ("watermarks_ns", "counters", "digests")}
+    return Snapshot(**told, tables=tables)
 
 
 def test_newer_format_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = fed_engine(5, 9)
     with monkeypatch.context() as patch:
-        patch.setattr("ripple.checkpoint.format.FORMAT", FORMAT + 1)
+        patch.setattr("ripple.checkpoint.format._WHOLE_FORMAT", FORMAT + 1)
         data = _one_file(engine)
     with pytest.raises(CheckpointError, match="upgrade"):
         decode_file(data, "x.arrow")
