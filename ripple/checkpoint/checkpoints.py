@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -262,7 +263,11 @@ class Owner:
             )
         base = None if snapshot.since is None else self._stored.name
         prefix = f"{self.checkpoints.prefix}state/"
-        encoded = encode(snapshot, name, self.epoch, self._clock.now_ns(), prefix, base=base)
+        now_ns = self._clock.now_ns()
+        # In a thread, since it compresses: the loop has other work.
+        encoded = await asyncio.to_thread(
+            encode, snapshot, name, self.epoch, now_ns, prefix, base=base
+        )
         checkpoint = await self.commit(*encoded)
         self._stored = _Stored(checkpoint.name, snapshot.number)
         return checkpoint

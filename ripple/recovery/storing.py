@@ -39,9 +39,12 @@ class Storing:
         return self._copying is not None or self._task is not None
 
     def begin(self, engine: Engine, notes: Mapping[str, str]) -> None:
-        """Begin a checkpoint of the present cut, which the sinks have committed."""
+        """Begin a checkpoint of the present cut, which the sinks have committed.
+
+        It holds only what changed since the last that was stored, unless all of it is due.
+        """
         assert not self.is_busy
-        self._copying, self._notes = engine.begin_snapshot(), notes
+        self._copying, self._notes = engine.begin_snapshot(self._owner.since), notes
 
     def step(self) -> None:
         """Copy some rows; note how the storing went. Raises FencedError. Between two batches."""
