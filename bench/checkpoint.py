@@ -1,4 +1,4 @@
-"""Checkpoints at 2 K, 100 K and 1 M keys: pause, time, size, restore."""
+"""Checkpoints at 2 K, 100 K and 1 M keys: pause, time, size, restore; and of changes alone."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 import pyarrow.ipc
 
+import ripple.aggregate as ra
 from bench.row import Row, at_most
 from bench.timing import QUICK
-from bench.trades import feed, slices, trades, vwap_plan
+from bench.trades import Trade, feed, slices, trades, vwap_plan
 from ripple.checkpoint import Checkpoint, Checkpoints, DiskStore, decode, encode
 from ripple.engine import Engine
+from ripple.engine.increment import applied
+from ripple.pipeline import Pipeline
+from ripple.window import Assigner, OnCount, Session, Trigger, Tumbling
 from ripple.world import live_world
 
 if TYPE_CHECKING:
     from ripple.engine import Snapshot
+    from ripple.engine.saving import PendingSnapshot
+    from ripple.plan import Plan
 
 T = TypeVar("T")
 
@@ -29,11 +35,20 @@ BATCH_ROWS = 16_384
 STEP_SLOTS = 16_384
 ROUNDS = 3
 PAUSE_MAX_MS = 10.0
+# No windows: a fold over the results of the fold.
+SHAPES: dict[str, tuple[Assigner, Trigger | None] | None] = {
+    "windows": (Tumbling("24h"), None),
+    "sessions": (Session("24h"), None),
+    "OnCount": (Tumbling("24h"), OnCount(3)),
+    "a fold of a fold": None,
+}
 BOOK_BYTES = 120_000.0  # at 2,000 keys
 
 
 def measure() -> list[Row]:
-    return [row for keys in KEYS for row in _at(keys)]
+    rows = [row for keys in KEYS for row in _at(keys)]
+    rows += [_pause_of(shape, keys) for shape in SHAPES for keys in KEYS[1:]]
+    return [*rows, *_increment(KEYS[-1])]
 
 
 def _at(keys: int) -> Iterator[Row]:
@@ -62,6 +77,56 @@ def _at(keys: int) -> Iterator[Row]:
     yield Row(f"encode, write and sync to disk, {of}", disk_s * 1e3, "ms")
     restore_s, _ = _best(lambda: _restored(engine, checkpoint, files))
     yield Row(f"verify, decode and restore, {of}", restore_s * 1e3, "ms")
+
+
+def _pause_of(shape: str, keys: int) -> Row:
+    """Return the pause of what holds more than accumulators by key."""
+    engine = Engine(_plan_of(shape))
+    feed(engine, slices(trades(EVENTS_PER_KEY * keys, keys), BATCH_ROWS), quiet=True)
+    whole_s, _ = _best(engine.snapshot)
+    pause_s = min(_pause(engine) for _ in range(ROUNDS))
+    label = f"longest pause of intake, {shape}, {keys:,} keys"
+    return Row(label, pause_s * 1e3, "ms", "snapshot in one piece", whole_s * 1e3)
+
+
+def _plan_of(shape: str) -> Plan:
+    keyed = Pipeline("bench").source("trades", Trade).partition("by-symbol", key="symbol")
+    windows = SHAPES[shape]
+    if windows is not None:
+        keyed = keyed.window("w", windows[0], trigger=windows[1])
+    folded = keyed.fold("vwap", vwap=ra.vwap("price", "size"), trade_count=ra.count())
+    if windows is None:
+        folded = folded.partition("again", key="symbol").fold("again-by", n=ra.sum("trade_count"))
+    return folded.sink("output", of="vwap").plan()
+
+
+def _increment(keys: int) -> Iterator[Row]:
+    """Return what a checkpoint of the changes costs beside one of everything."""
+    engine = Engine(vwap_plan())
+    feed(engine, slices(trades(2 * keys, keys), BATCH_ROWS))
+    changed = keys // 100
+    whole_s, stored = _best(engine.snapshot)
+    feed(engine, [trades(2 * keys, keys).slice(0, changed)])
+    begun_s, changes = _best(lambda: _made(engine.begin_snapshot(stored.number)))
+    of = f"{keys:,} keys, 1 % changed"
+    versus = "of everything"
+    yield Row(f"copying an increment, {of}", begun_s * 1e3, "ms", versus, whole_s * 1e3)
+    encode_s, (whole, files) = _best(lambda: encode(stored, "0000000001-00", 1, 0))
+    changes_s, (increment, more) = _best(
+        lambda: encode(changes, "0000000001-01", 1, 0, base=whole.name)
+    )
+    yield Row(f"encoding an increment, {of}", changes_s * 1e3, "ms", versus, encode_s * 1e3)
+    sizes = increment.length_bytes / 1e3, whole.length_bytes / 1e3
+    yield Row(f"size of an increment, {of}", sizes[0], "kB", versus, sizes[1])
+    read_s, _ = _best(lambda: decode(whole, files))
+    chain_s, _ = _best(lambda: applied(decode(whole, files), decode(increment, more)))
+    yield Row(f"reading an increment and its base, {of}", chain_s * 1e3, "ms", versus, read_s * 1e3)
+
+
+def _made(pending: PendingSnapshot) -> Snapshot:
+    while not pending.step(STEP_SLOTS):
+        pass
+    return pending.finish()
 
 
 def _pause(engine: Engine) -> float:

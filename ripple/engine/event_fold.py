@@ -59,14 +59,16 @@ class EventFold:
         del crossing
         slots = self._key_slots(rows)
         self.states.reserve(self.space.capacity)
-        self.ledger.change(slots)
+        self.ledger.copy(slots)
         self.states.add(slots, rows, None)
         self.touched.add(slots, self.space.capacity)
 
     def settle(self, watermark_ns: int) -> None:
         """Bring the shown rows up to what the events and the watermark make of them."""
         del watermark_ns
-        self.show(self.touched.take())
+        touched = self.touched.take()
+        self.ledger.mark(touched)
+        self.show(touched)
 
     def show(self, slots: Ints) -> None:
         """Let the rows of ``slots`` show their present results."""

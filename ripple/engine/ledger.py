@@ -32,7 +32,7 @@ class Dumps(Protocol):
 
 
 class Ledger:
-    """Hears of every slot before its state changes.
+    """Hears of every slot whose state changes.
 
     Snapshots are numbered from 1. Invariants: _changed[s] is the number of the last snapshot begun
     before the state at s changed last, -1 if it did not change since the first; _known[s] says
@@ -54,21 +54,31 @@ class Ledger:
         """Whether all changes since that snapshot are known: none has been begun in full since."""
         return number is not None and 0 < self._oldest <= number
 
-    def change(self, slots: Ints) -> None:
-        """Take notice that the state at ``slots`` is about to change."""
+    def copy(self, slots: Ints) -> None:
+        """Let the snapshot being made have the state at ``slots`` before it changes."""
         if self._saving is not None:
             self._saving.keep(slots)
             if self._saving.is_complete:
                 self._saving = None
+
+    def mark(self, slots: Ints) -> None:
+        """Note that the state at ``slots`` has changed, before the next snapshot is begun.
+
+        Apart from ``copy`` because a slot changes with every event, but is marked once.
+        """
         if self._number:
             self._changed = grown(self._changed, self._space.capacity, -1)
             self._changed[slots] = self._number
 
+    def change(self, slots: Ints) -> None:
+        """Copy and mark ``slots``, whose state is about to change."""
+        self.copy(slots)
+        self.mark(slots)
+
     def free(self, slots: Ints) -> None:
         """Take notice that ``slots`` are about to be freed."""
-        self.change(slots)
+        self.copy(slots)
         if self._number:
-            self._changed[slots] = -1
             known = slots[slots < len(self._known)]
             known = known[self._known[known]]
             if len(known):

@@ -77,7 +77,7 @@ class WindowedFold(EventFold):
         )
         capacity = self.space.capacity
         self.states.reserve(capacity)
-        self.ledger.change(slots)
+        self.ledger.copy(slots)
         self.timers.arm_new(slots, self.windows.ends_ns(slots), capacity)
         if len(assigned.absorbed):
             self._join(assigned.into, assigned.absorbed)
@@ -113,7 +113,7 @@ class WindowedFold(EventFold):
 
     def _join(self, into: Ints, absorbed: Ints) -> None:
         """Let sessions become part of others; their rows are withdrawn, their slots freed later."""
-        self.ledger.change(absorbed)
+        self.ledger.copy(absorbed)
         self.states.merge(into, absorbed)
         self.timers.disarm(absorbed)
         self.column.erase(absorbed)
@@ -132,6 +132,9 @@ class WindowedFold(EventFold):
 
     def settle(self, watermark_ns: int) -> None:
         """Show windows that reached their end and changes to those that had; note what is over."""
+        changed = self.touched.take()
+        self.ledger.mark(changed)
+        self.touched.add(changed, self.space.capacity)
         self._pop_due(watermark_ns)
         touched = self._live(self.touched.take())
         if not len(touched):
