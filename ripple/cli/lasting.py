@@ -40,6 +40,7 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> int:
     """Run until the input ends or a signal asks for it; return the exit code."""
+    _check_options(options)
     settings = Settings(
         batch_rows=options.batch,
         commit_interval_ns=duration_ns(options.commit_interval),
@@ -96,6 +97,15 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     if stopping.number is not None:
         say(f"{PROGRAM}: stopped in good order by {signal.Signals(stopping.number).name}")
     return 128 + signal.SIGINT if stopping.number == signal.SIGINT else 0
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Refuse what a lasting run would not do."""
+    if options.header or options.strict or options.dead_letter is not None:
+        raise InputError(
+            "--header, --strict and --dead-letter do not go with --checkpoint-dir: the log has no "
+            "header, and refused records are kept in that folder: see ripple dead-letter list"
+        )
 
 
 def open_inputs(place: str, plan: Plan, batch_rows: int) -> Inputs:
@@ -159,3 +169,7 @@ def _say_results(plan: Plan, life: Life, report: Report, elapsed_s: float) -> No
         ("Digest", life.engine.digest),
     ]
     say_statistics(f"--- {plan.name} ---", lines)
+    if report.letters:
+        say(f"Refused records: {report.letters.total()} (ripple dead-letter list shows them)")
+        for reason, count in report.letters.most_common():
+            say(f"{count:>10}  {reason}")

@@ -14,9 +14,10 @@ After a crash at any moment the next life goes on so that every sink holds what 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ripple.checkpoint.checkpoints import prefix_of
@@ -48,9 +49,14 @@ _BATCHES_PER_TURN = 8
 
 @dataclass(slots=True)
 class Report:
-    """What a life did. restored: None until it has caught up. events: consumed by this life."""
+    """What a life did.
+
+    restored: None until it has caught up. events: consumed since then. letters: refused records
+    that it kept, by cause.
+    """
 
     events: int = 0
+    letters: Counter[str] = field(default_factory=Counter)
     restored: Restored | None = None
     batches: int = 0
     commits: int = 0
@@ -139,6 +145,7 @@ class Life:
             self._in_flight = self._open_in_flight()
             opened.callback(self._in_flight.close)
             self._letters = self._open_letters()
+            self.report.letters = self._letters.counts
             opened.callback(self._letters.close)
             sinks = self._open_sinks()
             for sink in sinks.values():

@@ -228,6 +228,7 @@ def test_changed_fold_is_refused_until_it_may_be_rebuilt(place: Place, tmp_path:
         (["--commit-interval", "soon"], "'soon'"),
         (["--keep", "0"], "keep must be 1 or more"),
         (["--rebuild", "vwop"], "there is no fold 'vwop'"),
+        (["--strict"], "ripple dead-letter list"),
     ],
 )
 def test_wrong_arguments_are_named(place: Place, given: list[str], said: str) -> None:
