@@ -61,12 +61,17 @@ class Ledger:
             if self._saving.is_complete:
                 self._saving = None
 
+    @property
+    def marks(self) -> bool:
+        """Whether a snapshot was begun, so that somebody may ask what has changed since."""
+        return self._number > 0
+
     def mark(self, slots: Ints) -> None:
         """Note that the state at ``slots`` has changed, before the next snapshot is begun.
 
         Apart from ``copy`` because a slot changes with every event, but is marked once.
         """
-        if self._number:
+        if self.marks:
             self._changed = grown(self._changed, self._space.capacity, -1)
             self._changed[slots] = self._number
 
@@ -78,7 +83,7 @@ class Ledger:
     def free(self, slots: Ints) -> None:
         """Take notice that ``slots`` are about to be freed."""
         self.copy(slots)
-        if self._number:
+        if self.marks:
             known = slots[slots < len(self._known)]
             known = known[self._known[known]]
             if len(known):

@@ -132,9 +132,8 @@ class WindowedFold(EventFold):
 
     def settle(self, watermark_ns: int) -> None:
         """Show windows that reached their end and changes to those that had; note what is over."""
-        changed = self.touched.take()
-        self.ledger.mark(changed)
-        self.touched.add(changed, self.space.capacity)
+        if self.ledger.marks:
+            self.ledger.mark(self.touched.members())
         self._pop_due(watermark_ns)
         touched = self._live(self.touched.take())
         if not len(touched):

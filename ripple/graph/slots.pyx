@@ -76,13 +76,18 @@ cdef class SlotSet:
             for i in range(slots.shape[0]):
                 self.push(slots[i])
 
-    def take(self):
-        """Return the members in order of first insertion, int64[n], and empty the set."""
+    def members(self):
+        """Return the members in order of first insertion: int64[n]."""
         cdef int64_t i
-        taken = np.empty(self.size, np.int64)
-        cdef int64_t[::1] out = taken
+        listed = np.empty(self.size, np.int64)
+        cdef int64_t[::1] out = listed
         for i in range(self.size):
             out[i] = self._slots[i]
+        return listed
+
+    def take(self):
+        """Return the members in order of first insertion, int64[n], and empty the set."""
+        taken = self.members()
         self.empty()
         return taken
 
