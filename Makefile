@@ -26,9 +26,9 @@ fuzz: $(VENV)/.dev
 
 # SEEDS=1000000 for a night; a failure prints its seed, its faults and the command to repeat it.
 sim: $(VENV)/.dev
-	for scenario in temp_and_rename counting_workers one_winner; do \
-		$(PYTHON) -m ripple.testing tests.world.scenarios:$$scenario \
-			--seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
+	for scenario in tests.recovery.scenarios:any_shape tests.world.scenarios:temp_and_rename \
+			tests.world.scenarios:counting_workers tests.world.scenarios:one_winner; do \
+		$(PYTHON) -m ripple.testing $$scenario --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
 	done
 
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.

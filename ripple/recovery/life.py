@@ -294,7 +294,8 @@ class Life:
         self._storing.step()
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
         if store_due and not self._storing.is_busy:
-            self._commit()
+            if self._world.guards("commit_first"):
+                self._commit()
             self._begin_checkpoint()
             self._stores.begin(now_ns)
         elif commit_due:
@@ -305,7 +306,8 @@ class Life:
         self._commits.begin(self._world.clock.monotonic_ns())
         if self._committed == self._engine.cut:
             return
-        self._letters.sync()
+        if self._world.guards("letter_sync"):
+            self._letters.sync()
         if self._world.guards("source_sync"):
             self._inputs.sync()
         self._outputs.commit(self._engine)

@@ -7,6 +7,8 @@ seed, and a search for the crash or fault that your program does not survive.
 from __future__ import annotations
 
 from ripple.testing.check import Divergence, Follower, Marker, check_pipeline
+from ripple.testing.crash import crash_test
+from ripple.testing.crash_scenario import CrashScenario
 from ripple.testing.explore import Report, SimulationError, enumerate_crashes, explore, repeat
 from ripple.testing.reference import Emit, Reference, Retract
 from ripple.testing.sim_chance import Chance
@@ -18,6 +20,7 @@ from ripple.testing.sim_world import SimWorld, sim_world
 
 __all__ = [
     "Chance",
+    "CrashScenario",
     "Divergence",
     "Emit",
     "Fault",
@@ -34,6 +37,7 @@ __all__ = [
     "SimWorld",
     "SimulationError",
     "check_pipeline",
+    "crash_test",
     "enumerate_crashes",
     "explore",
     "repeat",

@@ -8,7 +8,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ripple.testing.explore import repeat
-from ripple.testing.sim_jobs import Job, chunks, find
+from ripple.testing.naming import find
+from ripple.testing.sim_jobs import Job, chunks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 1 if a run has failed."""
     parser = argparse.ArgumentParser(prog="python -m ripple.testing", description=__doc__)
-    parser.add_argument("scenario", help="MODULE:FUNCTION")
+    parser.add_argument("scenario", help="MODULE:NAME or FILE.py:NAME")
     parser.add_argument("--check", help="MODULE:FUNCTION, called after each life")
     parser.add_argument("--without", action="append", default=[], help="a safeguard to switch off")
     parser.add_argument("--seed", type=int, default=0, help="the seed to repeat, or the first one")

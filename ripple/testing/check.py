@@ -91,7 +91,7 @@ def check_pipeline(
     reference = Reference(plan, inputs)
     names = tuple(reference.cut)
     lanes = [Lane(plan, names, size) for size in batch_sizes]
-    for source, happening in _one_by_one(events, names[0]):
+    for source, happening in one_by_one(events, names[0]):
         if isinstance(happening, Marker):
             reference.advance(source, happening.watermark_ns)
         else:
@@ -111,14 +111,15 @@ def check_pipeline(
     _compare_digests(lanes)
 
 
-def _one_by_one(
+def one_by_one(
     events: Iterable[Happening], source: str
 ) -> Iterator[tuple[str, Mapping[str, Any] | Marker]]:
+    """Yield the events and markers, each with its input; ``source`` where none is named."""
     for happening in events:
         if isinstance(happening, Marker):
             yield happening.source, happening
         elif isinstance(happening, tuple):
-            yield from _one_by_one([happening[1]], happening[0])
+            yield from one_by_one([happening[1]], happening[0])
         elif isinstance(happening, (pa.RecordBatch, pa.Table)):
             yield from ((source, row) for row in happening.to_pylist())
         else:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from ripple.testing.naming import name_of
 from ripple.testing.sim_chance import Chance
 from ripple.testing.sim_faults import (
     CRASHES,
@@ -50,6 +51,14 @@ class Report:
         self.lives += done.lives
         self.effects += sum(map(len, done.effects))
         self.landed.update(fault.kind for fault in done.faults)
+
+    def __iadd__(self, other: Report) -> Self:
+        """Count what another report has counted."""
+        self.runs += other.runs
+        self.lives += other.lives
+        self.effects += other.effects
+        self.landed.update(other.landed)
+        return self
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.landed.items()))
@@ -117,6 +126,7 @@ def repeat(
 ) -> Run:
     """Run ``scenario`` once under the faults of ``plan``, as a failure has printed them."""
     faults = [Fault.parse(word) for word in plan.split()]
+    check = check or getattr(scenario, "check", None)
     return run(scenario, seed, Planned(faults), check=check, without=without)
 
 
@@ -128,7 +138,9 @@ class _Explorer:
     ) -> None:
         self.report = Report()
         self._scenario = scenario
-        self._check = check
+        # A scenario may bring its own.
+        self._check = check or getattr(scenario, "check", None)
+        self._names_check = check is not None
         self._without = without
 
     def run(self, seed: int, injector: Drawn | Planned) -> Run:
@@ -182,9 +194,13 @@ class _Explorer:
         )
 
     def _command(self, seed: int, plan: str) -> str:
-        words = [f"python -m ripple.testing {_name(self._scenario)} --seed {seed}"]
-        if self._check is not None:
-            words.append(f"--check {_name(self._check)}")
+        name = name_of(self._scenario)
+        if name is None:
+            without = f", without={self._without}" if self._without else ""
+            return f"repeat({self._scenario!r}, seed={seed}, plan={plan!r}{without})"
+        words = [f"python -m ripple.testing {name} --seed {seed}"]
+        if self._names_check:
+            words.append(f"--check {name_of(self._check)}")
         words += [f"--without {name}" for name in self._without]
         words.append(f"--plan '{plan}'")
         return " ".join(words)
@@ -203,8 +219,3 @@ def _closed_up(faults: tuple[Fault, ...]) -> list[Fault]:
     """Return faults in lives without gaps: with a crash gone, the next ones come a life earlier."""
     order = {life: index for index, life in enumerate(dict.fromkeys(f.life for f in faults))}
     return [Fault(order[f.life], f.effect, f.kind, f.salt) for f in faults]
-
-
-def _name(function: Scenario) -> str:
-    module = getattr(function, "__module__", "?")
-    return f"{module}:{getattr(function, '__qualname__', function)}"

@@ -40,6 +40,11 @@ class Contents:
         self._durable = bytes(durable)
         self._unsynced: list[tuple[int, bytes] | int] = []  # a write and where, or a size cut to
 
+    @property
+    def durable(self) -> bytes:
+        """What is durable of it."""
+        return self._durable
+
     def copy(self) -> Contents:
         """Return the same contents for another life."""
         other = Contents(self._durable)

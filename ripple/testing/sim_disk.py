@@ -17,7 +17,7 @@ from ripple.world import paths
 from ripple.world.errors import DiskFullError, DiskLockedError, SyncFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ripple.testing.sim_chance import Chance
     from ripple.testing.sim_faults import Fault
@@ -122,6 +122,18 @@ class SimDisk:
         other = copy.copy(self)
         other.removed = removed
         return other
+
+    def peek(self, path: str) -> bytes | None:
+        """Return what is durable of a file, None if it has no durable name; that is no effect."""
+        return self._names.durable(path)
+
+    def image(self) -> dict[str, bytes]:
+        """Return all files as they are now, by path."""
+        return {path: bytes(contents.data) for path, contents in self._names.files.items()}
+
+    def install(self, image: Mapping[str, bytes]) -> None:
+        """Put files there, durably, as if they had always been: no effect."""
+        self._names.install(image)
 
     def flip_bit(self, path: str, bit: int) -> None:
         """Damage a file as a bad medium does, durably."""

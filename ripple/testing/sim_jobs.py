@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ripple.testing.explore import SimulationError, explore
+from ripple.testing.naming import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,15 +35,6 @@ def chunks(job: Job, seeds: range, processes: int) -> Iterator[tuple[bool, str]]
     # A module of its own, because fresh processes do not find what belongs to a command.
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         yield from pool.imap(_chunk, work)
-
-
-def find(name: str) -> Any:
-    """Return the function that ``MODULE:FUNCTION`` names."""
-    module, _, path = name.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in path.split("."):
-        found = getattr(found, part)
-    return found
 
 
 def _chunk(work: tuple[Job, range]) -> tuple[bool, str]:

@@ -8,7 +8,7 @@ from ripple.testing.sim_contents import Contents, Fate
 from ripple.world import paths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 # Changes names in one step; None removes a name.
 Change: TypeAlias = dict[str, Contents | None]
@@ -29,15 +29,31 @@ class Names:
 
     def within(self, folder: str) -> list[str]:
         """Return the names in a folder, sorted."""
-        every = (*self.files, *self.folders)
-        return sorted(
-            path.rpartition("/")[2] for path in every if path and paths.folder_of(path) == folder
+        start = f"{folder}/" if folder else ""
+        below = (
+            path[len(start) :]
+            for path in (*self.files, *self.folders)
+            if path and path.startswith(start)
         )
+        return sorted(name for name in below if "/" not in name)
 
     def used_bytes(self) -> int:
         """Return what all files take, counting each once whatever its names."""
         files = {id(contents): contents for contents in self.files.values()}
         return sum(len(contents.data) for contents in files.values())
+
+    def durable(self, path: str) -> bytes | None:
+        """Return what a power cut would leave of a file at least, None if not even its name."""
+        contents = self._durable.get(path)
+        return None if contents is None else contents.durable
+
+    def install(self, image: Mapping[str, bytes]) -> None:
+        """Put files and their folders there, durably."""
+        for path, data in image.items():
+            names = paths.parts(path)
+            for length in range(1, len(names)):
+                self.folders["/".join(names[:length])] = None
+            self.files[path] = self._durable[path] = Contents(data)
 
     def change(self, change: Change) -> None:
         """Change names now, durably only after a sync."""

@@ -62,6 +62,10 @@ class SimStore:
     async def delete(self, name: str) -> None:
         await self._call("store_delete", name, lambda: self._objects.pop(name, None))
 
+    def image(self) -> dict[str, bytes]:
+        """Return all objects by name: an onlooker's view, no effect."""
+        return dict(self._objects)
+
     def flip_bit(self, name: str, bit: int) -> None:
         """Damage an object as a bad medium does."""
         data = bytearray(self._objects[name])

@@ -144,3 +144,18 @@ def test_output_that_was_removed_is_written_again_cut_by_cut(expected) -> None:
         assert record.reached.cut == {"trades": len(ROWS)}
 
     sim_world().loop.run_until_complete(story())
+
+
+def test_checkpoint_that_is_ahead_of_an_output_is_found_out() -> None:
+    """Without the safeguard that passes it over, the removed output could not be written again."""
+
+    async def story() -> None:
+        world = sim_world()
+        append(world)
+        await life(world).run()
+        world.disk.remove("out.csv")
+        world.disk.remove("out.csv.cut")
+        await life(world.without("checkpoint_behind_sinks")).run()
+
+    with pytest.raises(AssertionError, match="committed during a replay"):
+        sim_world().loop.run_until_complete(story())

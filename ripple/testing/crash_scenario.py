@@ -1,0 +1,298 @@
+"""A pipeline's real life in the simulated world, held to a run in which nothing went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.checkpoint import Checkpoints, DiskStore
+from ripple.checkpoint.checkpoints import prefix_of
+from ripple.connectors import cut_record
+from ripple.connectors.base import Batch
+from ripple.connectors.cut_record import Owner
+from ripple.connectors.file_sink import FileCutSink
+from ripple.connectors.log_sink import LogCutSink, schema_of_output, topic_for
+from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.text_sink import TextFormat, TextLines
+from ripple.log import PartitionReader, Topic
+from ripple.pipeline import Pipeline
+from ripple.recovery.dead_letters import letters_path, read_letters
+from ripple.recovery.inputs import Inputs
+from ripple.recovery.life import Life, Report
+from ripple.recovery.settings import Settings
+from ripple.testing.crash_judge import BATCH_ROWS, Judge
+from ripple.testing.crash_onlooker import Onlooker, Place
+from ripple.testing.crash_source import TOPIC, CrashSource
+from ripple.testing.sim_disk import SimDisk
+from ripple.testing.sim_effects import Effects, Trace
+from ripple.testing.sim_faults import Planned
+from ripple.testing.sim_world import SimWorld, sim_world
+from ripple.world.errors import DiskLockedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.connectors.base import CutSink
+    from ripple.engine import Engine
+    from ripple.plan import Plan
+    from ripple.testing.check import Happening
+    from ripple.testing.steps import Row
+
+LENGTH_BYTES_MAX = 1 << 24
+FORMAT = TextFormat("csv", removes="mark")
+
+
+class Variant(NamedTuple):
+    """Which of several arrangements a seed stands for.
+
+    logs_first: whether the first output goes to a log and the next one to a file, in turn.
+    alongside: whether the source log is written while it is read; then all outputs go to logs,
+    because what a batch ends with depends on timing. in_store: checkpoints are in an object store.
+    rival: a second process tries to be the owner too.
+    """
+
+    logs_first: bool
+    alongside: bool
+    in_store: bool
+    rival: bool
+
+    @classmethod
+    def of(cls, seed: int) -> Variant:
+        """Return a seed's variant: every combination comes within 16 seeds in a row."""
+        alongside = bool(seed & 2)
+        return cls(
+            bool(seed & 1) or alongside, alongside, alongside and bool(seed & 4), bool(seed & 8)
+        )
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a complete run leaves. files, logs: by output."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    logs: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
+    letters: list[tuple[str, int, str | None]] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+    digest: str = ""
+
+
+class CrashScenario:
+    """A scenario for ``explore`` and ``enumerate_crashes``: one life of a pipeline over its events.
+
+    The seed chooses the arrangement (:class:`Variant`) and the schedule. ``check`` is what must
+    hold of a disk after any crash.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline | Plan,
+        events: Iterable[Happening],
+        *,
+        inputs: Sequence[str] | None = None,
+    ) -> None:
+        """Run once undisturbed. Raises Divergence where that differs from the reference.
+
+        events, inputs: as ``check_pipeline`` takes them.
+        """
+        self.plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
+        self.source = CrashSource(self.plan, events, inputs or (self.plan.source.name,))
+        self._judge = Judge(self.plan, self.source)
+        # The variants say what a seed means; the outputs differ between these two.
+        self._expected = {first: self._undisturbed(first) for first in (False, True)}
+        self._judge.close()
+        for outcome in self._expected.values():
+            self._hold_logs(outcome)
+        self._check_files()
+
+    def __repr__(self) -> str:
+        return f"CrashScenario(<pipeline {self.plan.name}>, ...)"
+
+    async def __call__(self, world: SimWorld, seed: int) -> None:
+        """Live once."""
+        variant = Variant.of(seed)
+        self.source.install(world, whole=not variant.alongside)
+        onlooker = self._onlooker(world, variant)
+        onlooker.look()
+        world.always(onlooker.look)
+        lives = await asyncio.gather(
+            *(self._live(world, variant) for _ in range(1 + variant.rival)),
+            *(self.source.produce(world) for _ in range(variant.alongside)),
+        )
+        finished = [life for life in lives if life is not None]
+        assert finished, "of two lives each was refused because of the other"
+        self._compare(world, variant, finished[-1])
+
+    def check(self, world: SimWorld, seed: int) -> None:
+        """Check what any process finds after a crash."""
+        self._onlooker(world, Variant.of(seed)).look()
+        for place in self._places(Variant.of(seed)):
+            record = cut_record.read(world.disk, place.record)
+            for name, offset in (record.reached.cut if record and record.reached else {}).items():
+                end = self.source.end_of(world.disk, name)
+                assert end >= offset, f"{place.record} has reached {offset}, the log {end}"
+
+    # --- living ---
+
+    async def _live(self, world: SimWorld, variant: Variant, learn: bool = False) -> Life | None:
+        """Return the life when it has ended in good order, None if another had the lock."""
+        plan, end = self.plan, self.source.end
+        topic = Topic.open(world.disk, TOPIC)
+        partitions = {name: at for at, name in enumerate(self.source.inputs)}
+        store = DiskStore(world.disk, world.random, guards=world.guards)
+
+        def is_done() -> bool:
+            restored = life.report.restored
+            return bool(restored and restored.digest) and life.engine.cut == end
+
+        def watch(engine: Engine, report: Report) -> None:
+            if report.batches == 0:
+                return  # a replay, which has not stabilized
+            if learn:
+                self._judge.learn(engine)
+            else:
+                self._judge.check(engine, on_grid=not variant.alongside)
+
+        life = Life(
+            plan,
+            Inputs(topic, partitions, RecordShape(plan.source.schema), BATCH_ROWS),
+            lambda: self._open_sinks(world, variant),
+            Checkpoints(
+                world.store if variant.in_store else store,
+                plan.name,
+                entries_kept=2,
+                guards=world.guards,
+            ),
+            world,
+            settings=Settings(
+                batch_rows=BATCH_ROWS,
+                replay_rows=2 * BATCH_ROWS,
+                commit_batches=2,
+                checkpoint_batches=3,
+                snapshot_rows=2,
+                keep=2,
+                follow=variant.alongside,
+            ),
+            stop=lambda: variant.alongside and is_done(),
+            watch=watch,
+        )
+
+        try:
+            await life.run()
+        except DiskLockedError:
+            if not variant.rival:
+                raise
+            return None
+        restored = life.report.restored
+        assert restored is not None
+        self._judge.check_digest(restored.cut, restored.digest)
+        return life
+
+    def _open_sinks(self, world: SimWorld, variant: Variant) -> Mapping[str, CutSink]:
+        sinks: dict[str, CutSink] = {}
+        for at, output in enumerate(self.plan.outputs):
+            owner = Owner(self.plan.name, output.name)
+            if _is_log(at, variant):
+                topic = topic_for(
+                    world.disk, _log_of(output.name), schema_of_output(self.plan, output)
+                )
+                sinks[output.name] = LogCutSink(topic, 0, world.clock, owner, guards=world.guards)
+            else:
+                columns = ["op", *(member.name for member in output.fields)]
+                sinks[output.name] = FileCutSink(
+                    world.disk, _file_of(output.name), FORMAT, owner, columns, guards=world.guards
+                )
+        return sinks
+
+    # --- judging ---
+
+    def _undisturbed(self, logs_first: bool) -> Outcome:
+        world = sim_world()
+        variant = Variant(logs_first, alongside=False, in_store=False, rival=False)
+        self.source.install(world, whole=True)
+        life = world.loop.run_until_complete(self._live(world, variant, learn=True))
+        assert life is not None
+        return self._outcome(world, life)
+
+    def _compare(self, world: SimWorld, variant: Variant, life: Life) -> None:
+        expected, found = self._expected[variant.logs_first], self._outcome(world, life)
+        assert found.digest == expected.digest, "the digest is not that of an undisturbed run"
+        assert found.counters == expected.counters
+        assert found.letters == expected.letters, f"dead letters: {found.letters}"
+        if variant.alongside:
+            self._hold_logs(found)
+            return
+        for name, data in expected.files.items():
+            assert found.files[name] == data, f"the file of output {name!r}: {found.files[name]!r}"
+        for name, rows in expected.logs.items():
+            same = repr(_rows(found.logs[name])) == repr(_rows(rows))  # so that a NaN is a NaN
+            assert same, f"the log of output {name!r}: {_rows(found.logs[name])}"
+
+    def _hold_logs(self, outcome: Outcome) -> None:
+        for output, batches in outcome.logs.items():
+            self._judge.hold_log(output, _rows(batches))
+
+    def _check_files(self) -> None:
+        """Raise unless the file of one variant says what the log of the other does."""
+        for one, other in ((False, True), (True, False)):
+            for output, data in self._expected[one].files.items():
+                lines = TextLines(TextFormat("csv", removes="skip"), output)
+                batches = self._expected[other].logs[output]
+                written = b"".join(lines.of(batch, is_first=False) for batch in batches)
+                assert data == written, f"the file of output {output!r}: {data!r}"
+
+    def _outcome(self, world: SimWorld, life: Life) -> Outcome:
+        disk = world.disk.after_exit(Effects(0, Planned(()), Trace()))
+        outcome = Outcome(
+            counters=life.engine.counters.as_dict(),
+            digest=life.engine.digest,
+            letters=[
+                (letter.input, letter.offset, letter.step)
+                for letter in read_letters(disk, letters_path(self.plan.name))
+            ],
+        )
+        for output in self.plan.outputs:
+            name = output.name
+            path = _file_of(name)
+            if disk.exists(path):
+                outcome.files[name] = disk.read_bytes(path, length_max=LENGTH_BYTES_MAX)
+            if disk.exists(f"{_log_of(name)}/topic"):
+                outcome.logs[name] = _batches(disk, _log_of(name))
+        return outcome
+
+    def _onlooker(self, world: SimWorld, variant: Variant) -> Onlooker:
+        manifest = f"{prefix_of(self.plan.name, 0)}manifest"
+        return Onlooker(world, self._places(variant), manifest, in_store=variant.in_store)
+
+    def _places(self, variant: Variant) -> list[Place]:
+        places = []
+        for at, output in enumerate(self.plan.outputs):
+            if _is_log(at, variant):
+                places.append(Place(f"{_log_of(output.name)}/0/output.cut"))
+            else:
+                path = _file_of(output.name)
+                expected = self._expected[variant.logs_first].files[output.name]
+                places.append(Place(f"{path}.cut", path, expected))
+        return places
+
+
+def _is_log(at: int, variant: Variant) -> bool:
+    return variant.alongside or (at % 2 == 0) == variant.logs_first
+
+
+def _file_of(output: str) -> str:
+    return f"{output}.csv"
+
+
+def _log_of(output: str) -> str:
+    return f"{output}-log"
+
+
+def _batches(disk: SimDisk, path: str) -> list[pa.RecordBatch]:
+    with PartitionReader(Topic.open(disk, path), 0) as reader:
+        return [entry.records for entry in reader.read() if isinstance(entry, Batch)]
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> list[Row]:
+    return [row for batch in batches for row in batch.to_pylist()]
