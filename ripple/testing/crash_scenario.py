@@ -113,6 +113,9 @@ class CrashScenario:
         """Live once."""
         variant = Variant.of(seed)
         self.source.install(world, whole=not variant.alongside)
+        # A writer whose sync fails takes back what a reader may have made durable and used; a life
+        # cannot go on then, and says so.
+        world.disk.sound = TOPIC
         onlooker = self._onlooker(world, variant)
         onlooker.look()
         world.always(onlooker.look)

@@ -28,7 +28,7 @@ CAPACITY_BYTES = 1 << 40
 class SimDisk:
     """The disk of one machine in one life.
 
-    ``capacity_bytes`` may be set at any time. ``removed`` names safeguards that are off:
+    ``capacity_bytes`` may be set at any time; syncs below the folder ``sound`` never fail. ``removed`` names safeguards that are off:
     ``fsync_file`` and ``fsync_folder`` do nothing, ``link_absent`` replaces, ``lock`` is given.
     """
 
@@ -36,6 +36,7 @@ class SimDisk:
         self.effects = effects or Effects(0, Planned(()), Trace())
         self.removed: frozenset[str] = frozenset()
         self.capacity_bytes = CAPACITY_BYTES
+        self.sound: str | None = None
         self._names = names or Names()
         self._locks: dict[str, str] = {}
 
@@ -167,6 +168,8 @@ class SimDisk:
                 if name == "create":
                     raise DiskFullError(path)
             elif fault.kind == "sync_failed":
+                if self.sound is not None and f"{path}/".startswith(f"{self.sound}/"):
+                    return
                 if spoil is not None:
                     spoil(chance)
                 raise SyncFailedError(path, "simulated")
