@@ -4,7 +4,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 CORE   := pyproject.toml $(shell find ripple -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
-.PHONY: demo test lint bench fuzz sim corruption check clean
+.PHONY: demo test lint bench fuzz sim kill corruption check clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -30,6 +30,10 @@ sim: $(VENV)/.dev
 			tests.world.scenarios:counting_workers tests.world.scenarios:one_winner; do \
 		$(PYTHON) -m ripple.testing $$scenario --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
 	done
+
+# A million trades and fifty SIGKILLs: minutes.
+kill: $(VENV)/.dev
+	$(PYTHON) -m tests.recovery.kill_nine --trades 1000000 --kills $(or $(KILLS),50)
 
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.
 corruption: $(VENV)/.dev

@@ -28,8 +28,9 @@ CAPACITY_BYTES = 1 << 40
 class SimDisk:
     """The disk of one machine in one life.
 
-    ``capacity_bytes`` may be set at any time; syncs below the folder ``sound`` never fail. ``removed`` names safeguards that are off:
-    ``fsync_file`` and ``fsync_folder`` do nothing, ``link_absent`` replaces, ``lock`` is given.
+    ``capacity_bytes`` may be set at any time; syncs below the folder ``sound`` never fail.
+    ``removed`` names safeguards that are off: ``fsync_file`` and ``fsync_folder`` do nothing,
+    ``link_absent`` replaces, ``lock`` is given.
     """
 
     def __init__(self, effects: Effects | None = None, names: Names | None = None) -> None:
