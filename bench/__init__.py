@@ -21,4 +21,5 @@ BENCHMARKS = (
     "io",
     "checkpoint",
     "log",
+    "recovery",
 )
