@@ -75,7 +75,7 @@ refused = CrashScenario(pipeline(Tumbling(50), before=refusing), EVENTS)
 
 
 class AnyShape:
-    """The shapes in turn, by the seed: every arrangement of each within 208 seeds in a row."""
+    """The shapes in turn, by the seed: every arrangement of each within 416 seeds in a row."""
 
     def __init__(self) -> None:
         self._made: dict[int, CrashScenario] = {}
