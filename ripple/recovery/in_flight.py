@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,12 +63,15 @@ class InFlight:
         path: str,
         *,
         version: str,
+        shown: Mapping[str, int] = MappingProxyType({}),
         quarantined_max: int = QUARANTINED_MAX,
         bytes_max: int = FILE_BYTES_MAX,
     ) -> None:
         """Read what the lives before left, count the death of the last one, and judge.
 
         version: the pipeline's topology hash; a new version is not blamed for an old one's deaths.
+        shown: per input, the offset up to which an output shows the records: they have been passed
+        once, and without them the output could not be gone on with, so that none is quarantined.
         quarantined_max: records in all. bytes_max: of the file, beyond which it begins anew.
         Raises StuckError when the last lives died bringing the same cut up to date, LimitError when
         too many records were quarantined, InputError when the file is damaged, and OSError.
@@ -77,7 +81,11 @@ class InFlight:
         self._bytes_max = bytes_max
         self._suspicion = Suspicion.of(_read(disk, path))
         self._suspicion.note(["opened", version])
-        self.newly_quarantined = self._suspicion.guilty()
+        self.newly_quarantined = [
+            (name, offset)
+            for name, offset in self._suspicion.guilty()
+            if offset >= shown.get(name, 0)
+        ]
         """(input, offset) of the records that were found guilty just now."""
         for name, offset in self.newly_quarantined:
             self._suspicion.note(["quarantined", name, offset])

@@ -142,8 +142,6 @@ class Life:
         listed = await self._checkpoints.list()
         with ExitStack() as opened:
             opened.callback(self._inputs.close)
-            self._in_flight = self._open_in_flight()
-            opened.callback(self._in_flight.close)
             self._letters = self._open_letters()
             self.report.letters = self._letters.counts
             opened.callback(self._letters.close)
@@ -152,6 +150,8 @@ class Life:
                 opened.callback(sink.close)
             self._start = first_cut(listed, sinks, self._inputs)
             self._outputs = Outputs(sinks, self._start, self._world.guards)
+            self._in_flight = self._open_in_flight()
+            opened.callback(self._in_flight.close)
             try:
                 await self._restore(listed)
                 if await self._catch_up():
@@ -163,7 +163,8 @@ class Life:
 
     def _open_in_flight(self) -> InFlight:
         path = in_flight_path(self._plan.name)
-        found = InFlight(self._world.disk, path, version=self._plan.topology_hash)
+        shown = self._outputs.stops[-1] if self._outputs.stops else self._start
+        found = InFlight(self._world.disk, path, version=self._plan.topology_hash, shown=shown)
         for name, offset in found.newly_quarantined:
             self._tell(f"{name}, offset {offset}: {REASON}; it is set aside as a dead letter")
         return found

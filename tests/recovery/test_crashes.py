@@ -64,7 +64,6 @@ SAFEGUARDS = {
     "data_sync": 0,
     "record_sync": 0,
     "record_name_sync": 0,
-    "name_sync": 368,
     "truncation": 8,
     "cut_in_frame": 8,
 }

@@ -31,6 +31,20 @@ def die_in(disk: Disk, first: int, end: int) -> None:
     life.close()
 
 
+def test_record_that_an_output_shows_is_not_quarantined(tmp_path) -> None:
+    """The process was killed from outside: without the record, the output could not go on."""
+    disk = LiveDisk(tmp_path)
+    for first, end in ((0, 10), (4, 5), (4, 5)):
+        die_in(disk, first, end)
+    life = InFlight(disk, PATH, version="v1", shown={"trades": 5})
+    assert life.newly_quarantined == []
+    assert life.quarantined("trades") == ()
+    life.close()
+    life = InFlight(disk, PATH, version="v1", shown={"trades": 4})
+    assert life.newly_quarantined == [("trades", 4)]
+    life.close()
+
+
 def test_killer_is_quarantined_and_stays_so(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     for first, end in ((0, 10), (4, 5), (4, 5)):
