@@ -82,17 +82,13 @@ class Checkpoints:
         return await self._read(checkpoint, present)
 
     async def _read(self, checkpoint: Checkpoint, present: tuple[Checkpoint, ...]) -> Snapshot:
-        whole, *increments = chain_of(checkpoint, present)
-        snapshot = await self._read_one(whole)
-        for one in increments:
-            changes = await self._read_one(one)
-            try:
-                snapshot = applied(snapshot, changes)
-            except SnapshotError as error:
-                raise DamagedError(
-                    f"checkpoint {one.name} does not fit {one.base}: {error}"
-                ) from error
-        return snapshot
+        whole, *changes = [await self._read_one(one) for one in chain_of(checkpoint, present)]
+        try:
+            return applied(whole, *changes)
+        except SnapshotError as error:
+            raise DamagedError(
+                f"checkpoint {checkpoint.name} does not fit what it builds on: {error}"
+            ) from error
 
     async def _read_one(self, checkpoint: Checkpoint) -> Snapshot:
         """Return what one checkpoint holds, be it only changes."""

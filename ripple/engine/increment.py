@@ -5,43 +5,60 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.output import OP_SET
 from ripple.engine.saving import OP
 from ripple.engine.snapshot import Snapshot, SnapshotError
-from ripple.graph.keyspace import key_space
+from ripple.graph.keyspace import KeySpace, key_space
 from ripple.schema.types import Bool, Field, Int64, String
 
 
-def applied(base: Snapshot, changes: Snapshot) -> Snapshot:
-    """Return the snapshot of everything at the cut of ``changes``, whose base is ``base``.
+def applied(base: Snapshot, *changes: Snapshot) -> Snapshot:
+    """Return the snapshot of everything at the cut of the last of ``changes``.
 
-    Raises SnapshotError when they are not of one pipeline.
+    Each holds what changed since the one before, the first since ``base``. Raises SnapshotError
+    when they are not of one pipeline.
     """
-    if base.topology_hash != changes.topology_hash or base.tables.keys() != changes.tables.keys():
-        raise SnapshotError(
-            f"changes at {dict(changes.cut)} are not of the pipeline whose state was stored at "
-            f"{dict(base.cut)}"
-        )
-    tables = {key: _applied(base.tables[key], table) for key, table in changes.tables.items()}
-    return replace(changes, tables=tables, since=None)
+    if not changes:
+        return base
+    for one in changes:
+        if base.topology_hash != one.topology_hash or base.tables.keys() != one.tables.keys():
+            raise SnapshotError(
+                f"changes at {dict(one.cut)} are not of the pipeline whose state was stored at "
+                f"{dict(base.cut)}"
+            )
+    tables = {
+        key: _applied(table, [one.tables[key] for one in changes])
+        for key, table in base.tables.items()
+    }
+    return replace(changes[-1], tables=tables, since=None)
 
 
-def _applied(base: pa.Table, changes: pa.Table) -> pa.Table:
-    """Return the rows of ``base`` whose key did not change, then those that were set."""
-    keys = changes.column_names[: changes.column_names.index(OP)]
-    space = key_space([_key_field(changes.schema.field(name)) for name in keys])
-    columns = [table.select(keys).combine_chunks().columns for table in (base, changes)]
-    arrays = [[column.combine_chunks() for column in one] for one in columns]
-    before = space.slots(arrays[0] or [np.empty(base.num_rows)])
-    after = space.slots(arrays[1] or [np.empty(changes.num_rows)])
-    has_changed = np.zeros(space.capacity, np.bool_)
-    has_changed[after] = True
-    kept = base.filter(pa.array(~has_changed[before]))
-    is_set = changes.column(OP).to_numpy() == OP_SET
-    new = changes.filter(pa.array(is_set)).select(base.column_names)
-    return pa.concat_tables([kept, new]).combine_chunks()
+def _applied(base: pa.Table, changes: list[pa.Table]) -> pa.Table:
+    """Return each key's row from the last table that has the key, unless it removes it."""
+    first = changes[0]
+    keys = first.column_names[: first.column_names.index(OP)]
+    space = key_space([_key_field(first.schema.field(name)) for name in keys])
+    tables = [base, *changes]
+    slots = [_slots(space, table.select(keys)) for table in tables]
+    last = np.zeros(space.capacity, np.int64)
+    for number, present in enumerate(slots):
+        last[present] = number
+    kept = [base.filter(pa.array(last[slots[0]] == 0))]
+    for number, table in enumerate(changes, 1):
+        is_set = table.column(OP).to_numpy() == OP_SET
+        current = table.filter(pa.array(is_set & (last[slots[number]] == number)))
+        kept.append(current.select(base.column_names))
+    return pa.concat_tables(kept).combine_chunks()
+
+
+def _slots(space: KeySpace, keys: pa.Table) -> npt.NDArray[np.int64]:
+    columns = [column.combine_chunks() for column in keys.columns]
+    slots = space.slots(columns or [np.empty(keys.num_rows)])
+    space.adopt(slots)
+    return slots
 
 
 def _key_field(field: pa.Field) -> Field:
