@@ -25,6 +25,7 @@ from ripple.recovery.letter import (
     to_row,
 )
 from ripple.schema.arrow import to_arrow
+from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -76,10 +77,6 @@ class _Held:
         return offset in self.quarantined if step == QUARANTINE else offset <= self.last_offset
 
 
-def _all_on(_safeguard: str) -> bool:
-    return True
-
-
 class DeadLetterLog:
     """Keeps each refused record once, however often a partition's life ends and is repeated.
 
@@ -99,7 +96,7 @@ class DeadLetterLog:
         clock: Clock,
         holder: str = "a life",
         settings: LogSettings = SETTINGS,
-        guards: Callable[[str], bool] = _all_on,
+        guards: Callable[[str], bool] = all_guards,
     ) -> None:
         """Open the log at ``path``, made if it is absent.
 

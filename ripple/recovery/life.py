@@ -281,6 +281,7 @@ class Life:
             failed = self._engine.apply(name, part.records, part.next_offset, part.offsets())
             rejected += refused(part, failed)
         if rejected:
+            self._in_flight.idle()  # a disk that is full is no record's fault
             self._letters.write(name, rejected, entry)
 
     def _bring_up(self) -> None:

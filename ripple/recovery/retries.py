@@ -22,6 +22,7 @@ from ripple.log import (
 from ripple.log.router import Router
 from ripple.schema.arrow import to_arrow
 from ripple.schema.types import Field, Int64, Schema, String
+from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -123,10 +124,6 @@ class Outcome:
     refused: list[tuple[Letter | Name, str]] = field(default_factory=list)
 
 
-def _all_on(_safeguard: str) -> bool:
-    return True
-
-
 class Retries:
     """Appends letters to a topic, having noted durably that it will, and notes that it has.
 
@@ -145,7 +142,7 @@ class Retries:
         clock: Clock,
         random: Random,
         holder: str = "a retry",
-        guards: Callable[[str], bool] = _all_on,
+        guards: Callable[[str], bool] = all_guards,
     ) -> None:
         """Open the journal at ``path``, made if it is absent; raises as PartitionWriter does.
 
