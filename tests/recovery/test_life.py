@@ -1,4 +1,4 @@
-"""A life over a simulated disk: crashed at any effect, its outputs are as if it had not been."""
+"""Stories of single lives over a simulated disk; ``test_crashes`` has the crashes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic, Top
 from ripple.recovery.inputs import Inputs
 from ripple.recovery.life import Life
 from ripple.recovery.settings import Settings
-from ripple.testing import SimWorld, enumerate_crashes, explore, sim_world
+from ripple.testing import SimWorld, sim_world
 
 SECOND_NS = 10**9
 SETTINGS = Settings(batch_rows=4, replay_rows=7, commit_batches=2, checkpoint_batches=3)
@@ -104,27 +104,6 @@ async def _undisturbed() -> tuple[bytes, list[dict[str, object]]]:
 @pytest.fixture(scope="module")
 def expected() -> tuple[bytes, list[dict[str, object]]]:
     return sim_world().loop.run_until_complete(_undisturbed())
-
-
-async def crashed(world: SimWorld, seed: int) -> None:
-    if "is_appended" not in world.witness:
-        append(world)
-        world.witness["is_appended"] = True
-    report = await life(world).run()
-    assert report.restored is not None
-    world.witness["outputs"] = written(world)
-
-
-def test_outputs_do_not_show_where_a_life_crashed(expected) -> None:
-    async def scenario(world: SimWorld, seed: int) -> None:
-        await crashed(world, seed)
-        assert world.witness["outputs"] == expected
-
-    assert expected[0].count(b"\n") > 5
-    assert len(expected[1]) > 2
-    report = enumerate_crashes(scenario)
-    assert report.lives > report.runs > 500
-    explore(scenario, seeds=range(20))
 
 
 def test_output_that_was_removed_is_written_again_cut_by_cut(expected) -> None:
