@@ -32,9 +32,10 @@ def schema_of_output(plan: Plan, output: Output) -> Schema:
     """Return the schema of an output's changes as records.
 
     ``op`` is text, one of OP_NAMES; the other fields are those of the result rows, and may be none
-    where they are not part of the key, because a Remove has no values.
+    where they are not part of the key, because a Remove has no values: not even the end of a
+    session, which is not what tells it from others.
     """
-    identity = plan.fold(output.of).identity
+    identity = {*(member.name for member in plan.fold(output.of).key), "window_start_ns"}
     fields = (
         member
         if member.name in identity or isinstance(member.type, Option)

@@ -73,6 +73,21 @@ tumbling = CrashScenario(pipeline(Tumbling(50), OnWatermark()), EVENTS)
 short = CrashScenario(pipeline(Tumbling(50), before=refusing), events(9))
 refused = CrashScenario(pipeline(Tumbling(50), before=refusing), EVENTS)
 
+# Two partitions of a log; their sessions grow together, so that rows are removed.
+two_inputs = CrashScenario(
+    pipeline(Session(30), OnWatermark()),
+    [
+        *(
+            ("ab"[at % 3 == 0], event)
+            for at, event in enumerate(events(20))
+            if not isinstance(event, Marker)
+        ),
+        Marker("a", 300),
+        Marker("b", 300),
+    ],
+    inputs=("a", "b"),
+)
+
 
 class AnyShape:
     """The shapes in turn, by the seed: every arrangement of each within 416 seeds in a row."""

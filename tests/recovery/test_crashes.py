@@ -49,6 +49,10 @@ def test_every_shape_survives_random_faults() -> None:
     assert len(report.landed) > 10, report
 
 
+def test_two_inputs_survive_random_faults() -> None:
+    explore(scenarios.two_inputs, seeds=range(48))
+
+
 # Where the search begins: the seed that found it out when this was written.
 SAFEGUARDS = {
     "fsync_file": 0,
