@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from ripple.errors import LimitError
 from ripple.log import body, frame
 from ripple.log import index as index_file
+from ripple.log.distrust import distrust, rewrite_distrusted
 from ripple.log.errors import WriterFailedError
 from ripple.log.index import Index
 from ripple.log.producers import Producers, Stamp
@@ -211,6 +212,8 @@ class PartitionWriter:
                 index_file.write(self._disk, self._folder, index, producers)
         self._producers = found.producers
         self._active = found.active
+        if self._guards("rewritten_tail"):
+            rewrite_distrusted(self._disk, self._folder, found.active.first_offset)
         self._file = self._disk.open(segment_path(self._folder, found.active.first_offset))
         try:
             if found.cut is not None and self._guards("torn_tail_cut"):
@@ -223,6 +226,7 @@ class PartitionWriter:
                 self._disk.sync_folder(self._folder)
                 self._disk.sync_folder(self.topic.path)
         except OSError:
+            distrust(self._disk, self._folder)
             self._file.close()
             raise
         self._opened_ns = self._clock.now_ns()
@@ -349,5 +353,6 @@ class PartitionWriter:
 
     def _fail(self, why: str, *, cut: bool = True) -> None:
         self._failure = why
+        distrust(self._disk, self._folder)
         if cut:
             self._take_back(self._durable.position)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ripple.testing import Scenario, SimulationError, enumerate_crashes, explore
+from ripple.testing import Scenario, SimulationError, enumerate_crashes, explore, repeat
 from tests.log import scenarios
 
 SCENARIOS = [
@@ -34,3 +34,17 @@ def test_missing_safeguard_is_found_out(safeguard: str) -> None:
     search: Any = enumerate_crashes
     with pytest.raises(SimulationError):
         search(scenarios.synced_each_time, check=scenarios.survived, without=(safeguard,), pairs=40)
+
+
+@pytest.mark.parametrize("without", [(), ("rewritten_tail",)])
+def test_sync_that_succeeds_after_one_that_failed_is_not_believed(without: tuple[str, ...]) -> None:
+    """Killed with an append unsynced; a sync fails as the next writer opens; then a power cut."""
+    run = repeat(
+        scenarios.synced_each_time,
+        seed=1444,
+        plan="0.17:kill_after:839 1.4:sync_failed:35 2.15:power_before:326",
+        check=scenarios.survived,
+        without=without,
+    )
+    assert [fault.kind for fault in run.faults[:2]] == ["kill_after", "sync_failed"]
+    assert (run.error is None) == (without == ())
