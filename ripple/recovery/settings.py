@@ -14,14 +14,15 @@ class Settings:
     """The settings of a life; none of them can change a result.
 
     batch_rows: offsets between two cuts, so it does decide which intermediate values are written.
-    replay_rows: rows applied at once where nothing is written. commit_batches, checkpoint_batches:
-    commit and store a checkpoint after so many batches, 0 to go by the clock alone.
+    replay_rows: rows applied at once where nothing is written; more would leave the cache.
+    commit_batches, checkpoint_batches: commit and store a checkpoint after so many batches, 0 to go
+    by the clock alone.
     snapshot_rows: rows of state that are copied between two batches while a checkpoint is made.
     keep: checkpoints that are not deleted.
     """
 
     batch_rows: int = 1000
-    replay_rows: int = 1 << 16
+    replay_rows: int = 1 << 14
     commit_interval_ns: int = _SECOND_NS
     commit_batches: int = 0
     checkpoint_interval_ns: int = 10 * _SECOND_NS
