@@ -15,17 +15,16 @@ from ripple.cli.exits import say
 from ripple.cli.progress import Progress
 from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
 from ripple.connectors.base import CutSink
-from ripple.connectors.locate import open_cut_sink
+from ripple.connectors.locate import open_cut_sink, shape_of
 from ripple.connectors.log_place import PREFIX, LogPlace
-from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.log_source import open_topic
 from ripple.errors import InputError, OutputError
-from ripple.log import Topic, TopicError
 from ripple.recovery import cuts
 from ripple.recovery.inputs import Inputs
 from ripple.recovery.life import Life, Report
 from ripple.recovery.settings import Settings
 from ripple.window import duration_ns
-from ripple.world import LiveDisk, live_world
+from ripple.world import live_world
 
 if TYPE_CHECKING:
     import argparse
@@ -110,23 +109,19 @@ def _check_options(options: argparse.Namespace) -> None:
 
 def open_inputs(place: str, plan: Plan, batch_rows: int) -> Inputs:
     """Return the partitions of the topic at ``place``, or the one that it names."""
-    at = LogPlace.parse(place) if place.startswith(PREFIX) else None
-    if at is None:
+    if not place.startswith(PREFIX):
         raise InputError(
             f"--checkpoint-dir needs a source that can be read again, not {place!r}: put it into a "
             "log with ripple log append, and read log:DIR/TOPIC"
         )
-    try:
-        topic = Topic.open(LiveDisk(at.folder, make=False), at.topic)
-        topic.folder(at.partition or 0)
-    except TopicError as error:
-        raise InputError(f"cannot read {place}: {error}") from error
+    shape = shape_of(plan.source.schema)
+    topic, partition = open_topic(place, shape)
     name = plan.source.name
-    if at.partition is not None or topic.partitions == 1:
-        partitions = {name: at.partition or 0}
+    if partition is not None or topic.partitions == 1:
+        partitions = {name: partition or 0}
     else:
         partitions = {f"{name}/{number}": number for number in range(topic.partitions)}
-    return Inputs(topic, partitions, RecordShape(plan.source.schema), batch_rows)
+    return Inputs(topic, partitions, shape, batch_rows)
 
 
 def _check_apart(source: str, places: Mapping[str, str]) -> None:

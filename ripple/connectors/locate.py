@@ -72,8 +72,7 @@ def open_source(
     if text.startswith(log_place.PREFIX):
         from ripple.connectors.log_source import open_log  # noqa: PLC0415 - slow to import
 
-        shape = RecordShape(schema, _checks(schema))
-        return open_log(text, shape, name=name, batch_rows=batch_rows, pause=pause)
+        return open_log(text, shape_of(schema), name=name, batch_rows=batch_rows, pause=pause)
     if text.startswith("synthetic:"):
         return _synthetic(text, name, batch_rows)
     kind = _suffix(text)
@@ -84,9 +83,7 @@ def open_source(
     if kind in {".jsonl", ".ndjson"}:
         from ripple.connectors.json_source import JsonSource  # noqa: PLC0415 - slow to import
 
-        return JsonSource(
-            text, RecordShape(schema, _checks(schema)), name=name, batch_rows=batch_rows
-        )
+        return JsonSource(text, shape_of(schema), name=name, batch_rows=batch_rows)
     if kind == ".csv" or _is_stream(text):
         csv_format = CsvFormat(schema, _checks(schema), header=header)
         return CsvSource(text, csv_format, name=name, batch_rows=batch_rows)
@@ -195,6 +192,11 @@ def _is_stream(text: str) -> bool:
 def _suffix(text: str) -> str:
     path = PurePath(text)
     return PurePath(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
+
+
+def shape_of(schema: Schema) -> RecordShape:
+    """Return what every record of a source must be."""
+    return RecordShape(schema, _checks(schema))
 
 
 def _checks(schema: Schema) -> Mapping[str, tuple[Check, ...]]:

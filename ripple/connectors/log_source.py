@@ -36,30 +36,42 @@ def open_log(
 ) -> LogSource:
     """Return the source at ``log:DIR/TOPIC[/PARTITION]``, up to its present end without ``pause``.
 
-    Raises InputError when there is no such log, or several to choose from; SchemaError naming the
-    field of ``shape`` that it does not have.
+    Raises as ``open_topic`` does, and InputError when there are several partitions to choose from.
     """
-    place = LogPlace.parse(text)
-    if place is None:
-        raise InputError(f"cannot tell which log {text!r} is: it must be {FORM}")
-    try:
-        topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
-        if place.partition is None and topic.partitions > 1:
-            raise TopicError(f"choose one of its {topic.partitions} partitions, as in {text}/0")
-        with PartitionReader(topic, place.partition or 0) as reader:
-            _, end = reader.range()
-    except TopicError as error:
-        raise InputError(f"cannot read {text}: {error}") from error
-    check_columns(columns_of(topic.schema), arrow_schema_of(shape.schema.fields), text)
+    topic, partition = open_topic(text, shape)
+    if partition is None and topic.partitions > 1:
+        raise InputError(
+            f"cannot read {text}: choose one of its {topic.partitions} partitions, as in {text}/0"
+        )
+    with PartitionReader(topic, partition or 0) as reader:
+        _, end = reader.range()
     return LogSource(
         topic,
-        place.partition or 0,
+        partition or 0,
         name=name,
         shape=shape,
         batch_rows=batch_rows,
         to_offset=end if pause is None else None,
         pause=pause,
     )
+
+
+def open_topic(text: str, shape: RecordShape) -> tuple[Topic, int | None]:
+    """Return the topic at ``log:DIR/TOPIC[/PARTITION]``, and the partition if one is named.
+
+    Raises InputError when there is no such log or partition; SchemaError naming the field of
+    ``shape`` that it does not have.
+    """
+    place = LogPlace.parse(text)
+    if place is None:
+        raise InputError(f"cannot tell which log {text!r} is: it must be {FORM}")
+    try:
+        topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
+        topic.folder(place.partition or 0)
+    except TopicError as error:
+        raise InputError(f"cannot read {text}: {error}") from error
+    check_columns(columns_of(topic.schema), arrow_schema_of(shape.schema.fields), text)
+    return topic, place.partition
 
 
 class LogSource:

@@ -7,6 +7,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.processes import RIPPLE, TIMEOUT_S, Ended, ripple, start
@@ -219,11 +221,31 @@ def test_changed_fold_is_refused_until_it_may_be_rebuilt(place: Place, tmp_path:
     assert (again.code, "restored checkpoint" in again.err) == (0, True)
 
 
+def test_record_is_judged_as_a_plain_run_judges_it(place: Place, tmp_path: Path) -> None:
+    trade = {"symbol": "A", "price": 1.0, "size": 0, "timestamp_ns": 0, "venue": "X"}
+    pq.write_table(pa.Table.from_pylist([trade]), tmp_path / "one.parquet")
+    assert ripple("log", "append", place.topic, tmp_path / "one.parquet").code == 0
+    plain = ripple("run", PIPELINE, "--source", f"log:{place.topic}", "--sink", "out=-")
+    lasting = place.run()
+    for ended in (plain, lasting):
+        assert ended.code == 0
+        assert "Rejected:          1" in ended.err
+        assert "size is not positive" in ended.err
+
+
+def test_log_that_does_not_fit_is_refused_before_it_is_read(place: Place, tmp_path: Path) -> None:
+    changed = tmp_path / "pipeline_vwap.py"
+    changed.write_text(PIPELINE.read_text().replace("venue: str", "exchange: str"))
+    refused = place.run(pipeline=changed)
+    assert refused.code == 3
+    assert f"log:{place.topic} has no column 'exchange'" in refused.only_line
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         (["--source", "trades.csv"], "needs a source that can be read again"),
-        (["--source", "log:"], "needs a source that can be read again"),
+        (["--source", "log:"], "cannot tell which log 'log:' is"),
         (["--sink", "out=x.parquet"], "x.parquet"),
         (["--commit-interval", "soon"], "'soon'"),
         (["--keep", "0"], "keep must be 1 or more"),
