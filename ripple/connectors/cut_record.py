@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ripple.connectors.base import Commit
 from ripple.errors import LimitError, OutputError
 from ripple.wire.crc import crc32c
-from ripple.world.paths import folder_of
 from ripple.world.ports import all_guards
+from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
     from ripple.world.ports import Disk, Guards
@@ -99,18 +99,13 @@ def write(disk: Disk, path: str, record: CutRecord, guards: Guards = all_guards)
         },
         sort_keys=True,
     ).encode()
-    temporary = f"{path}.tmp"
-    file = disk.open(temporary, create=True)
-    try:
-        file.truncate(0)
-        file.append(line + b"\n" + _checksum(line))
-        if guards("record_sync"):
-            file.sync()
-    finally:
-        file.close()
-    disk.rename(temporary, path)
-    if guards("record_name_sync"):
-        disk.sync_folder(folder_of(path))
+    replace(
+        disk,
+        path,
+        line + b"\n" + _checksum(line),
+        syncs_data=guards("record_sync"),
+        syncs_name=guards("record_name_sync"),
+    )
 
 
 def to_json(commit: Commit | None) -> dict[str, Any] | None:

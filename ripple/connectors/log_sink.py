@@ -146,7 +146,6 @@ class LogCutSink:
         self.committed: Commit | None = None
         self._current: Commit | None = None
         self._start = self._rows = 0
-        self._start = self._rows = 0
         self._disk = topic.disk
         self._owner = owner
         self._columns = tuple(field.name for field in topic.schema.fields)

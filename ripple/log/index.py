@@ -18,6 +18,7 @@ from ripple.log.frame import NO_TIME_NS, Header, Kind
 from ripple.log.producers import Producers, Stored
 from ripple.log.segment import Place, index_path
 from ripple.wire.crc import crc32c
+from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
     from ripple.world.ports import Disk
@@ -151,14 +152,4 @@ def read(
 
 def write(disk: Disk, folder: str, index: Index, producers: Producers) -> None:
     """Write a segment's index file, whole or not at all; raises OSError."""
-    path = index_path(folder, index.first_offset)
-    temporary = f"{path}.tmp"
-    file = disk.open(temporary, create=True)
-    try:
-        file.truncate(0)
-        file.append(dumps(index, producers))
-        file.sync()
-    finally:
-        file.close()
-    disk.rename(temporary, path)
-    disk.sync_folder(folder)
+    replace(disk, index_path(folder, index.first_offset), dumps(index, producers))

@@ -17,6 +17,7 @@ from ripple.schema import notation
 from ripple.schema.types import Int, Int64, Schema
 from ripple.sexp import SexpError
 from ripple.wire.crc import crc32c
+from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,16 +124,8 @@ class Topic:
                 ["settings", self.settings.to_sexp()],
             ]
         )
-        temporary = f"{self.path}/topic.tmp"
-        file = self.disk.open(temporary, create=True)
-        try:
-            file.truncate(0)
-            file.append(f"{text}\ncrc32c {crc32c(text.encode('utf-8')):08x}\n".encode())
-            file.sync()
-        finally:
-            file.close()
-        self.disk.rename(temporary, f"{self.path}/topic")
-        self.disk.sync_folder(self.path)
+        data = f"{text}\ncrc32c {crc32c(text.encode('utf-8')):08x}\n".encode()
+        replace(self.disk, f"{self.path}/topic", data)
 
 
 def _read(value: Sexp) -> tuple[Schema, int, tuple[str, ...], str | None, LogSettings]:

@@ -17,6 +17,7 @@ from ripple.hashing import xxh64_of
 from ripple.recovery.letter import QUARANTINE, raw_of
 from ripple.recovery.suspicion import DEATHS_MAX, Range, Suspicion
 from ripple.world.paths import folder_of
+from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -164,20 +165,9 @@ class InFlight:
         self.close()
         self._kept = self._suspicion.entries()
         data = b"".join(map(_line, [["kept", len(self._kept)], *self._kept]))
-        folder = folder_of(self._path)
-        self._disk.make_folder(folder)
-        temporary = f"{self._path}.tmp"
-        file = self._disk.open(temporary, create=True)
-        try:
-            file.truncate(0)
-            file.append(data)
-            file.sync()
-            self._disk.rename(temporary, self._path)
-            self._disk.sync_folder(folder)
-        except BaseException:
-            file.close()
-            raise
-        self._file = file
+        self._disk.make_folder(folder_of(self._path))
+        replace(self._disk, self._path, data)
+        self._file = self._disk.open(self._path)
         self._length = self._kept_length = len(data)
 
 
