@@ -183,7 +183,7 @@ class Life:
     # --- catching up ---
 
     async def _restore(self, listed: tuple[Checkpoint, ...]) -> None:
-        self._engine, restored = await restore(
+        self._engine, self._restored = await restore(
             self._plan,
             self._checkpoints,
             listed,
@@ -192,16 +192,14 @@ class Life:
             start=self._start,
             rebuild=self._rebuild,
         )
-        self.report.restored = restored
+        restored = self.report.restored = self._restored
         self._storing.last = None if restored.changed else restored.checkpoint
-        self._changed = restored.changed
         self._letters.begin(self._engine.cut)
-        self._outputs.begin(self._engine, self._changed)
+        self._outputs.begin(self._engine, restored.changed)
 
     async def _catch_up(self) -> bool:
         """Apply what the sinks already hold; return False if ``stop`` came in between."""
-        restored = self.report.restored
-        assert restored is not None
+        restored = self._restored
         began_ns, before = self._world.clock.monotonic_ns(), self._engine.counters.consumed
         for stop in self._outputs.stops:
             self._inputs.check(stop, {})
@@ -241,7 +239,9 @@ class Life:
         self._commits = Pace(settings.commit_interval_ns, settings.commit_batches, now_ns)
         self._stores = Pace(settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns)
         self._inputs.open(self._engine.cut, self._settings.batch_rows)
-        if self._changed or (any(self._start.values()) and self._start == self._engine.cut):
+        if self._restored.changed or (
+            any(self._start.values()) and self._start == self._engine.cut
+        ):
             # A later life must find the state of this code, or where the beginning was.
             self._commit()
             await self._store()
@@ -289,7 +289,7 @@ class Life:
         self._in_flight.stabilizing(self._engine.cut)
         changes = self._engine.stabilize()
         self._in_flight.idle()
-        self._outputs.write(changes, self._engine, self._changed)
+        self._outputs.write(changes, self._engine)
 
     def _keep_safe(self, now_ns: int) -> None:
         """Commit and begin checkpoints when they are due."""

@@ -38,6 +38,7 @@ class Outputs:
             name: sink.committed or nothing for name, sink in sinks.items() if sink.records_cut
         }
         self._unfinished = [sink.unfinished for sink in sinks.values() if sink.unfinished]
+        self._changed: frozenset[str] = frozenset()
         self.rows_out = 0
 
     @property
@@ -56,15 +57,18 @@ class Outputs:
             return True
         return all(cuts.is_within(cut, commit.cut) for commit in self._muted.values())
 
-    def begin(self, engine: Engine, changed: frozenset[str] = frozenset()) -> None:
-        """Unmute the sinks that hold what ``engine``, just restored or made, has reached."""
-        self._unmute(engine, changed)
+    def begin(self, engine: Engine, changed: frozenset[str]) -> None:
+        """Unmute the sinks that hold what ``engine``, just restored or made, has reached.
 
-    def write(self, changes: Changes, engine: Engine, changed: frozenset[str]) -> None:
+        changed: outputs whose definition is not that of their recorded digest. Raises as ``write``.
+        """
+        self._changed = changed
+        self._unmute(engine)
+
+    def write(self, changes: Changes, engine: Engine) -> None:
         """Give each sink the changes that it lacks.
 
-        changed: outputs whose definition is not that of their recorded digest. Raises
-        SnapshotError when a table is not what its sink has recorded.
+        Raises SnapshotError when a table is not what its sink has recorded.
         """
         digests = engine.digests
         for name, rows in changes.outputs.items():
@@ -76,9 +80,9 @@ class Outputs:
             self.rows_out += rows.num_rows
             sink.write(rows, Commit(changes.cut, digests[name]))
         if self._muted:
-            self._unmute(engine, changed)
+            self._unmute(engine)
 
-    def _unmute(self, engine: Engine, changed: frozenset[str]) -> None:
+    def _unmute(self, engine: Engine) -> None:
         for name, commit in list(self._muted.items()):
             if dict(commit.cut) != engine.cut:
                 continue
@@ -86,7 +90,7 @@ class Outputs:
             found = engine.digests[name]
             if commit.digest in ("", found) or not self._guards("digest_check"):
                 continue
-            if name not in changed:
+            if name not in self._changed:
                 raise SnapshotError(
                     f"output {name!r} at {cuts.text(commit.cut)}: the state that was restored has "
                     f"digest {found}, but {self._sinks[name].name} recorded {commit.digest}: the "
