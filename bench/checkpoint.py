@@ -15,10 +15,11 @@ import ripple.aggregate as ra
 from bench.row import Row, at_most
 from bench.timing import QUICK
 from bench.trades import Trade, feed, slices, trades, vwap_plan
-from ripple.checkpoint import Checkpoint, Checkpoints, DiskStore, decode, encode
+from ripple.checkpoint import Checkpoint, Checkpoints, decode, encode
 from ripple.engine import Engine
 from ripple.engine.increment import applied
 from ripple.pipeline import Pipeline
+from ripple.store import DiskStore
 from ripple.window import Assigner, OnCount, Session, Trigger, Tumbling
 from ripple.world import live_world
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ripple.checkpoint import Checkpoints, DiskStore
+from ripple.checkpoint import Checkpoints
+from ripple.store import DiskStore
 from ripple.world import live_world
 from tests.checkpoint.kit import fed_engine
 

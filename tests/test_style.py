@@ -42,13 +42,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry_file": {"errors", "schema"},
     "world": {"errors"},
     "log": {"errors", "schema", "sexp", "wire", "world", "connectors", "hashing"},
-    "checkpoint": {"errors", "engine", "world", "wire", "plan", "schema", "hashing"},
+    "store": {"errors", "world"},
+    "fenced": {"errors", "world"},
+    "checkpoint": {"errors", "engine", "world", "wire", "plan", "schema", "hashing", "fenced"},
     "connectors": {"errors", "schema", "hashing", "plan", "log", "wire", "world"},
     "runner": {
         *("errors", "connectors", "engine", "plan", "pipeline", "world", "checkpoint", "log"),
     },
     "recovery": {
         *("errors", "connectors", "engine", "plan", "pipeline", "world", "checkpoint", "log"),
+        "fenced",
         *("schema", "hashing", "aggregate", "sexp", "topology", "window"),
     },
     "testing": {"*"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ripple.checkpoint.chain import INCREMENTS_MAX_DEFAULT
 from ripple.checkpoint.checkpoints import KEEP_DEFAULT, Checkpoints, Found, Owner, partitions
-from ripple.checkpoint.errors import CheckpointError, DamagedError, FencedError
+from ripple.checkpoint.errors import CheckpointError
 from ripple.checkpoint.format import (
     FORMAT,
     Checkpoint,
@@ -14,8 +14,6 @@ from ripple.checkpoint.format import (
     encode,
     encode_file,
 )
-from ripple.checkpoint.stores import DiskStore, MemoryStore
-from ripple.checkpoint.wrappers import RetryingStore, RetrySettings, StoreCall, TimedStore
 
 __all__ = [
     "FORMAT",
@@ -24,17 +22,9 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "Checkpoints",
-    "DamagedError",
-    "DiskStore",
-    "FencedError",
     "Found",
-    "MemoryStore",
     "Owner",
     "Part",
-    "RetrySettings",
-    "RetryingStore",
-    "StoreCall",
-    "TimedStore",
     "decode",
     "decode_file",
     "encode",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ripple.checkpoint.errors import DamagedError
 from ripple.checkpoint.format import Checkpoint
+from ripple.fenced import DamagedError
 
 INCREMENTS_MAX_DEFAULT = 8
 _INCREMENTS_SHARE = 0.5  # of the bytes of the checkpoint below them; more are slow to read

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from ripple.checkpoint.chain import INCREMENTS_MAX_DEFAULT, chain_of, kept, may_grow
-from ripple.checkpoint.errors import CheckpointError, DamagedError
+from ripple.checkpoint.errors import CheckpointError
 from ripple.checkpoint.format import Checkpoint, decode, encode
-from ripple.checkpoint.manifest import ENTRIES_KEPT, Fence, Manifest, Reading
+from ripple.checkpoint.manifest import Fence, Holding, HoldingContent
 from ripple.engine.increment import applied
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.errors import LimitError
+from ripple.fenced import ENTRIES_KEPT, Chain, ChainError, DamagedError, Reading
 from ripple.world.errors import StoreError
 from ripple.world.ports import Clock, Guards, ObjectStore, Random, all_guards
 
@@ -61,8 +62,12 @@ class Checkpoints:
         self.partition = partition
         self.prefix = prefix_of(pipeline, partition)
         self._guards = guards
-        self.manifest = Manifest(
-            store, f"{self.prefix}manifest/", entries_kept=entries_kept, guards=guards
+        self.manifest = Chain(
+            store,
+            f"{self.prefix}manifest/",
+            HoldingContent(),
+            entries_kept=entries_kept,
+            guards=guards,
         )
         self.file_bytes_max = file_bytes_max
 
@@ -71,7 +76,7 @@ class Checkpoints:
         reading = await self.manifest.newest()
         if reading.entry is None and reading.damaged:
             raise DamagedError("; ".join(reading.damaged))
-        return reading.entry.checkpoints if reading.entry else ()
+        return reading.entry.content.checkpoints if reading.entry else ()
 
     async def read(self, checkpoint: Checkpoint) -> Snapshot:
         """Return the state, put together from the checkpoint and those that it builds on.
@@ -128,14 +133,15 @@ class Checkpoints:
             raise DamagedError(f"no checkpoint below {self.prefix} is whole: {'; '.join(damaged)}")
         return found
 
-    async def _whole(self, reading: Reading) -> tuple[Found | None, tuple[str, ...]]:
+    async def _whole(self, reading: Reading[Holding]) -> tuple[Found | None, tuple[str, ...]]:
         """Return the newest checkpoint of an entry that is whole, and what was passed over."""
         damaged = list(reading.damaged)
         if reading.entry is None:
             return None, tuple(damaged)
-        for checkpoint in reading.entry.checkpoints:
+        present = reading.entry.content.checkpoints
+        for checkpoint in present:
             try:
-                snapshot = await self._read(checkpoint, reading.entry.checkpoints)
+                snapshot = await self._read(checkpoint, present)
                 return Found(checkpoint, snapshot, tuple(damaged)), tuple(damaged)
             except DamagedError as error:
                 damaged.append(str(error))
@@ -143,37 +149,26 @@ class Checkpoints:
 
     async def verify(self) -> tuple[str, ...]:
         """Read everything that counts; return what is wrong, nothing when all is well."""
-        problems = []
-        boundary, numbers = await self.manifest.numbers()
-        problems += [
-            f"{self.manifest.name_of(number)} is missing"
-            for number in range(min(numbers, default=0), max(numbers, default=0))
-            if number not in numbers
-        ]
-        if boundary and boundary not in numbers:
-            problems.append(f"{self.manifest.name_of(boundary)} is missing")
-        before = None
-        for number in numbers:
+        problems = list(await self.manifest.problems())
+        epoch = 0
+        present: tuple[Checkpoint, ...] = ()
+        for number in (await self.manifest.numbers())[1]:
             try:
                 entry = await self.manifest.get(number)
-            except DamagedError as error:
-                problems.append(str(error))
-                before = None
-                continue
+            except DamagedError:
+                continue  # told already
             if entry is None:
                 continue
-            name = self.manifest.name_of(number)
-            if before is not None and before.number == number - 1:
-                if entry.previous not in ("", before.checksum):
-                    problems.append(f"{name} does not follow {number - 1}: that was replaced")
-                if entry.epoch < before.epoch:
-                    problems.append(f"{name}: the epoch fell from {before.epoch} to {entry.epoch}")
-            before = entry
-        for checkpoint in before.checkpoints if before else ():
+            present = entry.content.checkpoints
+            if entry.content.epoch < epoch:
+                name = self.manifest.name_of(number)
+                problems.append(f"{name}: the epoch fell from {epoch} to {entry.content.epoch}")
+            epoch = entry.content.epoch
+        for checkpoint in present:
             try:
-                chain_of(checkpoint, before.checkpoints if before else ())
+                chain_of(checkpoint, present)
                 await self._read_one(checkpoint)
-            except CheckpointError as error:
+            except (CheckpointError, ChainError) as error:
                 problems.append(str(error))
         return tuple(problems)
 
@@ -196,7 +191,7 @@ class Checkpoints:
         """
         if keep < 1:
             raise CheckpointError(f"keep must be 1 or more checkpoints, not {keep}")
-        fence = await self.manifest.claim(random.bytes(_NONCE_BYTES).hex(), epoch)
+        fence = await Fence.claim(self.manifest, random.bytes(_NONCE_BYTES).hex(), epoch)
         owner = Owner(self, fence, clock, random, keep=keep, increments_max=increments_max)
         await owner.sweep()
         return owner
@@ -235,7 +230,7 @@ class Owner:
         None when everything is to be stored: by this owner for the first time, or because enough
         increments follow each other.
         """
-        present = self._fence.entry.checkpoints
+        present = self._fence.checkpoints
         for one in present:
             if one.name == self._stored.name and may_grow(
                 chain_of(one, present), self._increments_max
@@ -279,7 +274,7 @@ class Owner:
 
     async def delete(self, name: str) -> None:
         """Delete one checkpoint. Raises CheckpointError when there is none, or others need it."""
-        present = self._fence.entry.checkpoints
+        present = self._fence.checkpoints
         if all(checkpoint.name != name for checkpoint in present):
             raise CheckpointError(f"there is no checkpoint {name} below {self.checkpoints.prefix}")
         needing = [checkpoint.name for checkpoint in present if checkpoint.base == name]
@@ -308,9 +303,7 @@ class Owner:
         """
         prefix = f"{self.checkpoints.prefix}state/"
         used = {
-            part.object_name
-            for checkpoint in self._fence.entry.checkpoints
-            for part in checkpoint.parts
+            part.object_name for checkpoint in self._fence.checkpoints for part in checkpoint.parts
         }
         names = await self.checkpoints.store.list(prefix)
         await self._delete(

@@ -1,4 +1,4 @@
-"""What can be wrong with a checkpoint, a manifest or the right to write them."""
+"""What can be wrong with a checkpoint."""
 
 from __future__ import annotations
 
@@ -7,11 +7,3 @@ from ripple.errors import RippleError
 
 class CheckpointError(RippleError):
     """A checkpoint cannot be written, found or used."""
-
-
-class DamagedError(CheckpointError):
-    """An object does not hold what was written: it was cut, changed or lost."""
-
-
-class FencedError(CheckpointError):
-    """Another owner has claimed the partition: this one must stop, and has changed nothing."""

@@ -24,9 +24,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
-from ripple.checkpoint.errors import CheckpointError, DamagedError
+from ripple.checkpoint.errors import CheckpointError
 from ripple.checkpoint.seal import UNSEALED, seal, sealed_digest
 from ripple.engine.snapshot import Snapshot
+from ripple.fenced import DamagedError
 
 FORMAT = 2
 _WHOLE_FORMAT = 1  # what holds everything is as it was, and older versions may read it

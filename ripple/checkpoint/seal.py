@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 
-from ripple.checkpoint.errors import CheckpointError, DamagedError
+from ripple.checkpoint.errors import CheckpointError
+from ripple.fenced import DamagedError
 
 MARK = b"blake2b-256-of-this-file:"
 DIGITS = 64

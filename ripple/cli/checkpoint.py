@@ -7,15 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ripple.checkpoint import (
-    Checkpoint,
-    CheckpointError,
-    Checkpoints,
-    DiskStore,
-    decode_file,
-    partitions,
-)
+from ripple.checkpoint import Checkpoint, CheckpointError, Checkpoints, decode_file, partitions
 from ripple.cli.checkpoint_tables import compare, write_table
+from ripple.fenced import DamagedError
+from ripple.store import DiskStore
 from ripple.world import LiveDisk
 
 if TYPE_CHECKING:
@@ -116,7 +111,7 @@ def _verify_files(files: list[str]) -> int:
         try:
             data = LiveDisk(path.parent).read_bytes(path.name, length_max=FILE_BYTES_MAX)
             about, table = decode_file(data, file)
-        except CheckpointError as error:
+        except (CheckpointError, DamagedError) as error:
             print(error)
             wrong += 1
         else:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from ripple.checkpoint import Checkpoints, DiskStore
+from ripple.checkpoint import Checkpoints
 from ripple.cli.exits import say
 from ripple.cli.progress import Progress
 from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
@@ -23,6 +23,7 @@ from ripple.recovery import cuts
 from ripple.recovery.inputs import Inputs
 from ripple.recovery.life import Life, Report
 from ripple.recovery.settings import Settings
+from ripple.store import DiskStore
 from ripple.window import duration_ns
 from ripple.world import live_world
 

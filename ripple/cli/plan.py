@@ -10,12 +10,13 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ripple.checkpoint import CheckpointError, Checkpoints, DiskStore, partitions
+from ripple.checkpoint import CheckpointError, Checkpoints, partitions
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.errors import InputError
 from ripple.recovery.adaptation import adapt
 from ripple.recovery.evolution import Comparison, Verdict, compare
+from ripple.store import DiskStore
 from ripple.world import LiveDisk
 
 if TYPE_CHECKING:

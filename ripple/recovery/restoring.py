@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ripple.checkpoint.errors import DamagedError
 from ripple.engine import Engine
 from ripple.errors import InputError
+from ripple.fenced import DamagedError
 from ripple.recovery import cuts
 from ripple.recovery.adaptation import decide
 

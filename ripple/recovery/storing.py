@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ripple.checkpoint.errors import FencedError
+from ripple.fenced import FencedError
 from ripple.recovery import cuts
 from ripple.world.errors import StoreError
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.checkpoint.manifest import Entry, decode_entry
+from ripple.checkpoint.manifest import Holding, HoldingContent
 from ripple.connectors import cut_record
 from ripple.errors import LimitError
+from ripple.fenced import decode_entry
 from ripple.testing.sim_disk import SimDisk
 
 if TYPE_CHECKING:
@@ -82,14 +83,14 @@ class Onlooker:
             data = self._object(name) if _ENTRY.fullmatch(name) else None
             if data is not None:
                 self._entry_name = name
-                self._check_entry(decode_entry(data, name))
+                self._check_holding(decode_entry(data, name, HoldingContent()).content)
                 return
 
-    def _check_entry(self, entry: Entry) -> None:
+    def _check_holding(self, held: Holding) -> None:
         witness = self._world.witness
-        assert entry.epoch >= witness.get("epoch", 0), f"the epoch fell to {entry.epoch}"
-        witness["epoch"] = entry.epoch
-        for checkpoint in entry.checkpoints[:1]:
+        assert held.epoch >= witness.get("epoch", 0), f"the epoch fell to {held.epoch}"
+        witness["epoch"] = held.epoch
+        for checkpoint in held.checkpoints[:1]:
             for place in self._places:
                 record = self._records.get(place.record)
                 reached = record.reached.cut if record and record.reached else {}

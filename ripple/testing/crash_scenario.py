@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.checkpoint import Checkpoints, DiskStore
+from ripple.checkpoint import Checkpoints
 from ripple.checkpoint.checkpoints import prefix_of
 from ripple.connectors import cut_record
 from ripple.connectors.base import Batch
@@ -22,6 +22,7 @@ from ripple.recovery.dead_letters import letters_path, read_letters
 from ripple.recovery.inputs import Inputs
 from ripple.recovery.life import Life, Report
 from ripple.recovery.settings import Settings
+from ripple.store import DiskStore
 from ripple.testing.crash_judge import BATCH_ROWS, Judge
 from ripple.testing.crash_onlooker import Onlooker, Place
 from ripple.testing.crash_source import TOPIC, CrashSource

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ripple.checkpoint import DamagedError, decode_file, encode, encode_file
+from ripple.checkpoint import decode_file, encode, encode_file
+from ripple.fenced import DamagedError
 from tests.checkpoint.kit import fed_engine, feed
 
 # An Arrow IPC file is 2 bytes longer than a multiple of 8.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ripple.checkpoint import Checkpoints, DiskStore, FencedError
+from ripple.checkpoint import Checkpoints
+from ripple.fenced import FencedError
+from ripple.store import DiskStore
 from ripple.testing import Faults
 from tests.checkpoint.kit import fed_engine, feed
 

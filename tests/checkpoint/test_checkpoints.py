@@ -8,16 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.checkpoint import (
-    CheckpointError,
-    Checkpoints,
-    DamagedError,
-    FencedError,
-    MemoryStore,
-    RetryingStore,
-)
-from ripple.checkpoint.manifest import ENTRIES_KEPT
+from ripple.checkpoint import CheckpointError, Checkpoints
 from ripple.engine import Engine, Snapshot
+from ripple.fenced import ENTRIES_KEPT, DamagedError, FencedError
+from ripple.store import MemoryStore, RetryingStore
 from ripple.testing import Chance
 from ripple.world import StoreError
 from tests.checkpoint.kit import TroubledStore, claimed, fed_engine, feed
@@ -163,7 +157,7 @@ def test_owner_that_slept_through_deletions_is_fenced() -> None:
         _, new = await claimed(store, seed=2)
         for _ in range(5 * ENTRIES_KEPT):
             await new.write(FEW[1])
-        name = old._fence.manifest.name_of(old._fence.entry.number + 1)
+        name = old._fence.chain.name_of(old._fence.entry.number + 1)
         assert await store.get(name, length_max=1 << 20) is None
         with pytest.raises(FencedError, match="too late"):
             await old.write(FEW[2])
@@ -260,7 +254,7 @@ def test_whatever_the_store_does_the_latest_is_whole_and_not_older(script, who) 
                             await owners[-2].write(engine.snapshot())
                     await owners[-1].write(engine.snapshot())
                     acknowledged = engine.cut["trades"]
-                elif len(present := owners[-1]._fence.entry.checkpoints) > 1:
+                elif len(present := owners[-1]._fence.checkpoints) > 1:
                     await owners[-1].delete(present[-1].name)
             except (StoreError, FencedError):
                 pass
@@ -284,7 +278,7 @@ def test_checkpoint_that_is_not_there_cannot_be_deleted() -> None:
 
 @pytest.mark.parametrize("pipeline", ["a/b", "..", "vwap.v2", "ünïcode"])
 def test_any_pipeline_name_is_a_name_on_disk(tmp_path, pipeline: str) -> None:
-    from ripple.checkpoint import DiskStore
+    from ripple.store import DiskStore
     from ripple.world import LiveDisk
 
     async def story() -> None:

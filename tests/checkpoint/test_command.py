@@ -8,8 +8,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from ripple.checkpoint import Checkpoints, DiskStore
+from ripple.checkpoint import Checkpoints
 from ripple.cli.main import main
+from ripple.store import DiskStore
 from ripple.testing import Chance
 from ripple.world import LiveDisk
 from tests.checkpoint.kit import fed_engine, feed

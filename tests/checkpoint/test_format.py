@@ -12,18 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.checkpoint import (
-    FORMAT,
-    Checkpoint,
-    CheckpointError,
-    DamagedError,
-    decode,
-    decode_file,
-    encode,
-)
+from ripple.checkpoint import FORMAT, Checkpoint, CheckpointError, decode, decode_file, encode
 from ripple.checkpoint.seal import MARK
 from ripple.engine import Engine, Snapshot
 from ripple.engine.increment import applied
+from ripple.fenced import DamagedError
 from ripple.window import Tumbling
 from tests.checkpoint.corruption import LENGTH_BYTES, sample, undetected_cuts, undetected_flips
 from tests.checkpoint.kit import fed_engine

@@ -9,17 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.checkpoint import (
-    CheckpointError,
-    Checkpoints,
-    DiskStore,
-    MemoryStore,
-    Owner,
-    decode_file,
-)
+from ripple.checkpoint import CheckpointError, Checkpoints, Owner, decode_file
 from ripple.checkpoint.chain import chain_of
 from ripple.cli.main import main
 from ripple.engine import Engine, Snapshot
+from ripple.store import DiskStore, MemoryStore
 from ripple.testing import Chance
 from ripple.world import LiveDisk, StoreError
 from tests.checkpoint.corruption import increment, undetected_cuts, undetected_flips

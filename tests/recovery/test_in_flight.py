@@ -7,13 +7,14 @@ import asyncio
 import pyarrow as pa
 import pytest
 
-from ripple.checkpoint import DiskStore, partitions
+from ripple.checkpoint import partitions
 from ripple.connectors.base import Batch, Rejected
 from ripple.errors import InputError, LimitError
 from ripple.recovery.dead_letters import DeadLetterLog, letters_path
 from ripple.recovery.in_flight import InFlight, StuckError, in_flight_path, part_of, set_aside
 from ripple.recovery.letter import QUARANTINE
 from ripple.recovery.suspicion import DEATHS_MAX, Range
+from ripple.store import DiskStore
 from ripple.testing import SimulationError, SimWorld, enumerate_crashes
 from ripple.world import Disk, LiveClock, LiveDisk
 

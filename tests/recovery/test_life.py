@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
-from ripple.checkpoint import Checkpoints, DiskStore
+from ripple.checkpoint import Checkpoints
 from ripple.connectors import cut_record
 from ripple.connectors.cut_record import Owner
 from ripple.connectors.file_sink import FileCutSink
@@ -17,6 +17,7 @@ from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic, Top
 from ripple.recovery.inputs import Inputs
 from ripple.recovery.life import Life
 from ripple.recovery.settings import Settings
+from ripple.store import DiskStore
 from ripple.testing import SimWorld, sim_world
 
 SECOND_NS = 10**9

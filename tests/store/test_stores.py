@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ripple.checkpoint import DiskStore, MemoryStore, RetryingStore, RetrySettings, TimedStore
+from ripple.store import DiskStore, MemoryStore, RetryingStore, RetrySettings, TimedStore
 from ripple.testing import Chance, SimDisk, SimStore
 from ripple.world import LiveDisk, ObjectStore, StoreError
 from tests.checkpoint.kit import TroubledStore

@@ -1,0 +1,19 @@
+"""The put-if-absent sequence: who adds to it next is decided by the store, once and for all."""
+
+from __future__ import annotations
+
+from ripple.fenced.chain import ENTRIES_KEPT, Chain, Reading
+from ripple.fenced.entry import Content, Entry, decode_entry
+from ripple.fenced.errors import ChainError, DamagedError, FencedError
+
+__all__ = [
+    "ENTRIES_KEPT",
+    "Chain",
+    "ChainError",
+    "Content",
+    "DamagedError",
+    "Entry",
+    "FencedError",
+    "Reading",
+    "decode_entry",
+]

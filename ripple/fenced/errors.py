@@ -1,0 +1,17 @@
+"""What can be wrong with a chain of entries, or with the right to add to it."""
+
+from __future__ import annotations
+
+from ripple.errors import RippleError
+
+
+class ChainError(RippleError):
+    """A chain cannot be read or written."""
+
+
+class DamagedError(ChainError):
+    """An object does not hold what was written: it was cut, changed or lost."""
+
+
+class FencedError(ChainError):
+    """Somebody else has added to the chain: this writer must stop, and has changed nothing."""
