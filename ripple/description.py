@@ -6,16 +6,14 @@ from collections.abc import Iterator
 
 from ripple.plan import Derive, Fields, Filter, Fold, Map, Plan, Step, type_of
 from ripple.schema.types import FieldType, Option
+from ripple.stages import Stage, stages_of
 from ripple.window.spec import Session, Sliding, Tumbling, WindowSpec
 
 _UNITS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
 
 
 def describe(plan: Plan) -> str:
-    """Return the stages of ``plan`` in their order, the edges between them, and all node keys.
-
-    An event edge carries a log of events, a state edge a table kept in sync by its changes.
-    """
+    """Return the stages of ``plan`` in their order, the edges between them, and all node keys."""
     return "\n".join(_lines(plan)) + "\n"
 
 
@@ -30,12 +28,13 @@ def _lines(plan: Plan) -> Iterator[str]:
     )
     for step in plan.steps:
         yield from _step_lines(step)
-    for fold in plan.folds:
-        yield from _fold_lines(fold, events=fold.input == source.name)
+    for stage in stages_of(plan):
+        yield from _stage_lines(stage)
+        for name in stage.folds:
+            yield from _fold_lines(plan.fold(name))
     for output in plan.outputs:
-        yield f"  state edge {output.of} -> {output.name}"
         yield f"sink {output.name}: {_fields_text(output.fields)}"
-        yield from _details(("topic", output.topic), ("node", output.node_key))
+        yield from _details(("of", output.of), ("topic", output.topic), ("node", output.node_key))
 
 
 def _step_lines(step: Step) -> Iterator[str]:
@@ -48,9 +47,18 @@ def _step_lines(step: Step) -> Iterator[str]:
     yield from _details(("node", step.node_key))
 
 
-def _fold_lines(fold: Fold, *, events: bool) -> Iterator[str]:
+def _stage_lines(stage: Stage) -> Iterator[str]:
+    if stage.edge is not None:
+        edge = stage.edge
+        yield f"{edge.kind.value} edge {edge.of} -> {edge.to}: {edge.why}"
+    count = "as many partitions as are configured"
+    if stage.partitions is not None:
+        count = f"{stage.partitions} partition{'s' if stage.partitions > 1 else ''}"
+    yield f"stage {stage.number}: {count}, by {', '.join(stage.key) or '() (one total)'}"
+
+
+def _fold_lines(fold: Fold) -> Iterator[str]:
     key = ", ".join(member.name for member in fold.key) or "() (one total)"
-    yield f"  {'event' if events else 'state'} edge {fold.input} -> {fold.name}"
     yield f"fold {fold.name}: {_fields_text(fold.row)}"
     yield from _details(
         ("key", f"{key} (partition {fold.partition})"),

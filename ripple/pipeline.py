@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ripple.aggregate import Aggregate
 from ripple.errors import PlanError
@@ -20,6 +20,7 @@ from ripple.pipeline_checks import (
     check_distinct,
     check_name,
     check_new_field,
+    check_spread,
     check_text,
     kept_first,
     key_field,
@@ -154,6 +155,8 @@ class _Draft:
     steps: tuple[Step, ...] = ()
     partition: str = ""
     key: Fields = ()
+    partitions: int | None = None
+    via_log: bool = False
     window: WindowSpec | None = None
     folds: tuple[Fold, ...] = ()
     outputs: tuple[Output, ...] = ()
@@ -305,10 +308,20 @@ class Pipeline:
             step = Map(name, function, batch, draft.row, cls, schema, kept, draft.fields, out, key)
             return _with_step(draft, "map", step, row=cls)
 
-    def partition(self, name: str, /, key: Key | Sequence[Key]) -> Pipeline:
+    def partition(
+        self,
+        name: str,
+        /,
+        key: Key | Sequence[Key],
+        *,
+        partitions: int | None = None,
+        via: Literal["log"] | None = None,
+    ) -> Pipeline:
         """Group rows by one or more fields: text, integer or bool, and never null.
 
-        After a fold, the key may be any field of its result rows, or ``()`` for one total.
+        After a fold, the key may be any field of its result rows, or ``()`` for one total; then
+        partitions and via say how a cluster spreads the groups (``docs/stages.md``): over how many
+        partitions, 8 by default and 1 for one total; and "log" to pass rows through a durable log.
         """
         with self._step("partition", name) as draft:
             chosen = key if isinstance(key, (tuple, list)) else (key,)
@@ -318,7 +331,16 @@ class Pipeline:
             if not names and draft.stage is not Stage.RESULTS:
                 raise PlanError("events are spread over workers by their key: name a field")
             check_distinct(names, "key")
-            return _grown(draft, "partition", partition=name, key=fields, path=(*draft.path, name))
+            check_spread(partitions, via, is_first=draft.stage is not Stage.RESULTS, key=names)
+            return _grown(
+                draft,
+                "partition",
+                partition=name,
+                key=fields,
+                partitions=partitions,
+                via_log=via == "log",
+                path=(*draft.path, name),
+            )
 
     def window(
         self,
@@ -376,6 +398,8 @@ class Pipeline:
                 row,
                 draft.fields,
                 key,
+                draft.partitions,
+                draft.via_log,
             )
             return _grown(
                 draft,
@@ -383,6 +407,8 @@ class Pipeline:
                 folds=(*draft.folds, fold),
                 partition="",
                 key=(),
+                partitions=None,
+                via_log=False,
                 window=None,
                 fields=row,
                 row=None,

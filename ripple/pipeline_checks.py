@@ -162,3 +162,21 @@ def blaming_field(field: str) -> Iterator[None]:
         yield
     except PlanError as error:
         raise PlanError(f"{field}: {error}") from error
+
+
+def check_spread(partitions: object, via: object, *, is_first: bool, key: Sequence[str]) -> None:
+    """Raise PlanError unless ``partitions`` and ``via`` can be said of a partition step.
+
+    is_first: it groups events, whose partitions are those of the input. key: its fields' names.
+    """
+    if is_first and (partitions is not None or via is not None):
+        raise PlanError(
+            "partitions= and via= belong to a partition of results: events are spread as their "
+            "input is"
+        )
+    if partitions is not None and (type(partitions) is not int or partitions < 1):
+        raise PlanError(f"partitions is {partitions!r}: it must be a whole number from 1 on")
+    if not key and partitions not in (None, 1):
+        raise PlanError(f"one total is in one partition, not in {partitions}: name a key, or none")
+    if via not in (None, "log"):
+        raise PlanError(f"via is {via!r}: 'log' is the only way that can be asked for")

@@ -128,7 +128,8 @@ class Fold:
 
     input: the source's name, or the fold whose result rows are folded: a new row is added, the
     one that it replaces removed. partition: the name of the step that chose ``key``, which is
-    empty for one total over everything.
+    empty for one total over everything. partitions, via_log: how its stage is spread, if it begins
+    one (:mod:`ripple.stages`); no part of what it computes.
     """
 
     name: str
@@ -141,6 +142,8 @@ class Fold:
     row: Fields
     fields_in: Fields
     node_key: str
+    partitions: int | None = None
+    via_log: bool = False
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -215,12 +215,13 @@ def test_a_plan_describes_itself() -> None:
     )
     for line in (
         'filter real: col("size") > 0',
-        "  event edge trades -> vwap",
+        "stage 0: as many partitions as are configured, by symbol",
         "    key symbol (partition by-symbol)",
         "    window 1min: tumbling 1min, lateness 1min, OnWatermark()",
         '    vwap = vwap(col("price"), col("size"))',
-        "  state edge vwap -> total",
-        "  state edge total -> output",
+        "partial edge vwap -> total: every aggregate decomposes into exact accumulators",
+        "stage 1: 1 partition, by () (one total)",
+        "    of total",
         "    topic results",
     ):
         assert line in text.splitlines()

@@ -29,7 +29,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "delta": {"errors", "sexp", "hashing", "schema", "graph", "aggregate"},
     "topology": {"errors", "sexp", "schema", "expression"},
     "plan": {"errors", "sexp", "schema", "expression", "window", "topology", "description"},
-    "description": {"plan", "schema", "expression", "window", "errors", "aggregate"},
+    "stages": {"plan"},
+    "description": {"plan", "stages", "schema", "expression", "window", "errors", "aggregate"},
     "pipeline": {
         *("errors", "sexp", "schema", "expression", "aggregate", "window", "plan", "topology"),
         "pipeline_checks",

@@ -109,6 +109,11 @@ class Aggregate(ABC):
     name: ClassVar[str]
     ordered: ClassVar[bool] = False  # each value comes with (time_ns, offset)
 
+    @property
+    def decomposes(self) -> bool:
+        """Whether states of parts of the rows, much smaller than the rows, merge to the whole's."""
+        return False
+
     def bind(self, types: tuple[FieldType, ...]) -> Bound:
         """Return the aggregate over inputs of ``types``; raises :class:`PlanError`."""
         if len(types) != len(self.inputs):

@@ -79,6 +79,11 @@ class Custom(Aggregate):
     unstep: Callable[..., Any] | None
     join: Callable[[Any, Any], Any] | None
 
+    @property
+    def decomposes(self) -> bool:
+        """With ``merge=``, whatever the size of the states."""
+        return self.join is not None
+
     def _bind(self, *types: FieldType) -> Bound:  # noqa: ARG002 - the functions take what comes
         def make(retractable: bool) -> State:
             if retractable and self.unstep is None:

@@ -48,6 +48,11 @@ class Extreme(Aggregate):
         """What users call it."""
         return "max" if self.last else "min"
 
+    @property
+    def decomposes(self) -> bool:
+        """The extreme of the parts' extremes is that of the whole."""
+        return True
+
     def _bind(self, *types: FieldType) -> Bound:
         of = need_order(self, *types)
 

@@ -54,6 +54,11 @@ class Spread(Aggregate):
         """What users call it."""
         return "stddev" if self.root else "variance"
 
+    @property
+    def decomposes(self) -> bool:
+        """Exact moments add up."""
+        return True
+
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)
 

@@ -51,6 +51,11 @@ class Count(Aggregate):
 
     name = "count"
 
+    @property
+    def decomposes(self) -> bool:
+        """Sums add up."""
+        return True
+
     def _bind(self, *types: FieldType) -> Bound:  # noqa: ARG002 - anything can be counted
         return Bound((("", Int64()),), lambda _retractable: CountState())
 
@@ -80,6 +85,11 @@ class Sum(Aggregate):
     """The exact sum."""
 
     name = "sum"
+
+    @property
+    def decomposes(self) -> bool:
+        """Sums add up."""
+        return True
 
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)
@@ -134,6 +144,11 @@ class Mean(Aggregate):
 
     name = "mean"
 
+    @property
+    def decomposes(self) -> bool:
+        """Sums add up."""
+        return True
+
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)
         integer = is_integer(types[0])
@@ -169,6 +184,11 @@ class Vwap(Aggregate):
     """The volume-weighted average price."""
 
     name = "vwap"
+
+    @property
+    def decomposes(self) -> bool:
+        """Sums add up."""
+        return True
 
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)
