@@ -24,10 +24,10 @@ from bench.row import Row, at_least, at_most, beside
 from bench.timing import in_turns
 from ripple.delta.column_table import ColumnTable
 from ripple.delta.layout import OP, SET, Layout
+from ripple.encoding import arrow
+from ripple.encoding.crc import crc32c
 from ripple.schema import Timestamp, record, schema_of
-from ripple.wire import arrow
 from ripple.wire.bin_prot import codec_for, list_of
-from ripple.wire.crc import crc32c
 from ripple.wire.envelope import Decoder, encode
 from ripple.wire.messages import Changes, cut_of, from_frame, to_frame
 

@@ -15,8 +15,8 @@ from bench.row import Row, beside
 from bench.timing import QUICK
 from bench.trades import trades
 from ripple.connectors.csv_format import TRADE_SCHEMA
+from ripple.encoding.compression import Compression
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
-from ripple.wire.compression import Compression
 from ripple.world import LiveClock, LiveDisk
 
 SYMBOLS = 2_000

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.connectors.base import Commit
+from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError, OutputError
-from ripple.wire.crc import crc32c
 from ripple.world.ports import all_guards
 from ripple.world.replacing import replace
 

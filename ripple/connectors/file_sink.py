@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ripple.connectors import cut_record
 from ripple.connectors.cut_record import CutRecord, Owner
 from ripple.connectors.text_sink import TextLines
+from ripple.encoding.crc import crc32c
 from ripple.errors import OutputError
-from ripple.wire.crc import crc32c
 from ripple.world.paths import folder_of
 from ripple.world.ports import all_guards
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ripple.encoding import arrow
+from ripple.encoding.errors import EncodingError
 from ripple.errors import SchemaError
 from ripple.log.frame import NO_TIME_NS, FrameError
 from ripple.schema.arrow import to_arrow
-from ripple.wire import arrow
-from ripple.wire.errors import RemoteProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ def loads(body: memoryview, columns: pa.Schema, record_count: int) -> pa.RecordB
     """Return the records of a body, sharing its memory; raises FrameError if it is malformed."""
     try:
         records = arrow.loads(body, columns)
-    except RemoteProtocolError as error:
+    except EncodingError as error:
         raise FrameError(str(error)) from error
     if records.num_rows != record_count:
         raise FrameError(f"{records.num_rows} records where the header says {record_count}")

@@ -28,8 +28,8 @@ each frame to all before it: a frame that was moved, repeated or left out does n
 offset tells damage from a torn tail: when a frame cannot be read but a later one says that its
 records were durable, they have been damaged since; when none does, they were never promised.
 
-The body of a records frame is one Arrow IPC stream (:mod:`ripple.wire.arrow`), compressed as
-:mod:`ripple.wire.compression` says; a marker has none.
+The body of a records frame is one Arrow IPC stream (:mod:`ripple.encoding.arrow`), compressed as
+:mod:`ripple.encoding.compression` says; a marker has none.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-from ripple.wire.compression import Compression, compress, decompress
-from ripple.wire.crc import crc32c
-from ripple.wire.errors import RemoteProtocolError
+from ripple.encoding.compression import Compression, compress, decompress
+from ripple.encoding.crc import crc32c
+from ripple.encoding.errors import EncodingError
 
 MAGIC = b"RLOG"
 VERSION = 1
@@ -209,7 +209,7 @@ def body_of(header: Header, data: bytes | memoryview, at: int = 0) -> memoryview
             agreed=(Compression(header.compression),),
             length_bytes_max=header.raw_length,
         )
-    except RemoteProtocolError as error:
+    except EncodingError as error:
         raise FrameError(str(error)) from error
     if len(body) != header.raw_length:
         raise FrameError(f"the body has {len(body)} bytes decompressed, not {header.raw_length}")

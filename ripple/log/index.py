@@ -13,11 +13,11 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError
 from ripple.log.frame import NO_TIME_NS, Header, Kind
 from ripple.log.producers import Producers, Stored
 from ripple.log.segment import Place, index_path
-from ripple.wire.crc import crc32c
 from ripple.world.replacing import replace
 
 if TYPE_CHECKING:

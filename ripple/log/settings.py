@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from ripple.encoding.compression import Compression
 from ripple.log.errors import TopicError
 from ripple.log.frame import HEADER_BYTES
-from ripple.wire.compression import Compression
 
 if TYPE_CHECKING:
     from ripple.sexp import Sexp

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ripple import sexp
+from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError, SchemaError
 from ripple.log.body import columns_of
 from ripple.log.errors import TopicError
@@ -16,7 +17,6 @@ from ripple.log.settings import LogSettings
 from ripple.schema import notation
 from ripple.schema.types import Int, Int64, Schema
 from ripple.sexp import SexpError
-from ripple.wire.crc import crc32c
 from ripple.world.replacing import replace
 
 if TYPE_CHECKING:

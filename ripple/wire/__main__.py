@@ -11,7 +11,7 @@ import os
 import sys
 from typing import IO, BinaryIO
 
-from ripple.wire.compression import Compression
+from ripple.encoding.compression import Compression
 from ripple.wire.envelope import DEFAULT_LIMITS, Decoder, Limits
 from ripple.wire.errors import RemoteProtocolError
 from ripple.wire.view import View

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripple.delta import columns, convert
+from ripple.encoding import arrow
 from ripple.schema import types
-from ripple.wire import arrow
 from ripple.wire.bin_prot import BOOL, INT, INT64, STRING, tuple_as
 from ripple.wire.deltas import DeltaCodec
 

@@ -6,7 +6,7 @@
     0       4     magic, "RIPP"
     4       1     protocol version, 1
     5       1     message type
-    6       1     flags; bit 0: the payload is compressed (ripple.wire.compression)
+    6       1     flags; bit 0: the payload is compressed (ripple.encoding.compression)
     7       8     sequence number (int64)
     15      8     event time, ns since 1970 (int64)
     23      32    schema fingerprint, ASCII padded with zeros
@@ -24,8 +24,9 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.wire.compression import Compression, compress, decompress
-from ripple.wire.crc import crc32c
+from ripple.encoding.compression import Compression, compress, decompress
+from ripple.encoding.crc import crc32c
+from ripple.encoding.errors import EncodingError
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 
 if TYPE_CHECKING:
@@ -255,7 +256,10 @@ class Decoder:
             raise RemoteProtocolError(f"not a schema fingerprint: {padded!r}")
         if not flags:
             return Frame(type_, payload, sequence, timestamp_ns, fingerprint)
-        whole, algorithm = decompress(
-            payload, agreed=self._agreed, length_bytes_max=self._limits.payload_bytes_max
-        )
+        try:
+            whole, algorithm = decompress(
+                payload, agreed=self._agreed, length_bytes_max=self._limits.payload_bytes_max
+            )
+        except EncodingError as error:
+            raise RemoteProtocolError(str(error)) from error
         return Frame(type_, memoryview(whole), sequence, timestamp_ns, fingerprint, algorithm)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ripple.wire.crc import crc32c
+from ripple.encoding.crc import crc32c
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 
 if TYPE_CHECKING:

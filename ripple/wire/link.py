@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ripple.encoding.compression import Compression
 from ripple.schema.compat import Compatibility, Incompatibility, Incompatible, check_backward
 from ripple.schema.fingerprint import fingerprint as schema_fingerprint
-from ripple.wire.compression import Compression
 from ripple.wire.envelope import VERSION, Decoder, Frame, Limits, encode
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.wire.link_buffer import SendBuffer

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
+from ripple.encoding.compression import Compression
 from ripple.schema.types import Field, Opaque, Schema
 from ripple.wire import traceparent as _traceparent
 from ripple.wire.codec import (
@@ -39,7 +40,6 @@ from ripple.wire.codec import (
     record,
     tuple_of,
 )
-from ripple.wire.compression import Compression
 from ripple.wire.envelope import VERSION, Frame
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.wire.records import SCHEMA
@@ -226,7 +226,7 @@ class Changes(Message):
     """All deltas of one output of one partition between two cuts, as columns.
 
     ``from_cut`` is where the receiver must stand; None in a snapshot, which has no base. ``body``
-    is an Arrow IPC stream of one record batch (:mod:`ripple.wire.arrow`). Applying it twice is
+    is an Arrow IPC stream of one record batch (:mod:`ripple.encoding.arrow`). Applying it twice is
     applying it once.
     """
 

@@ -20,10 +20,11 @@ from ripple import sexp
 from ripple.delta import convert, text
 from ripple.delta.layout import layout_of
 from ripple.delta.rows import Set
+from ripple.encoding import arrow
+from ripple.encoding.errors import EncodingError
 from ripple.errors import DeltaError, SchemaError
 from ripple.schema import notation
 from ripple.schema.types import Schema
-from ripple.wire import arrow
 from ripple.wire.bin_prot import STRING, codec_for
 from ripple.wire.envelope import Frame
 from ripple.wire.errors import RemoteProtocolError
@@ -33,7 +34,6 @@ from ripple.wire.records import delta_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ripple.delta.layout import Batch
     from ripple.sexp import Sexp
     from ripple.wire.codec import Buffer, Codec
 
@@ -62,7 +62,7 @@ class View:
         else:
             yield f"seq={frame.sequence} {type(message).__name__} {spaced(_fields(message))}"
         if isinstance(message, Changes):
-            for line in _changes(arrow.loads(message.body)):
+            for line in _changes(message.body):
                 yield f"  {line}"
 
     def delta(self, message: Delta) -> str:
@@ -84,8 +84,12 @@ class View:
                 raise RemoteProtocolError(f"the schema of {output}: {error}") from None
 
 
-def _changes(batch: Batch) -> list[str]:
+def _changes(body: Buffer) -> list[str]:
     """Return a line for each row; columns that are no deltas are shown as what they are."""
+    try:
+        batch = arrow.loads(body)
+    except EncodingError as error:
+        raise RemoteProtocolError(str(error)) from error
     try:
         return [
             f"key={spaced(_value(key))} delta={spaced(text.to_sexp(delta))}"

@@ -14,9 +14,9 @@ from ripple.delta.column_table import ColumnTable
 from ripple.delta.convert import of_rows, to_rows
 from ripple.delta.layout import OP
 from ripple.delta.rows import FieldRemove, FieldSet
+from ripple.encoding import arrow
+from ripple.encoding.errors import EncodingError
 from ripple.errors import DeltaError
-from ripple.wire import arrow
-from ripple.wire.errors import RemoteProtocolError
 from tests.delta.test_columns import LAYOUT, ROW, keyed_deltas, tables, unordered
 
 DELTAS = [
@@ -65,7 +65,7 @@ def test_every_flipped_byte_is_refused_or_still_a_batch():
             table = ColumnTable(LAYOUT)
             try:
                 table.apply(arrow.loads(flipped))
-            except (DeltaError, RemoteProtocolError):
+            except (DeltaError, EncodingError):
                 assert len(table) == 0
             table.check_invariants()
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ripple.encoding.compression import Compression
 from ripple.log import (
     LogDamagedError,
     LogDivergedError,
@@ -19,7 +20,6 @@ from ripple.log import (
 )
 from ripple.log.verify import verify
 from ripple.testing.sim_disk import SimDisk
-from ripple.wire.compression import Compression
 from tests.log.trades import (
     ManualClock,
     StoredFile,

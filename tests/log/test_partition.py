@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ripple.encoding.compression import Compression
 from ripple.errors import LimitError, SchemaError
 from ripple.log import (
     LogSettings,
@@ -20,7 +21,6 @@ from ripple.log import (
     WriterFailedError,
 )
 from ripple.testing.sim_disk import SimDisk
-from ripple.wire.compression import Compression
 from ripple.world import DiskLockedError
 from tests.log.trades import (
     SCHEMA,

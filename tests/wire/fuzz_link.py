@@ -28,9 +28,9 @@ from typing import Any
 
 import link_kit as kit
 
+from ripple.encoding.compression import Compression
+from ripple.encoding.crc import crc32c
 from ripple.wire import messages as m
-from ripple.wire.compression import Compression
-from ripple.wire.crc import crc32c
 from ripple.wire.envelope import CRC_BYTES, HEADER_BYTES, Frame, encode
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.wire.link import Link

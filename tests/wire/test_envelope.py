@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.wire.compression import Compression
-from ripple.wire.crc import crc32c
+from ripple.encoding.compression import Compression
+from ripple.encoding.crc import crc32c
 from ripple.wire.envelope import (
     CRC_BYTES,
     HEADER_BYTES,

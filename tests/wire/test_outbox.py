@@ -12,8 +12,8 @@ from ripple.delta import Patch, Remove, Set, convert
 from ripple.delta.column_table import ColumnTable
 from ripple.delta.layout import Layout, snapshot_of
 from ripple.delta.rows import FieldSet
+from ripple.encoding import arrow
 from ripple.schema.types import Field, Float, Int64, Schema, String
-from ripple.wire import arrow
 from ripple.wire.arrow_rows import ArrowRows
 from ripple.wire.bin_prot import STRING
 from ripple.wire.deltas import DeltaCodec

@@ -12,8 +12,8 @@ import pytest
 
 from ripple.delta.layout import CLEARED, OP, PATCH, REMOVE, SET
 from ripple.delta.rows import FieldRemove, FieldSet, Patch, Remove, Set
+from ripple.encoding import arrow
 from ripple.schema.types import Field, Float, Int, Schema, String
-from ripple.wire import arrow
 from ripple.wire.bin_prot import STRING
 from ripple.wire.deltas import DeltaCodec
 from ripple.wire.envelope import DEFAULT_LIMITS, Frame, encode

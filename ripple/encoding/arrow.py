@@ -2,8 +2,8 @@
 
 A body is an Arrow IPC stream (https://arrow.apache.org/docs/format/Columnar.html) of exactly one
 schema and one record batch, without dictionaries and without Arrow's own body compression:
-frames compress as a whole, within bounds (:mod:`ripple.wire.compression`). After a batch has been
-read, every offset, length, validity bit and UTF-8 string in it has been checked.
+frames compress as a whole, within bounds (:mod:`ripple.encoding.compression`). After a batch has
+been read, every offset, length, validity bit and UTF-8 string in it has been checked.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.types as pt
 
-from ripple.wire.errors import RemoteProtocolError
+from ripple.encoding.errors import EncodingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ripple.wire.codec import Buffer
+    from ripple.encoding import Buffer
 
 NESTING_MAX = 8
 
@@ -56,14 +56,14 @@ def notes_of(body: Buffer) -> dict[str, str]:
 def loads(body: Buffer, schema: pa.Schema | None = None) -> pa.RecordBatch:
     """Return the batch in ``body``, which must have ``schema`` if one is given.
 
-    Raises :class:`RemoteProtocolError` whatever is wrong with the bytes.
+    Raises :class:`EncodingError` whatever is wrong with the bytes.
     """
     try:
         return _read(_aligned(body), schema)
-    except RemoteProtocolError:
+    except EncodingError:
         raise
     except Exception as error:  # Arrow has no common root of what malformed bytes make it raise
-        raise RemoteProtocolError(f"malformed Arrow bytes: {error}") from error
+        raise EncodingError(f"malformed Arrow bytes: {error}") from error
 
 
 def _aligned(body: Buffer) -> pa.Buffer:
@@ -79,11 +79,11 @@ def _read(body: pa.Buffer, schema: pa.Schema | None) -> pa.RecordBatch:
     _check_schema(found, schema)
     message = _next(source, "record batch")
     if _table_field(memoryview(message.metadata), _MESSAGE_HEADER, _BATCH_COMPRESSION):
-        raise RemoteProtocolError("the Arrow body is compressed; compress the frame instead")
+        raise EncodingError("the Arrow body is compressed; compress the frame instead")
     batch = pa.ipc.read_record_batch(message, found)
     # Each row of an allowed type takes a bit at least; without columns a count costs nothing.
     if batch.num_rows > 8 * body.size:
-        raise RemoteProtocolError(f"{batch.num_rows} rows in {body.size} bytes")
+        raise EncodingError(f"{batch.num_rows} rows in {body.size} bytes")
     batch.validate(full=True)
     _check_end(source)
     return batch
@@ -92,19 +92,19 @@ def _read(body: pa.Buffer, schema: pa.Schema | None) -> pa.RecordBatch:
 def _next(source: pa.BufferReader, kind: str) -> pa.ipc.Message:
     message = pa.ipc.read_message(source)
     if message.type != kind:
-        raise RemoteProtocolError(f"an Arrow {kind} was expected, not a {message.type}")
+        raise EncodingError(f"an Arrow {kind} was expected, not a {message.type}")
     return message
 
 
 def _check_end(source: pa.BufferReader) -> None:
     rest = source.read()
     if rest not in (b"", b"\xff\xff\xff\xff\0\0\0\0"):
-        raise RemoteProtocolError(f"{len(rest)} bytes follow the Arrow record batch")
+        raise EncodingError(f"{len(rest)} bytes follow the Arrow record batch")
 
 
 def _check_schema(found: pa.Schema, wanted: pa.Schema | None) -> None:
     if wanted is not None and not found.equals(wanted):
-        raise RemoteProtocolError(f"the columns are not as announced: {_difference(found, wanted)}")
+        raise EncodingError(f"the columns are not as announced: {_difference(found, wanted)}")
     for field in found:
         _check_type(field.type, field.name, NESTING_MAX)
 
@@ -121,14 +121,14 @@ def _difference(found: pa.Schema, wanted: pa.Schema) -> str:
 
 def _check_type(kind: pa.DataType, name: str, depth: int) -> None:
     if depth == 0:
-        raise RemoteProtocolError(f"{name}: nested deeper than {NESTING_MAX} (NESTING_MAX)")
+        raise EncodingError(f"{name}: nested deeper than {NESTING_MAX} (NESTING_MAX)")
     if pt.is_list(kind) or pt.is_large_list(kind):
         _check_type(kind.value_type, f"{name}[]", depth - 1)
     elif pt.is_struct(kind) and kind.num_fields:
         for field in kind:
             _check_type(field.type, f"{name}.{field.name}", depth - 1)
     elif not any(is_kind(kind) for is_kind in _PLAIN):
-        raise RemoteProtocolError(f"{name}: columns of type {kind} do not travel")
+        raise EncodingError(f"{name}: columns of type {kind} do not travel")
 
 
 def _table_field(metadata: memoryview, *path: int) -> int:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.wire import arrow
-from ripple.wire.errors import RemoteProtocolError
+from ripple.encoding import arrow
+from ripple.encoding.errors import EncodingError
 
 BATCH = pa.record_batch(
     {
@@ -50,7 +50,7 @@ def test_an_empty_batch_and_one_without_rows_come_back() -> None:
 
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
 def test_arrows_own_compression_is_refused_unopened(codec: str) -> None:
-    with pytest.raises(RemoteProtocolError, match="compress the frame"):
+    with pytest.raises(EncodingError, match="compress the frame"):
         arrow.loads(_stream(BATCH, compression=codec))
 
 
@@ -66,7 +66,7 @@ def test_arrows_own_compression_is_refused_unopened(codec: str) -> None:
     ],
 )
 def test_columns_of_other_types_are_refused(array: pa.Array, name: str) -> None:
-    with pytest.raises(RemoteProtocolError, match=f"columns of type {name}"):
+    with pytest.raises(EncodingError, match=f"columns of type {name}"):
         arrow.loads(_stream(pa.record_batch({"x": array})))
 
 
@@ -74,16 +74,16 @@ def test_columns_nested_without_end_are_refused() -> None:
     kind = pa.int64()
     for _ in range(arrow.NESTING_MAX):
         kind = pa.list_(kind)
-    with pytest.raises(RemoteProtocolError, match="nested deeper"):
+    with pytest.raises(EncodingError, match="nested deeper"):
         arrow.loads(_stream(pa.record_batch({"x": pa.array([], kind)})))
 
 
 def test_other_columns_than_announced_are_refused() -> None:
     fewer = BATCH.select(["key", "op"])
-    with pytest.raises(RemoteProtocolError, match="instead of key, op"):
+    with pytest.raises(EncodingError, match="instead of key, op"):
         arrow.loads(BODY, fewer.schema)
     retyped = pa.schema([pa.field("key", pa.string()), pa.field("op", pa.int16())])
-    with pytest.raises(RemoteProtocolError, match=r"op: int8> instead of .*op: int16"):
+    with pytest.raises(EncodingError, match=r"op: int8> instead of .*op: int16"):
         arrow.loads(_stream(fewer), retyped)
 
 
@@ -99,7 +99,7 @@ def test_other_columns_than_announced_are_refused() -> None:
     ],
 )
 def test_what_is_not_one_batch_is_refused(body: bytes) -> None:
-    with pytest.raises(RemoteProtocolError):
+    with pytest.raises(EncodingError):
         arrow.loads(body)
 
 
@@ -111,7 +111,7 @@ def test_damaged_bytes_are_refused_or_a_valid_batch(changes) -> None:
         body[place] = byte
     try:
         batch = arrow.loads(bytes(body))
-    except RemoteProtocolError:
+    except EncodingError:
         return
     batch.to_pylist()
 
@@ -119,11 +119,11 @@ def test_damaged_bytes_are_refused_or_a_valid_batch(changes) -> None:
 def test_every_truncation_is_refused() -> None:
     end = len(BODY) - 8  # the last eight bytes only say that the stream has ended
     for length in range(end):
-        with pytest.raises(RemoteProtocolError):
+        with pytest.raises(EncodingError):
             arrow.loads(BODY[:length])
 
 
 def test_rows_that_cost_no_bytes_are_not_believed() -> None:
     none = pa.RecordBatch.from_struct_array(pa.array([{}] * 1_000_000, pa.struct([])))
-    with pytest.raises(RemoteProtocolError, match="1000000 rows in"):
+    with pytest.raises(EncodingError, match="1000000 rows in"):
         arrow.loads(_stream(none))

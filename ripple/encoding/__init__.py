@@ -1,0 +1,12 @@
+"""Bytes that are checked before they are believed: checksums, compression, Arrow streams.
+
+What crosses the wire and what lies in logs is made of these; none of them does I/O.
+
+crc          CRC-32C
+compression  LZ4 and Zstandard by pyarrow, within bounds; lengths: what packed bytes will hold
+arrow        record batches as Arrow IPC streams
+"""
+
+from __future__ import annotations
+
+Buffer = bytes | bytearray | memoryview
