@@ -1,0 +1,54 @@
+"""How the compiled modules that pyproject.toml lists are built: what that file cannot say.
+
+Cython writes what all modules need of it once, into a module of its own, instead of into each. It
+runs in processes: in threads, which build_ext's ``parallel`` alone would give it, it writes
+other C from run to run (cython/cython#7997). Only the C compiler runs in threads.
+"""
+
+from __future__ import annotations
+
+import os
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+SHARED = "ripple._cyutility"
+SHARED_SOURCE = "ripple/_cyutility.c"
+JOBS = os.cpu_count() or 1
+
+
+def generate(extensions: list[Extension], jobs: int = JOBS) -> None:
+    """Write the C of each extension, and of what they share, and let it be their source."""
+    generated = cythonize(extensions, nthreads=jobs, shared_utility_qualified_name=SHARED)
+    for extension, done in zip(extensions, generated, strict=True):
+        assert extension.name == done.name
+        extension.sources = done.sources
+
+
+class BuildExtensions(build_ext):
+    """Compiles all extensions, the longest first, as many at once as there are processors."""
+
+    def finalize_options(self) -> None:
+        """Add what belongs to no module in particular."""
+        listed = self.distribution.ext_modules
+        if all(extension.name != SHARED for extension in listed):
+            listed.append(Extension(SHARED, [SHARED_SOURCE], extra_compile_args=["-O2"]))
+        super().finalize_options()
+        self.parallel = JOBS
+
+    def build_extensions(self) -> None:
+        """Generate and compile; nobody debugs the generated C, so it gets no debug symbols."""
+        generate(self.extensions)
+        self.extensions.sort(key=_source_bytes, reverse=True)
+        for extension in self.extensions:
+            extension.extra_compile_args.append("-g0")
+        super().build_extensions()
+
+
+def _source_bytes(extension: Extension) -> int:
+    return os.path.getsize(extension.sources[0])
+
+
+if __name__ == "__main__":
+    setup(cmdclass={"build_ext": BuildExtensions})
