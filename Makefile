@@ -2,15 +2,19 @@
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
-CORE   := pyproject.toml $(shell find ripple -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
+CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.pxd' -o -name '*.h*')
 
-.PHONY: demo test lint bench fuzz sim kill corruption check clean
+.PHONY: demo test test-services lint bench fuzz sim kill corruption check clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
 
 test: $(VENV)/.dev
 	$(PYTHON) -m pytest
+
+# What takes a minute, or needs something outside: the wheel by itself, built and installed.
+test-services: $(VENV)/.dev
+	$(PYTHON) -m pytest -m services
 
 lint: $(VENV)/.dev
 	$(PYTHON) -m ruff check .
@@ -39,7 +43,7 @@ kill: $(VENV)/.dev
 corruption: $(VENV)/.dev
 	$(PYTHON) -m tests.checkpoint.corruption
 
-check: lint test
+check: lint test test-services
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache bench/results

@@ -1,0 +1,112 @@
+"""A plain installation, without any package of the tests, does what the README says."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.services.package import ROOT, Built, build, copy_of_the_checkout, install, run
+from tests.test_docs import TRADES
+
+pytestmark = pytest.mark.services
+
+README = (ROOT / "README.md").read_text()
+(PIPELINE,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+COMMANDS = re.findall(r"^\$ (.*?)(?:  +#.*)?$", README, re.MULTILINE)
+WHEEL_BYTES_MAX = 4_000_000
+IMPORT_ALL = """
+import pkgutil, importlib, ripple
+for module in pkgutil.walk_packages(ripple.__path__, "ripple."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+GENERATE_SERIALLY = """
+import runpy, tomllib
+from setuptools import Extension
+settings = tomllib.load(open("pyproject.toml", "rb"))["tool"]["setuptools"]
+build = runpy.run_path("setup.py")
+modules = [
+    Extension(**{name.replace("-", "_"): value for name, value in module.items()})
+    for module in settings["ext-modules"]
+]
+build["generate"]([*modules, Extension(build["SHARED"], [build["SHARED_SOURCE"]])], jobs=0)
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return build(tmp_path_factory.mktemp("build"))
+
+
+@pytest.fixture(scope="module")
+def commands(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(built.wheel, tmp_path_factory.mktemp("installed") / "venv")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "vwap.py").write_text(PIPELINE)
+    (tmp_path / "trades.csv").write_text(TRADES)
+    (tmp_path / "trades.csv.gz").write_bytes(gzip.compress(TRADES.encode()))
+    return tmp_path
+
+
+def test_every_command_of_the_readme_works(commands: Path, folder: Path) -> None:
+    ours = [command for command in COMMANDS if command.split()[0].startswith("ripple")]
+    assert set(COMMANDS) - set(ours) == {"make demo", "make test"}
+    assert len(ours) == 6
+    for command in ours:
+        run(["bash", "-c", command], folder, commands)
+    run(["python", "vwap.py"], folder, commands)
+    results = "AAPL,1708999980000000000,1709000040000000000,150.16666666666666,300,2\n"
+    assert (folder / "vwap.csv").read_text() == results
+    reached = json.loads((folder / "live.csv.cut").read_text().splitlines()[0])["reached"]
+    assert reached["cut"] == {"trades": 2}  # whose window the log, which may go on, leaves open
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_compressed_logs_work(commands: Path, folder: Path, compression: str) -> None:
+    (folder / "many.csv").write_text(TRADES * 1000)
+    for command in (
+        f"ripple log create lg/trades --compression {compression}",
+        "ripple log append lg/trades many.csv",
+        "ripple log verify lg/trades",
+    ):
+        run(["bash", "-c", command], folder, commands)
+    tail = run(["bash", "-c", "ripple log tail lg/trades"], folder, commands)
+    assert len(tail.splitlines()) == 2000
+
+
+def test_every_module_can_be_imported(commands: Path, folder: Path) -> None:
+    run(["python", "-W", "error", "-c", IMPORT_ALL], folder, commands)
+
+
+def test_the_wheel_holds_what_runs_and_what_types_it(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as packed:
+        names = {name for name in packed.namelist() if name.startswith("ripple/")}
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ripple").rglob("*.py")}
+    typed = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ripple").rglob("*.pyi")}
+    assert sources | typed | {"ripple/py.typed"} <= names
+    assert {Path(name).suffix for name in names} == {".py", ".pyi", ".pxd", ".so", ".typed"}
+    assert built.wheel.stat().st_size < WHEEL_BYTES_MAX
+
+
+def test_the_build_generates_the_c_that_one_process_would(built: Built, tmp_path: Path) -> None:
+    """Cython in threads writes other C from run to run: the build must never do that."""
+    alone = copy_of_the_checkout(tmp_path / "alone")
+    run([sys.executable, "-c", GENERATE_SERIALLY], alone)
+    of_build, of_one = _generated(built.source), _generated(alone)
+    assert len(of_one) == 1 + len(list((ROOT / "ripple").rglob("*.pyx")))
+    assert of_build.keys() == of_one.keys()
+    assert [name for name in of_one if of_one[name] != of_build[name]] == []
+
+
+def _generated(folder: Path) -> dict[str, bytes]:
+    files = [path for path in (folder / "ripple").rglob("*") if path.suffix in (".c", ".cpp")]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
