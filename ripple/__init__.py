@@ -47,7 +47,7 @@ from ripple.graph.graph import Graph
 from ripple.pipeline import Pipeline
 from ripple.plan import Plan
 from ripple.runner import Report, Runner, run
-from ripple.schema import Schema, Timestamp, record, schema_of
+from ripple.schema import Schema, Timestamp, field, record, schema_of
 from ripple.window import (
     OnCount,
     OnEveryElement,
@@ -95,6 +95,7 @@ __all__ = [
     "count",
     "count_distinct",
     "custom",
+    "field",
     "first",
     "greatest",
     "last",

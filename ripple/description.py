@@ -19,11 +19,14 @@ def describe(plan: Plan) -> str:
 
 def _lines(plan: Plan) -> Iterator[str]:
     source = plan.source
+    checks = (f"{name} {checks}" for name, checks in source.checks.items())
     yield f"pipeline {plan.name}  topology {plan.topology_hash}"
     yield f"source {source.name}: {_fields_text(source.fields)}"
     yield from _details(
         ("topic", source.topic),
         ("time", source.time_field and f"{source.time_field}, {_ns(source.out_of_order_ns)} late"),
+        ("rejects", _rejects_text(source.reject_future_ns)),
+        ("checks", "; ".join(checks)),
         ("node", source.node_key),
     )
     for step in plan.steps:
@@ -35,6 +38,10 @@ def _lines(plan: Plan) -> Iterator[str]:
     for output in plan.outputs:
         yield f"sink {output.name}: {_fields_text(output.fields)}"
         yield from _details(("of", output.of), ("topic", output.topic), ("node", output.node_key))
+
+
+def _rejects_text(ahead_ns: int | None) -> str | None:
+    return None if ahead_ns is None else f"events over {_ns(ahead_ns)} ahead of the watermark"
 
 
 def _step_lines(step: Step) -> Iterator[str]:

@@ -42,7 +42,7 @@ from ripple.plan import (
     type_of,
     types_of,
 )
-from ripple.schema import schema_of
+from ripple.schema import checks_of, schema_of
 from ripple.schema.notation import type_to_sexp
 from ripple.schema.types import Field, Int64, Schema
 from ripple.topology import canonical, digest_of, node_key
@@ -199,22 +199,35 @@ class Pipeline:
         topic: str | None = None,
         time: Key = None,
         out_of_order: str | int = "0s",
+        reject_future: str | int | None = None,
     ) -> Pipeline:
         """Read events: ``record`` is a record class or a schema.
 
+        A record in which a check that the class declares fails (``ripple.field``) is refused.
         time: the field with the event time, nanoseconds since the epoch; by default the one
         declared as ``rp.Timestamp``, else ``timestamp_ns`` if there is such an integer.
         out_of_order: how far behind the latest event time an event is still on time.
+        reject_future: an event further ahead of the watermark becomes a dead letter, and later ones
+        are not late because of it. Choose more than the longest pause: after a longer one, every
+        event is refused. None refuses none.
         """
         with self._step("source", name) as draft:
             cls = None if isinstance(record, Schema) else record
             schema = record if isinstance(record, Schema) else schema_of(record)
+            declared = {} if cls is None else checks_of(cls)
+            members = {member.name: member for member in schema.fields}
+            checks = {field: given.fitted(members[field]) for field, given in declared.items()}
             check_text(topic, "topic")
             time_field = time_field_in(time, cls, schema)
             delay_ns = duration_ns(out_of_order)
             meaning: Sexp = ["source", topic or "", time_field or "", str(delay_ns)]
+            ahead_ns = None if reject_future is None else duration_ns(reject_future)
+            if ahead_ns is not None:
+                if time_field is None:
+                    raise PlanError("reject_future needs an event time: name it with time=")
+                meaning = [*meaning, ["reject-future", str(ahead_ns)]]
             key = node_key((name,), "", meaning)
-            spec = SourceSpec(name, schema, topic, time_field, delay_ns, cls, key)
+            spec = SourceSpec(name, schema, topic, time_field, delay_ns, cls, key, checks, ahead_ns)
             return _grown(
                 draft,
                 "source",

@@ -12,13 +12,16 @@ does not depend on steps elsewhere: other sinks, later folds, fields that nothin
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.schema import notation
+from ripple.schema.checks import Checks, checks_to_sexp
 from ripple.schema.fingerprint import canonical, fingerprint
 from ripple.schema.types import Field, FieldType, Option, Schema
+from ripple.sexp import dumps
 from ripple.topology import digest
 
 if TYPE_CHECKING:
@@ -39,7 +42,9 @@ class SourceSpec:
 
     time_field: the ``int`` field with the event time in nanoseconds, or None without event time.
     out_of_order_ns: how far behind the latest event time an event may be and still be on time.
-    record: the class that the schema was derived from, or None.
+    reject_future_ns: how far ahead of the watermark an event may be and still count, None for any.
+    record: the class that the schema was derived from, or None. checks: what fields must satisfy
+    for their record to count, fitted to the fields' types.
     """
 
     name: str
@@ -49,6 +54,8 @@ class SourceSpec:
     out_of_order_ns: int
     record: type | None
     node_key: str
+    checks: Mapping[str, Checks] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    reject_future_ns: int | None = None
 
     @property
     def fields(self) -> Fields:
@@ -212,18 +219,22 @@ class Plan:
         """What a snapshot keeps beside the node keys, to tell later what has changed.
 
         ``python``: the version, of which the forms of functions depend. ``source``: the schema.
+        ``checks``: of its fields, if there are any.
         """
         major, minor = sys.version_info[:2]
         source = notation.dumps(canonical(self.source.schema))
-        return {"python": f"{major}.{minor}", "source": source}
+        checks = {"checks": dumps(checks_to_sexp(self.source.checks))} if self.source.checks else {}
+        return {"python": f"{major}.{minor}", "source": source, **checks}
 
     def sexp(self) -> Sexp:
         """Return the canonical form: everything that two workers must agree on."""
+        checks: list[Sexp] = [["checks", checks_to_sexp(self.source.checks)]]
         return [
             "ripple-plan",
             str(FORMAT_VERSION),
             self.name,
             fingerprint(self.source.schema),
+            *(checks if self.source.checks else ()),
             *self.node_keys,
         ]
 

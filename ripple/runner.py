@@ -143,7 +143,12 @@ def run(
     plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
     engine = Engine(plan)
     given = open_source(
-        source, plan.source.schema, name=plan.source.name, batch_rows=batch_rows, header=header
+        source,
+        plan.source.schema,
+        name=plan.source.name,
+        checks=plan.source.checks,
+        batch_rows=batch_rows,
+        header=header,
     )
     sinks = open_sinks(plan, _by_output(plan, sink))
     runner = Runner(

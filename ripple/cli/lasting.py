@@ -15,9 +15,10 @@ from ripple.cli.exits import say
 from ripple.cli.progress import Progress
 from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
 from ripple.connectors.base import CutSink
-from ripple.connectors.locate import open_cut_sink, shape_of
+from ripple.connectors.locate import open_cut_sink
 from ripple.connectors.log_place import PREFIX, LogPlace
 from ripple.connectors.log_source import open_topic
+from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError, OutputError
 from ripple.recovery import cuts
 from ripple.recovery.inputs import Inputs
@@ -115,7 +116,7 @@ def open_inputs(place: str, plan: Plan, batch_rows: int) -> Inputs:
             f"--checkpoint-dir needs a source that can be read again, not {place!r}: put it into a "
             "log with ripple log append, and read log:DIR/TOPIC"
         )
-    shape = shape_of(plan.source.schema)
+    shape = RecordShape(plan.source.schema, plan.source.checks)
     topic, partition = open_topic(place, shape)
     name = plan.source.name
     if partition is not None or topic.partitions == 1:

@@ -108,6 +108,7 @@ def run(options: argparse.Namespace) -> int:
         options.source,
         plan.source.schema,
         name=plan.source.name,
+        checks=plan.source.checks,
         batch_rows=options.batch,
         header=options.header,
     )

@@ -18,8 +18,10 @@ from ripple.cli.progress import Progress
 from ripple.cli.rejects import ToldLetters
 from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
 from ripple.cli.without_pandas import keep_pandas_out
+from ripple.connectors.csv_format import CsvFormat
 from ripple.connectors.csv_source import CsvSource
 from ripple.connectors.dead_letter import DeadLetters
+from ripple.connectors.record_shape import TIMESTAMP_NS_END
 from ripple.connectors.synthetic import SYMBOLS, SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.connectors.text_sink import TextFormat, TextSink
@@ -28,6 +30,7 @@ from ripple.runner import BATCH_ROWS, Report, Runner
 
 if TYPE_CHECKING:
     from ripple.connectors.base import Source
+    from ripple.plan import Plan
 
 PROGRAM = "ripple-vwap-demo"
 SYNTHETIC_DEFAULT = 100_000
@@ -38,10 +41,10 @@ VWAP_DECIMALS = 4
 class Trade:
     """A trade as exchanges report it."""
 
-    symbol: str
-    price: float
-    size: int
-    timestamp_ns: rp.Timestamp
+    symbol: str = rp.field(min_length=1)
+    price: float = rp.field(finite=True)
+    size: int = rp.field(gt=0)
+    timestamp_ns: rp.Timestamp = rp.field(ge=0, lt=TIMESTAMP_NS_END)
     venue: str
 
 
@@ -76,7 +79,7 @@ def _run(options: argparse.Namespace) -> int:
         ["-"] if options.dead_letter is None else ["-", options.dead_letter],
     )
     engine = Engine(vwap_pipeline(options.window).plan())
-    source = _source(options)
+    source = _source(options, engine.plan)
     progress = Progress(source)
     with ExitStack() as opened:
         sink = _sink(options)
@@ -103,12 +106,11 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _source(options: argparse.Namespace) -> Source:
-    if options.stdin:
-        return CsvSource("-", batch_rows=options.batch)
-    if options.file is not None:
-        return CsvSource(options.file, batch_rows=options.batch)
-    return SyntheticSource(options.synthetic, batch_rows=options.batch)
+def _source(options: argparse.Namespace, plan: Plan) -> Source:
+    if options.file is None and not options.stdin:
+        return SyntheticSource(options.synthetic, batch_rows=options.batch)
+    trades = CsvFormat(plan.source.schema, plan.source.checks)
+    return CsvSource("-" if options.stdin else options.file, trades, batch_rows=options.batch)
 
 
 def _sink(options: argparse.Namespace) -> FinalRows:

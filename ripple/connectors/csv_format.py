@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ripple.connectors.checks import Check, Finite, InRange, NonEmpty, Positive
 from ripple.connectors.record_shape import TIMESTAMP_NS_END, RecordShape
+from ripple.schema.checks import Checks
 from ripple.schema.types import Field, Float, Int, Int64, Schema, String
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ TRADE_SCHEMA = Schema(
         Field("venue", String()),
     ),
 )
-TRADE_CHECKS: Mapping[str, tuple[Check, ...]] = MappingProxyType(
+TRADE_CHECKS: Mapping[str, Checks] = MappingProxyType(
     {
-        "symbol": (NonEmpty(),),
-        "price": (Finite(),),
-        "size": (Positive(),),
-        "timestamp_ns": (InRange(0, TIMESTAMP_NS_END),),
+        "symbol": Checks(min_length=1),
+        "price": Checks(finite=True),
+        "size": Checks(gt=0),
+        "timestamp_ns": Checks(ge=0, lt=TIMESTAMP_NS_END),
     }
 )
 TRADES = CsvFormat(TRADE_SCHEMA, TRADE_CHECKS)

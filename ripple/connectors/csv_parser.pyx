@@ -31,24 +31,28 @@ cdef extern from *:
     const uint8_t* double_from_chars(const uint8_t* p, const uint8_t* end, double* value) nogil
     const double[23] POWERS_OF_TEN
 
-# The order is that of REASONS in csv_source.py.
+# The order is that of REASONS in csv_reader.py.
 cdef enum Verdict:
     GOOD, TOO_LONG, NOT_UTF8, NUL_BYTE, TOO_FEW, TOO_MANY, BAD_QUOTES, EMPTY, NOT_OF_TYPE, TOO_BIG
-    NOT_FINITE, NOT_POSITIVE, NOT_IN_RANGE
+    NOT_FINITE, NOT_IN_RANGE, NOT_OF_LENGTH
 
 cdef enum Kind:
     STRING, INTEGER, FLOAT, BOOL
 
 cdef struct Column:
     Kind kind
-    bint optional, finite, positive, ranged, nonempty
-    int64_t low, high
+    bint optional, finite, ranged, measured
+    int64_t low, high           # both inclusive
     double low_float, high_float
+    Py_ssize_t shortest, longest    # of strings, in characters
     bint wanted             # the pointers below are null otherwise
     uint8_t* values         # int64, double, one byte per truth value, or the bytes of strings
     int* offsets            # strings only
     uint8_t* valid          # one byte per row, optional ones only
     Py_ssize_t length       # bytes of strings used by the rows so far
+
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
 
 cdef struct Bad:
     Py_ssize_t record, line, start, length
@@ -58,9 +62,9 @@ cdef struct Bad:
 cdef class CsvParser:
     """Parses blocks of whole lines into columns.
 
-    ``columns`` is a list of (kind, wanted, optional, finite, positive, low and high or None,
-    nonempty), in the order of the file, where kind is an Arrow type: string, int64, float64 or
-    bool.
+    ``columns`` is a list of (kind, wanted, optional, finite, smallest and largest number or None,
+    smallest and largest number of characters), in the order of the file, where kind is an Arrow
+    type: string, int64, float64 or bool.
     """
 
     cdef vector[Column] columns
@@ -71,13 +75,16 @@ cdef class CsvParser:
         memset(&column, 0, sizeof(Column))
         kinds = {pa.string(): STRING, pa.int64(): INTEGER, pa.float64(): FLOAT, pa.bool_(): BOOL}
         self.line_length_bytes_max = line_length_bytes_max
-        for kind, wanted, optional, finite, positive, bounds, nonempty in columns:
+        for kind, wanted, optional, finite, interval, (shortest, longest) in columns:
             column.kind = kinds[kind]
-            column.wanted, column.optional = wanted, optional
-            column.finite, column.positive, column.nonempty = finite, positive, nonempty
-            column.ranged = bounds is not None
-            column.low, column.high = bounds if column.ranged else (0, 0)
-            column.low_float, column.high_float = column.low, column.high
+            column.wanted, column.optional, column.finite = wanted, optional, finite
+            column.ranged = interval is not None
+            if column.ranged and column.kind == FLOAT:
+                column.low_float, column.high_float = interval
+            elif column.ranged:
+                column.low, column.high = interval
+            column.shortest, column.longest = shortest, longest
+            column.measured = shortest > 0 or longest < PY_SSIZE_T_MAX
             self.columns.push_back(column)
 
     def parse(self, const uint8_t[::1] block not None) -> tuple:
@@ -254,6 +261,7 @@ cdef inline Verdict _string(
     cdef const uint8_t* start = p
     cdef uint8_t* out
     cdef Py_ssize_t length
+    cdef Verdict verdict
     cdef bint valid = True
     if p < end and p[0] == b'"':
         return _quoted(at, end, column, row)
@@ -261,11 +269,12 @@ cdef inline Verdict _string(
         p += 1
     at[0] = p
     length = p - start
-    if length == 0:
-        if column.optional:
-            valid = False
-        elif column.nonempty:
-            return EMPTY
+    if length == 0 and column.optional:
+        valid = False
+    elif column.measured:
+        verdict = _measured(_characters(start, p), column)
+        if verdict != GOOD:
+            return verdict
     if column.wanted:
         out = column.values + column.length
         memcpy(out, start, length)
@@ -281,7 +290,8 @@ cdef Verdict _quoted(
     """A field in quotes, in which a doubled quote stands for one."""
     cdef const uint8_t* p = at[0] + 1
     cdef uint8_t* out = column.values + column.length if column.wanted else NULL
-    cdef Py_ssize_t length = 0
+    cdef Py_ssize_t length = 0, continuing = 0
+    cdef Verdict verdict
     while True:
         if p >= end:
             return BAD_QUOTES
@@ -292,17 +302,35 @@ cdef Verdict _quoted(
         if out != NULL:
             out[length] = p[0]
         length += 1
+        continuing += (p[0] & 0xC0) == 0x80
         p += 1
     if p < end and p[0] != b",":
         return BAD_QUOTES
     at[0] = p
-    if length == 0 and column.nonempty:
-        return EMPTY
+    if column.measured:
+        verdict = _measured(length - continuing, column)
+        if verdict != GOOD:
+            return verdict
     if column.wanted:
         column.offsets[row + 1] = <int>(column.length + length)
         if column.valid != NULL:
             column.valid[row] = True
     return GOOD
+
+
+cdef Py_ssize_t _characters(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    """The number of code points of UTF-8."""
+    cdef Py_ssize_t count = 0
+    while p < end:
+        count += (p[0] & 0xC0) != 0x80
+        p += 1
+    return count
+
+
+cdef inline Verdict _measured(Py_ssize_t characters, Column& column) noexcept nogil:
+    if column.shortest <= characters <= column.longest:
+        return GOOD
+    return EMPTY if characters == 0 else NOT_OF_LENGTH
 
 
 cdef inline bint _is_blank(uint8_t c) noexcept nogil:
@@ -360,9 +388,7 @@ cdef inline Verdict _integer(
     if too_big or magnitude > limit:
         return TOO_BIG
     value = <int64_t>(0 - magnitude) if negative else <int64_t>magnitude
-    if column.positive and value <= 0:
-        return NOT_POSITIVE
-    if column.ranged and not (column.low <= value < column.high):
+    if column.ranged and not (column.low <= value <= column.high):
         return NOT_IN_RANGE
     if column.wanted:
         (<int64_t*>column.values)[row] = value
@@ -392,9 +418,7 @@ cdef inline Verdict _float(
     at[0] = p
     if column.finite and not isfinite(value):
         return NOT_FINITE
-    if column.positive and not value > 0:
-        return NOT_POSITIVE
-    if column.ranged and not (column.low_float <= value < column.high_float):
+    if column.ranged and not (column.low_float <= value <= column.high_float):
         return NOT_IN_RANGE
     if column.wanted:
         (<double*>column.values)[row] = value

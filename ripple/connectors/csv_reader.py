@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.connectors.base import RAW_BYTES_MAX, Batch, Rejected
-from ripple.connectors.checks import Finite, InRange, NonEmpty, Positive
 from ripple.connectors.csv_format import CsvFormat
 from ripple.connectors.csv_parser import CsvParser
 from ripple.connectors.record_shape import value_type
 from ripple.errors import InputError
+from ripple.schema.checks import Checks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ripple.connectors.csv_parser import ParserColumn
     from ripple.schema.types import Field
 
 # In the order of the parser's verdicts. Few and without the value seen, so that they count well.
@@ -33,8 +34,8 @@ REASONS = (
     "{field} is not {type}",
     "{field} does not fit in 64 bits",
     "{field} is not finite",
-    "{field} is not positive",
     "{field} is not {range}",
+    "{field} is not {length}",
 )
 _TYPE_WORDS = {
     pa.string(): "text",
@@ -103,11 +104,12 @@ class CsvReader:
             return REASONS[verdict].format(
                 length_bytes_max=self._line_length_bytes_max, field="a field"
             )
-        ranges = [c for c in self._format.checks.get(member.name, ()) if isinstance(c, InRange)]
+        checks = self._format.checks.get(member.name, Checks())
         return REASONS[verdict].format(
             field=member.name,
             type=_TYPE_WORDS[value_type(member)[0]],
-            range=ranges[0] if ranges else "",
+            range=checks.range_words,
+            length=checks.length_words,
         )
 
     def _read_header(self, block: memoryview) -> int:
@@ -150,23 +152,11 @@ class CsvReader:
             self._line_length_bytes_max,
         )
 
-    def _parser_column(
-        self, member: Field | None, wanted: set[str]
-    ) -> tuple[pa.DataType, bool, bool, bool, bool, tuple[int, int] | None, bool]:
+    def _parser_column(self, member: Field | None, wanted: set[str]) -> ParserColumn:
         """Describe a column to the parser; one that the schema does not have is any text."""
         if member is None:
-            return (pa.string(), False, True, False, False, None, False)
+            return (pa.string(), False, True, False, None, Checks().lengths)
         kind, optional = value_type(member)
-        finite = positive = nonempty = False
-        bounds: tuple[int, int] | None = None
-        for check in self._format.checks.get(member.name, ()):
-            match check:
-                case Finite():
-                    finite = True
-                case Positive():
-                    positive = True
-                case NonEmpty():
-                    nonempty = True
-                case InRange(low, high):
-                    bounds = (low, high)
-        return (kind, member.name in wanted, optional, finite, positive, bounds, nonempty)
+        checks = self._format.checks.get(member.name, Checks())
+        interval = checks.interval if checks.is_bounded else None
+        return (kind, member.name in wanted, optional, checks.finite, interval, checks.lengths)

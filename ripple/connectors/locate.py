@@ -6,10 +6,11 @@ import os
 import stat
 from collections.abc import Sequence
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ripple.connectors import log_place
-from ripple.connectors.csv_format import TRADE_CHECKS, CsvFormat
+from ripple.connectors.csv_format import CsvFormat
 from ripple.connectors.csv_source import CsvSource
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.stream_sink import StreamCutSink
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.connectors.base import CutSink, MarkedSource, Sink
-    from ripple.connectors.checks import Check
     from ripple.plan import Plan
+    from ripple.schema.checks import Checks
     from ripple.schema.types import Schema
     from ripple.world.ports import Clock, Disk
 
@@ -51,6 +52,7 @@ def open_source(
     schema: Schema,
     *,
     name: str,
+    checks: Mapping[str, Checks] = MappingProxyType({}),
     batch_rows: int = 1000,
     header: bool = False,
     pause: Callable[[], None] | None = None,
@@ -59,33 +61,35 @@ def open_source(
 
     place: a path, ``-`` (CSV on standard input), ``log:DIR/TOPIC[/PARTITION]``, ``synthetic:N``
     (N trades made by rule), record batches or mappings, or a source, which is returned as it is.
+    checks: what fields must satisfy besides; records that do not are rejected.
     pause: follow a log for ever, calling this whenever nothing more is there; without it a log is
     read up to its present end.
     """
+    shape = RecordShape(schema, checks)
     if isinstance(place, Sequence) and not isinstance(place, str):
         from ripple.connectors.memory import MemorySource  # noqa: PLC0415 - slow to import
 
-        return MemorySource(place, RecordShape(schema), name=name, batch_rows=batch_rows)
+        return MemorySource(place, shape, name=name, batch_rows=batch_rows)
     if not isinstance(place, (str, os.PathLike)):
         return place
     text = os.fspath(place)
     if text.startswith(log_place.PREFIX):
         from ripple.connectors.log_source import open_log  # noqa: PLC0415 - slow to import
 
-        return open_log(text, shape_of(schema), name=name, batch_rows=batch_rows, pause=pause)
+        return open_log(text, shape, name=name, batch_rows=batch_rows, pause=pause)
     if text.startswith("synthetic:"):
         return _synthetic(text, name, batch_rows)
     kind = _suffix(text)
     if kind == ".parquet":
         from ripple.connectors.parquet import ParquetSource  # noqa: PLC0415 - slow to import
 
-        return ParquetSource(text, RecordShape(schema), name=name, batch_rows=batch_rows)
+        return ParquetSource(text, shape, name=name, batch_rows=batch_rows)
     if kind in {".jsonl", ".ndjson"}:
         from ripple.connectors.json_source import JsonSource  # noqa: PLC0415 - slow to import
 
-        return JsonSource(text, shape_of(schema), name=name, batch_rows=batch_rows)
+        return JsonSource(text, shape, name=name, batch_rows=batch_rows)
     if kind == ".csv" or _is_stream(text):
-        csv_format = CsvFormat(schema, _checks(schema), header=header)
+        csv_format = CsvFormat(schema, checks, header=header)
         return CsvSource(text, csv_format, name=name, batch_rows=batch_rows)
     raise InputError(f"cannot tell how to read {text!r}: it must be {SOURCE_FORMS}")
 
@@ -192,14 +196,3 @@ def _is_stream(text: str) -> bool:
 def _suffix(text: str) -> str:
     path = PurePath(text)
     return PurePath(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
-
-
-def shape_of(schema: Schema) -> RecordShape:
-    """Return what every record of a source must be."""
-    return RecordShape(schema, _checks(schema))
-
-
-def _checks(schema: Schema) -> Mapping[str, tuple[Check, ...]]:
-    """Return the trade format's checks for a schema that has its fields, none for others."""
-    names = {field.name for field in schema.fields}
-    return TRADE_CHECKS if set(TRADE_CHECKS) <= names else {}

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.connectors.checks import Check, Finite, InRange, NonEmpty, Positive
 from ripple.errors import SchemaError
 from ripple.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ripple.schema.checks import Checks
 
 TIMESTAMP_NS_END = 1 << 62
 
@@ -24,39 +25,32 @@ _ARROW = {
     Float: pa.float64(),
     Bool: pa.bool_(),
 }
-_NUMBERS = (pa.int64(), pa.float64())
-_APPLIES_TO: dict[type, tuple[pa.DataType, ...]] = {
-    Finite: (pa.float64(),),
-    Positive: _NUMBERS,
-    InRange: _NUMBERS,
-    NonEmpty: (pa.string(),),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
     """The records of ``schema`` that a source delivers.
 
-    ``checks`` are per field, beyond the type; they pass where the field is none. ``columns`` names
+    ``checks`` are per field, beyond the type, and become fitted to it. ``columns`` names
     the fields to deliver, all by default. Raises SchemaError when a name is no field, a check does
     not fit its field, or a field's type is not String, Int, Int64, Float or Bool, optional or not.
     """
 
     schema: Schema
-    checks: Mapping[str, tuple[Check, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    checks: Mapping[str, Checks] = field(default_factory=lambda: MappingProxyType({}))
     columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        known = {member.name: value_type(member)[0] for member in self.schema.fields}
+        known = {member.name: member for member in self.schema.fields}
+        for member in self.schema.fields:
+            value_type(member)
         for name in (*self.checks, *(self.columns or ())):
             if name not in known:
                 raise SchemaError(
                     f"schema {self.schema.name} has no field {name!r}: it has {', '.join(known)}"
                 )
-        for name, checks in self.checks.items():
-            for check in checks:
-                if known[name] not in _APPLIES_TO[type(check)]:
-                    raise SchemaError(f"field {name!r} of type {known[name]} cannot be {check}")
+        fitted = {name: checks.fitted(known[name]) for name, checks in self.checks.items()}
+        object.__setattr__(self, "checks", fitted)
 
     def delivered(self) -> tuple[Field, ...]:
         """Return the fields of the delivered records, in schema order."""

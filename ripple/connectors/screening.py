@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ripple.connectors.base import RAW_BYTES_MAX, Batch, Rejected
-from ripple.connectors.checks import Finite, InRange, NonEmpty, Positive
 from ripple.connectors.record_shape import value_type
+from ripple.schema.failing import failing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,26 +52,10 @@ def _failures(
     column: pa.Array, member: Field, shape: RecordShape
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield what may be wrong with a field, in the order of the CSV parser, and for which rows."""
-    kind, optional = value_type(member)
-    if not optional and column.null_count:
-        yield "empty", _mask(column.is_null())
-    checks = shape.checks.get(member.name, ())
-    if NonEmpty() in checks:
-        yield "empty", _mask(pc.equal(pc.binary_length(column), 0))
-    if Finite() in checks:
-        yield "not finite", _mask(pc.invert(pc.is_finite(column)))
-    if Positive() in checks:
-        yield "not positive", _mask(pc.invert(pc.greater(column, pa.scalar(0, kind))))
-    for check in checks:
-        if isinstance(check, InRange):
-            low, high = pa.scalar(check.low, kind), pa.scalar(check.high, kind)
-            inside = pc.and_(pc.greater_equal(column, low), pc.less(column, high))
-            yield f"not {check}", _mask(pc.invert(inside))
-
-
-def _mask(failed: pa.Array) -> np.ndarray:
-    """Return the rows as NumPy; where the field is none nothing has failed."""
-    return np.asarray(failed.fill_null(False).to_numpy(zero_copy_only=False), bool)
+    if not value_type(member)[1] and column.null_count:
+        yield "empty", column.is_null().to_numpy(zero_copy_only=False)
+    if member.name in shape.checks:
+        yield from failing(column, shape.checks[member.name])
 
 
 def _raw(row: dict[str, object]) -> bytes:

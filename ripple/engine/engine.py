@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.engine.admission import Admission
 from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.counters import Counters
 from ripple.engine.event_fold import EventFold
@@ -93,17 +94,13 @@ class Engine:
         self.partition = partition
         self.counters = Counters()
         self.graph = Graph()
-        self._inputs = {
-            name: Input(name, plan.source.out_of_order_ns, start.get(name, 0)) for name in names
-        }
+        late_ns, ahead_ns = plan.source.out_of_order_ns, plan.source.reject_future_ns
+        ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
+        self._inputs = {name: Input(name, late_ns, ahead_ns, start.get(name, 0)) for name in names}
         self._rank = {name: rank for rank, name in enumerate(names)}
         self._schema = pa.schema(arrow_fields(plan.source.fields))
         self._accepted = self._schema
-        self._required = [
-            member
-            for member in plan.source.fields
-            if not member.optional or member.name == plan.source.time_field
-        ]
+        self._admission = Admission(plan.source)
         self._reported = True
         self._broken = False
         self._snapshots = 0
@@ -225,7 +222,7 @@ class Engine:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         order = offsets * len(self._rank) + self._rank[given.name]
         rows = Rows(columns, batch.num_rows, offsets=order)
-        rows.reject_nulls(self._required, self.plan.source.name)
+        self._admission.screen(rows)
         crossing = self._judge(given, rows)
         judged = rows.count + len(rows.rejected)
         rows.run(self.plan.steps)
@@ -239,9 +236,10 @@ class Engine:
         return rows.rejected
 
     def _judge(self, given: Input, rows: Rows) -> int:
-        """Drop very late rows and move the watermark; return the last crossing of an interval.
+        """Drop rows that are very late or refused, and move the watermark past the others.
 
-        The crossing is a position in the batch, -1 when there is none or nobody asks.
+        Returns the last crossing of an interval, a position in the batch: -1 when there is none or
+        nobody asks.
         """
         time_field = self.plan.source.time_field
         if time_field is None:
@@ -254,22 +252,30 @@ class Engine:
                 times,
                 given.watermark_ns,
                 given.out_of_order_ns,
+                given.future_ns_max,
                 self._watermark_of_others(given),
                 self._fold.interval_ns,
             )
             if crossing >= 0 and rows.origin is not None:
                 crossing = int(rows.origin[crossing])
-        verdicts, late, very_late, future, out_of_range = given.judge(
+        verdicts, late, very_late, future, refused = given.judge(
             times, self._lateness_ns, self._future_ns
         )
         self.counters.mildly_late += late
         self.counters.very_late += very_late
         self.counters.future += future
-        if out_of_range:
-            beyond = np.flatnonzero(verdicts == watermark.OUT_OF_RANGE).tolist()
-            reason = f"the event time {time_field!r} is outside [-2^62, 2^62) ns"
-            rows.reject(dict.fromkeys(beyond, reason), self.plan.source.name)
-            verdicts = np.delete(verdicts, beyond)
+        if refused:
+            why = {
+                watermark.OUT_OF_RANGE: "outside [-2^62, 2^62) ns",
+                watermark.TOO_FAR: "too far ahead",
+            }
+            beyond = {
+                row: f"the event time {time_field!r} is {why[verdict]}"
+                for row, verdict in enumerate(verdicts.tolist())
+                if verdict in why
+            }
+            rows.reject(beyond, self.plan.source.name)
+            verdicts = np.delete(verdicts, list(beyond))
         if very_late:
             rows.keep(verdicts != watermark.VERY_LATE)
         return crossing

@@ -21,6 +21,7 @@ class Input:
 
     name: str
     out_of_order_ns: int
+    future_ns_max: int
     next_offset: int = 0
     watermark_ns: int = watermark.NONE
 
@@ -44,10 +45,15 @@ class Input:
     ) -> tuple[npt.NDArray[np.uint8], int, int, int, int]:
         """Judge the next events and move the watermark past them.
 
-        Returns (verdicts uint8[n], mildly late, very late, future, out of range).
+        Returns (verdicts uint8[n], mildly late, very late, future, refused).
         """
         judged = watermark.judge(
-            times_ns, self.watermark_ns, self.out_of_order_ns, lateness_ns, future_ns
+            times_ns,
+            self.watermark_ns,
+            self.out_of_order_ns,
+            lateness_ns,
+            future_ns,
+            self.future_ns_max,
         )
         self.watermark_ns = judged[0]
         return judged[1:]

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 from ripple.plan import FoldAggregate, Map
 from ripple.schema import notation
 from ripple.schema.fingerprint import canonical
-from ripple.sexp import dumps
+from ripple.sexp import dumps, loads
 from ripple.topology import digest_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ripple.engine.snapshot import Snapshot
     from ripple.plan import Plan
     from ripple.schema.types import Field, Schema
@@ -93,7 +95,7 @@ def source_change(plan: Plan, snapshot: Snapshot) -> str | None:
     """Return how the records that count differ from those of the snapshot's plan, or None.
 
     Which records were refused is part of every state. Optional fields may come and go: a record
-    without them is the same record.
+    without them is the same record, unless they are checked.
     """
     if snapshot.topology_hash == plan.topology_hash:
         return None
@@ -106,7 +108,19 @@ def source_change(plan: Plan, snapshot: Snapshot) -> str | None:
         change = _change(was, is_now)
         if change is not None:
             return f"the field {name!r} of source {plan.source.name!r} {change}"
+    checked_before, checked_now = _checks(snapshot.notes), _checks(plan.notes)
+    for name in dict.fromkeys((*checked_before, *checked_now)):
+        was_checked, is_checked = (c.get(name, "nothing") for c in (checked_before, checked_now))
+        if was_checked != is_checked:
+            return (
+                f"the field {name!r} of source {plan.source.name!r} was checked for {was_checked} "
+                f"and is checked for {is_checked}"
+            )
     return None
+
+
+def _checks(notes: Mapping[str, str]) -> dict[str, str]:
+    return dict(loads(notes.get("checks", "()")))  # type: ignore[arg-type]
 
 
 def _fields(schema: Schema) -> dict[str, Field]:
@@ -154,7 +168,7 @@ def first_change(now: Sequence[Node], before: Sequence[Node]) -> tuple[str, Node
 
 
 _PARTS = {
-    "source": "its topic, event time or out_of_order",
+    "source": "its topic, event time, out_of_order or reject_future",
     "step": "what it does",
     "fold": "its key, window or aggregates",
     "sink": "its topic or its fold",

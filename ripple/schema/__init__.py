@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ripple.schema.checks import Checks
 from ripple.schema.compat import (
     Compatibility,
     Compatible,
@@ -13,10 +14,11 @@ from ripple.schema.compat import (
     check_full,
     check_readable,
 )
+from ripple.schema.constraints import checks_of
 from ripple.schema.derive import schema_of, schemas_of, time_field_of
 from ripple.schema.fingerprint import fingerprint, layout_hash
 from ripple.schema.projection import project
-from ripple.schema.record import Timestamp, record
+from ripple.schema.record import Timestamp, field, record
 from ripple.schema.types import (
     Bool,
     Case,
@@ -38,6 +40,7 @@ from ripple.schema.types import (
 __all__ = [
     "Bool",
     "Case",
+    "Checks",
     "Compatibility",
     "Compatible",
     "Field",
@@ -61,6 +64,8 @@ __all__ = [
     "check_forward",
     "check_full",
     "check_readable",
+    "checks_of",
+    "field",
     "fingerprint",
     "layout_hash",
     "project",

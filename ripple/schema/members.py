@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 from ripple.errors import SchemaError
-from ripple.schema.record import record_info, snake_case
+from ripple.schema.record import CHECKS, record_info, snake_case
 
 Annotation: TypeAlias = Any  # typing's own forms have no common type
 
@@ -35,10 +35,13 @@ def members_of(cls: type) -> list[Member]:
         return _struct_members(cls)
     if _is_model(cls):
         return _model_members(cls)
-    return [
-        _member(field.name, _resolved(cls, field.name), field.default is None)
-        for field in dataclasses.fields(cls)
-    ]
+    members = []
+    for field in dataclasses.fields(cls):
+        annotation = _resolved(cls, field.name)
+        if CHECKS in field.metadata:
+            annotation = Annotated[annotation, field.metadata[CHECKS]]
+        members.append(_member(field.name, annotation, field.default is None))
+    return members
 
 
 def _member(

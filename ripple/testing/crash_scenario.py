@@ -166,7 +166,9 @@ class CrashScenario:
 
         life = Life(
             plan,
-            Inputs(topic, partitions, RecordShape(plan.source.schema), BATCH_ROWS),
+            Inputs(
+                topic, partitions, RecordShape(plan.source.schema, plan.source.checks), BATCH_ROWS
+            ),
             lambda: self._open_sinks(world, variant),
             Checkpoints(
                 world.store if variant.in_store else store,

@@ -16,7 +16,7 @@ from ripple.plan import Fold, FoldAggregate, Plan
 from ripple.testing import aggregates
 from ripple.testing.aggregates import Entry
 from ripple.testing.expressions import Failed, evaluate, python_type
-from ripple.testing.steps import RefusedRow, Row, kinds_of, refuse_nulls, run_steps
+from ripple.testing.steps import RefusedRow, Row, kinds_of, refuse_nulls, refuse_unfit, run_steps
 from ripple.testing.windows import Event, Key, Window, due, windows_with
 from ripple.window.duration import duration_ns
 from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT, Assigner, OnWatermark, Session
@@ -94,6 +94,7 @@ class Reference:
             refuse_nulls(
                 row, [f for f in self.plan.source.fields if not f.optional], self.plan.source.name
             )
+            refuse_unfit(row, self.plan.source)
             if self._judged(row, given):
                 accepted = self._folded(row, offset, given)
                 self.counts["applied"] += 1
@@ -125,6 +126,9 @@ class Reference:
         if time_ns not in _TIMES:
             reason = f"the event time {source.time_field!r} is outside [-2^62, 2^62) ns"
             raise RefusedRow(source.name, reason)
+        ahead_ns = source.reject_future_ns
+        if ahead_ns is not None and watermark_ns is not None and time_ns > watermark_ns + ahead_ns:
+            raise RefusedRow(source.name, f"the event time {source.time_field!r} is too far ahead")
         given.watermark_ns = _latest(watermark_ns, time_ns - source.out_of_order_ns)
         if watermark_ns is None:
             return True

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ripple.plan import Derive, Fields, Filter, Map, Step, type_of
+from ripple.plan import Derive, Fields, Filter, Map, SourceSpec, Step, type_of
 from ripple.schema.types import Field, Option
 from ripple.testing.expressions import INT64, Failed, evaluate, python_type
 
 Row: TypeAlias = dict[str, Any]
+
+_PASSES: dict[str, Callable[[Any, Any], bool]] = {
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "lt": operator.lt,
+    "le": operator.le,
+    "finite": lambda value, _: math.isfinite(value),
+    "min_length": lambda value, length: len(value) >= length,
+    "max_length": lambda value, length: len(value) <= length,
+}
 
 _DTYPES: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_}
 
@@ -36,6 +48,14 @@ def refuse_nulls(row: Mapping[str, Any], fields: Sequence[Field], step: str) -> 
     for field in fields:
         if row[field.name] is None:
             raise RefusedRow(step, f"the field {field.name!r} is null")
+
+
+def refuse_unfit(row: Mapping[str, Any], source: SourceSpec) -> None:
+    """Raise :class:`RefusedRow` when a value fails a check that the record declares."""
+    for name, checks in source.checks.items():
+        for check, bound in checks.given().items():
+            if row[name] is not None and not _PASSES[check](row[name], bound):
+                raise RefusedRow(source.name, f"{name} does not pass {check}={bound!r}")
 
 
 def run_steps(steps: Sequence[Step], row: Row) -> Row | None:

@@ -2,6 +2,7 @@ import numpy as np
 import numpy.typing as npt
 
 ANY_LATENESS_NS: int
+ANY_FUTURE_NS: int
 NONE: int
 END: int
 EVENT_TIME_NS_MAX: int
@@ -10,6 +11,7 @@ MILDLY_LATE: int
 VERY_LATE: int
 FUTURE: int
 OUT_OF_RANGE: int
+TOO_FAR: int
 
 def judge(
     times_ns: npt.NDArray[np.int64],
@@ -17,11 +19,13 @@ def judge(
     out_of_order_ns: int,
     lateness_ns: int,
     future_ns: int,
+    future_ns_max: int,
 ) -> tuple[int, npt.NDArray[np.uint8], int, int, int, int]: ...
 def last_crossing(
     times_ns: npt.NDArray[np.int64],
     watermark_ns: int,
     out_of_order_ns: int,
+    future_ns_max: int,
     others_ns: int,
     interval_ns: int,
 ) -> int: ...

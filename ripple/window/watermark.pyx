@@ -18,11 +18,12 @@ cdef extern from *:
     const int64_t NO_WATERMARK, TIME_BOUND
 
 ANY_LATENESS_NS = (1 << 64) - 1  # nothing is very late
+ANY_FUTURE_NS = (1 << 64) - 1  # nothing is too far ahead
 NONE = NO_WATERMARK  # before the first event: everything is on time
 END = (1 << 63) - 1  # after the last one: every window is complete
 EVENT_TIME_NS_MAX = (1 << 62) - 1  # an event time outside [-2^62, 2^62) is malformed
 
-ON_TIME, MILDLY_LATE, VERY_LATE, FUTURE, OUT_OF_RANGE = range(5)
+ON_TIME, MILDLY_LATE, VERY_LATE, FUTURE, OUT_OF_RANGE, TOO_FAR = range(6)
 
 
 def judge(
@@ -31,15 +32,17 @@ def judge(
     int64_t out_of_order_ns,
     uint64_t lateness_ns,
     uint64_t future_ns,
+    uint64_t future_ns_max,
 ):
     """Judge a run of events of one input partition.
 
-    Returns (watermark_ns after them, verdicts uint8[n], mildly late, very late, future, out of
-    range). An event is mildly late below the watermark, very late below watermark - lateness_ns,
-    and future above watermark + future_ns. One out of range does not move the watermark.
+    Returns (watermark_ns after them, verdicts uint8[n], mildly late, very late, future, refused).
+    An event is mildly late below the watermark, very late below watermark - lateness_ns, and future
+    above watermark + future_ns. Refused are those out of range and those too far ahead, above
+    watermark + future_ns_max: they do not move the watermark.
     """
     cdef Py_ssize_t i, n = times_ns.shape[0]
-    cdef int64_t t, late = 0, very_late = 0, future = 0, out_of_range = 0
+    cdef int64_t t, late = 0, very_late = 0, future = 0, refused = 0
     verdicts = np.zeros(n, np.uint8)
     cdef uint8_t[::1] out = verdicts
     with nogil:
@@ -47,7 +50,7 @@ def judge(
             t = times_ns[i]
             if not -TIME_BOUND <= t < TIME_BOUND:
                 out[i] = 4
-                out_of_range += 1
+                refused += 1
                 continue
             if watermark_ns != NO_WATERMARK:
                 # Event times and watermarks lie further apart than int64 reaches.
@@ -58,25 +61,37 @@ def judge(
                     else:
                         out[i] = 1
                         late += 1
+                elif _is_too_far(t, watermark_ns, future_ns_max):
+                    out[i] = 5
+                    refused += 1
+                    continue
                 elif <uint64_t>t - <uint64_t>watermark_ns > future_ns:
                     out[i] = 3
                     future += 1
             if t - out_of_order_ns > watermark_ns:
                 watermark_ns = t - out_of_order_ns
-    return watermark_ns, verdicts, late, very_late, future, out_of_range
+    return watermark_ns, verdicts, late, very_late, future, refused
+
+
+cdef inline bint _is_too_far(
+    int64_t time_ns, int64_t watermark_ns, uint64_t future_ns_max
+) noexcept nogil:
+    return time_ns > watermark_ns and <uint64_t>time_ns - <uint64_t>watermark_ns > future_ns_max
 
 
 def last_crossing(
     const int64_t[::1] times_ns not None,
     int64_t watermark_ns,
     int64_t out_of_order_ns,
+    uint64_t future_ns_max,
     int64_t others_ns,
     int64_t interval_ns,
 ):
     """Return the last event after which min(own watermark, others_ns) entered a new interval.
 
     Returns -1 when none did. Intervals are [k * interval_ns, (k + 1) * interval_ns). The first
-    watermark of all enters an interval too, but no window is open before it.
+    watermark of all enters an interval too, but no window is open before it. Events that ``judge``
+    refuses do not count.
     """
     cdef Py_ssize_t i, found = -1
     cdef int64_t merged = min(watermark_ns, others_ns)
@@ -88,6 +103,8 @@ def last_crossing(
     bound = _next_multiple(merged, interval_ns) if known else NO_WATERMARK + 1
     for i in range(times_ns.shape[0]):
         if not -TIME_BOUND <= times_ns[i] < TIME_BOUND:
+            continue
+        if watermark_ns != NO_WATERMARK and _is_too_far(times_ns[i], watermark_ns, future_ns_max):
             continue
         if times_ns[i] - out_of_order_ns > watermark_ns:
             watermark_ns = times_ns[i] - out_of_order_ns

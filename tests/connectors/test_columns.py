@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.connectors.checks import Finite, InRange, NonEmpty, Positive
 from ripple.connectors.csv_format import TRADES, CsvFormat
 from ripple.connectors.csv_reader import CsvReader
 from ripple.connectors.csv_source import CsvSource
@@ -22,6 +21,7 @@ from ripple.connectors.synthetic import SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.connectors.text_sink import TextFormat, TextSink
 from ripple.errors import InputError, OutputError, SchemaError
+from ripple.schema.checks import Checks
 from ripple.schema.types import Bool, Field, Float, Int64, Schema, String
 
 if TYPE_CHECKING:
@@ -41,16 +41,16 @@ SHAPE = RecordShape(
         ),
     ),
     {
-        "name": (NonEmpty(),),
-        "value": (InRange(-1, 10), Positive(), Finite()),
-        "count": (InRange(-5, 5),),
-        "level": (Positive(),),
+        "name": Checks(min_length=1, max_length=3),
+        "value": Checks(gt=0, lt=10, finite=True),
+        "count": Checks(ge=-5, lt=5),
+        "level": Checks(ge=0),
     },
 )
 NUMBERS = st.one_of(st.floats(-2, 12), st.sampled_from([0.0, -0.0, float("nan"), float("inf")]))
 ROWS = st.fixed_dictionaries(
     {
-        "name": st.sampled_from(["a", "b", ""]),
+        "name": st.sampled_from(["a", "b", "", "äöü", "äöüß"]),
         "value": st.one_of(st.none(), NUMBERS),
         "count": st.integers(-7, 7),
         "level": NUMBERS,

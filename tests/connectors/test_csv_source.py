@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.connectors.base import Batch, Rejected
-from ripple.connectors.checks import Check, Finite, InRange, NonEmpty, Positive
 from ripple.connectors.csv_format import TRADES, CsvFormat
 from ripple.connectors.csv_reader import CsvReader
 from ripple.connectors.csv_source import CsvSource
 from ripple.connectors.cutting import recut
 from ripple.connectors.line_blocks import line_blocks
 from ripple.errors import InputError, SchemaError
+from ripple.schema.checks import Checks
 from ripple.schema.types import Bool, Field, Float, Int, Int64, List, Option, Schema, String
 
 if TYPE_CHECKING:
@@ -41,7 +41,13 @@ EVERYTHING = CsvFormat(
             Field("bounded", Int64()),
         ),
     ),
-    {"bounded": (InRange(-5, 100),), "ratio": (Positive(),)},
+    {
+        "name": Checks(max_length=3),
+        "note": Checks(min_length=2, max_length=4),
+        "count": Checks(le=1 << 40),
+        "ratio": Checks(gt=0, le=0.5e300),
+        "bounded": Checks(ge=-5, lt=100),
+    },
 )
 LENGTH_MAX = 60
 
@@ -130,12 +136,12 @@ def judge(line: bytes, csv_format: CsvFormat) -> tuple[dict | None, str]:
 def convert(text: str, field: Field, quoted: bool, csv_format: CsvFormat) -> tuple[object, str]:
     kind = field.type.of if isinstance(field.type, Option) else field.type
     optional = field.optional or isinstance(field.type, Option)
-    checks = csv_format.checks.get(field.name, ())
+    checks = csv_format.checks.get(field.name, Checks())
     text = text if kind == String() else text.strip(" \t")
     if text == "" and optional and not quoted:
         return None, ""
     if kind == String():
-        return text, "is empty" if text == "" and NonEmpty() in checks else ""
+        return text, ill_measured(text, checks)
     if text == "":
         return None, "is empty"
     if kind == Bool():
@@ -168,14 +174,25 @@ def to_integer(text: str) -> tuple[int | None, str]:
     return (value, "") if -(1 << 63) <= value < 1 << 63 else (None, "does not fit in 64 bits")
 
 
-def broken(value: float, checks: tuple[Check, ...]) -> str:
-    if Finite() in checks and not math.isfinite(value):
+def ill_measured(text: str, checks: Checks) -> str:
+    if text == "" and checks.min_length:
+        return "is empty"
+    too_short = checks.min_length is not None and len(text) < checks.min_length
+    too_long = checks.max_length is not None and len(text) > checks.max_length
+    return f"is not {checks.length_words}" if too_short or too_long else ""
+
+
+def broken(value: float, checks: Checks) -> str:
+    if checks.finite and not math.isfinite(value):
         return "is not finite"
-    if Positive() in checks and not value > 0:
-        return "is not positive"
-    for check in checks:
-        if isinstance(check, InRange) and not check.low <= value < check.high:
-            return f"is not {check}"
+    for passes, bound in (
+        (value.__gt__, checks.gt),
+        (value.__ge__, checks.ge),
+        (value.__lt__, checks.lt),
+        (value.__le__, checks.le),
+    ):
+        if bound is not None and not passes(bound):
+            return f"is not {checks.range_words}"
     return ""
 
 
@@ -452,8 +469,8 @@ def test_fewer_columns_do_not_change_which_lines_are_records(tmp_path: Path) -> 
 def test_formats_that_cannot_be_are_refused() -> None:
     with pytest.raises(SchemaError, match="no field 'prize': it has symbol, price"):
         CsvFormat(TRADES.schema, columns=("prize",))
-    with pytest.raises(SchemaError, match="'size' of type int64 cannot be finite"):
-        CsvFormat(TRADES.schema, {"size": (Finite(),)})
+    with pytest.raises(SchemaError, match="field 'size' is Int, but finite is a check of floats"):
+        CsvFormat(TRADES.schema, {"size": Checks(finite=True)})
     with pytest.raises(SchemaError, match="'tags' has type List"):
         CsvFormat(Schema("s", (Field("tags", List(String())),)))
 

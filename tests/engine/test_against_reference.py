@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 import ripple.aggregate as ra
 from ripple.testing import Marker, check_pipeline
 from ripple.window import Assigner, Session, Trigger
-from tests.engine.ticks import AGGREGATES, ASSIGNERS, EXAMPLES, TOTALS, TRIGGERS, keyed, ticks
+from tests.engine.ticks import (
+    AGGREGATES,
+    ASSIGNERS,
+    EXAMPLES,
+    TOTALS,
+    TRIGGERS,
+    CheckedTick,
+    keyed,
+    ticks,
+)
 
 SHAPES = [(None, None), *itertools.product(ASSIGNERS, TRIGGERS)]
 IDS = ["running" if a is None else f"{type(a).__name__}-{type(t).__name__}" for a, t in SHAPES]
@@ -65,3 +74,22 @@ def test_folds_of_folds_follow_every_change(
     for at, watermark_ns in sorted(markers.items(), reverse=True):
         happenings.insert(min(at, len(happenings)), Marker("ticks", watermark_ns))
     check_pipeline(pipeline, happenings, restarts=[restart])
+
+
+@each_shape
+@settings(max_examples=15 * EXAMPLES)
+@given(events=ticks(extreme=True), ahead=st.sampled_from([0, 50, 100]), restart=st.integers(1, 45))
+def test_what_is_not_believed_is_refused_and_moves_nothing(
+    assigner: Assigner | None,
+    trigger: Trigger | None,
+    events: list[Any],
+    ahead: int,
+    restart: int,
+) -> None:
+    inputs = {name: AGGREGATES[name] for name in ("n", "volume", "high", "opened", "closed")}
+    pipeline = (
+        keyed(assigner, trigger, of=CheckedTick, reject_future=ahead)
+        .fold("by-group", **inputs)
+        .sink("rows")
+    )
+    check_pipeline(pipeline, events, restarts=[restart])

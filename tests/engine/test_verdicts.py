@@ -203,3 +203,59 @@ def test_event_that_a_filter_drops_still_moves_the_watermark_and_the_interval(
 def test_session_that_joins_another_counts_the_elements_of_both() -> None:
     pipeline = keyed(Session(10), OnCount(3)).fold("f", n=ra.count()).sink("out")
     check_pipeline(pipeline, [_tick(t) for t in (0, 1, 15, 16, 8, 17, 9)])
+
+
+def _believing(ahead: int | str | None, window: bool = True) -> Pipeline:
+    line = Pipeline("wary").source("ticks", Tick, reject_future=ahead)
+    line = line.partition("by-symbol", key="symbol")
+    line = line.window("w", Tumbling(100), lateness=0, future=60) if window else line
+    return line.fold("f", n=ra.count(), last=ra.last("size")).sink("out")
+
+
+def test_one_event_far_in_the_future_does_not_make_those_after_it_late() -> None:
+    events = [_tick(0), _tick(2**61), _tick(10), _tick(500), _tick(20)]
+    for ahead, very_late in ((None, 3), (500, 1)):
+        pipeline = _believing(ahead)
+        check_pipeline(pipeline, events, restarts=[2])
+        engine = Engine(pipeline.plan())
+        refused = engine.apply("ticks", _batch(engine, events), len(events))
+        assert engine.counters.very_late == very_late
+        assert [(bad.row, bad.step) for bad in refused] == ([] if ahead is None else [(1, "ticks")])
+        assert engine.watermark_ns == (2**61 if ahead is None else 500)
+        engine.check_invariants()
+    assert refused[0].reason == "the event time 'timestamp_ns' is too far ahead"
+    assert engine.counters.as_dict() == {
+        "consumed": 5,
+        "applied": 3,
+        "mildly_late": 0,
+        "very_late": 1,
+        "future": 1,  # refused events are not among them
+        "dead_lettered": 1,
+    }
+
+
+def test_what_is_too_far_ahead_is_told_without_windows_too_and_by_the_watermark_before_it() -> None:
+    check_pipeline(_believing(500, window=False), [_tick(0), _tick(501), _tick(500), _tick(1000)])
+    engine = Engine(_believing("500ns", window=False).plan())
+    events = [_tick(0), _tick(501), _tick(500), _tick(1000), _tick(1501)]
+    refused = engine.apply("ticks", _batch(engine, events), len(events))
+    assert [bad.row for bad in refused] == [1, 4]
+
+
+def test_refused_event_does_not_count_as_crossing_an_interval() -> None:
+    line = Pipeline("wary").source("ticks", Tick, reject_future=50)
+    line = line.partition("by-symbol", key="symbol")
+    line = line.window("w", Tumbling(1000), trigger=OnInterval(100))
+    pipeline = line.fold("f", n=ra.count()).sink("out")
+    check_pipeline(pipeline, [_tick(at) for at in (0, 40, 190, 90, 101, 250, 140, 205)])
+
+
+def test_marker_lets_events_after_a_long_pause_in_again() -> None:
+    events = [_tick(0), _tick(1000), Marker("ticks", 900), _tick(1000)]
+    check_pipeline(_believing(500), events)
+    engine = Engine(_believing(500).plan())
+    for offset in (1, 2):
+        engine.apply("ticks", _batch(engine, [_tick(1000 * (offset - 1))]), offset)
+    engine.advance("ticks", 900, 2)
+    assert engine.apply("ticks", _batch(engine, [_tick(1000)]), 3) == []
+    assert engine.counters.dead_lettered == 1

@@ -13,7 +13,7 @@ import ripple.aggregate as ra
 from ripple.aggregate import Aggregate
 from ripple.expression import col
 from ripple.pipeline import Pipeline
-from ripple.schema.record import Timestamp, record
+from ripple.schema.record import Timestamp, field, record
 from ripple.window import (
     Assigner,
     OnCount,
@@ -37,6 +37,17 @@ class Tick:
     symbol: str
     price: float | None
     size: int
+    venue: str | None
+    timestamp_ns: Timestamp
+
+
+@record(version=1, name="tick")
+class CheckedTick(Tick):
+    """A quote of which not everything is believed."""
+
+    symbol: str = field(min_length=1)
+    price: float | None = field(finite=True, gt=-1e17, le=1e308)
+    size: int = field(ge=0, lt=7)
     venue: str | None
     timestamp_ns: Timestamp
 
@@ -144,9 +155,13 @@ def keyed(
     lateness: int = 60,
     out_of_order: int = 10,
     before: Any = None,
+    of: type = Tick,
+    reject_future: int | None = None,
 ) -> Pipeline:
     """Return a pipeline up to its window; ``before`` adds steps on events."""
-    pipeline = Pipeline("test").source("ticks", Tick, out_of_order=out_of_order)
+    pipeline = Pipeline("test").source(
+        "ticks", of, out_of_order=out_of_order, reject_future=reject_future
+    )
     if before is not None:
         pipeline = before(pipeline)
     pipeline = pipeline.partition("by-symbol", key="symbol")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from ripple.connectors.base import Batch, Marker
-from ripple.connectors.checks import Positive
 from ripple.connectors.log_source import LogSource
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError
@@ -23,6 +22,7 @@ from ripple.log import (
     TopicWriter,
 )
 from ripple.log.router import Router
+from ripple.schema.checks import Checks
 from ripple.testing import SimDisk, sim_world
 from ripple.world import DiskLockedError
 from tests.log.trades import SCHEMA, ManualClock, listed, read_all, records_of, rows_of, topic_of
@@ -141,7 +141,7 @@ def test_source_gives_batches_and_markers_in_order(batch_rows: int | None) -> No
 
 def test_source_screens_records_at_their_offsets() -> None:
     topic, expected = marked_topic()
-    shape = RecordShape(SCHEMA, {"at_ns": (Positive(),)}, ("symbol", "at_ns"))
+    shape = RecordShape(SCHEMA, {"at_ns": Checks(gt=0)}, ("symbol", "at_ns"))
     bad = []
     for entry in LogSource(topic, 0, shape=shape, batch_rows=3).batches():
         if isinstance(entry, Batch):

@@ -14,9 +14,26 @@ from ripple.engine import Engine
 from ripple.expression import col
 from ripple.pipeline import Pipeline
 from ripple.plan import Plan
+from ripple.schema.record import field, record
 from ripple.window import OnCount, OnEveryElement, Session, Tumbling
 from tests.engine.trades import Row, Trade, batch_of
 
+
+@record(version=1, name="trade")
+class Small(Trade):
+    """A trade that is small enough."""
+
+    size: int = field(lt=7)
+
+
+@record(version=1, name="trade")
+class Tiny(Trade):
+    """A trade that is even smaller."""
+
+    size: int = field(lt=4)
+
+
+RECORDS = {"any": Trade, "small": Small, "tiny": Tiny}
 AGGREGATES = {
     "total": ra.sum("price"),
     "volume": ra.sum("size"),
@@ -40,6 +57,8 @@ OVER_WINDOWS = {"short", "long", "later", "eager", "counted"}  # sessions move: 
 class Version:
     """What one version of the code says; each member is a place where an edit can be made."""
 
+    checked: str = "any"
+    reject_future: int | None = None
     filtered: int | None = None
     derived: str | None = None
     fold: str = "by-symbol"
@@ -56,7 +75,12 @@ class Version:
 
     def plan(self) -> Plan:
         """Return the plan of this version."""
-        line = Pipeline("test").source("trades", Trade, out_of_order=self.out_of_order)
+        line = Pipeline("test").source(
+            "trades",
+            RECORDS[self.checked],
+            out_of_order=self.out_of_order,
+            reject_future=self.reject_future,
+        )
         if self.filtered is not None:
             line = line.filter("large", col("size") >= self.filtered)
         if self.derived is not None:
@@ -94,6 +118,8 @@ def _subsets(names: list[str]) -> st.SearchStrategy[tuple[str, ...]]:
 
 
 EDITS = {
+    "checked": st.sampled_from(list(RECORDS)),
+    "reject_future": st.sampled_from([None, 0, 100]),
     "filtered": st.sampled_from([None, 2, 5]),
     "derived": st.sampled_from([None, "notional", "worth"]),
     "fold": st.sampled_from(["by-symbol", "vwap"]),

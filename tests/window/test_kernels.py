@@ -16,18 +16,23 @@ from ripple.window.timers import Timers
 
 times = st.lists(st.integers(-500, 500), max_size=60)
 small = st.integers(0, 60)
+ahead = st.one_of(st.just(watermark.ANY_FUTURE_NS), st.integers(0, 300))
 
 
 def _ints(values: list[int]) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-@given(times, small, small, small, st.integers(0, 60))
+@given(times, small, small, st.tuples(small, ahead), st.integers(0, 60))
 def test_verdicts_follow_the_prefix_watermark(
-    events: list[int], out_of_order: int, lateness: int, future: int, cut: int
+    events: list[int], out_of_order: int, lateness: int, futures: tuple[int, int], cut: int
 ) -> None:
+    future, future_max = futures
     expected, mark = [], None
     for t in events:
+        if mark is not None and t > mark + future_max:
+            expected.append(watermark.TOO_FAR)
+            continue
         if mark is None or mark <= t <= mark + future:
             expected.append(watermark.ON_TIME)
         elif t > mark:
@@ -38,27 +43,35 @@ def test_verdicts_follow_the_prefix_watermark(
         mark = t - out_of_order if mark is None else max(mark, t - out_of_order)
     at, verdicts = watermark.NONE, []
     for part in (events[:cut], events[cut:]):
-        at, codes, late_n, very_late_n, future_n, _ = watermark.judge(
-            _ints(part), at, out_of_order, lateness, future
+        at, codes, late_n, very_late_n, future_n, refused_n = watermark.judge(
+            _ints(part), at, out_of_order, lateness, future, future_max
         )
         verdicts += codes.tolist()
         counts = Counter(codes.tolist())
         assert (late_n, very_late_n, future_n) == (counts[1], counts[2], counts[3])
+        assert refused_n == counts[watermark.TOO_FAR]
     assert verdicts == expected
     assert at == (watermark.NONE if mark is None else mark)
 
 
-@given(times, small, st.one_of(st.just(watermark.END), st.integers(-500, 500)), st.integers(1, 90))
+others_at = st.one_of(st.just(watermark.END), st.integers(-500, 500))
+
+
+@given(times, small, ahead, others_at, st.integers(1, 90))
 def test_last_crossing_is_the_last_new_interval(
-    events: list[int], out_of_order: int, others: int, interval: int
+    events: list[int], out_of_order: int, future_max: int, others: int, interval: int
 ) -> None:
     expected, mark, before = -1, None, None
     for i, t in enumerate(events):
+        if mark is not None and t > mark + future_max:
+            continue
         mark = t - out_of_order if mark is None else max(mark, t - out_of_order)
         now = min(mark, others) // interval
         if before is None or now > before:
             expected, before = i, now
-    found = watermark.last_crossing(_ints(events), watermark.NONE, out_of_order, others, interval)
+    found = watermark.last_crossing(
+        _ints(events), watermark.NONE, out_of_order, future_max, others, interval
+    )
     assert found == expected
 
 
@@ -174,7 +187,7 @@ def test_slot_set_keeps_first_insertion_order(first: list[int], second: list[int
 
 def test_event_time_out_of_range_moves_nothing() -> None:
     at, codes, *counts = watermark.judge(
-        _ints([5, 2**62, -(2**62) - 1, 2**62 - 1]), watermark.NONE, 0, 0, 0
+        _ints([5, 2**62, -(2**62) - 1, 2**62 - 1]), watermark.NONE, 0, 0, 0, watermark.ANY_FUTURE_NS
     )
     assert codes.tolist() == [
         watermark.ON_TIME,

@@ -1,0 +1,36 @@
+"""Which rows of a source count: those with what is required, as what its record declares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ripple.schema.failing import failing
+
+if TYPE_CHECKING:
+    from ripple.engine.rows import Rows
+    from ripple.plan import SourceSpec
+
+
+class Admission:
+    """Refuses rows before anything is done with them, whatever source they come from."""
+
+    def __init__(self, source: SourceSpec) -> None:
+        self._name = source.name
+        self._checks = source.checks
+        self._required = [
+            member
+            for member in source.fields
+            if not member.optional or member.name == source.time_field
+        ]
+
+    def screen(self, rows: Rows) -> None:
+        """Drop the rows that are refused, for the first reason in the order of fields."""
+        rows.reject_nulls(self._required, self._name)
+        refused: dict[int, str] = {}
+        for name, checks in self._checks.items():
+            for reason, failed in failing(rows.columns[name], checks):
+                for row in np.flatnonzero(failed).tolist():
+                    refused.setdefault(row, f"{name} is {reason}")
+        rows.reject(dict(sorted(refused.items())), self._name)
