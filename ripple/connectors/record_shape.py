@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.errors import SchemaError
+from ripple.schema.failing import Judge
 from ripple.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class RecordShape:
     schema: Schema
     checks: Mapping[str, Checks] = field(default_factory=lambda: MappingProxyType({}))
     columns: tuple[str, ...] | None = None
+    judges: Mapping[str, Judge] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         known = {member.name: member for member in self.schema.fields}
@@ -51,6 +53,8 @@ class RecordShape:
                 )
         fitted = {name: checks.fitted(known[name]) for name, checks in self.checks.items()}
         object.__setattr__(self, "checks", fitted)
+        judges = {name: Judge(checks) for name, checks in fitted.items()}
+        object.__setattr__(self, "judges", judges)
 
     def delivered(self) -> tuple[Field, ...]:
         """Return the fields of the delivered records, in schema order."""

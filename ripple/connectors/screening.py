@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from ripple.connectors.base import RAW_BYTES_MAX, Batch, Rejected
 from ripple.connectors.record_shape import value_type
-from ripple.schema.failing import failing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,8 +53,8 @@ def _failures(
     """Yield what may be wrong with a field, in the order of the CSV parser, and for which rows."""
     if not value_type(member)[1] and column.null_count:
         yield "empty", column.is_null().to_numpy(zero_copy_only=False)
-    if member.name in shape.checks:
-        yield from failing(column, shape.checks[member.name])
+    if member.name in shape.judges:
+        yield from shape.judges[member.name].failing(column)
 
 
 def _raw(row: dict[str, object]) -> bytes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ripple.schema.failing import failing
+from ripple.schema.failing import Judge
 
 if TYPE_CHECKING:
     from ripple.engine.rows import Rows
@@ -18,7 +18,7 @@ class Admission:
 
     def __init__(self, source: SourceSpec) -> None:
         self._name = source.name
-        self._checks = source.checks
+        self._judges = {name: Judge(checks) for name, checks in source.checks.items()}
         self._required = [
             member
             for member in source.fields
@@ -29,8 +29,9 @@ class Admission:
         """Drop the rows that are refused, for the first reason in the order of fields."""
         rows.reject_nulls(self._required, self._name)
         refused: dict[int, str] = {}
-        for name, checks in self._checks.items():
-            for reason, failed in failing(rows.columns[name], checks):
+        for name, judge in self._judges.items():
+            for reason, failed in judge.failing(rows.columns[name]):
                 for row in np.flatnonzero(failed).tolist():
                     refused.setdefault(row, f"{name} is {reason}")
-        rows.reject(dict(sorted(refused.items())), self._name)
+        if refused:
+            rows.reject(dict(sorted(refused.items())), self._name)

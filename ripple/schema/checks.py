@@ -111,12 +111,17 @@ class Checks:
         return self.min_length is not None or self.max_length is not None
 
     @property
+    def is_of_floats(self) -> bool:
+        """Whether fitted checks are of floats, not of integers or text."""
+        return self.finite or any(isinstance(value, float) for value in self.given().values())
+
+    @property
     def interval(self) -> tuple[Number, Number]:
         """The smallest and the largest number within bounds; of fitted checks.
 
         Both are integers of 64 bits, or doubles.
         """
-        is_float = any(isinstance(value, float) for value in self.given().values())
+        is_float = self.is_of_floats
         low, high = (-math.inf, math.inf) if is_float else _INT64
         if self.ge is not None:
             low = self.ge

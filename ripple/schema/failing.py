@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ripple.schema.inside import floats_inside, integers_inside, texts_inside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,53 +19,61 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 
 
-def failing(column: pa.Array, checks: Checks) -> Iterator[tuple[str, Mask]]:
-    """Yield why values fail, and bool[n] of those that do, in the order of the CSV parser.
+class Judge:
+    """Finds the values of one field that fail its checks, which are fitted to it."""
 
-    column: int64, float64 or string, as ``checks``, which are fitted, are for; nulls pass. Reasons
-    go on after the field's name: "empty", "not finite". Nothing is yielded where nothing fails; a
-    value that fails twice is in both.
-    """
-    if not len(column):
-        return
-    for reason, passed in _passed(column, checks):
-        if not passed.all():
-            failed = ~passed
-            if column.null_count:
-                failed &= column.is_valid().to_numpy(zero_copy_only=False)
-            if failed.any():
-                yield reason, failed
+    def __init__(self, checks: Checks) -> None:
+        self._checks = checks
+        self._measured = checks.is_measured
+        self._floats = checks.is_of_floats
+        self._low, self._high = checks.interval
+        if checks.finite:
+            largest = sys.float_info.max
+            self._low, self._high = max(self._low, -largest), min(self._high, largest)
+        self._lengths = checks.lengths
 
+    def failing(self, column: pa.Array) -> list[tuple[str, Mask]]:
+        """Return why values fail, and bool[n] of those that do, in the order of the CSV parser.
 
-def _passed(column: pa.Array, checks: Checks) -> Iterator[tuple[str, Mask]]:
-    if checks.is_measured:
-        shortest, longest = checks.lengths
-        by_bytes = shortest <= 1 and checks.max_length is None
-        lengths = _lengths(column, in_bytes=by_bytes)
+        column: int64, float64 or string, as the field is; nulls pass. Reasons go on after the
+        field's name: "empty", "not finite". A value that fails twice is in both masks.
+        """
+        if not len(column) or self._all_pass(column):
+            return []
+        present = column.is_valid().to_numpy(zero_copy_only=False)
+        found = self._texts(column) if self._measured else self._numbers(column)
+        failing = ((reason, present & ~passed) for reason, passed in found)
+        return [(reason, failed) for reason, failed in failing if failed.any()]
+
+    def _all_pass(self, column: pa.Array) -> bool:
+        if self._measured:
+            return texts_inside(column, *self._lengths)
+        if self._floats:
+            return floats_inside(column, self._low, self._high)
+        return integers_inside(column, int(self._low), int(self._high))
+
+    def _numbers(self, column: pa.Array) -> Iterator[tuple[str, Mask]]:
+        numbers = _buffer(column, 1, np.float64 if self._floats else np.int64)[: len(column)]
+        if self._checks.finite:
+            yield "not finite", np.isfinite(numbers)
+        if self._checks.is_bounded:
+            low, high = self._checks.interval
+            yield f"not {self._checks.range_words}", (numbers >= low) & (numbers <= high)
+
+    def _texts(self, column: pa.Array) -> Iterator[tuple[str, Mask]]:
+        shortest, longest = self._lengths
+        lengths = _characters(column)
         if shortest:
             yield "empty", lengths > 0
-        if not by_bytes:
-            yield f"not {checks.length_words}", (lengths >= shortest) & (lengths <= longest)
-    if not (checks.finite or checks.is_bounded):
-        return
-    # The buffer has values at nulls too, if meaningless ones.
-    numbers = _buffer(column, 1, column.type.to_pandas_dtype())[: len(column)]
-    if checks.finite:
-        yield "not finite", np.isfinite(numbers)
-    if checks.is_bounded:
-        low, high = checks.interval
-        yield f"not {checks.range_words}", (numbers >= low) & (numbers <= high)
+        yield f"not {self._checks.length_words}", (lengths >= shortest) & (lengths <= longest)
 
 
-def _lengths(column: pa.Array, *, in_bytes: bool) -> npt.NDArray[np.int64]:
-    """Return the lengths of texts; in bytes it is faster and zero alike."""
-    ends = _buffer(column, 1, np.int32)[: len(column) + 1].astype(np.int64)
-    if in_bytes:
-        return np.diff(ends)
+def _characters(column: pa.Array) -> npt.NDArray[Any]:
+    """Return the numbers of characters of texts."""
+    ends = _buffer(column, 1, np.int32)[: len(column) + 1]
     text = np.frombuffer(column.buffers()[2] or b"", np.uint8)[ends[0] : ends[-1]]
     before = np.concatenate(([0], np.cumsum((text & 0xC0) != 0x80)))  # a character's first byte
-    lengths: npt.NDArray[np.int64] = np.diff(before[ends - ends[0]])
-    return lengths
+    return np.diff(before[ends - ends[0]])
 
 
 def _buffer(column: pa.Array, number: int, kind: Any) -> npt.NDArray[Any]:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import ripple as rp
 from ripple.errors import PlanError, SchemaError
 from ripple.schema import Checks, Field, Float, Int, Option, Schema, String, checks_of, fingerprint
-from ripple.schema.failing import failing
+from ripple.schema.failing import Judge
 
 
 @rp.record
@@ -218,7 +218,7 @@ def test_columns_of_numbers_fail_as_their_values_do(
             continue
         found = np.zeros(len(values[start:]), bool)
         column = pa.array(values, pa.int64() if kind == Int() else pa.float64())[start:]
-        for reason, failed in failing(column, checks):
+        for reason, failed in Judge(checks).failing(column):
             assert reason == f"not {checks.range_words}"
             found |= failed
         expected = [
@@ -245,7 +245,7 @@ def test_columns_of_text_fail_as_their_values_do(
 ) -> None:
     column = pa.array(texts, pa.string())[start:]
     reasons = [""] * len(column)
-    for reason, failed in failing(column, Checks(min_length=shortest, max_length=longest)):
+    for reason, failed in Judge(Checks(min_length=shortest, max_length=longest)).failing(column):
         for row in np.flatnonzero(failed):
             reasons[row] = reasons[row] or reason
     for text, reason in zip(texts[start:], reasons, strict=True):
