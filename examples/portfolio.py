@@ -11,8 +11,8 @@ class Trade:
     """A trade as exchanges report it."""
 
     symbol: str
-    price: float
-    size: int
+    price: float = rp.field(finite=True)
+    size: int = rp.field(gt=0)
     timestamp_ns: rp.Timestamp
     venue: str
 

@@ -11,15 +11,16 @@ PIPELINE = """
 import ripple.aggregate as rpa
 from ripple.expression import col
 from ripple.pipeline import Pipeline
-from ripple.schema import Timestamp, record
+from ripple.schema import Timestamp, field, record
 from ripple.window import Tumbling
 
 @record(version=1)
 class Trade:
     symbol: str
-    price: float
-    size: int
+    price: float = field(finite=True)
+    size: int = field(gt=0)
     timestamp_ns: Timestamp
+    venue: str = field(default="")
 
 pipeline = (
     Pipeline("p")
