@@ -3,60 +3,68 @@
 A pipeline is written once (``Pipeline``, record classes, column expressions, aggregates) and run
 by ``run`` in this process. Below it are an ``Engine``, one partition as a state machine, and the
 incremental ``Graph`` that both the engine and notebooks use.
+
+A name is imported when it is first used, so that a command which only tells its version need not
+wait for NumPy and Arrow.
 """
 
 from __future__ import annotations
 
-from ripple.aggregate import (
-    Accumulator,
-    check_inverse,
-    count,
-    count_distinct,
-    custom,
-    first,
-    last,
-    max,  # noqa: A004 - users write rp.max; nothing here uses the builtin
-    mean,
-    median,
-    min,  # noqa: A004 - likewise
-    ohlc,
-    percentile,
-    stddev,
-    stddev_pop,
-    sum,  # noqa: A004 - likewise
-    top_k,
-    variance,
-    variance_pop,
-    vwap,
-)
-from ripple.engine import Changes, Engine, Snapshot
-from ripple.errors import (
-    DeltaError,
-    GraphError,
-    InputError,
-    LimitError,
-    NodeError,
-    OutputError,
-    PlanError,
-    RippleError,
-    SchemaError,
-)
-from ripple.expression import Expr, col, greatest, least, lit, when
-from ripple.graph.cutoff import Cutoff
-from ripple.graph.graph import Graph
-from ripple.pipeline import Pipeline
-from ripple.plan import Plan
-from ripple.runner import Report, Runner, run
-from ripple.schema import Schema, Timestamp, field, record, schema_of
-from ripple.window import (
-    OnCount,
-    OnEveryElement,
-    OnInterval,
-    OnWatermark,
-    Session,
-    Sliding,
-    Tumbling,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ripple.aggregate import (
+        Accumulator,
+        check_inverse,
+        count,
+        count_distinct,
+        custom,
+        first,
+        last,
+        max,  # noqa: A004 - users write rp.max; nothing here uses the builtin
+        mean,
+        median,
+        min,  # noqa: A004 - likewise
+        ohlc,
+        percentile,
+        stddev,
+        stddev_pop,
+        sum,  # noqa: A004 - likewise
+        top_k,
+        variance,
+        variance_pop,
+        vwap,
+    )
+    from ripple.engine import Changes, Engine, Snapshot
+    from ripple.errors import (
+        DeltaError,
+        GraphError,
+        InputError,
+        LimitError,
+        NodeError,
+        OutputError,
+        PlanError,
+        RippleError,
+        SchemaError,
+    )
+    from ripple.expression import Expr, col, greatest, least, lit, when
+    from ripple.graph.cutoff import Cutoff
+    from ripple.graph.graph import Graph
+    from ripple.pipeline import Pipeline
+    from ripple.plan import Plan
+    from ripple.runner import Report, Runner, run
+    from ripple.schema import Schema, schema_of
+    from ripple.schema.record import Timestamp, field, record
+    from ripple.window import (
+        OnCount,
+        OnEveryElement,
+        OnInterval,
+        OnWatermark,
+        Session,
+        Sliding,
+        Tumbling,
+    )
 
 __version__ = "0.1.0.dev0"
 
@@ -119,3 +127,73 @@ __all__ = [
     "vwap",
     "when",
 ]
+
+# Where each of them lives: what type checkers read above, said to the interpreter.
+_NAMES_BY_HOME = {
+    "ripple.aggregate": (
+        "Accumulator",
+        "check_inverse",
+        "count",
+        "count_distinct",
+        "custom",
+        "first",
+        "last",
+        "max",
+        "mean",
+        "median",
+        "min",
+        "ohlc",
+        "percentile",
+        "stddev",
+        "stddev_pop",
+        "sum",
+        "top_k",
+        "variance",
+        "variance_pop",
+        "vwap",
+    ),
+    "ripple.engine": ("Changes", "Engine", "Snapshot"),
+    "ripple.errors": (
+        "DeltaError",
+        "GraphError",
+        "InputError",
+        "LimitError",
+        "NodeError",
+        "OutputError",
+        "PlanError",
+        "RippleError",
+        "SchemaError",
+    ),
+    "ripple.expression": ("Expr", "col", "greatest", "least", "lit", "when"),
+    "ripple.graph.cutoff": ("Cutoff",),
+    "ripple.graph.graph": ("Graph",),
+    "ripple.pipeline": ("Pipeline",),
+    "ripple.plan": ("Plan",),
+    "ripple.runner": ("Report", "Runner", "run"),
+    "ripple.schema": ("Schema", "schema_of"),
+    "ripple.schema.record": ("Timestamp", "field", "record"),
+    "ripple.window": (
+        "OnCount",
+        "OnEveryElement",
+        "OnInterval",
+        "OnWatermark",
+        "Session",
+        "Sliding",
+        "Tumbling",
+    ),
+}
+_HOME_OF = {name: home for home, names in _NAMES_BY_HOME.items() for name in names}
+
+
+if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,29 +8,25 @@ import sys
 from pathlib import Path
 
 PIPELINE = """
-import ripple.aggregate as rpa
-from ripple.expression import col
-from ripple.pipeline import Pipeline
-from ripple.schema import Timestamp, field, record
-from ripple.window import Tumbling
+import ripple as rp
 
-@record(version=1)
+@rp.record(version=1)
 class Trade:
     symbol: str
-    price: float = field(finite=True)
-    size: int = field(gt=0)
-    timestamp_ns: Timestamp
-    venue: str = field(default="")
+    price: float = rp.field(finite=True)
+    size: int = rp.field(gt=0)
+    timestamp_ns: rp.Timestamp
+    venue: str = rp.field(default="")
 
 pipeline = (
-    Pipeline("p")
+    rp.Pipeline({name})
     .source("trades", Trade)
     .filter("real", Trade.size > 0)
     .filter("known", Trade.symbol != "")
-    .derive("value", notional=Trade.price * Trade.size, other=col("price") / 2)
+    .derive("value", notional=Trade.price * Trade.size, other=rp.col("price") / 2)
     .partition("by-symbol", key=Trade.symbol)
-    .window("1min", Tumbling("60s"))
-    .fold("f", a=rpa.sum(Trade.{field}), b=rpa.vwap("price", "size"))
+    .window("1min", rp.Tumbling("60s"))
+    .fold("f", a=rp.{aggregate}(Trade.{field}), b=rp.vwap("price", "size"))
     .sink("out")
 )
 trade = Trade("A", 1.0, 2, 3)
@@ -38,9 +34,20 @@ price: float = trade.price
 """
 
 
-def _mypy(folder: Path, field: str) -> tuple[int, str]:
-    file = folder / "user.py"
-    file.write_text(PIPELINE.replace("{field}", field))
+RIGHT = {"name": '"p"', "field": "size", "aggregate": "sum"}
+WRONG = {"name": "1", "field": "sise", "aggregate": "summ"}
+
+
+def _user_file(folder: Path, spelling: dict[str, str]) -> Path:
+    text = PIPELINE
+    for place, word in spelling.items():
+        text = text.replace(f"{{{place}}}", word)
+    (folder / "user.py").write_text(text)
+    return folder / "user.py"
+
+
+def _mypy(folder: Path, spelling: dict[str, str]) -> tuple[int, str]:
+    file = _user_file(folder, spelling)
     found = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(folder), str(file)],
         capture_output=True,
@@ -50,17 +57,18 @@ def _mypy(folder: Path, field: str) -> tuple[int, str]:
     return found.returncode, found.stdout
 
 
-def test_a_misspelt_field_is_a_type_error_and_a_right_one_is_none(tmp_path: Path) -> None:
-    assert _mypy(tmp_path, "size")[0] == 0, _mypy(tmp_path, "size")
-    status, report = _mypy(tmp_path, "sise")
+def test_a_misspelt_name_is_a_type_error_and_a_right_one_is_none(tmp_path: Path) -> None:
+    assert _mypy(tmp_path, RIGHT)[0] == 0, _mypy(tmp_path, RIGHT)
+    status, report = _mypy(tmp_path, WRONG)
     assert status == 1
     assert '"type[Trade]" has no attribute "sise"' in report
-    assert "Found 1 error" in report
+    assert 'Module has no attribute "summ"' in report
+    assert 'Argument 1 to "Pipeline" has incompatible type "int"' in report
+    assert "Found 3 errors" in report
 
 
 def test_the_same_pipeline_runs(tmp_path: Path) -> None:
-    file = tmp_path / "user.py"
-    file.write_text(PIPELINE.replace("{field}", "size"))
-    text = runpy.run_path(str(file))["pipeline"].plan().describe()
+    pipeline = runpy.run_path(str(_user_file(tmp_path, RIGHT)))["pipeline"]
+    text = pipeline.plan().describe()
     assert 'derive value: notional = col("price") * col("size")' in text
     assert 'a = sum(col("size"))' in text

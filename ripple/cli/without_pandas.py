@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from importlib.abc import MetaPathFinder
 
 import pyarrow as pa
 
 
-class _NoPandas(MetaPathFinder):
+class _NoPandas:
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002 - the signature is importlib's
         if fullname == "pandas":
             raise ModuleNotFoundError("no pandas in this process", name=fullname)

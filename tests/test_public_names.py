@@ -1,0 +1,57 @@
+"""``import ripple`` is lazy, and looks to its users as if it were not."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import ripple
+
+
+def _for_type_checkers() -> dict[str, str]:
+    """Return the home of each name as the source says it to type checkers."""
+    assert ripple.__file__ is not None
+    (block,) = (
+        node
+        for node in ast.parse(Path(ripple.__file__).read_text()).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    return {
+        alias.name: imports.module
+        for imports in block.body
+        if isinstance(imports, ast.ImportFrom) and imports.module
+        for alias in imports.names
+    }
+
+
+def test_type_checkers_and_the_interpreter_find_the_same_names_in_the_same_homes():
+    assert _for_type_checkers() == ripple._HOME_OF
+    assert sorted(ripple._HOME_OF) == sorted(ripple.__all__)
+
+
+@pytest.mark.parametrize("name", ripple.__all__)
+def test_a_name_is_what_its_home_calls_so(name: str):
+    assert getattr(ripple, name) is getattr(importlib.import_module(ripple._HOME_OF[name]), name)
+    assert getattr(ripple, name) is vars(ripple)[name]  # from now on as fast as any other
+
+
+def test_all_names_are_listed():
+    assert set(ripple.__all__) < set(dir(ripple))
+    assert {"__version__", "__doc__", "errors"} < set(dir(ripple))
+
+
+def test_a_star_brings_all_names():
+    names: dict[str, object] = {}
+    exec("from ripple import *", names)
+    assert set(ripple.__all__) < set(names)
+
+
+def test_another_name_is_an_attribute_error_and_a_module_is_still_a_module():
+    with pytest.raises(AttributeError, match="module 'ripple' has no attribute 'Pipelin'"):
+        _ = ripple.Pipelin
+    from ripple import sexp
+
+    assert sexp.__name__ == "ripple.sexp"
