@@ -23,6 +23,10 @@ class OutputError(RippleError):
     """A sink cannot be written."""
 
 
+class LostRecordsWarning(UserWarning):
+    """Records of a run did not count: they were rejected, or came too late. It is told once."""
+
+
 class GraphError(RippleError):
     """The graph was used in a way it forbids; the message names the nodes. Nothing was changed."""
 

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ripple.connectors.base import Batch, MarkedSource, Marker, Rejected, Sink
+from ripple.connectors.base import Batch, MarkedSource, Marker, Rejected, Sink, is_source
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import open_sink, open_source
+from ripple.connectors.target import open_target
 from ripple.engine import Engine
-from ripple.errors import InputError, OutputError
+from ripple.errors import InputError, LostRecordsWarning, OutputError, PlanError
+from ripple.pipeline import Pipeline
 from ripple.plan import Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.engine import RejectedRow
-    from ripple.pipeline import Pipeline
 
 BATCH_ROWS = 1000
+_REASONS_TOLD = 5
 
 
 @dataclass(slots=True)
@@ -29,11 +34,21 @@ class Report:
 
     stabilizations: one per batch, and one more if windows closed when the input ended.
     watermark_ns: of the events, before the input was declared at its end.
+    consumed: records read, each of which was applied, is very late or was rejected. mildly_late,
+    future: how many of those applied were. rejected: the others by reason; letters: the file that
+    has them, None if they were only counted.
     """
 
     stabilizations: int = 0
     rows_out: int = 0
     watermark_ns: int = 0
+    consumed: int = 0
+    applied: int = 0
+    mildly_late: int = 0
+    very_late: int = 0
+    future: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    letters: str | None = None
 
 
 class Runner:
@@ -59,6 +74,8 @@ class Runner:
         raise InputError at the first record that is malformed or cannot be processed. on_batch:
         called after each batch, for progress.
         """
+        if not is_source(source):
+            raise InputError(f"a runner reads a source, not {type(source).__name__}: see run()")
         _check_outputs(engine.plan, sinks)
         self._engine = engine
         self._source = source
@@ -66,7 +83,7 @@ class Runner:
         self._dead_letters = dead_letters or DeadLetters()
         self._strict = strict
         self._on_batch = on_batch
-        self.report = Report()
+        self.report = Report(letters=self._dead_letters.place)
 
     def run(self) -> Report:
         """Process the whole source, close all windows, and finish the sinks."""
@@ -80,13 +97,18 @@ class Runner:
             self.report.stabilizations += self._emit()
             for sink in self._sinks.values():
                 sink.finish()
-        except BaseException:
+        except BaseException as error:
             for sink in self._sinks.values():
                 sink.abort()
+            for end in (self._source.close, self._dead_letters.finish):
+                try:
+                    end()
+                except Exception as other:  # why the run failed comes first
+                    error.add_note(f"and then: {other}")
             raise
-        finally:
-            self._source.close()
-            self._dead_letters.finish()
+        with ExitStack() as ending:
+            ending.callback(self._dead_letters.finish)
+            ending.callback(self._source.close)
         return self.report
 
     def _take(self, entry: Batch | Marker) -> None:
@@ -109,6 +131,7 @@ class Runner:
             if sink is not None and rows.num_rows:
                 self.report.rows_out += rows.num_rows
                 sink.write(rows)
+        self._count()
         if self._on_batch is not None:
             self._on_batch(self._engine, self.report)
         return any(rows.num_rows for rows in changes.outputs.values())
@@ -116,10 +139,18 @@ class Runner:
     def _reject(self, rejected: list[Rejected] | tuple[Rejected, ...]) -> None:
         if not rejected:
             return
-        self._dead_letters.write(self._source.name, rejected[:1] if self._strict else rejected)
+        told = rejected[:1] if self._strict else rejected
+        self.report.rejected.update(bad.reason for bad in told)
+        self._dead_letters.write(self._source.name, told)
         if self._strict:
             first = rejected[0]
             raise InputError(f"{self._source.name}, {first.place}: {first.reason}")
+
+    def _count(self) -> None:
+        counters = self._engine.counters
+        self.report.consumed, self.report.applied = counters.consumed, counters.applied
+        self.report.mildly_late, self.report.very_late = counters.mildly_late, counters.very_late
+        self.report.future = counters.future
 
 
 def run(
@@ -129,32 +160,69 @@ def run(
     sink: Any,
     batch_rows: int = BATCH_ROWS,
     header: bool = False,
-    dead_letters: DeadLetters | None = None,
+    dead_letters: str | os.PathLike[str] | DeadLetters | None = None,
     strict: bool = False,
     on_batch: Callable[[Engine, Report], None] | None = None,
 ) -> Report:
     """Run a pipeline in this process over a whole source.
 
-    source: a path, ``-``, ``log:DIR/TOPIC``, ``synthetic:N``, record batches, mappings or a source.
+    source: a path, ``-``, ``log:DIR/TOPIC``, ``synthetic:N``; an Arrow table, a data frame, a list
+    or an iterator of batches, of mappings or of instances of a record class; or a source.
     sink: a path, ``-``, ``log:DIR/TOPIC`` or a sink, or a mapping of output names to those when the
     pipeline has several outputs.
+    dead_letters: a file for rejected records, as lines of JSON, or what takes them. Without it, and
+    for records that came too late, a LostRecordsWarning at the end says how many did not count.
+    strict: raise InputError at the first that is rejected, with nothing written to files.
     Views are brought up to date, and changes written, every ``batch_rows`` records.
     """
-    plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
+    plan = _plan_of(pipeline)
     engine = Engine(plan)
-    given = open_source(
-        source,
-        plan.source.schema,
-        name=plan.source.name,
-        checks=plan.source.checks,
-        batch_rows=batch_rows,
-        header=header,
-    )
-    sinks = open_sinks(plan, _by_output(plan, sink))
-    runner = Runner(
-        engine, given, sinks, dead_letters=dead_letters, strict=strict, on_batch=on_batch
-    )
-    return runner.run()
+    with ExitStack() as opened:
+        given = open_source(
+            source,
+            plan.source.schema,
+            name=plan.source.name,
+            checks=plan.source.checks,
+            batch_rows=batch_rows,
+            header=header,
+        )
+        opened.callback(given.close)
+        sinks = open_sinks(plan, _by_output(plan, sink))
+        for one in sinks.values():
+            opened.callback(one.abort)
+        letters = (
+            DeadLetters(open_target(dead_letters))
+            if isinstance(dead_letters, (str, os.PathLike))
+            else dead_letters
+        )
+        opened.pop_all()
+    runner = Runner(engine, given, sinks, dead_letters=letters, strict=strict, on_batch=on_batch)
+    report = runner.run()
+    lost = _lost(report, are_kept=dead_letters is not None)
+    if lost:
+        warnings.warn(f"pipeline {plan.name!r}: {lost}", LostRecordsWarning, stacklevel=2)
+    return report
+
+
+def _plan_of(pipeline: Any) -> Plan:
+    if isinstance(pipeline, Pipeline):
+        return pipeline.plan()
+    if not isinstance(pipeline, Plan):
+        raise PlanError(f"what runs is a Pipeline or its plan, not {type(pipeline).__name__}")
+    return pipeline
+
+
+def _lost(report: Report, *, are_kept: bool) -> str:
+    """Say how many records did not count and are not kept; "" if there are none."""
+    parts = []
+    if report.rejected and not are_kept:
+        told = [f"{why}: {count}" for why, count in report.rejected.most_common(_REASONS_TOLD)]
+        more = [] if len(report.rejected) <= _REASONS_TOLD else ["..."]
+        reasons = ", ".join([*told, *more])
+        parts.append(f"{report.rejected.total()} rejected ({reasons}; dead_letters= keeps them)")
+    if report.very_late:
+        parts.append(f"{report.very_late} too late for their windows")
+    return f"of {report.consumed} records, some do not count: {', '.join(parts)}" if parts else ""
 
 
 def open_sinks(plan: Plan, places: Mapping[str, Any]) -> dict[str, Sink]:

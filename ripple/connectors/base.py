@@ -8,7 +8,7 @@ records applied, late and rejected always equals the number consumed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -124,6 +124,25 @@ class MarkedSource(Protocol):
     def close(self) -> None:
         """Release files and threads. May be called at any time, and again."""
         ...
+
+
+def is_source(value: object) -> TypeGuard[MarkedSource]:
+    """Tell whether this is a source, by what can be asked of it."""
+    return _has(value, "name", "batches", "close")
+
+
+def is_sink(value: object) -> TypeGuard[Sink]:
+    """Tell whether this is a sink, by what can be asked of it."""
+    return _has(value, "write", "finish", "abort")
+
+
+def is_cut_sink(value: object) -> TypeGuard[CutSink]:
+    """Tell whether this is a sink that records its cut, by what can be asked of it."""
+    return _has(value, "write", "commit", "close")
+
+
+def _has(value: object, *names: str) -> bool:
+    return not isinstance(value, type) and all(hasattr(value, name) for name in names)
 
 
 class Sink(Protocol):

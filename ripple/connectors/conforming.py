@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 import pyarrow.types as kinds
 
 from ripple.errors import InputError, SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def check_columns(found: pa.Schema, wanted: pa.Schema, source: str) -> None:
@@ -19,15 +24,19 @@ def check_columns(found: pa.Schema, wanted: pa.Schema, source: str) -> None:
         if len(index) > 1:
             raise SchemaError(f"{source} has column {field.name!r} {len(index)} times")
         if not index:
-            if not field.nullable:
-                raise SchemaError(
-                    f"{source} has no column {field.name!r}: it has {', '.join(found.names)}"
-                )
+            check_absent(field, found.names, source)
         elif not _can_become(found.field(index[0]).type, field.type):
             raise SchemaError(
                 f"column {field.name!r} of {source} is {found.field(index[0]).type}, "
                 f"but the schema declares {field.type}"
             )
+
+
+def check_absent(field: pa.Field, found: Iterable[object], source: str) -> None:
+    """Raise SchemaError unless a column that is not there is optional."""
+    if not field.nullable:
+        listed = ", ".join(map(str, found)) or "none"
+        raise SchemaError(f"{source} has no column {field.name!r}: it has {listed}")
 
 
 def conformed(records: pa.RecordBatch, wanted: pa.Schema, source: str) -> pa.RecordBatch:

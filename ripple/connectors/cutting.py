@@ -24,6 +24,7 @@ def recut(
     now, so what is pending goes out short; so it does before an InputError of ``blocks``. Offsets
     before ``from_offset`` are left out. ``batch_rows`` None keeps the blocks as they are.
     """
+    check_batch_rows(batch_rows)
     cutter = _Cutter(batch_rows)
     try:
         for block in blocks:
@@ -37,6 +38,14 @@ def recut(
         yield from cutter.flush()
         raise
     yield from cutter.flush()
+
+
+def check_batch_rows(batch_rows: int | None) -> None:
+    """Raise InputError unless batches can have so many rows; None is for blocks as they come."""
+    if batch_rows is None:
+        return
+    if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
+        raise InputError(f"batch_rows must be a whole number of at least 1, not {batch_rows!r}")
 
 
 class _Cutter:

@@ -33,6 +33,11 @@ class DeadLetters:
         """The number of rejected records so far."""
         return self.counts.total()
 
+    @property
+    def place(self) -> str | None:
+        """Where rejected records are kept, None if they are only counted."""
+        return None if self._target is None else self._target.name
+
     def write(self, source: str, rejected: Iterable[Rejected]) -> None:
         """Count and keep records of ``source``. Raises OutputError, which names the target."""
         lines = []

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from ripple.connectors import log_place
+from ripple.connectors.base import is_cut_sink, is_sink, is_source
 from ripple.connectors.csv_format import CsvFormat
 from ripple.connectors.csv_source import CsvSource
+from ripple.connectors.cutting import check_batch_rows
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.stream_sink import StreamCutSink
 from ripple.connectors.synthetic import SyntheticSource
@@ -20,10 +24,8 @@ from ripple.connectors.text_sink import TextFormat, TextSink
 from ripple.errors import InputError, OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any
-
-    import pyarrow as pa
 
     from ripple.connectors.base import CutSink, MarkedSource, Sink
     from ripple.plan import Plan
@@ -35,6 +37,10 @@ SOURCE_FORMS = (
     "a .csv or .jsonl file (also .gz, .zst), a .parquet file, a pipe with CSV, -, "
     f"{log_place.FORM} or synthetic:N"
 )
+SOURCE_OBJECTS = (
+    "a path, -, log:DIR/TOPIC, synthetic:N, an Arrow table, a data frame, a list or an iterator of "
+    "batches, of mappings or of instances of a record class, or a source"
+)
 SINK_FORMS = f"a .csv, .jsonl or .parquet file, a pipe or device for CSV, {log_place.FORM} or -"
 CUT_SINK_FORMS = f"a .csv or .jsonl file, {log_place.FORM}, a pipe or device, or -"
 
@@ -42,13 +48,7 @@ _COMPRESSED = {".gz", ".zst"}
 
 
 def open_source(
-    place: (
-        str
-        | os.PathLike[str]
-        | Sequence[pa.RecordBatch]
-        | Sequence[Mapping[str, Any]]
-        | MarkedSource
-    ),
+    place: Any,
     schema: Schema,
     *,
     name: str,
@@ -60,18 +60,17 @@ def open_source(
     """Return the source at ``place`` for records of ``schema``.
 
     place: a path, ``-`` (CSV on standard input), ``log:DIR/TOPIC[/PARTITION]``, ``synthetic:N``
-    (N trades made by rule), record batches or mappings, or a source, which is returned as it is.
+    (N trades made by rule); a table, or what can be read as one by ``__arrow_c_stream__``; a
+    sequence or an iterator of batches, tables, mappings or instances of a record class; or a
+    source, which is returned as it is.
     checks: what fields must satisfy besides; records that do not are rejected.
     pause: follow a log for ever, calling this whenever nothing more is there; without it a log is
     read up to its present end.
     """
+    check_batch_rows(batch_rows)
     shape = RecordShape(schema, checks)
-    if isinstance(place, Sequence) and not isinstance(place, str):
-        from ripple.connectors.memory import MemorySource  # noqa: PLC0415 - slow to import
-
-        return MemorySource(place, shape, name=name, batch_rows=batch_rows)
     if not isinstance(place, (str, os.PathLike)):
-        return place
+        return _held(place, shape, name, batch_rows)
     text = os.fspath(place)
     if text.startswith(log_place.PREFIX):
         from ripple.connectors.log_source import open_log  # noqa: PLC0415 - slow to import
@@ -103,11 +102,15 @@ def open_sink(
 ) -> Sink:
     """Return the sink at ``place``: a path, ``-`` (CSV on standard output), or a sink as it is.
 
+    Raises OutputError.
+
     CSV leaves out Remove rows; JSON lines begin each row with its operation; so do the records of
     ``log:DIR/TOPIC[/PARTITION]``, for which ``plan`` must be given and the name of its output.
     """
     if not isinstance(place, (str, os.PathLike)):
-        return place
+        if is_sink(place):
+            return place
+        raise OutputError(f"cannot write to {_shown(place)}: give {SINK_FORMS}, or a sink")
     text = os.fspath(place)
     if plan is not None and text.startswith(log_place.PREFIX):
         from ripple.connectors import cut_sinks  # noqa: PLC0415 - slow to import
@@ -144,7 +147,9 @@ def open_cut_sink(
     Raises OutputError, DiskLockedError and OSError.
     """
     if not isinstance(place, (str, os.PathLike)):
-        return place
+        if is_cut_sink(place):
+            return place
+        raise OutputError(f"cannot write to {_shown(place)}: give {CUT_SINK_FORMS}, or a sink")
     text = os.fspath(place)
     from ripple.connectors import cut_sinks  # noqa: PLC0415 - slow to import
 
@@ -163,6 +168,33 @@ def open_cut_sink(
             f"cannot write {text!r} so that a restart continues it: it must be {CUT_SINK_FORMS}"
         )
     return cut_sinks.open_file(text, text_format, plan, output, disk_of)
+
+
+def _held(place: Any, shape: RecordShape, name: str, batch_rows: int) -> MarkedSource:
+    """Return the source of records that are in the program itself."""
+    if is_source(place):
+        return place
+    # slow to import
+    from ripple.connectors.memory import IteratorSource, MemorySource  # noqa: PLC0415
+
+    if isinstance(place, (pa.Table, pa.RecordBatch)):
+        return MemorySource([place], shape, name=name, batch_rows=batch_rows)
+    if hasattr(place, "__arrow_c_stream__"):
+        return IteratorSource([place], shape, name=name, batch_rows=batch_rows)
+    if isinstance(place, Sequence) and not isinstance(place, (bytes, bytearray, memoryview)):
+        return MemorySource(place, shape, name=name, batch_rows=batch_rows)
+    if isinstance(place, Iterable) and not isinstance(place, (Mapping, Sequence)):
+        return IteratorSource(place, shape, name=name, batch_rows=batch_rows)
+    advice = ""
+    if isinstance(place, Mapping):
+        advice = "; put one record into a list, and columns into a pa.table"
+    raise InputError(f"cannot read from {_shown(place)}: give {SOURCE_OBJECTS}{advice}")
+
+
+def _shown(place: object) -> str:
+    if place is None or isinstance(place, type):
+        return str(place)
+    return f"an object of type {type(place).__name__}"
 
 
 def _synthetic(text: str, name: str, batch_rows: int) -> MarkedSource:

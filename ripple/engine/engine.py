@@ -24,17 +24,17 @@ from ripple.engine.saving import PendingSnapshot
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.engine.table_fold import TableFold
 from ripple.engine.windowed_fold import WindowedFold
-from ripple.errors import InputError, NodeError
+from ripple.errors import InputError, NodeError, PlanError
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
 from ripple.graph.column import Column
 from ripple.graph.graph import Graph
 from ripple.hashing import mix_of
+from ripple.plan import Plan
 from ripple.window import duration_ns, watermark
 from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT
 
 if TYPE_CHECKING:
-    from ripple.plan import Plan
     from ripple.schema.types import Field
 
 Ints = npt.NDArray[np.int64]
@@ -87,6 +87,10 @@ class Engine:
         inputs that do not begin at 0. retractions: let ``stabilize`` also return changed rows as
         they were.
         """
+        if not isinstance(plan, Plan):
+            raise PlanError(
+                f"an engine runs a plan, not {type(plan).__name__}: give it pipeline.plan()"
+            )
         names = tuple(inputs) if inputs is not None else (plan.source.name,)
         if not names or len(set(names)) < len(names):
             raise InputError(f"an engine needs distinct inputs, not {names!r}")
@@ -282,6 +286,11 @@ class Engine:
 
     def _conforming(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with exactly the declared columns, cast where nothing is lost."""
+        if not isinstance(batch, pa.RecordBatch):
+            raise InputError(
+                f"source {self.plan.source.name!r}: a batch is a pyarrow.RecordBatch, not "
+                f"{type(batch).__name__}: of a table, apply each of table.to_batches()"
+            )
         if batch.schema.equals(self._accepted):
             return batch
         missing = [name for name in self._schema.names if name not in batch.schema.names]

@@ -107,6 +107,15 @@ def _model_members(cls: Any) -> list[Member]:
     return members
 
 
+def field_names(cls: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a record class."""
+    if _is_struct(cls):
+        return tuple(cls.__struct_fields__)
+    if _is_model(cls):
+        return tuple(cls.model_fields)
+    return tuple(field.name for field in dataclasses.fields(cls))
+
+
 def is_record_class(cls: Annotation) -> bool:
     """Tell whether a class has fields that a schema can be derived from."""
     return isinstance(cls, type) and (
