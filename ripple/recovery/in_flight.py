@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -12,15 +12,15 @@ import pyarrow as pa
 
 from ripple.checkpoint.checkpoints import prefix_of
 from ripple.connectors.base import Batch, Rejected
-from ripple.errors import InputError, LimitError, RippleError
+from ripple.errors import InputError, RippleError
 from ripple.hashing import xxh64_of
-from ripple.recovery.letter import QUARANTINE, raw_of
-from ripple.recovery.suspicion import DEATHS_MAX, Range, Suspicion
+from ripple.recovery.letter import QUARANTINE, REASON_CHARACTERS_MAX, raw_of
+from ripple.recovery.suspicion import DEATHS_MAX, End, Range, Suspicion
 from ripple.world.paths import folder_of
 from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from ripple.recovery.suspicion import Entry
     from ripple.world.ports import Disk, File
@@ -29,12 +29,7 @@ if TYPE_CHECKING:
 FILE_BYTES_MAX = 1 << 20
 # So many killers are no accident of the data.
 QUARANTINED_MAX = 100
-REASON = f"killed the process {DEATHS_MAX} times"
 _READ_BYTES_MAX = 64 << 20
-
-
-class StuckError(RippleError):
-    """The process dies again and again where no single record can be blamed."""
 
 
 def in_flight_path(pipeline: str, partition: int = 0) -> str:
@@ -47,8 +42,8 @@ class InFlight:
 
     The calls are, per batch: ``begin`` before each piece is applied, ``stabilizing`` before the
     views are brought up to date, ``idle`` before anything else is done (sinks, checkpoints, waiting
-    for input) and before a life that was asked to end does. A life that fails on a record calls
-    nothing, which counts as a death.
+    for input). What applying or bringing up raises is noted by ``blamed``, and why a life ends
+    otherwise by ``ended``: one that has noted neither was killed.
 
     Each note is one append without a sync: what a dead process wrote, the system still has. A power
     failure may forget some, which costs a count. What is quarantined is durable before
@@ -65,7 +60,6 @@ class InFlight:
         *,
         version: str,
         shown: Mapping[str, int] = MappingProxyType({}),
-        quarantined_max: int = QUARANTINED_MAX,
         bytes_max: int = FILE_BYTES_MAX,
     ) -> None:
         """Read what the lives before left, count the death of the last one, and judge.
@@ -73,34 +67,74 @@ class InFlight:
         version: the pipeline's topology hash; a new version is not blamed for an old one's deaths.
         shown: per input, the offset up to which an output shows the records: they have been passed
         once, and without them the output could not be gone on with, so that none is quarantined.
-        quarantined_max: records in all. bytes_max: of the file, beyond which it begins anew.
-        Raises StuckError when the last lives died bringing the same cut up to date, LimitError when
-        too many records were quarantined, InputError when the file is damaged, and OSError.
+        bytes_max: of the file, beyond which it begins anew. Raises InputError when the file is
+        damaged or of a later release, and OSError.
         """
         self._disk = disk
         self._path = path
         self._bytes_max = bytes_max
-        self._suspicion = Suspicion.of(_read(disk, path))
+        try:
+            self._suspicion = Suspicion.of(_read(disk, path))
+        except InputError as error:
+            raise InputError(f"{path} in the folder of the checkpoints {error}") from error
         self._suspicion.note(["opened", version])
-        self.newly_quarantined = [
-            (name, offset)
-            for name, offset in self._suspicion.guilty()
-            if offset >= shown.get(name, 0)
-        ]
+        guilty = self._suspicion.guilty()
+        self.newly_quarantined = [one for one in guilty if one[1] >= shown.get(one[0], 0)]
         """(input, offset) of the records that were found guilty just now."""
+        self._guilty_but_shown = [one for one in guilty if one not in self.newly_quarantined]
         for name, offset in self.newly_quarantined:
             self._suspicion.note(["quarantined", name, offset])
+        self._reasons = {
+            name: {offset: _reason(raised) for offset, raised in offsets.items()}
+            for name, offsets in self._suspicion.quarantined.items()
+        }
         self._file: File | None = None
         self._write()
-        try:
-            self._check(quarantined_max)
-        except BaseException:
-            self.close()
-            raise
 
-    def quarantined(self, name: str) -> Sequence[int]:
-        """Return the offsets of input ``name`` that must be skipped, ascending."""
-        return self._suspicion.quarantined.get(name, ())
+    @property
+    def was_killed(self) -> bool:
+        """Whether there was a life before that has not said how it ended."""
+        return self._last.reason is None
+
+    @property
+    def was_killed_stabilizing(self) -> bool:
+        """Whether it was killed while the views were brought up to date."""
+        return self.was_killed and isinstance(self._last.at, dict)
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what the user should know of the lives before, as lines."""
+        for name, offset in self.newly_quarantined:
+            why = self._reasons[name][offset]
+            yield f"{name}, offset {offset}: {why}; it is set aside as a dead letter"
+        for name, offset in self._guilty_but_shown:
+            yield (
+                f"{name}, offset {offset}: it ends each run that replays it, but an output shows "
+                "it already, so it cannot be set aside: repair the pipeline"
+            )
+        if self._last.at is not None and self._last.reason:
+            yield f"the run before ended while it {_doing(self._last.at)}: {self._last.reason}"
+        stuck = self._suspicion.stuck
+        if stuck is not None and stuck[1] >= DEATHS_MAX:
+            yield (
+                f"{stuck[1]} runs were killed while they brought the views up to date, the last "
+                f"one to {json.dumps(stuck[0])}: by somebody who waits less long than that takes, "
+                "for want of memory, or by an aggregate of your own? A smaller --batch makes "
+                "smaller steps"
+            )
+        count = sum(map(len, self._reasons.values()))
+        if count > QUARANTINED_MAX:
+            yield (
+                f"{count} records are set aside because each ended the run {DEATHS_MAX} times: "
+                "that is hardly the records' fault; ripple dead-letter list shows them"
+            )
+
+    def quarantined(self, name: str) -> Mapping[int, str]:
+        """Return the offsets of input ``name`` that must be skipped, and why."""
+        return self._reasons.get(name, {})
+
+    def resume(self, cut: Mapping[str, int]) -> None:
+        """Note where the life begins to apply: the records before will not come again."""
+        self._note(["resumed", dict(cut)])
 
     def pieces(self, name: str, first_offset: int, next_offset: int) -> list[Range]:
         """Return the pieces in which to apply these records: one, as long as none is suspect."""
@@ -119,27 +153,39 @@ class InFlight:
         if self._suspicion.in_flight is not None:
             self._note(["idle"])
 
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Note what is raised within as the doing of what is in flight.
+
+        Not what says that the caller or somebody outside is at fault: an InputError, an interrupt.
+        """
+        try:
+            yield
+        except InputError:
+            raise
+        except (Exception, SystemExit) as error:
+            with suppress(OSError):
+                self._note(["failed", _text(error)])
+            raise
+
+    def ended(self, error: BaseException | None = None) -> None:
+        """Note that the life ends, and by which error if not in good order; no record is to blame.
+
+        What ``blamed`` has noted stands. A disk that takes no note is no error any more.
+        """
+        if self._suspicion.reason is None:
+            with suppress(OSError):
+                self._note(["ended", "" if error is None else _text(error)])
+
     def close(self) -> None:
         """Release the file, with what is in flight standing in it; closing twice is allowed."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def _check(self, quarantined_max: int) -> None:
-        stuck = self._suspicion.stuck
-        if stuck is not None and stuck[1] >= DEATHS_MAX:
-            raise StuckError(
-                f"the process died {stuck[1]} times while it brought the views up to the cut "
-                f"{json.dumps(stuck[0])}, and no single record can be blamed: see what ended it "
-                "(no memory? an aggregate of your own?), then start a repaired pipeline, or remove "
-                f"{self._path} from the folder of the checkpoints to try this one again"
-            )
-        count = sum(map(len, self._suspicion.quarantined.values()))
-        if count > quarantined_max:
-            raise LimitError(
-                f"{count} records {REASON} each: that is hardly the records' fault; see what ends "
-                f"it, and raise quarantined_max, {quarantined_max}, if they are to be skipped"
-            )
+    @property
+    def _last(self) -> End:
+        return self._suspicion.last or End(None, "")
 
     def _note(self, entry: Entry) -> None:
         if self._file is None:
@@ -171,16 +217,17 @@ class InFlight:
         self._length = self._kept_length = len(data)
 
 
-def set_aside(batch: Batch, offsets: Sequence[int]) -> Batch:
-    """Return the batch with the records at these offsets, ascending, among the rejected."""
-    low = bisect_left(offsets, batch.first_offset)
-    chosen = offsets[low : bisect_left(offsets, batch.next_offset)]
+def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
+    """Return the batch with the records at these offsets among the rejected, for these reasons."""
+    chosen = [at for at in reasons if batch.first_offset <= at < batch.next_offset]
     if not chosen:
         return batch
     is_killer = np.isin(batch.offsets(), chosen)
     killers = [
-        Rejected(int(offset), None, REASON, raw_of(batch.records, int(row)), QUARANTINE)
-        for row, offset in zip(np.flatnonzero(is_killer), batch.offsets()[is_killer], strict=True)
+        Rejected(at, None, reasons[at], raw_of(batch.records, int(row)), QUARANTINE)
+        for row, at in zip(
+            np.flatnonzero(is_killer), batch.offsets()[is_killer].tolist(), strict=True
+        )
     ]
     rejected = sorted((*batch.rejected, *killers), key=lambda bad: bad.offset)
     return Batch(batch.records.filter(pa.array(~is_killer)), batch.next_offset, tuple(rejected))
@@ -193,6 +240,24 @@ def part_of(batch: Batch, piece: Range) -> Batch:
         bad for bad in batch.rejected if piece.first_offset <= bad.offset < piece.next_offset
     )
     return Batch(batch.records.slice(first, end - first), piece.next_offset, rejected)
+
+
+def _reason(raised: str) -> str:
+    """Return why a record is set aside. raised: what applying it did, empty where it killed."""
+    if not raised:
+        return f"killed the process {DEATHS_MAX} times"
+    return f"ended the run {DEATHS_MAX} times: {raised}"
+
+
+def _doing(at: Range | Mapping[str, int]) -> str:
+    if isinstance(at, Range):
+        return f"applied records {at.first_offset} to {at.next_offset} of {at.input}"
+    return f"brought the views up to {json.dumps(at)}"
+
+
+def _text(error: BaseException) -> str:
+    said = str(error) if isinstance(error, RippleError) else f"{type(error).__name__}: {error}"
+    return said[:REASON_CHARACTERS_MAX]
 
 
 def _line(entry: Entry) -> bytes:
@@ -208,8 +273,8 @@ def _read(disk: Disk, path: str) -> list[Entry]:
         case [["kept", int() as count], *rest] if len(rest) >= count:
             return rest
     raise InputError(
-        f"{path} in the folder of the checkpoints is damaged: restore it from a copy; without it "
-        "records that were quarantined would be taken in again"
+        "is damaged: restore it from a copy; without it records that were quarantined would be "
+        "taken in again"
     )
 
 

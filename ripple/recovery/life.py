@@ -25,7 +25,7 @@ from ripple.connectors.base import Marker
 from ripple.engine import Engine
 from ripple.errors import InputError
 from ripple.recovery.dead_letters import DeadLetterLog, letters_path
-from ripple.recovery.in_flight import REASON, InFlight, in_flight_path, part_of, set_aside
+from ripple.recovery.in_flight import InFlight, in_flight_path, part_of, set_aside
 from ripple.recovery.letter import refused
 from ripple.recovery.outputs import Outputs
 from ripple.recovery.restoring import Restored, first_cut, notes, restore
@@ -97,6 +97,7 @@ class Life:
         self._rebuild = rebuild
         self._holder = holder
         self._settings = settings or Settings()
+        self._committed: Cut = {}
         self._tell = tell
         self._stop = stop
         self._watch = watch
@@ -156,17 +157,19 @@ class Life:
                 await self._restore(listed)
                 if await self._catch_up():
                     await self._go_on()
-                self._in_flight.idle()
-            except BaseException:
+            except BaseException as error:
                 await self._storing.abandon()
+                self._in_flight.ended(error)
                 raise
+            self._in_flight.idle()
+            self._in_flight.ended()
 
     def _open_in_flight(self) -> InFlight:
         path = in_flight_path(self._plan.name)
         shown = self._outputs.stops[-1] if self._outputs.stops else self._start
         found = InFlight(self._world.disk, path, version=self._plan.topology_hash, shown=shown)
-        for name, offset in found.newly_quarantined:
-            self._tell(f"{name}, offset {offset}: {REASON}; it is set aside as a dead letter")
+        for line in found.remarks():
+            self._tell(line)
         return found
 
     def _open_letters(self) -> DeadLetterLog:
@@ -195,7 +198,21 @@ class Life:
         restored = self.report.restored = self._restored
         self._storing.last = None if restored.changed else restored.checkpoint
         self._letters.begin(self._engine.cut)
+        self._in_flight.resume(self._engine.cut)
         self._outputs.begin(self._engine, restored.changed)
+        self._is_up = True
+        self._begin_paces()
+
+    def _begin_paces(self) -> None:
+        settings, now_ns = self._settings, self._world.clock.monotonic_ns()
+        # Whoever has killed the life before may do it again, after the same time.
+        is_hasty = self._in_flight.was_killed
+        self._commits = Pace(
+            settings.commit_interval_ns, settings.commit_batches, now_ns, is_hasty=is_hasty
+        )
+        self._stores = Pace(
+            settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns, is_hasty=is_hasty
+        )
 
     async def _catch_up(self) -> bool:
         """Apply what the sinks already hold; return False if ``stop`` came in between."""
@@ -213,36 +230,58 @@ class Life:
         return True
 
     async def _replay_to(self, stop: Cut) -> bool:
-        """Go to ``stop``: at once while all sinks are ahead, else in the steps of a life."""
+        """Go to ``stop``: at once while nobody is shown anything, else in the steps of a life.
+
+        Views with windows are brought up on the way, so that windows that are over are freed as
+        they were in the life that is repeated.
+        """
         is_shown = self._outputs.is_behind
-        rows = self._settings.batch_rows if is_shown else self._settings.replay_rows
+        frees = self._plan.folds[0].window is not None
+        settings = self._settings
+        rows = settings.batch_rows if is_shown else settings.rows_per_replay_step(self._plan)
         self._inputs.open(self._engine.cut, rows, stop)
         while (entry := self._inputs.next(self._engine.cut)) is not None:
             self._apply(*entry)
-            if is_shown:
+            if is_shown or frees:
                 self._bring_up()
+            self._keep_progress(self._world.clock.monotonic_ns())
             self._watch(self._engine, self.report)
             await asyncio.sleep(0)
             if self._stop():
                 return False
-        if not is_shown:
+        if not self._is_up:
             self._bring_up()
         return True
+
+    def _keep_progress(self, now_ns: int) -> None:
+        """Store a checkpoint when one is due, so that the next life need not replay all this.
+
+        Not while the outputs show what other code has made: what it took to go on from there would
+        be forgotten.
+        """
+        self._storing.step()
+        is_due = self._stores.is_due(now_ns)
+        if self._restored.changed or self._outputs.is_unfinished:
+            return
+        if is_due and not self._storing.is_busy:
+            if not self._is_up:
+                self._bring_up()
+            self._commit()
+            self._begin_checkpoint()
+            self._stores.begin(now_ns)
 
     # --- going on ---
 
     async def _go_on(self) -> None:
         clock, settings = self._world.clock, self._settings
-        now_ns = clock.monotonic_ns()
-        # Not the present cut: what was written while catching up is not committed.
-        self._committed: Cut = {}
-        self._commits = Pace(settings.commit_interval_ns, settings.commit_batches, now_ns)
-        self._stores = Pace(settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns)
         self._inputs.open(self._engine.cut, self._settings.batch_rows)
-        if self._restored.changed or (
-            any(self._start.values()) and self._start == self._engine.cut
+        # A later life must find the state of this code, or where the beginning was; or it may be
+        # killed like the last one, while the views are brought up to date for the first time.
+        if (
+            self._restored.changed
+            or (any(self._start.values()) and self._start == self._engine.cut)
+            or (self._restored.events and self._in_flight.was_killed_stabilizing)
         ):
-            # A later life must find the state of this code, or where the beginning was.
             self._commit()
             await self._store()
         while not self._stop():
@@ -257,7 +296,6 @@ class Life:
             if self.report.batches % _BATCHES_PER_TURN == 0:
                 await asyncio.sleep(0)
         self._commit()
-        await self._storing.drain()
         await self._store()
 
     def _take(self, name: str, entry: Batch | Marker) -> None:
@@ -270,6 +308,7 @@ class Life:
         self._watch(self._engine, self.report)
 
     def _apply(self, name: str, entry: Batch | Marker) -> None:
+        self._is_up = False
         if isinstance(entry, Marker):
             self._engine.advance(name, entry.watermark_ns, entry.next_offset)
             return
@@ -278,7 +317,8 @@ class Life:
         for piece in self._in_flight.pieces(name, batch.first_offset, batch.next_offset):
             part = batch if piece.span == batch.span else part_of(batch, piece)
             self._in_flight.begin(name, piece.first_offset, piece.next_offset)
-            failed = self._engine.apply(name, part.records, part.next_offset, part.offsets())
+            with self._in_flight.blamed():
+                failed = self._engine.apply(name, part.records, part.next_offset, part.offsets())
             rejected += refused(part, failed)
         if rejected:
             self._in_flight.idle()  # a disk that is full is no record's fault
@@ -287,8 +327,10 @@ class Life:
     def _bring_up(self) -> None:
         """Bring the views up to the engine's cut; write what changed to the sinks that lack it."""
         self._in_flight.stabilizing(self._engine.cut)
-        changes = self._engine.stabilize()
+        with self._in_flight.blamed():
+            changes = self._engine.stabilize()
         self._in_flight.idle()
+        self._is_up = True
         self._outputs.write(changes, self._engine)
 
     def _keep_safe(self, now_ns: int) -> None:
@@ -324,6 +366,7 @@ class Life:
         self._storing.begin(self._engine, kept)
 
     async def _store(self) -> None:
+        await self._storing.drain()  # one that was begun while catching up, or in time
         self._begin_checkpoint()
         await self._storing.drain()
         self.report.checkpoint = self._storing.last.name if self._storing.last else None

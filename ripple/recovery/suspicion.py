@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ripple.errors import InputError
+
 DEATHS_MAX = 3
 # A range up to this length is taken record by record once the process has died in it; a longer one
 # in this many pieces, which costs one more death.
@@ -49,20 +51,33 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A range in which the process has died, that has not been passed since."""
+    """A range in which lives ended that has not been passed since; what one of them said."""
 
     range: Range
     deaths: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a life ended. reason: what it said, empty in good order; None if it said nothing.
+
+    at: what it was doing: applying these records, or bringing the views up to this cut.
+    """
+
+    at: Range | dict[str, int] | None
+    reason: str | None
 
 
 @dataclass(slots=True)
 class Suspicion:
     """What the lives so far tell of the records: a function of the entries, in their order.
 
-    A death is a life that ends, by whatever cause, with something in flight; one that ends while
-    idle tells nothing. After the first death in a range the next lives take it apart, and a record
-    is quarantined when the process has died DEATHS_MAX times with it in flight, at least the last
-    two times with it alone. A range that is passed is innocent, and forgotten.
+    A death is a life that ends with records in flight: killed, by whatever cause, or by an error
+    that applying them raised, which is then known as the reason. One that ends while idle, or by an
+    error from elsewhere, tells nothing. After the first death in a range the next lives take it
+    apart, and a record is quarantined after DEATHS_MAX deaths with it in flight, at least the last
+    two with it alone. A range that is passed is innocent, and forgotten.
 
     Kills from outside strike anywhere. To quarantine an innocent record, one must strike in a
     batch, the next while that batch is taken apart, and the third within the fraction of a
@@ -71,17 +86,27 @@ class Suspicion:
     dead letter that can be retried. A record that takes so long that whoever supervises the process
     gives up on it three times is no innocent.
 
+    Kills while the views are brought up to a cut are only counted: that is no one record's doing,
+    and whoever kills from outside may go on for as long as he likes.
+
     Invariants: suspects do not overlap. What is quarantined stays so, whatever version comes,
     because a replay must skip it too.
     """
 
     version: str = ""
     suspects: list[Suspect] = field(default_factory=list)
-    quarantined: dict[str, list[int]] = field(default_factory=dict)
+    quarantined: dict[str, dict[int, str]] = field(default_factory=dict)
+    """Per input, the offsets, and what applying the record raised, empty where it killed."""
+
     stuck: tuple[dict[str, int], int] | None = None
-    """A cut whose views could not be brought up to date, and how many deaths that took."""
+    """A cut up to which the views have not been brought, and how many kills struck meanwhile."""
 
     in_flight: Range | dict[str, int] | None = None
+    reason: str | None = None
+    """What the present life has said when it ended."""
+
+    last: End | None = field(default=None, compare=False)
+    """How the life before the present one ended, if there was one."""
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Suspicion:
@@ -102,25 +127,39 @@ class Suspicion:
                 self.in_flight = cut
             case ["idle"]:
                 self._pass()
+            case ["failed", str() as reason]:
+                self.reason = reason  # what is in flight stays so: it is to blame
+            case ["ended", str() as reason]:
+                self.in_flight, self.reason = None, reason
             case ["opened", str() as version]:
                 self._open(version)
-            case ["suspect", str() as name, int() as first, int() as end, int() as deaths]:
-                self.suspects.append(Suspect(Range(name, first, end), deaths))
+            case ["resumed", dict() as cut]:
+                for name, offset in cut.items():  # what is before will not come again
+                    self._clear(Range(name, 0, offset))
+            case _:
+                self._recall(entry)
+
+    def _recall(self, entry: Entry) -> None:
+        """Take in what is left of the entries before the file began anew."""
+        match entry:
+            case ["suspect", str() as name, int() as first, int() as end, int() as deaths, *why]:
+                self.suspects.append(Suspect(Range(name, first, end), deaths, *why))
             case ["stuck", dict() as cut, int() as deaths]:
                 self.stuck = (cut, deaths)
-            case ["quarantined", str() as name, int() as offset]:
-                self._quarantine(name, offset)
+            case ["quarantined", str() as name, int() as offset, *why]:
+                self._quarantine(name, offset, *why)
             case _:
-                raise ValueError(f"no entry of this release: {entry!r}")
+                raise InputError(f"says {entry!r}, which this release does not know: upgrade it")
 
     def entries(self) -> list[Entry]:
         """Return the fewest entries that add up to this, what is in flight left out."""
         kept: list[Entry] = [["opened", self.version]]
         for name, offsets in self.quarantined.items():
-            kept += [["quarantined", name, offset] for offset in offsets]
+            kept += [["quarantined", name, offset, why] for offset, why in offsets.items()]
         for one in self.suspects:
             at = one.range
-            kept.append(["suspect", at.input, at.first_offset, at.next_offset, one.deaths])
+            known = [at.input, at.first_offset, at.next_offset, one.deaths, one.reason]
+            kept.append(["suspect", *known])
         if self.stuck is not None:
             kept.append(["stuck", *self.stuck])
         return kept
@@ -160,10 +199,11 @@ class Suspicion:
     def _pass(self) -> None:
         """Forget what was suspected of what was in flight."""
         passed, self.in_flight = self.in_flight, None
+        self.reason = None
         if isinstance(passed, Range):
             if self.suspects:
                 self._clear(passed)
-        elif passed is not None and self.stuck is not None and self.stuck[0] == passed:
+        elif passed is not None and self.stuck is not None and _reaches(passed, self.stuck[0]):
             self.stuck = None
 
     def _clear(self, passed: Range) -> None:
@@ -173,33 +213,41 @@ class Suspicion:
 
     def _open(self, version: str) -> None:
         """Count the death before, if there was one; a new version starts with a clean record."""
-        died_in, self.in_flight = self.in_flight, None
-        if isinstance(died_in, Range):
-            self._suspect(died_in)
-        elif died_in is not None:
-            self.stuck = (died_in, self._deaths_at(died_in) + 1)
+        end = End(self.in_flight, self.reason)
+        self.in_flight = self.reason = None
+        self.last = end if self.version else None
+        if isinstance(end.at, Range):
+            self._suspect(end.at, end.reason or "")
+        elif end.at is not None and end.reason is None:
+            self.stuck = (end.at, 1 + (self.stuck[1] if self.stuck is not None else 0))
         if version != self.version:
             self.version = version
             self.suspects = []
             self.stuck = None
 
-    def _suspect(self, died_in: Range) -> None:
+    def _suspect(self, died_in: Range, reason: str) -> None:
         deaths = 1
         for one in self.suspects:
+            if not one.range.overlaps(died_in):
+                continue
+            reason = reason or one.reason
             if one.range == died_in and died_in.span == 1:
                 deaths = one.deaths + 1
-            elif one.range.overlaps(died_in):
+            else:
                 # It takes two deaths of a record alone, whatever was learned from ranges.
                 deaths = max(deaths, min(one.deaths + 1, DEATHS_MAX - 1))
         self._clear(died_in)
-        self.suspects.append(Suspect(died_in, deaths))
+        self.suspects.append(Suspect(died_in, deaths, reason))
 
-    def _deaths_at(self, cut: Mapping[str, int]) -> int:
-        return self.stuck[1] if self.stuck is not None and self.stuck[0] == cut else 0
+    def _quarantine(self, name: str, offset: int, reason: str | None = None) -> None:
+        """Set a record aside; the reason is that of the suspicion, unless it is given."""
+        alone = Range(name, offset, offset + 1)
+        known = next((one.reason for one in self.suspects if one.range == alone), "")
+        self._clear(alone)
+        offsets = self.quarantined.setdefault(name, {})
+        offsets.setdefault(offset, known if reason is None else reason)
+        self.quarantined[name] = dict(sorted(offsets.items()))
 
-    def _quarantine(self, name: str, offset: int) -> None:
-        self._clear(Range(name, offset, offset + 1))
-        known = self.quarantined.setdefault(name, [])
-        if offset not in known:
-            known.append(offset)
-            known.sort()
+
+def _reaches(cut: Mapping[str, int], other: Mapping[str, int]) -> bool:
+    return all(cut.get(name, 0) >= offset for name, offset in other.items())

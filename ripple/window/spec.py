@@ -37,13 +37,13 @@ class Sliding:
                 f"Sliding: slide ({slide!r}) exceeds size ({size!r}), so some events would be in "
                 "no window: choose a slide of at most the size"
             )
-        if -(-size_ns // slide_ns) > WINDOWS_PER_EVENT_MAX:
+        object.__setattr__(self, "size_ns", size_ns)
+        object.__setattr__(self, "slide_ns", slide_ns)
+        if windows_per_event(self) > WINDOWS_PER_EVENT_MAX:
             raise PlanError(
                 f"Sliding: {size!r} / {slide!r} puts each event in more than "
                 f"{WINDOWS_PER_EVENT_MAX} windows: choose a longer slide"
             )
-        object.__setattr__(self, "size_ns", size_ns)
-        object.__setattr__(self, "slide_ns", slide_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,11 @@ class Session:
 
 
 Assigner: TypeAlias = Tumbling | Sliding | Session
+
+
+def windows_per_event(assigner: Assigner) -> int:
+    """Return how many windows an event is in, at most."""
+    return -(-assigner.size_ns // assigner.slide_ns) if isinstance(assigner, Sliding) else 1
 
 
 @dataclass(frozen=True, slots=True)

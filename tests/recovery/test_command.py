@@ -11,6 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ripple.cli.user_file import load_plan
+from ripple.recovery.in_flight import InFlight, in_flight_path
+from ripple.world import LiveDisk
 from tests.cli.processes import RIPPLE, TIMEOUT_S, Ended, ripple, start
 
 PIPELINE = Path(__file__).with_name("pipeline_vwap.py")
@@ -124,6 +127,22 @@ def test_new_trades_come_out_while_the_log_is_followed(place: Place) -> None:
     assert len(place.out.read_bytes()) > len(before)
     after = place.run()
     assert "to 45000 in" in after.err
+
+
+def test_run_that_was_killed_in_the_same_step_over_and_over_goes_on(place: Place) -> None:
+    """Somebody waits less long than the first step of a run takes."""
+    plan = load_plan(str(PIPELINE))
+    notes, disk = in_flight_path(plan.name), LiveDisk(place.state)
+    for _ in range(50):
+        killed = InFlight(disk, notes, version=plan.topology_hash)
+        killed.stabilizing({"trades": 20_500})
+        killed.close()
+    place.append(1000)
+    after = place.run()
+    assert after.code == 0
+    assert "50 runs were killed while they brought the views up to date" in after.err
+    assert '{"trades": 20500}' in after.err
+    assert "runs were killed" not in place.run().err
 
 
 def test_second_process_is_refused_by_name(place: Place) -> None:

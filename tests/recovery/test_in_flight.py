@@ -9,9 +9,10 @@ import pytest
 
 from ripple.checkpoint import partitions
 from ripple.connectors.base import Batch, Rejected
-from ripple.errors import InputError, LimitError
+from ripple.errors import InputError, NodeError
+from ripple.recovery import in_flight as in_flight_file
 from ripple.recovery.dead_letters import DeadLetterLog, letters_path
-from ripple.recovery.in_flight import InFlight, StuckError, in_flight_path, part_of, set_aside
+from ripple.recovery.in_flight import InFlight, in_flight_path, part_of, set_aside
 from ripple.recovery.letter import QUARANTINE
 from ripple.recovery.suspicion import DEATHS_MAX, Range
 from ripple.store import DiskStore
@@ -20,6 +21,7 @@ from ripple.world import Disk, LiveClock, LiveDisk
 
 PATH = in_flight_path("vwap")
 KILLER = 23
+KILLED = f"killed the process {DEATHS_MAX} times"
 
 
 def opened(disk: Disk, **limits: int) -> InFlight:
@@ -39,7 +41,8 @@ def test_record_that_an_output_shows_is_not_quarantined(tmp_path) -> None:
         die_in(disk, first, end)
     life = InFlight(disk, PATH, version="v1", shown={"trades": 5})
     assert life.newly_quarantined == []
-    assert life.quarantined("trades") == ()
+    assert life.quarantined("trades") == {}
+    assert "offset 4: it ends each run that replays it" in "".join(life.remarks())
     life.close()
     life = InFlight(disk, PATH, version="v1", shown={"trades": 4})
     assert life.newly_quarantined == [("trades", 4)]
@@ -56,8 +59,8 @@ def test_killer_is_quarantined_and_stays_so(tmp_path) -> None:
         life.close()
         life = opened(disk)
         assert life.newly_quarantined == []
-        assert life.quarantined("trades") == [4]
-        assert life.quarantined("quotes") == ()
+        assert life.quarantined("trades") == {4: KILLED}
+        assert life.quarantined("quotes") == {}
 
 
 def test_life_that_was_idle_leaves_no_suspect(tmp_path) -> None:
@@ -71,27 +74,142 @@ def test_life_that_was_idle_leaves_no_suspect(tmp_path) -> None:
         life.close()
 
 
-def test_cut_that_kills_is_refused_with_its_name(tmp_path) -> None:
+def die_stabilizing(disk: Disk, offset: int, version: str = "v1") -> InFlight:
+    life = InFlight(disk, PATH, version=version)
+    life.begin("trades", 0, offset)
+    life.stabilizing({"trades": offset})
+    life.close()
+    return life
+
+
+def test_kills_while_views_are_brought_up_never_stop_a_partition(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for life_number in range(100):
+        life = die_stabilizing(disk, 10)
+        assert life.was_killed == life.was_killed_stabilizing == (life_number > 0)
+        said = [line for line in life.remarks() if "brought the views up" in line]
+        assert bool(said) == (life_number >= DEATHS_MAX)
+        if said:
+            assert said[0].startswith(f"{life_number} runs were killed")
+            assert 'the last one to {"trades": 10}' in said[0]
+            assert "memory" in said[0]
+    assert not list(die_stabilizing(disk, 10, "repaired").remarks())
+
+
+def test_cut_that_was_passed_is_no_more_talked_of(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     for _ in range(DEATHS_MAX):
+        die_stabilizing(disk, 10)
+    life = opened(disk)
+    assert list(life.remarks())
+    life.stabilizing({"trades": 9})  # by smaller batches
+    life.stabilizing({"trades": 12})
+    life.idle()
+    life.close()
+    assert not list(opened(disk).remarks())
+
+
+def test_error_that_ends_a_run_is_no_kill_and_is_told_to_the_next(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for number in range(2 * DEATHS_MAX):
         life = opened(disk)
+        assert not life.was_killed
+        said = 'the run before ended while it brought the views up to {"trades": 10}: no room'
+        assert list(life.remarks()) == [said] * (number > 0)
         life.begin("trades", 0, 10)
         life.stabilizing({"trades": 10})
+        with pytest.raises(NodeError), life.blamed():
+            raise NodeError("no room")
+        life.ended(NodeError("no room"))
         life.close()
+
+
+def test_error_from_elsewhere_blames_nothing_that_was_in_flight(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for error in (OSError("disk full"), KeyboardInterrupt(), InputError("no such column")):
+        for _ in range(2 * DEATHS_MAX):
+            life = opened(disk)
+            assert life.pieces("trades", 4, 6) == [Range("trades", 4, 6)]
+            assert not life.was_killed
+            life.begin("trades", 4, 5)
+            if not isinstance(error, OSError):  # that comes from reading on, say
+                with pytest.raises(type(error)), life.blamed():
+                    raise error
+            life.ended(error)
+            life.close()
+    assert not list(opened(disk).remarks())
+
+
+def test_record_whose_error_ends_each_run_is_set_aside_with_the_error(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for first, end in ((0, 10), (4, 5), (4, 5)):
+        life = opened(disk)
+        life.begin("trades", first, end)
+        with pytest.raises(ZeroDivisionError), life.blamed():
+            raise ZeroDivisionError("by 4")
+        life.ended(ZeroDivisionError("by 4"))
+        life.close()
+    why = f"ended the run {DEATHS_MAX} times: ZeroDivisionError: by 4"
+    life = opened(disk)
+    assert f"trades, offset 4: {why}; it is set aside as a dead letter" in list(life.remarks())
     for _ in range(2):
-        with pytest.raises(StuckError, match=r'3 times .* cut \{"trades": 10\}.*in-flight'):
-            opened(disk)
-    InFlight(disk, PATH, version="repaired").close()
+        life.close()
+        life = opened(disk)
+        assert life.quarantined("trades") == {4: why}
 
 
-def test_too_many_killers_are_refused(tmp_path) -> None:
+def test_too_many_killers_are_told_and_do_not_stop_a_partition(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(in_flight_file, "QUARANTINED_MAX", 1)
     disk = LiveDisk(tmp_path)
     for offset in (4, 6):
+        assert not any("hardly the records' fault" in line for line in opened(disk).remarks())
         for _ in range(DEATHS_MAX):
             die_in(disk, offset, offset + 1)
-    with pytest.raises(LimitError, match=r"2 records killed .* raise quarantined_max, 1"):
-        opened(disk, quarantined_max=1)
-    assert opened(disk, quarantined_max=2).quarantined("trades") == [4, 6]
+    life = opened(disk)
+    assert [*life.quarantined("trades")] == [4, 6]
+    assert any(line.startswith("2 records are set aside") for line in life.remarks())
+
+
+def test_suspects_that_will_not_come_again_are_forgotten(tmp_path) -> None:
+    """Each kill leaves one; the checkpoint from which the next life goes on has passed them."""
+    disk = LiveDisk(tmp_path)
+    for first in range(0, 5000, 10):
+        life = opened(disk)
+        life.resume({"trades": first})
+        life.begin("trades", first, first + 10)
+        life.close()
+    life = opened(disk)
+    assert len(life.pieces("trades", 0, 5000)) <= 21
+    assert (tmp_path / PATH).stat().st_size < 500
+
+
+def test_file_of_an_earlier_release_is_read(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    disk.make_folder("vwap/00000")
+    old = disk.open(PATH, create=True)
+    entries: list[list[object]] = [
+        ["kept", 4],
+        ["opened", "v1"],
+        ["quarantined", "trades", 4],
+        ["suspect", "trades", 7, 8, 2],
+        ["stuck", {"trades": 10}, 3],
+        ["begin", "trades", 7, 8],
+    ]
+    old.append(b"".join(map(in_flight_file._line, entries)))
+    old.close()
+    life = opened(disk)
+    assert life.quarantined("trades") == {4: KILLED, 7: KILLED}
+    assert any(line.startswith("3 runs were killed") for line in life.remarks())
+
+
+def test_file_of_a_later_release_is_refused_by_name(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    life = opened(disk)
+    life._note(["failed", "whatever"])
+    file = tmp_path / PATH
+    file.write_bytes(file.read_bytes() + in_flight_file._line(["divined", 7]))
+    with pytest.raises(InputError, match=r"in-flight.jsonl.*divined.*upgrade"):
+        opened(disk)
 
 
 def test_file_stays_small_and_forgets_nothing(tmp_path) -> None:
@@ -105,7 +223,7 @@ def test_file_stays_small_and_forgets_nothing(tmp_path) -> None:
         assert (tmp_path / PATH).stat().st_size <= 2000
     life.close()
     life = opened(disk)
-    assert life.quarantined("trades") == [4]
+    assert life.quarantined("trades") == {4: KILLED}
     assert len(life.pieces("trades", 5000, 5002)) == 1, "it was passed"
     assert life.pieces("trades", 9998, 10_000) == [
         Range("trades", 9998, 9999),
@@ -150,15 +268,15 @@ BATCH = Batch(
 
 
 def test_quarantined_record_is_set_aside_as_rejected() -> None:
-    rest = set_aside(BATCH, [3, 11, 12, 15, 99])
+    rest = set_aside(BATCH, dict.fromkeys([3, 11, 12, 15, 99], "it kills"))
     assert rest.records.column("size").to_pylist() == [10, 13, 14]
     assert rest.offsets().tolist() == [10, 13, 14]
     assert [(one.offset, one.step) for one in rest.rejected] == [
         *((11, QUARANTINE), (12, None), (15, QUARANTINE))
     ]
     assert rest.rejected[0].raw == b'{"size": 11}'
-    assert rest.rejected[0].reason == f"killed the process {DEATHS_MAX} times"
-    assert set_aside(BATCH, [3, 99]) is BATCH
+    assert rest.rejected[0].reason == "it kills"
+    assert set_aside(BATCH, {3: "it kills", 99: "it kills"}) is BATCH
 
 
 def test_pieces_of_a_batch_are_the_batch() -> None:

@@ -44,14 +44,21 @@ def test_killer_dies_three_times_and_then_all_others_go_through(
         died = life(tmp_path, how)
         assert died.code == code
         assert ("map 'fragile': the function raised" in died.err) == (how == "raise")
+    why = "killed the process 3 times"
+    if how == "raise":
+        raised = "map 'fragile': the function raised ValueError: raise"
+        why = f"ended the run 3 times: {raised}"
+        assert (
+            f"the run before ended while it applied records 14 to 15 of ticks: {raised}" in died.err
+        )
     for is_first in (True, False):
         last = life(tmp_path, how)
         assert last.code == 0
-        said = f"ticks, offset {POISON_OFFSET}: killed the process 3 times"
+        said = f"ticks, offset {POISON_OFFSET}: {why}"
         assert (said in last.err) == is_first
         assert (tmp_path / "out.csv").read_text().splitlines()[-1] == "A,28,28"
         killer, zero = read_letters(LiveDisk(tmp_path / "state"), letters_path("mortal"))
         assert (killer.offset, killer.step) == (POISON_OFFSET, QUARANTINE)
-        assert killer.reason == "killed the process 3 times"
+        assert killer.reason == why
         assert killer.row().column("size").to_pylist() == [POISON]
         assert (zero.offset, zero.step) == (ZERO_OFFSET, "check")

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripple.recovery.suspicion import DEATHS_MAX, PIECES_MAX, Range, Suspicion
+from ripple.recovery.suspicion import DEATHS_MAX, PIECES_MAX, End, Range, Suspect, Suspicion
 
 
 class DeathError(Exception):
@@ -83,7 +83,7 @@ def until_quiet(killers: set[int], sizes: list[int]) -> tuple[Suspicion, int]:
 def test_every_killer_is_quarantined_and_nobody_else(found: tuple[list[int], set[int]]) -> None:
     sizes, killers = found
     suspicion, deaths = until_quiet(killers, sizes)
-    assert suspicion.quarantined.get("a", []) == sorted(killers)
+    assert [*suspicion.quarantined.get("a", ())] == sorted(killers)
     assert not suspicion.suspects
     assert deaths <= DEATHS_MAX * len(killers)
 
@@ -96,7 +96,7 @@ def test_lone_killer_takes_three_deaths() -> None:
 def test_killer_in_a_very_long_batch_takes_one_more() -> None:
     suspicion, deaths = until_quiet({99_000}, [16 * PIECES_MAX, 16 * PIECES_MAX])
     assert deaths == DEATHS_MAX + 1
-    assert suspicion.quarantined == {"a": [99_000]}
+    assert suspicion.quarantined == {"a": {99_000: ""}}
 
 
 @given(
@@ -154,17 +154,39 @@ def test_new_version_is_not_blamed_for_the_old_one() -> None:
     suspicion.note(["begin", "a", 4, 5])
     suspicion.note(["opened", "v2"])
     assert suspicion.guilty() == []
-    assert suspicion.quarantined == {"a": [77]}
+    assert suspicion.quarantined == {"a": {77: ""}}
 
 
-def test_deaths_at_one_cut_are_counted_until_it_is_passed() -> None:
+def test_kills_before_one_cut_are_counted_until_it_is_passed() -> None:
     stabilizing = [["stabilizing", {"a": 10}], ["opened", "v1"]]
     suspicion = Suspicion.of([["opened", "v1"], *stabilizing, *stabilizing])
     assert suspicion.stuck == ({"a": 10}, 2)
     assert Suspicion.of([*suspicion.entries(), *stabilizing]).stuck == ({"a": 10}, 3)
+    suspicion.note(["stabilizing", {"a": 9}])
+    suspicion.note(["idle"])
+    assert suspicion.stuck == ({"a": 10}, 2)
     suspicion.note(["stabilizing", {"a": 10}])
     suspicion.note(["idle"])
     assert suspicion.stuck is None
+
+
+def test_error_is_no_kill_and_is_remembered_with_what_it_is_blamed_on() -> None:
+    stabilizing = [["stabilizing", {"a": 10}], ["failed", "no room"], ["opened", "v1"]]
+    suspicion = Suspicion.of([["opened", "v1"], *stabilizing, *stabilizing])
+    assert suspicion.stuck is None
+    assert suspicion.last == End({"a": 10}, "no room")
+    suspicion.note(["begin", "a", 4, 5])
+    suspicion.note(["failed", "no such price"])
+    suspicion.note(["opened", "v1"])
+    assert suspicion.suspects == [Suspect(Range("a", 4, 5), 1, "no such price")]
+    suspicion.note(["begin", "a", 4, 5])
+    suspicion.note(["opened", "v1"])
+    assert suspicion.suspects == [Suspect(Range("a", 4, 5), 2, "no such price")]
+    suspicion.note(["begin", "a", 4, 5])
+    suspicion.note(["ended", "a disk that is full"])
+    suspicion.note(["opened", "v1"])
+    assert suspicion.suspects == [Suspect(Range("a", 4, 5), 2, "no such price")]
+    assert suspicion.last == End(None, "a disk that is full")
 
 
 def words() -> st.SearchStrategy[list[list[object]]]:
@@ -173,7 +195,8 @@ def words() -> st.SearchStrategy[list[list[object]]]:
     cut = offsets.map(lambda offset: ["stabilizing", {"a": offset}])
     opened = st.sampled_from(["v1", "v1", "v2"]).map(lambda version: ["opened", version])
     quarantined = offsets.map(lambda offset: ["quarantined", "a", offset])
-    return st.lists(st.one_of(begin, cut, opened, opened, st.just(["idle"]), quarantined))
+    ends = st.sampled_from([["idle"], ["failed", "why"], ["ended", ""], ["ended", "why"]])
+    return st.lists(st.one_of(begin, cut, opened, opened, ends, quarantined))
 
 
 @given(words(), words())
