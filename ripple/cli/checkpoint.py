@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ripple.checkpoint import Checkpoint, CheckpointError, Checkpoints, decode_file, partitions
 from ripple.cli.checkpoint_tables import compare, write_table
+from ripple.cli.places import a_place
 from ripple.fenced import DamagedError
 from ripple.store import DiskStore
 from ripple.world import LiveDisk
@@ -29,16 +30,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     diff = actions.add_parser("diff", help="what changed from one checkpoint to another")
     export = actions.add_parser("export", help="write a fold's state as CSV or Parquet")
     for action in (listing, show, verify, diff, export):
-        action.add_argument("--dir", default=DIR_DEFAULT, help="folder (default: %(default)s)")
+        action.add_argument(
+            "--dir", type=a_place, default=DIR_DEFAULT, help="folder (default: %(default)s)"
+        )
         action.add_argument("--pipeline", help="needed where the folder has several")
         action.add_argument("--partition", type=int, help="needed where the pipeline has several")
     for action in (show, export):
         action.add_argument("--name", help="of the checkpoint, the latest by default")
-    verify.add_argument("files", nargs="*", metavar="FILE.arrow", help="only these, no manifest")
+    verify.add_argument(
+        "files", type=a_place, nargs="*", metavar="FILE.arrow", help="only these, no manifest"
+    )
     diff.add_argument("before", nargs="?", help="name; by default the one before the other")
     diff.add_argument("after", nargs="?", help="name; by default the latest")
     export.add_argument("--fold", help="needed where the checkpoint has several")
-    export.add_argument("--to", required=True, metavar="FILE", help="ends in .csv or .parquet")
+    export.add_argument(
+        "--to", type=a_place, required=True, metavar="FILE", help="ends in .csv or .parquet"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

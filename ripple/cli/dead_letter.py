@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from ripple.cli.exits import say
 from ripple.cli.numbers import count
+from ripple.cli.places import a_place
 from ripple.cli.rejects import shown
 from ripple.connectors import log_place
 from ripple.connectors.dead_letter import text_of
@@ -41,7 +42,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     retry = actions.add_parser("retry", help="append their records to a topic again, each once")
     for action in (listing, retry):
         action.add_argument(
-            "--checkpoint-dir", required=True, metavar="DIR", help="that the pipeline was given"
+            "--checkpoint-dir",
+            type=a_place,
+            required=True,
+            metavar="DIR",
+            help="that the pipeline was given",
         )
         action.add_argument("--pipeline", metavar="NAME", help="only of this one")
         action.add_argument("--partition", type=count, metavar="N", help="only of this one")
@@ -50,7 +55,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--from", dest="start", type=count, metavar="OFFSET", help="and later")
     listing.add_argument("--json", action="store_true", help="one JSON object per letter")
     retry.add_argument(
-        "--source", required=True, metavar="log:DIR/TOPIC", help="where the records are appended"
+        "--source",
+        type=a_place,
+        required=True,
+        metavar="log:DIR/TOPIC",
+        help="where the records are appended",
     )
     retry.add_argument(
         "--offset", type=count, action="append", metavar="N", help="only this one; may be repeated"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.log_schema import SCHEMA_FORMS, read_schema
 from ripple.cli.numbers import count, positive
+from ripple.cli.places import a_place
 from ripple.cli.progress import Progress
 from ripple.cli.rejects import ToldLetters
 from ripple.connectors.base import Marker
@@ -48,15 +49,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     info = actions.add_parser("info", help="what a topic is and holds")
     check = actions.add_parser("verify", help="read everything; exit code 1 if anything is wrong")
     for action in (create, append, tail, info, check):
-        action.add_argument("topic", metavar="DIR/TOPIC", help="the topic's folder")
+        action.add_argument("topic", type=a_place, metavar="DIR/TOPIC", help="the topic's folder")
     _configure_create(create)
-    append.add_argument("source", metavar="FILE", help="CSV, .jsonl or .parquet; - is CSV")
+    append.add_argument(
+        "source", type=a_place, metavar="FILE", help="CSV, .jsonl or .parquet; - is CSV"
+    )
     append.add_argument("--format", choices=("csv", "jsonl"), help="of standard input or a pipe")
     append.add_argument("--header", action="store_true", help="a CSV's first line names columns")
     append.add_argument(
         "--batch", type=positive, default=APPEND_ROWS, metavar="N", help=f"rows ({APPEND_ROWS})"
     )
-    append.add_argument("--dead-letter", metavar="FILE", help="write malformed records there")
+    append.add_argument(
+        "--dead-letter", type=a_place, metavar="FILE", help="write malformed records there"
+    )
     tail.add_argument("-f", "--follow", action="store_true", help="wait for more")
     tail.add_argument("--from", dest="start", metavar="OFFSET|TIME", help="by default the first")
     tail.add_argument("--partition", type=count, default=0, metavar="N", help="(0)")
@@ -67,7 +72,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _configure_create(create: argparse.ArgumentParser) -> None:
     settings = LogSettings()
-    create.add_argument("--schema", default="trade", metavar="SCHEMA", help=SCHEMA_FORMS)
+    create.add_argument(
+        "--schema", type=a_place, default="trade", metavar="SCHEMA", help=SCHEMA_FORMS
+    )
     create.add_argument("--partitions", type=positive, default=1, metavar="N", help="(1)")
     create.add_argument("--key", default="", metavar="FIELD,...", help="decides the partition")
     create.add_argument("--time-field", metavar="FIELD", help="event time, integer nanoseconds")

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import stat
 from collections.abc import Iterable
 
 from ripple.errors import OutputError
+
+
+def a_place(text: str) -> str:
+    """Read a path or another place; an empty one, of a variable not set say, is no folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
 
 
 def check_apart(source: str | None, targets: Iterable[str]) -> None:

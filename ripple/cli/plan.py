@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ripple.checkpoint import CheckpointError, Checkpoints, partitions
 from ripple.cli.exits import EXIT_FAILURE, say
+from ripple.cli.places import a_place
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.errors import InputError
 from ripple.recovery.adaptation import adapt
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
     parser.add_argument(
-        "--checkpoint-dir", metavar="DIR", help="compare with the newest whole checkpoint there"
+        "--checkpoint-dir",
+        type=a_place,
+        metavar="DIR",
+        help="compare with the newest whole checkpoint there",
     )
     parser.add_argument("--partition", type=int, default=0, help="of the checkpoint (%(default)s)")
     parser.add_argument(

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ripple.cli.numbers import positive
-from ripple.cli.places import check_apart
+from ripple.cli.places import a_place, check_apart
 from ripple.cli.progress import Progress
 from ripple.cli.rejects import ToldLetters
 from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
@@ -36,10 +36,11 @@ _NAMED = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument("--source", required=True, metavar="PLACE", help=SOURCE_FORMS)
+    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument("--source", type=a_place, required=True, metavar="PLACE", help=SOURCE_FORMS)
     parser.add_argument(
         "--sink",
+        type=a_place,
         action="append",
         metavar="[OUTPUT=]PLACE",
         help=f"{SINK_FORMS} (the default); once for each output that is wanted. A path with '=' in "
@@ -56,7 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--header", action="store_true", help="the first line of a CSV source names its columns"
     )
     parser.add_argument(
-        "--dead-letter", metavar="FILE", help="write malformed records there, as JSON lines"
+        "--dead-letter",
+        type=a_place,
+        metavar="FILE",
+        help="write malformed records there, as JSON lines",
     )
     parser.add_argument(
         "--strict", action="store_true", help="stop at the first malformed record, exit code 1"
@@ -70,7 +74,9 @@ def _configure_lasting(parser: argparse.ArgumentParser) -> None:
         "State and progress are kept in a folder; started again, the run goes on, and each cut's "
         "output appears once in files and logs. The source is log:DIR/TOPIC.",
     )
-    group.add_argument("--checkpoint-dir", metavar="DIR", help="where checkpoints are kept")
+    group.add_argument(
+        "--checkpoint-dir", type=a_place, metavar="DIR", help="where checkpoints are kept"
+    )
     group.add_argument("--checkpoint-interval", metavar="SPAN", default="10s", help="(%(default)s)")
     group.add_argument(
         "--commit-interval", metavar="SPAN", default="1s", help="of outputs (%(default)s)"

@@ -13,7 +13,7 @@ import ripple as rp
 from ripple.cli.exits import Parser, exit_code
 from ripple.cli.final_rows import FinalRows
 from ripple.cli.numbers import count, positive, window_span_ns
-from ripple.cli.places import check_apart
+from ripple.cli.places import a_place, check_apart
 from ripple.cli.progress import Progress
 from ripple.cli.rejects import ToldLetters
 from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
@@ -168,7 +168,9 @@ def _parser() -> argparse.ArgumentParser:
         default=SYNTHETIC_DEFAULT,
         help=f"N generated trades over {SYMBOLS} symbols (the default, {SYNTHETIC_DEFAULT})",
     )
-    given.add_argument("--file", metavar="FILE", help="a CSV file; .gz and .zst are decompressed")
+    given.add_argument(
+        "--file", type=a_place, metavar="FILE", help="a CSV file; .gz and .zst are decompressed"
+    )
     given.add_argument("--stdin", action="store_true", help="CSV on standard input")
     parser.add_argument(
         "--batch",
@@ -192,7 +194,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--format", choices=("csv", "json"), default="csv", help="of the output")
     parser.add_argument("--header", action="store_true", help="begin CSV output with column names")
     parser.add_argument(
-        "--dead-letter", metavar="FILE", help="write malformed records there, as JSON lines"
+        "--dead-letter",
+        type=a_place,
+        metavar="FILE",
+        help="write malformed records there, as JSON lines",
     )
     parser.add_argument(
         "--strict", action="store_true", help="stop at the first malformed record, exit code 1"

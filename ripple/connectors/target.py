@@ -123,6 +123,7 @@ class _FileTarget:
             finally:
                 os.close(folder)
         except OSError as error:
+            self.abort()
             raise _failure(self.name, error) from error
 
     def abort(self) -> None:

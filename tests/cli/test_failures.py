@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
+from importlib import import_module
+
 import pytest
 
+from ripple.cli import vwap_demo
+from ripple.cli.exits import Parser
+from ripple.cli.main import SUBCOMMANDS
+from ripple.cli.places import a_place
 from tests.cli.processes import BOOK_TRADES, demo, ripple, shell
 
 
@@ -76,3 +84,53 @@ def test_reading_and_writing_the_same_file_is_refused(tmp_path):
     assert ended.code == 1
     assert ended.only_line.endswith("it is what is read from")
     assert trades.read_text() == BOOK_TRADES
+
+
+# Texts that are no places: an empty one is a name that is not found, or what the help says.
+NO_PLACES = {
+    *("--pipeline", "--name", "before", "after", "--fold", "--input", "--reason", "--from"),
+    *("--key", "--time-field", "--compression", "--retention-age", "--rebuild"),
+    *("--checkpoint-interval", "--commit-interval"),
+}
+
+
+def _texts(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentParser, str]]:
+    """Yield the arguments that are texts: whose they are, and their names."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _texts(below)
+        elif action.nargs != 0 and action.choices is None and action.type in (None, a_place):
+            yield parser, (action.option_strings or [action.dest])[-1]
+
+
+def _parsers() -> Iterator[argparse.ArgumentParser]:
+    yield vwap_demo._parser()
+    for name in SUBCOMMANDS:
+        parser = Parser(prog=f"ripple {name}")
+        import_module(f"ripple.cli.{name.replace('-', '_')}").configure(parser)
+        yield parser
+
+
+def test_empty_place_is_refused_by_name_by_every_command(capsys) -> None:
+    """As of a variable that is not set: it is not the current folder."""
+    asked = []
+    for parser, name in (found for whole in _parsers() for found in _texts(whole)):
+        if name in NO_PLACES:
+            continue
+        before = ["x"] if name == "source" else []
+        with pytest.raises(SystemExit):
+            parser.parse_args([*before, f"{name}=" if name.startswith("-") else ""])
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert said.endswith("it is empty"), said
+        asked.append((parser.prog, name))
+    assert ("ripple run", "--checkpoint-dir") in asked
+    assert ("ripple log append", "source") in asked
+    assert len(asked) > 20
+
+
+def test_run_without_a_name_for_its_state_makes_nothing(tmp_path):
+    ended = shell(f"cd {tmp_path}; $ripple run p.py --source log:l/t --checkpoint-dir ''")
+    assert ended.code == 1
+    assert ended.err.splitlines()[-1] == "ripple run: argument --checkpoint-dir: it is empty"
+    assert list(tmp_path.iterdir()) == []
