@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import sys
 import threading
 from dataclasses import dataclass
-from queue import Queue
-from typing import TYPE_CHECKING, TypeVar
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -24,35 +26,56 @@ def prefetched(
     """Yield ``items`` in order while a thread computes at most ``items_max`` ahead.
 
     An exception of ``items`` is raised here, after everything that came before it. Closing the
-    generator calls ``interrupt``, which must make a waiting ``items`` end, and joins the thread.
+    generator calls ``interrupt``, which must make a waiting ``items`` end, and joins the thread; so
+    does the end of the process, however much was read.
     """
-    channel: Queue[T | _End] = Queue(items_max)
-    stopped = threading.Event()
-
-    def run() -> None:
-        error: BaseException | None = None
-        try:
-            for item in items:
-                if stopped.is_set():
-                    break
-                channel.put(item)
-        except BaseException as raised:
-            error = raised
-        channel.put(_End(error))
-
-    thread = threading.Thread(target=run, name="prefetch", daemon=True)
-    thread.start()
-    ended = False
+    reading = _Reading(items, items_max, interrupt)
+    # Once the interpreter shuts down its other threads stand still, and nobody can join them.
+    atexit.register(reading.stop)
     try:
-        while not isinstance(item := channel.get(), _End):
+        yield from reading.received()
+    finally:
+        reading.stop()
+        atexit.unregister(reading.stop)
+
+
+class _Reading(Generic[T]):
+    """The thread and what it has computed."""
+
+    def __init__(self, items: Iterator[T], items_max: int, interrupt: Callable[[], None]) -> None:
+        self._items = items
+        self._interrupt = interrupt
+        self._channel: SimpleQueue[T | _End] = SimpleQueue()
+        self._room = threading.Semaphore(items_max)
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="prefetch", daemon=True)
+        self._thread.start()
+
+    def received(self) -> Iterator[T]:
+        while not isinstance(item := self._channel.get(), _End):
+            self._room.release()
             yield item
-        ended = True
+        self._stopped = True
         if item.error is not None:
             raise item.error
-    finally:
-        if not ended:
-            stopped.set()
-            interrupt()
-            while not isinstance(channel.get(), _End):
-                pass
-        thread.join()
+
+    def stop(self) -> None:
+        if not self._stopped:
+            self._stopped = True
+            self._interrupt()
+            self._room.release()
+        # The garbage collector may close the generator in this very thread.
+        if threading.current_thread() is not self._thread and not sys.is_finalizing():
+            self._thread.join()
+
+    def _run(self) -> None:
+        error: BaseException | None = None
+        try:
+            for item in self._items:
+                self._room.acquire()
+                if self._stopped:
+                    break
+                self._channel.put(item)
+        except BaseException as raised:
+            error = raised
+        self._channel.put(_End(error))

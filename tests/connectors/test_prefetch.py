@@ -1,0 +1,81 @@
+"""Reading ahead changes nothing but the time, and never outlives its reader."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ripple.connectors.parquet import ParquetSink
+from ripple.connectors.prefetch import prefetched
+from ripple.connectors.synthetic import SyntheticSource
+from ripple.connectors.target import open_target
+from ripple.connectors.text_sink import TextSink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def test_items_come_in_order_and_then_their_error() -> None:
+    def items() -> Iterator[int]:
+        yield from range(100)
+        raise ValueError("at the end")
+
+    ahead = prefetched(items(), 3, lambda: None)
+    assert [next(ahead) for _ in range(100)] == list(range(100))
+    with pytest.raises(ValueError, match="at the end"):
+        next(ahead)
+
+
+def test_no_more_is_computed_than_allowed() -> None:
+    computed = threading.Semaphore(0)
+
+    def items() -> Iterator[int]:
+        for number in range(100):
+            computed.release()
+            yield number
+
+    ahead = prefetched(items(), 3, lambda: None)
+    next(ahead)
+    for _ in range(5):  # one taken, three waiting, one in hand
+        assert computed.acquire(timeout=10)
+    assert not computed.acquire(timeout=0.1)
+    ahead.close()
+
+
+def test_closing_interrupts_a_wait_and_joins_the_thread() -> None:
+    woken = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        woken.wait()
+
+    ahead = prefetched(items(), 1, woken.set)
+    assert next(ahead) == 1
+    ahead.close()
+    assert "prefetch" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_process_ends_although_it_has_not_read_to_the_end(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"t.{kind}"
+    sink = TextSink(open_target(path)) if kind == "csv" else ParquetSink(open_target(path))
+    for batch in SyntheticSource(1_000_000, batch_rows=100_000).batches():
+        sink.write(batch.records)
+    sink.finish()
+    script = f"""
+from ripple.connectors.csv_format import TRADES
+from ripple.connectors.csv_source import CsvSource
+from ripple.connectors.parquet import ParquetSource
+source = {"CsvSource" if kind == "csv" else "ParquetSource"}({str(path)!r}, TRADES)
+batches = source.batches()
+print(next(batches).next_offset)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (ended.stdout, ended.stderr) == ("1000\n", "")
