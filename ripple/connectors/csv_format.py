@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 class CsvFormat(RecordShape):
     """How a line becomes a record of ``schema``.
 
-    Records are lines: a quoted field may contain commas and doubled quotes but no line break, so
-    that one stray quote costs one line. Lines end in LF or CRLF; the last end may be missing.
-    Empty lines and lines that begin with ``#`` are no records. Blanks around numbers and truth
-    values are ignored, in strings they count. ``-?digits`` is an integer; floats are decimal, with
-    an exponent or not, or ``nan``, ``inf``, ``-inf``; ``true``, ``false``, ``1``, ``0`` are truth
-    values. An empty field is none if optional, the empty string if a required string, and an error
-    otherwise; ``""`` is always the empty string.
+    A record is a line, or several where line ends stand in a quoted field. A quoted field also
+    contains commas and doubled quotes; it is closed before a comma or a line's end. Quotes that are
+    not, within the length of a line and before the end of the input, are a mistake that costs one
+    line, and so are quotes within a field that does not begin with one. Lines end in LF or CRLF;
+    the last end may be missing. Empty lines and lines that begin with ``#`` are no records. Blanks
+    around numbers and truth values are ignored, in strings they count. ``-?digits`` is an integer;
+    floats are decimal, with an exponent or not, or ``nan``, ``inf``, ``-inf``; ``true``, ``false``,
+    ``1``, ``0`` are truth values; all of them may be quoted. An empty field is none if optional,
+    the empty string if a required string, and an error otherwise; ``""`` is the empty string, and
+    empty where the field is no string.
 
     Fields that are not among ``columns`` are checked all the same, so that which lines are records
     does not depend on it. With ``header`` the first line that is no comment names the columns, in

@@ -2,39 +2,29 @@
 # distutils: language = c++
 """Lines of text to columns, in one pass without the GIL.
 
-A line is judged from left to right and the first thing wrong with it is its verdict. The loop
-writes each field straight into the next row of its column; a rejected line's row is simply
-overwritten by the next good one.
+A record is a line, or several where a quoted field contains their ends. It is judged from left to
+right and the first thing wrong with it is its verdict. The loop writes each field straight into the
+next row of its column; a rejected record's row is simply overwritten by the next good one. Where a
+record ends is asked only of one that does not end well in its first line.
 """
 
-from libc.math cimport isfinite, isinf
-from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
+from libc.math cimport isfinite
+from libc.stdint cimport int64_t, uint8_t, uintptr_t
 from libc.string cimport memchr, memcpy, memset
 from libcpp.vector cimport vector
+
+from ripple.connectors.text_values cimport (
+    BEYOND_DOUBLE, NO_NUMBER, READ, Reading, double_from_chars, is_ascii, is_utf8,
+    newlines, read_decimal, read_integer, short_decimal,
+)
 
 import pyarrow as pa
 
 
-cdef extern from *:
-    """
-    #include <charconv>
-    /* Where parsing stopped, or null when it failed. Correctly rounded, whatever the locale. */
-    static inline const unsigned char* double_from_chars(
-            const unsigned char* p, const unsigned char* end, double* value) {
-        auto result = std::from_chars((const char*)p, (const char*)end, *value);
-        return result.ec == std::errc() ? (const unsigned char*)result.ptr : nullptr;
-    }
-    static const double POWERS_OF_TEN[] = {
-        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-        1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    """
-    const uint8_t* double_from_chars(const uint8_t* p, const uint8_t* end, double* value) nogil
-    const double[23] POWERS_OF_TEN
-
 # The order is that of REASONS in csv_reader.py.
 cdef enum Verdict:
     GOOD, TOO_LONG, NOT_UTF8, NUL_BYTE, TOO_FEW, TOO_MANY, BAD_QUOTES, EMPTY, NOT_OF_TYPE, TOO_BIG
-    NOT_FINITE, NOT_IN_RANGE, NOT_OF_LENGTH
+    TOO_LARGE, TOO_SMALL, NOT_FINITE, NOT_IN_RANGE, NOT_OF_LENGTH
 
 cdef enum Kind:
     STRING, INTEGER, FLOAT, BOOL
@@ -87,23 +77,26 @@ cdef class CsvParser:
             column.measured = shortest > 0 or longest < PY_SSIZE_T_MAX
             self.columns.push_back(column)
 
-    def parse(self, const uint8_t[::1] block not None) -> tuple:
-        """Parse all lines of ``block``.
+    def parse(self, const uint8_t[::1] block not None, *, final: bool) -> tuple:
+        """Parse the records of ``block``, which consists of whole lines.
 
-        Returns (rows, lines, arrays, rejected): the numbers of good records and of physical lines,
-        an Arrow array per wanted column, and (record index, line index, start, length, verdict,
-        column) of each rejected line, indices within the block.
+        Returns (rows, lines, arrays, rejected, used): the numbers of good records and of physical
+        lines, an Arrow array per wanted column, (record index, line index, start, length, verdict,
+        column) of each rejected record, indices within the block, and how many bytes these are:
+        fewer than all where the last record may go on in the next block. ``final``: there is none.
         """
-        cdef Py_ssize_t size = block.shape[0], lines = 0, rows = 0, limit
+        cdef Py_ssize_t size = block.shape[0], lines = 0, rows = 0, used = 0, limit
+        cdef bint is_final = final
         cdef const uint8_t* data = &block[0] if size else NULL
         cdef vector[Bad] rejected
         cdef Bad bad
         with nogil:
-            limit = _newlines(data, size) + 1
+            limit = newlines(data, size) + 1
         buffers = self._allocate(limit, size)
         with nogil:
             rows = _parse_lines(
-                data, size, self.columns, self.line_length_bytes_max, rejected, &lines
+                data, size, is_final, self.columns, self.line_length_bytes_max, rejected, &lines,
+                &used,
             )
         arrays = [
             _array(self.columns[i], rows, buffers[i])
@@ -112,7 +105,7 @@ cdef class CsvParser:
         return rows, lines, arrays, [
             (bad.record, bad.line, bad.start, bad.length, <int>bad.verdict, bad.column)
             for bad in rejected
-        ]
+        ], used
 
     cdef list _allocate(self, Py_ssize_t rows, Py_ssize_t size):
         """Give every wanted column room for ``rows`` rows; memory never written costs nothing."""
@@ -171,20 +164,22 @@ cdef object _bits(object flags, Py_ssize_t rows):
 cdef Py_ssize_t _parse_lines(
     const uint8_t* data,
     Py_ssize_t size,
+    bint final,
     vector[Column]& columns,
-    Py_ssize_t line_length_bytes_max,
+    Py_ssize_t length_bytes_max,
     vector[Bad]& rejected,
     Py_ssize_t* lines,
+    Py_ssize_t* used,
 ) noexcept nogil:
-    """Parse every line, and return the number of good records."""
+    """Parse every record but a last one that may go on, and return the number of good ones."""
     cdef const uint8_t* p = data
     cdef const uint8_t* end = data + size
+    cdef const uint8_t* first
     cdef const uint8_t* stop
     cdef const uint8_t* line_end
     cdef Py_ssize_t rows = 0
-    cdef bint plain = size == 0 or (
-        memchr(data, 0, size) == NULL and _is_ascii(data, size)
-    )
+    cdef bint plain = size == 0 or (memchr(data, 0, size) == NULL and is_ascii(data, size))
+    cdef bint quotes = size > 0 and memchr(data, b'"', size) != NULL
     cdef Bad bad
     while p < end:
         stop = <const uint8_t*>memchr(p, b"\n", end - p)
@@ -192,27 +187,93 @@ cdef Py_ssize_t _parse_lines(
             stop = end
         line_end = stop - 1 if stop > p and (stop - 1)[0] == b"\r" else stop
         if line_end > p and p[0] != b"#":
-            bad.column = -1
-            if line_end - p > line_length_bytes_max:
+            bad.line, bad.column = lines[0], -1
+            if line_end - p > length_bytes_max:
                 bad.verdict = TOO_LONG
-            elif not plain and memchr(p, 0, line_end - p) != NULL:
-                bad.verdict = NUL_BYTE
-            elif not plain and not _is_utf8(p, line_end):
-                bad.verdict = NOT_UTF8
+            elif quotes and memchr(p, b'"', line_end - p) != NULL:
+                bad.verdict = _judge(p, line_end, plain, columns, rows, &bad.column)
+                if bad.verdict != GOOD:
+                    first = stop
+                    stop = _record_stop(p, end, final, length_bytes_max)
+                    if stop == NULL:
+                        break
+                    if stop != first:
+                        lines[0] += newlines(first, stop - first)
+                        line_end = stop - 1 if (stop - 1)[0] == b"\r" else stop
+                        bad.verdict = _judge(p, line_end, plain, columns, rows, &bad.column)
             else:
-                bad.verdict = _parse_line(p, line_end, columns, rows, &bad.column)
+                bad.verdict = GOOD if plain else _ill_formed(p, line_end)
+                if bad.verdict == GOOD:
+                    bad.verdict = _parse_line(p, line_end, False, columns, rows, &bad.column)
             if bad.verdict == GOOD:
                 rows += 1
                 _commit(columns, rows)
             else:
                 bad.record = rows + <Py_ssize_t>rejected.size()
-                bad.line = lines[0]
                 bad.start = p - data
                 bad.length = line_end - p
                 rejected.push_back(bad)
         lines[0] += 1
         p = stop + 1
+    used[0] = min(p - data, size)
     return rows
+
+
+cdef inline Verdict _ill_formed(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    if memchr(p, 0, end - p) != NULL:
+        return NUL_BYTE
+    return GOOD if is_utf8(p, end) else NOT_UTF8
+
+
+cdef Verdict _judge(
+    const uint8_t* p,
+    const uint8_t* end,
+    bint plain,
+    vector[Column]& columns,
+    Py_ssize_t row,
+    int* at,
+) noexcept nogil:
+    """Parse a record with quotes in it."""
+    cdef Verdict verdict = GOOD if plain else _ill_formed(p, end)
+    at[0] = -1
+    return verdict if verdict != GOOD else _parse_line(p, end, True, columns, row, at)
+
+
+cdef const uint8_t* _record_stop(
+    const uint8_t* p, const uint8_t* end, bint final, Py_ssize_t length_bytes_max
+) noexcept nogil:
+    """Where the record at ``p`` stops: at a line's end that is not in quotes; null if unknown yet.
+
+    Quotes that are not closed within the length of a record, or not before a comma or a line's
+    end, are a mistake, which costs this line alone: it stops at the first line's end.
+    """
+    cdef const uint8_t* start = p
+    cdef const uint8_t* first = <const uint8_t*>memchr(p, b"\n", end - p)
+    # The longest record, and the line's end after it.
+    cdef const uint8_t* last = min(end, p + length_bytes_max + 2)
+    cdef Py_ssize_t length
+    first = end if first == NULL else first
+    while True:
+        if p < last and p[0] == b'"':
+            while True:
+                p = <const uint8_t*>memchr(p + 1, b'"', last - p - 1)
+                if p == NULL:
+                    return first if final or last < end else NULL
+                p += 1
+                if p == last or p[0] != b'"':
+                    break
+            if p + 1 < last and p[0] == b"\r" and p[1] == b"\n":
+                p += 1
+            if p < last and p[0] != b"," and p[0] != b"\n":
+                return first
+        while p < last and p[0] != b"," and p[0] != b"\n":
+            p += 1
+        if p == end or (p < last and p[0] == b"\n"):
+            length = p - start - ((p - 1)[0] == b"\r")
+            return p if length <= length_bytes_max else first
+        if p == last:
+            return first
+        p += 1
 
 
 cdef inline void _commit(vector[Column]& columns, Py_ssize_t rows) noexcept nogil:
@@ -223,29 +284,45 @@ cdef inline void _commit(vector[Column]& columns, Py_ssize_t rows) noexcept nogi
             columns[i].length = columns[i].offsets[rows]
 
 
-cdef Verdict _parse_line(
+cdef inline Verdict _parse_line(
     const uint8_t* p,
     const uint8_t* end,
+    bint quotes,
     vector[Column]& columns,
     Py_ssize_t row,
     int* at,
 ) noexcept nogil:
-    """Parse the fields of one line into ``row``; on failure ``at`` is the column to blame."""
+    """Parse the fields of a record into ``row``; on failure ``at`` is the column to blame.
+
+    ``quotes``: whether there are any.
+    """
     cdef size_t i
+    cdef const uint8_t* stop
     cdef Verdict verdict
     for i in range(columns.size()):
         if i > 0:
             if p >= end:
                 return TOO_FEW
             p += 1      # the comma that ended the field before
+        stop = end
+        if quotes and columns[i].kind != STRING and p < end and p[0] == b'"':
+            p += 1
+            stop = <const uint8_t*>memchr(p, b'"', end - p)
+            if stop == NULL or (stop + 1 < end and stop[1] != b","):
+                at[0] = <int>i
+                return BAD_QUOTES
         if columns[i].kind == STRING:
-            verdict = _string(&p, end, columns[i], row)
+            verdict = _string(&p, end, quotes, columns[i], row)
         elif columns[i].kind == INTEGER:
-            verdict = _integer(&p, end, columns[i], row)
+            verdict = _integer(&p, stop, columns[i], row)
         elif columns[i].kind == FLOAT:
-            verdict = _float(&p, end, columns[i], row)
+            verdict = _float(&p, stop, columns[i], row)
         else:
-            verdict = _bool(&p, end, columns[i], row)
+            verdict = _bool(&p, stop, columns[i], row)
+        if quotes and stop != end:
+            if p != stop:
+                verdict = NOT_OF_TYPE       # a comma in the quotes
+            p = stop + 1
         if verdict != GOOD:
             at[0] = <int>i
             return verdict
@@ -255,7 +332,7 @@ cdef Verdict _parse_line(
 # Each field function starts at the field's first byte, and leaves p at the comma or the line's end.
 
 cdef inline Verdict _string(
-    const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
+    const uint8_t** at, const uint8_t* end, bint quotes, Column& column, Py_ssize_t row
 ) noexcept nogil:
     cdef const uint8_t* p = at[0]
     cdef const uint8_t* start = p
@@ -263,9 +340,11 @@ cdef inline Verdict _string(
     cdef Py_ssize_t length
     cdef Verdict verdict
     cdef bint valid = True
-    if p < end and p[0] == b'"':
+    if quotes and p < end and p[0] == b'"':
         return _quoted(at, end, column, row)
     while p < end and p[0] != b",":
+        if quotes and p[0] == b'"':
+            return BAD_QUOTES
         p += 1
     at[0] = p
     length = p - start
@@ -360,34 +439,20 @@ cdef inline Verdict _integer(
     const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
 ) noexcept nogil:
     cdef const uint8_t* p = _skip_blanks(at[0], end)
-    cdef const uint8_t* digits
-    cdef uint64_t magnitude = 0
-    cdef uint64_t limit = <uint64_t>0x7FFFFFFFFFFFFFFF
-    cdef bint negative = False
-    cdef bint too_big = False
-    cdef int64_t value
+    cdef int64_t value = 0
+    cdef Reading reading
     if p == end or p[0] == b",":
         at[0] = p
         return _absent(column, row)
-    if p[0] == b"-":
-        negative = True
-        limit += 1
-        p += 1
-    digits = p
-    while p < end and <uint8_t>(p[0] - 48) < 10:
-        # Past 19 digits only leading zeros keep the product below the limit.
-        too_big |= magnitude > 922337203685477580U
-        magnitude = magnitude * 10 + <uint8_t>(p[0] - 48)
-        p += 1
-    if p == digits:
+    reading = read_integer(&p, end, &value)
+    if reading == NO_NUMBER:
         return NOT_OF_TYPE
     p = _skip_blanks(p, end)
     if p < end and p[0] != b",":
         return NOT_OF_TYPE
     at[0] = p
-    if too_big or magnitude > limit:
+    if reading != READ:
         return TOO_BIG
-    value = <int64_t>(0 - magnitude) if negative else <int64_t>magnitude
     if column.ranged and not (column.low <= value <= column.high):
         return NOT_IN_RANGE
     if column.wanted:
@@ -403,19 +468,22 @@ cdef inline Verdict _float(
     cdef const uint8_t* p = _skip_blanks(at[0], end)
     cdef const uint8_t* after
     cdef double value = 0
-    cdef Verdict verdict
+    cdef Reading reading = READ
     if p == end or p[0] == b",":
         at[0] = p
         return _absent(column, row)
-    after = _short_decimal(p, end, &value)
+    after = short_decimal(p, end, &value)
     if after == NULL:
-        verdict = _any_float(p, end, &after, &value)
-        if verdict != GOOD:
-            return verdict
+        after = p
+        reading = _long_float(&after, end, &value)
+        if reading == NO_NUMBER:
+            return NOT_OF_TYPE
     p = _skip_blanks(after, end)
     if p < end and p[0] != b",":
         return NOT_OF_TYPE
     at[0] = p
+    if reading != READ:
+        return TOO_LARGE if reading == BEYOND_DOUBLE else TOO_SMALL
     if column.finite and not isfinite(value):
         return NOT_FINITE
     if column.ranged and not (column.low_float <= value <= column.high_float):
@@ -427,96 +495,18 @@ cdef inline Verdict _float(
     return GOOD
 
 
-cdef inline const uint8_t* _short_decimal(
-    const uint8_t* p, const uint8_t* end, double* value
-) noexcept nogil:
-    """A decimal of at most 15 digits and no exponent, or null when it is not one.
-
-    The digits as an integer and the power of ten are both exact doubles then, so that one division
-    rounds correctly (Clinger, How to read floating point numbers accurately, 1990).
-    """
-    cdef bint negative = p[0] == b"-"
-    cdef const uint8_t* start
-    cdef int64_t mantissa = 0
-    cdef Py_ssize_t whole, fraction = 0
-    if negative:
-        p += 1
-    start = p
-    while p < end and <uint8_t>(p[0] - 48) < 10:
-        mantissa = <int64_t>(<uint64_t>mantissa * 10 + <uint8_t>(p[0] - 48))
-        p += 1
-    whole = p - start
-    if p < end and p[0] == b".":
-        p += 1
-        start = p
-        while p < end and <uint8_t>(p[0] - 48) < 10:
-            mantissa = <int64_t>(<uint64_t>mantissa * 10 + <uint8_t>(p[0] - 48))
-            p += 1
-        fraction = p - start
-    if whole + fraction == 0 or whole + fraction > 15 or (p < end and (p[0] | 32) == b"e"):
-        return NULL
-    value[0] = <double>mantissa / POWERS_OF_TEN[fraction]
-    if negative:
-        value[0] = -value[0]
-    return p
-
-
-cdef Verdict _any_float(
-    const uint8_t* p, const uint8_t* end, const uint8_t** after, double* value
-) noexcept nogil:
-    """Any decimal, nan, inf or -inf; a decimal that no double but 0 or infinity is near to fails."""
-    cdef const uint8_t* digits = p + 1 if p[0] == b"-" else p
-    cdef const uint8_t* q
-    if digits == end:
-        return NOT_OF_TYPE
-    if <uint8_t>(digits[0] - 48) >= 10 and digits[0] != b".":
-        # from_chars would also take words such as nan(1) and infinity.
-        if end - digits < 3:
-            return NOT_OF_TYPE
-        if digits[0] == b"n" and digits[1] == b"a" and digits[2] == b"n" and digits == p:
-            pass
-        elif not (digits[0] == b"i" and digits[1] == b"n" and digits[2] == b"f"):
-            return NOT_OF_TYPE
-        double_from_chars(p, digits + 3, value)
-        after[0] = digits + 3
-        return GOOD
-    after[0] = double_from_chars(p, end, value)
-    if after[0] == NULL:
-        return TOO_BIG if _is_decimal(digits, end) else NOT_OF_TYPE
-    if isinf(value[0]):
-        return TOO_BIG
-    if value[0] == 0:
-        q = digits
-        while q < after[0] and (q[0] | 32) != b"e":
-            if b"1" <= q[0] <= b"9":
-                return TOO_BIG
-            q += 1
-    return GOOD
-
-
-cdef bint _is_decimal(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """Whether the field is digits with a point and an exponent where they may stand."""
-    cdef Py_ssize_t digits = 0
-    while p < end and (<uint8_t>(p[0] - 48) < 10):
-        p += 1
-        digits += 1
-    if p < end and p[0] == b".":
-        p += 1
-        while p < end and (<uint8_t>(p[0] - 48) < 10):
-            p += 1
-            digits += 1
-    if digits == 0:
-        return False
-    if p < end and (p[0] | 32) == b"e":
-        p += 1
-        if p < end and (p[0] == b"-" or p[0] == b"+"):
-            p += 1
-        if p == end or <uint8_t>(p[0] - 48) >= 10:
-            return False
-        while p < end and (<uint8_t>(p[0] - 48) < 10):
-            p += 1
-    p = _skip_blanks(p, end)
-    return p == end or p[0] == b","
+cdef Reading _long_float(const uint8_t** at, const uint8_t* end, double* value) noexcept nogil:
+    """Any decimal, nan, inf or -inf; leaves ``at`` behind it."""
+    cdef Reading reading = read_decimal(at, end, value)
+    cdef const uint8_t* p = at[0]
+    cdef const uint8_t* word = p + 1 if p[0] == b"-" else p
+    if reading == NO_NUMBER and end - word >= 3 and (
+        (word == p and word[0] == b"n" and word[1] == b"a" and word[2] == b"n")
+        or (word[0] == b"i" and word[1] == b"n" and word[2] == b"f")
+    ):
+        at[0] = double_from_chars(p, word + 3, value)
+        return READ
+    return reading
 
 
 cdef Verdict _bool(
@@ -556,53 +546,3 @@ cdef bint _is_word(const uint8_t* p, Py_ssize_t length, const char* word) noexce
         if word[i] == 0 or (p[i] | 32) != <uint8_t>word[i]:
             return False
     return word[length] == 0
-
-
-cdef Py_ssize_t _newlines(const uint8_t* data, Py_ssize_t size) noexcept nogil:
-    cdef Py_ssize_t i, count = 0
-    for i in range(size):
-        count += data[i] == b"\n"
-    return count
-
-
-cdef bint _is_ascii(const uint8_t* data, Py_ssize_t size) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef uint8_t seen = 0
-    for i in range(size):
-        seen |= data[i]
-    return seen < 0x80
-
-
-cdef bint _is_utf8(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """Whether the bytes are well-formed UTF-8 (Unicode standard, table 3-7)."""
-    cdef uint8_t lead, low, high
-    cdef int more, i
-    while p < end:
-        lead = p[0]
-        p += 1
-        if lead < 0x80:
-            continue
-        low, high = 0x80, 0xBF
-        if 0xC2 <= lead <= 0xDF:
-            more = 1
-        elif 0xE0 <= lead <= 0xEF:
-            more = 2
-            if lead == 0xE0:
-                low = 0xA0
-            elif lead == 0xED:
-                high = 0x9F
-        elif 0xF0 <= lead <= 0xF4:
-            more = 3
-            if lead == 0xF0:
-                low = 0x90
-            elif lead == 0xF4:
-                high = 0x8F
-        else:
-            return False
-        if end - p < more or not (low <= p[0] <= high):
-            return False
-        for i in range(1, more):
-            if (p[i] & 0xC0) != 0x80:
-                return False
-        p += more
-    return True

@@ -33,6 +33,8 @@ REASONS = (
     "{field} is empty",
     "{field} is not {type}",
     "{field} does not fit in 64 bits",
+    "{field} is too large for a float",
+    "{field} is too close to 0 for a float",
     "{field} is not finite",
     "{field} is not {range}",
     "{field} is not {length}",
@@ -56,6 +58,7 @@ class CsvReader:
         self._members: list[Field | None] = []
         self._parser: CsvParser | None = None
         self._started = False
+        self._open = b""  # of a record that may go on in the next block
         self._lines = 0
         self._offset = 0
         if not csv_format.header:
@@ -63,22 +66,38 @@ class CsvReader:
 
     def read(self, blocks: Iterable[memoryview | None]) -> Iterator[Batch | None]:
         """Yield a batch for each block that holds records, and None where the input pauses."""
-        for block in blocks:
-            if block is None:
-                yield None
-                continue
-            if not self._started:
-                self._started = True
-                marked = bytes(block[: len(codecs.BOM_UTF8)]) == codecs.BOM_UTF8
-                block = block[len(codecs.BOM_UTF8) :] if marked else block  # noqa: PLW2901 - itself
-            start = 0 if self._parser is not None else self._read_header(block)
-            if self._parser is not None:
-                batch = self._parse(self._parser, block[start:])
-                if batch.span:
-                    yield batch
+        try:
+            for block in blocks:
+                if block is None:
+                    yield None
+                    continue
+                start = self._start(block)
+                if self._parser is not None:
+                    yield from self._parse(self._parser, block[start:], final=False)
+        except InputError:
+            yield from self._flush()
+            raise
+        yield from self._flush()
 
-    def _parse(self, parser: CsvParser, block: memoryview) -> Batch:
-        rows, lines, arrays, verdicts = parser.parse(block)
+    def _start(self, block: memoryview) -> int:
+        """Return where the lines after the byte order mark and the header begin."""
+        start = 0
+        if not self._started:
+            self._started = True
+            if bytes(block[: len(codecs.BOM_UTF8)]) == codecs.BOM_UTF8:
+                start = len(codecs.BOM_UTF8)
+        return start if self._parser is not None else start + self._read_header(block[start:])
+
+    def _flush(self) -> Iterator[Batch]:
+        if self._parser is not None and self._open:
+            yield from self._parse(self._parser, memoryview(b""), final=True)
+
+    def _parse(self, parser: CsvParser, block: memoryview, *, final: bool) -> Iterator[Batch]:
+        """Yield the records that ``block`` completes, as a batch if there are any."""
+        if self._open:
+            block = memoryview(self._open + block)
+        rows, lines, arrays, verdicts, used = parser.parse(block, final=final)
+        self._open = bytes(block[used:])
         rejected = tuple(
             Rejected(
                 self._offset + record,
@@ -90,13 +109,15 @@ class CsvReader:
         )
         self._lines += lines
         self._offset += rows + len(rejected)
+        if not rows and not rejected:
+            return
         found = dict(zip(self._delivered, arrays, strict=True))
         columns = [
             found[column.name] if column.name in found else pa.nulls(rows, column.type)
             for column in self._schema
         ]
         records = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        return Batch(records, self._offset, rejected)
+        yield Batch(records, self._offset, rejected)
 
     def _reason(self, verdict: int, column: int) -> str:
         member = self._members[column] if column >= 0 else None

@@ -296,10 +296,12 @@ cdef inline char* _shortest(char* p, double value) noexcept nogil:
 
 
 cdef inline char* _csv_string(char* p, const uint8_t* text, Py_ssize_t length) noexcept nogil:
-    """Plain, or in quotes where a reader would see an end, a comment or a null."""
+    """Plain, or in quotes where a reader would see an end, a comment, a mark or a null."""
     cdef Py_ssize_t i
     cdef uint8_t c
-    cdef bint quoted = length == 0 or text[0] == b"#"
+    cdef bint quoted = length == 0 or text[0] == b"#" or (
+        length >= 3 and text[0] == 0xEF and text[1] == 0xBB and text[2] == 0xBF
+    )
     for i in range(length):
         c = text[i]
         quoted |= c == b"," or c == b'"' or c == b"\n" or c == b"\r"

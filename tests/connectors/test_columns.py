@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ripple.connectors.csv_format import TRADES, CsvFormat
@@ -48,6 +48,14 @@ SHAPE = RecordShape(
     },
 )
 NUMBERS = st.one_of(st.floats(-2, 12), st.sampled_from([0.0, -0.0, float("nan"), float("inf")]))
+# All but the NUL character, which no line of CSV may contain.
+CSV_TEXTS = st.text(
+    st.one_of(
+        st.sampled_from('",#\n\r\t \ufeff'),
+        st.characters(codec="utf-8", exclude_characters="\0"),
+    ),
+    max_size=5,
+)
 ROWS = st.fixed_dictionaries(
     {
         "name": st.sampled_from(["a", "b", "", "äöü", "äöüß"]),
@@ -212,6 +220,25 @@ def test_memory_sink_keeps_changes_until_aborted() -> None:
     assert sink.finished
     sink.abort()
     assert sink.rows() == []
+
+
+TEXT = Schema("text", (Field("a", String(), optional=True), Field("b", String())))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.one_of(st.none(), CSV_TEXTS), CSV_TEXTS), min_size=1))
+@example([("\ufeff", "")])
+def test_text_written_as_csv_is_read_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str | None, str]]
+) -> None:
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    records = pa.RecordBatch.from_pylist(
+        [{"a": a, "b": b} for a, b in rows], RecordShape(TEXT).arrow_schema()
+    )
+    sink = TextSink(open_target(path), TextFormat())
+    sink.write(records)
+    sink.finish()
+    assert read_all(CsvSource(path, CsvFormat(TEXT))) == pa.Table.from_batches([records])
 
 
 def test_csv_written_is_csv_read(tmp_path: Path) -> None:

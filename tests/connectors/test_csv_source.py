@@ -86,10 +86,19 @@ def twin(data: bytes, csv_format: CsvFormat) -> tuple[list[dict], list[Rejected]
     rejected: list[Rejected] = []
     data = data.removeprefix(b"\xef\xbb\xbf")
     lines = data.split(b"\n")
-    for number, ended in enumerate(lines, 1):
-        line = ended.removesuffix(b"\r")
+    at = 0
+    while at < len(lines):
+        number, line = at + 1, lines[at].removesuffix(b"\r")
+        at += 1
         if not line or line.startswith(b"#"):
             continue
+        for upto in range(at, len(lines) + 1):
+            text = b"\n".join(lines[number - 1 : upto]).removesuffix(b"\r")
+            ending = how_it_ends(text)
+            if ending != "in quotes":
+                if ending == "well" and len(text) <= LENGTH_MAX:
+                    line, at = text, upto
+                break
         row, reason = judge(line, csv_format)
         if row is None:
             kept = line[: LENGTH_MAX + 6]
@@ -97,6 +106,26 @@ def twin(data: bytes, csv_format: CsvFormat) -> tuple[list[dict], list[Rejected]
         else:
             rows.append(row)
     return rows, rejected
+
+
+def how_it_ends(text: bytes) -> str:
+    """Whether a record can end here: a field that begins with a quote ends with one."""
+    rest: bytes | None = text
+    while rest is not None:
+        if rest.startswith(b'"'):
+            found = re.match(rb'"(?:[^"]|"")*"(?!")', rest)
+            if not found:
+                return "in quotes"
+            rest = rest[found.end() :]
+            if rest and not rest.startswith(b","):
+                return "badly"
+        _, comma, after = rest.partition(b",")
+        rest = after if comma else None
+    return "well"
+
+
+QUOTED = r'"((?:[^"]|"")*)"(?!")(,|\Z)'
+UNQUOTED = r"([^,]*)(,|\Z)"
 
 
 def judge(line: bytes, csv_format: CsvFormat) -> tuple[dict | None, str]:
@@ -112,18 +141,13 @@ def judge(line: bytes, csv_format: CsvFormat) -> tuple[dict | None, str]:
     for field in csv_format.schema.fields:
         if rest is None:
             return None, "too few fields"
-        is_text = field.type == String()
-        quoted = is_text and rest.startswith('"')
-        if quoted:
-            found = re.match(r'"((?:[^"]|"")*)"(?:,|$)', rest)
-            # What a doubled quote at the end leaves open is open.
-            if not found or not re.fullmatch(r'(?:[^"]|"")*', found[1]):
-                return None, f"{field.name} is badly quoted"
-            text = found[1].replace('""', '"')
-            rest = rest[found.end() :] if rest[: found.end()].endswith(",") else None
-        else:
-            text, comma, rest = rest.partition(",")
-            rest = rest if comma else None
+        is_text, begins = field.type == String(), rest.startswith('"')
+        quoted = is_text and begins
+        found = re.match(QUOTED if begins else UNQUOTED, rest)
+        if not found or ('"' in found[1] and is_text != begins):
+            return None, f"{field.name} is badly quoted"
+        text = found[1].replace('""', '"') if quoted else found[1]
+        rest = rest[found.end() :] if found[2] else None
         value, reason = convert(text, field, quoted, csv_format)
         if reason:
             return None, f"{field.name} {reason}"
@@ -161,9 +185,10 @@ def to_float(text: str) -> tuple[float | None, str]:
         return float(text), ""
     if not re.fullmatch(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII):
         return None, "is not a number"
-    vanished = float(text) == 0 and re.search("[1-9]", re.split("[eE]", text)[0])
-    if math.isinf(float(text)) or vanished:
-        return None, "does not fit in 64 bits"
+    if math.isinf(float(text)):
+        return None, "is too large for a float"
+    if float(text) == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
+        return None, "is too close to 0 for a float"
     return float(text), ""
 
 
@@ -216,6 +241,19 @@ NUMBER_TEXTS = st.one_of(
             "1e5",
             "1e400",
             "1e-400",
+            "1" + "0" * 30 + "e280",
+            "0." + "0" * 20 + "1e-310",
+            "0." + "0" * 20 + "1e340",
+            "1e-99999999999",
+            "1e999999999999",
+            '"1.5"',
+            '"7"',
+            '"1,5"',
+            '""',
+            '" 1 "',
+            '"1',
+            '"1""',
+            '"1"2',
             "-1e-400",
             "0e999",
             "5.",
@@ -256,9 +294,13 @@ TEXTS = st.one_of(
     st.sampled_from(
         ["AAPL", "XNAS", "", '""', '"a,b"', '"a""b"', '"a"b', '"a', 'a"b', '"', "ü", "#x"]
     ),
+    # Lines in quotes, or quotes that were never closed.
+    st.sampled_from(['"a\nb"', '"a\r\nb"', '"\n#b\n"', '"a\n1,1,1,1,x\nb"', '"a\nb"c', '"a\n\0"']),
     st.text(st.sampled_from('ab,"# \t\r\x00é€😀'), max_size=6),
 )
-FLAGS = st.sampled_from(["true", "FALSE", "True", "1", "0", "yes", "", " false ", "truth", "tru"])
+FLAGS = st.sampled_from(
+    ['"true"', '"0"', '""', "true", "FALSE", "True", "1", "0", "yes", "", " false ", "truth", "tru"]
+)
 TRADE_LINES = st.one_of(
     st.tuples(
         st.sampled_from(["AAPL", "SPY", "Ä"]),
@@ -423,6 +465,50 @@ def test_a_line_of_100_megabytes_is_rejected_in_bounded_memory(tmp_path: Path) -
     assert bad.reason == "line is longer than 1048576 bytes"
     assert bad.raw == b"x" * 4096
     assert pa.total_allocated_bytes() - before < 8 << 20
+
+
+TEXT_AND_NUMBER = CsvFormat(Schema("note", (Field("text", String()), Field("n", Int()))))
+
+
+def notes(tmp_path: Path, text: str) -> tuple[list[tuple[str, int]], list[tuple[int, int, str]]]:
+    path = write(tmp_path / "t.csv", text.encode())
+    rows, rejected = good_and_bad(CsvSource(path, TEXT_AND_NUMBER, line_length_bytes_max=40))
+    return (
+        [(row["text"], row["n"]) for row in rows],
+        [(bad.offset, bad.line_number, bad.reason) for bad in rejected],
+    )
+
+
+def test_what_stands_in_quotes_is_one_field_even_when_it_looks_like_records(tmp_path: Path) -> None:
+    rows, rejected = notes(tmp_path, 'a,1\n"b\nforged,2\r\n#c",3\nd,4\n')
+    assert rows == [("a", 1), ("b\nforged,2\r\n#c", 3), ("d", 4)]
+    assert rejected == []
+
+
+def test_a_record_of_several_lines_is_refused_as_a_whole_at_its_first_line(tmp_path: Path) -> None:
+    rows, rejected = notes(tmp_path, 'a,1\n"b\nforged,2\nc",x\nd,4\n\n"e\n"\nf,5\n')
+    assert rows == [("a", 1), ("d", 4), ("f", 5)]
+    assert rejected == [(1, 2, "n is not an integer"), (3, 7, "too few fields")]
+
+
+@pytest.mark.parametrize(
+    "line", ['"b,2', '"b"c,2', 'b",2', 'b"b"b,2', '"b, "2', '"' + "x" * 50 + '\ny",2']
+)
+def test_a_stray_quote_costs_one_line(tmp_path: Path, line: str) -> None:
+    good = [(f"row {number}", number) for number in range(5)]
+    text = "".join(f"{text},{number}\n" for text, number in good)
+    rows, rejected = notes(tmp_path, f"{text}{line}\n{text}")
+    assert rows == good + good
+    assert [offset for offset, _, _ in rejected] == list(range(5, 6 + line.count("\n")))
+
+
+def test_quoted_numbers_are_numbers(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", b'"a","","-7","1.5","true","3"\n"b",x,"","",0,"-1e1"\n')
+    rows, rejected = good_and_bad(CsvSource(path, EVERYTHING))
+    assert rows == [
+        {"name": "a", "note": "", "count": -7, "ratio": 1.5, "flag": True, "bounded": 3}
+    ]
+    assert [bad.reason for bad in rejected] == ["bounded is not an integer"]
 
 
 def test_headers_give_columns_in_any_order(tmp_path: Path) -> None:
