@@ -32,7 +32,7 @@ from pyarrow import types as pt
 from ripple import sexp
 from ripple.errors import SchemaError
 from ripple.schema import notation
-from ripple.schema.document import build
+from ripple.schema.document import build, refuse_empty
 from ripple.schema.types import (
     DEPTH_MAX,
     Bool,
@@ -93,6 +93,7 @@ def to_arrow(schema: Schema, schemas: Mapping[str, Schema] | None = None) -> pa.
     to an unknown schema or to one that contains itself, and an option of an option (an optional
     field of an option is one), since a column has one kind of null.
     """
+    refuse_empty(schema.name, "schema", schema.fields)
     walk = _Walk({**(schemas or {}), schema.name: schema})
     columns = []
     for field in schema.fields:
@@ -120,6 +121,7 @@ def from_arrow(arrow: pa.Schema, *, name: str | None = None, version: int | None
     declared = known.get("ripple.version", "1")
     if version is None and not (declared.isascii() and declared.isdigit() and len(declared) < 19):
         raise SchemaError(f"{name}: the metadata ripple.version is {declared!r}, no whole number")
+    refuse_empty(name, "schema", arrow.names)
     return Schema(
         name,
         tuple(_field(column, f"{name}.{column.name}") for column in arrow),

@@ -35,6 +35,7 @@ from ripple.schema.document import (
     excerpt,
     list_of,
     parse,
+    refuse_empty,
     text_of,
     version_of,
 )
@@ -96,6 +97,7 @@ def to_avro(schema: Schema) -> dict[str, Json]:
     refers to another schema, or that has two kinds of null: an option of an option, or an optional
     field of an option.
     """
+    refuse_empty(schema.name, "schema", schema.fields)
     record = _Writer(schema.name).record(schema.name, schema.fields, schema.name)
     return {**record, "ripple.version": schema.version, **_documented(schema.doc)}
 
@@ -137,10 +139,12 @@ class _Writer:
             case List():
                 return {"type": "array", "items": self._type(kind.of, f"{path}[]", name)}
             case Record():
+                refuse_empty(path, "record", kind.fields)
                 return self.record(name, kind.fields, path)
             case Variant() if any(case.args for case in kind.cases):
                 return [self._case(case, path, name) for case in kind.cases]
             case Variant():
+                refuse_empty(path, "variant", kind.cases)
                 symbols = [_checked_name(case.name, path) for case in kind.cases]
                 return {"type": "enum", "name": self._unique(name), "symbols": symbols}
             case Ref():

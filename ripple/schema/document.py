@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ripple.errors import SchemaError
-from ripple.schema.types import DEPTH_MAX
+from ripple.schema.types import DEPTH_MAX, Variant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -57,11 +57,18 @@ class Bounds:
 
 
 def build(path: str, make: Callable[[tuple[M, ...]], T], members: tuple[M, ...]) -> T:
-    """Return ``make(members)``, the path put before the message if that is refused."""
+    """Return ``make(members)``; none, or those it refuses, are a SchemaError with the path."""
+    refuse_empty(path, "variant" if make is Variant else "record", members)
     try:
         return make(members)
     except SchemaError as error:
         raise SchemaError(f"{path}: {error}") from None
+
+
+def refuse_empty(path: str, what: str, members: Sequence[object]) -> None:
+    """Raise :class:`ripple.errors.SchemaError` for a record without fields, a variant likewise."""
+    if not members:
+        raise SchemaError(f"{path}: a {what} has no {'cases' if what == 'variant' else 'fields'}")
 
 
 def text_of(node: Mapping[str, Json], key: str, path: str) -> str | None:

@@ -35,6 +35,7 @@ from ripple.schema.document import (
     excerpt,
     list_of,
     parse,
+    refuse_empty,
     text_of,
     version_of,
 )
@@ -91,6 +92,7 @@ def to_json_schema(schema: Schema) -> dict[str, Json]:
     Raises :class:`ripple.errors.SchemaError` naming the field that has two kinds of null: an
     option of an option, or an optional field of an option.
     """
+    refuse_empty(schema.name, "schema", schema.fields)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": schema.name,
@@ -126,8 +128,10 @@ def _type(kind: FieldType, path: str, root: str) -> dict[str, Json]:
         case List():
             return {"type": "array", "items": _type(kind.of, f"{path}[]", root)}
         case Record():
+            refuse_empty(path, "record", kind.fields)
             return _object(kind.fields, path, root)
         case Variant():
+            refuse_empty(path, "variant", kind.cases)
             if not any(case.args for case in kind.cases):
                 return {"enum": [case.name for case in kind.cases]}
             return {"oneOf": [_case(case, f"{path}.{case.name}", root) for case in kind.cases]}

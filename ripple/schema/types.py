@@ -4,6 +4,9 @@ A value of a type, outside columns, is: ``str``, ``int``, ``float`` or ``bool``;
 S-expression; for ``Option`` None or the value; for ``List`` a list; for a record a dict by field
 name, in which an absent optional field has no entry; for ``Variant`` a tuple of the case's name
 and its arguments, such as ``("limit", 101.5)`` or ``("market",)``.
+
+A schema or a record may be without fields, and a variant without cases: the original writes such
+ones, and a peer's must be readable. They cannot be declared, imported or filled with rows here.
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A nested record without a name of its own: at least one field, their names distinct."""
+    """A nested record without a name of its own; the names of its fields are distinct."""
 
     fields: tuple[Field, ...]
 
@@ -84,7 +87,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Exactly one of several cases: at least one, their names distinct."""
+    """Exactly one of several cases, their names distinct."""
 
     cases: tuple[Case, ...]
 
@@ -116,7 +119,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A record type: a name, a version of 1 or more, and at least one field.
+    """A record type: a name, a version of 1 or more, and fields.
 
     Field names are distinct and types nest at most ``DEPTH_MAX`` deep; raises
     :class:`ripple.errors.SchemaError` otherwise.
@@ -173,5 +176,3 @@ def _check_names(owner: str, member: str, names: Iterable[str]) -> None:
         if name in seen:
             raise SchemaError(f"{owner} has two {member}s named {name!r}; rename one")
         seen.add(name)
-    if not seen:
-        raise SchemaError(f"{owner} has no {member}s")

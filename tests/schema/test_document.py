@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.errors import SchemaError
-from ripple.schema import Schema
+from ripple.schema import Field, FieldType, List, Record, Schema, Variant
+from ripple.schema.arrow import to_arrow
 from ripple.schema.avro import from_avro, to_avro
 from ripple.schema.json_schema import from_json_schema, to_json_schema
 from tests.schema.test_notation import TRADE
@@ -72,3 +73,21 @@ def test_random_document_gives_a_schema_or_a_schema_error(
 ) -> None:
     with contextlib.suppress(SchemaError):
         assert isinstance(read(json.dumps(value)), Schema)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [(Record(()), r"e\.a\[\]: a record has no fields"), (Variant(()), "a variant has no cases")],
+)
+@pytest.mark.parametrize("write", [to_avro, to_json_schema])
+def test_type_without_members_is_not_exported_since_no_importer_reads_it(
+    write: Callable[[Schema], object], kind: FieldType, message: str
+) -> None:
+    with pytest.raises(SchemaError, match=message):
+        write(Schema("e", (Field("a", List(kind)),)))
+
+
+@pytest.mark.parametrize("write", [to_avro, to_json_schema, to_arrow])
+def test_schema_without_fields_is_not_exported(write: Callable[[Schema], object]) -> None:
+    with pytest.raises(SchemaError, match="e: a schema has no fields"):
+        write(Schema("e", ()))

@@ -19,6 +19,7 @@ from link_kit import (
 )
 
 from ripple.errors import LimitError
+from ripple.schema import Schema
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.wire.link_events import (
     CreditReceived,
@@ -69,6 +70,16 @@ def test_handshake_opens_both_halves():
     assert PeerOffered("A", tuple(OFFER.items()), frozenset({"changes"})) in of_b
     assert a.speaks_changes
     assert b.speaks_changes
+
+
+def test_output_whose_schema_has_no_fields_does_not_end_the_peers_handshake():
+    b, peer = link("B", {}, OFFER), Script()
+    offered = {**OFFER, "empty": Schema("empty", ())}
+    peer.says(Handshake.announce("P", offered))
+    peer.says(SchemaNegotiation(True))
+    events = b.receive(peer.data_to_send(), 0)
+    assert PeerOffered("P", tuple(offered.items()), frozenset()) in events
+    assert not b.ended
 
 
 def test_delta_of_an_output_that_was_not_offered_is_our_own_fault():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.schema.types import Field, Float, List, Schema, String
+from ripple.schema.types import Field, Float, List, Record, Schema, String, Variant
 from ripple.wire.bin_prot import INT64, STRING, list_of, option, pair, record
 from ripple.wire.codec import INT
 from ripple.wire.envelope import TYPES, Decoder, encode
@@ -139,6 +139,21 @@ def test_the_originals_handshake_has_no_capabilities() -> None:
     plain = Handshake("w0", (("vwap", VWAP),))
     assert plain.capabilities == frozenset()
     assert Handshake.announce("w0", {"vwap": VWAP}).to_bytes() == plain.to_bytes()
+
+
+def test_the_originals_handshake_with_a_schema_without_fields_is_read_and_written() -> None:
+    # w0 offers "e" with {name="e"; version=1; fields=[]; doc=None}, in protocol 1.
+    data = bytes.fromhex("027730010165016501000001")
+    assert Handshake.from_bytes(data) == Handshake("w0", (("e", Schema("e", ())),))
+    assert Handshake.from_bytes(data).to_bytes() == data
+
+
+def test_the_originals_types_without_members_are_read_and_written() -> None:
+    # Record of [] and Variant of [], required, without docs.
+    data = bytes.fromhex("0165010201610800000001620900000000")
+    empty = Schema("e", (Field("a", Record(())), Field("b", Variant(()))))
+    assert SCHEMA.loads(data) == empty
+    assert SCHEMA.dumps(empty) == data
 
 
 def test_an_output_declared_twice_is_refused() -> None:
