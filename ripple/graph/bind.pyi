@@ -9,6 +9,8 @@ from ripple.sexp import Sexp
 A = TypeVar("A")
 T = TypeVar("T")
 
+BIND_DEPTH_MAX: int
+
 class Bind(Cell[T]):
     def __init__(
         self,

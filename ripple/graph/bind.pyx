@@ -10,7 +10,9 @@ again. The idea and the two nodes are Jane Street Incremental's.
 from ripple.graph.cell cimport Cell
 from ripple.graph.node cimport STABILIZING, Graph, Node, Scope
 
-from ripple.errors import GraphError
+from ripple.errors import GraphError, LimitError
+
+BIND_DEPTH_MAX = 1_000  # each level costs a pass over those above it
 
 
 cdef class BindInput(Node):
@@ -65,6 +67,11 @@ cdef class Bind(Cell):
         self, Graph graph not None, Cell parent not None, function,
         cutoff=None, name=None, serializer=None,
     ):
+        if graph.scope is not None and graph.scope.depth >= BIND_DEPTH_MAX:
+            raise LimitError(
+                f"binds are nested more than {BIND_DEPTH_MAX} deep (BIND_DEPTH_MAX): does the "
+                "function of a bind always make a further bind?"
+            )
         self.configure(cutoff, name, serializer)
         self.input = BindInput.__new__(BindInput)
         self.input.name = name
@@ -72,14 +79,23 @@ cdef class Bind(Cell):
         self.input.bind = self
         graph.attach(self.input, [parent])
         graph.attach(self, [self.input])
-        if graph.phase == STABILIZING:
-            graph.mark_dirty(self.input)
         self.start()
 
+    cdef int start(self) except -1:
+        """Compute the first value and all that the function makes, or leave it to the stabilize.
+
+        The function runs as it will always run, in a stabilize: what it makes waits for its turn,
+        so that binds within binds are no calls within calls.
+        """
+        cdef Graph graph = self.graph
+        if graph.phase == STABILIZING:
+            graph.mark_dirty(self.input)
+            return graph.mark_dirty(self)
+        graph.compute_apart([self.input, self])
+        return 0
+
     cdef bint recompute(self) except -1:
-        if self.chosen is None:  # just made; otherwise the input, being lower, has run
-            self.input.recompute()
-        return self.publish(self.chosen.current)
+        return self.publish(self.chosen.current)  # the input, being lower, has run
 
     cdef int choose(self, chosen, Scope fresh) except -1:
         """Depend on ``chosen`` instead of the cell chosen before."""

@@ -7,6 +7,7 @@ cdef class Scope:
     cdef readonly Node owner  # what made the members: they live until it runs again
     cdef readonly Scope outer  # the owner's own scope
     cdef readonly dict members
+    cdef readonly Py_ssize_t depth  # 1, and 1 more than the outer's
 
 
 cdef class Node(Ranked):
@@ -47,7 +48,7 @@ cdef class Change:
 cdef enum Phase:
     IDLE
     COMPUTING  # the first value of a new node
-    STABILIZING
+    STABILIZING  # or computing a new bind, with all that it makes
     OBSERVING
 
 
@@ -62,6 +63,7 @@ cdef class Graph:
     cdef readonly dict observers  # node -> list of callbacks
     cdef Phase phase
     cdef Scope scope  # of the bind whose function is running
+    cdef bint discarding  # what a scope made is being removed, all of it by one loop
     cdef list free_ids  # a heapq: the lowest id is used first
     cdef Node first_changed  # in the running stabilize; the others follow by next_changed
     cdef dict unreported  # changed output -> its value when last reported
@@ -73,6 +75,7 @@ cdef class Graph:
     cdef int link(self, Node node, Node parent, bint across_scopes=*) except -1
     cdef int unlink(self, Node node, Node parent) except -1
     cdef Scope enter(self, Node owner)
+    cdef int compute_apart(self, list made) except -1
     cdef int discard(self, Scope scope) except -1
     cdef bint busy(self) noexcept
     cdef int refuse_while_busy(self, str what) except -1

@@ -28,6 +28,7 @@ cdef class Scope:
         self.owner = owner
         self.outer = outer
         self.members = {}
+        self.depth = 1 if outer is None else outer.depth + 1
 
 
 cdef class Node(Ranked):
@@ -95,6 +96,8 @@ cdef class Node(Ranked):
         """
         if self.graph is None:
             raise GraphError(f"{self!r} was removed from its graph; it will not change any more")
+        if not callable(callback):
+            raise GraphError(f"observe: callback must be a function of a change, not {callback!r}")
         cdef dict observers = self.graph.observers
         self.is_output = True
         observers.setdefault(self, []).append(callback)
@@ -153,6 +156,8 @@ cdef class Graph:
     """
 
     def __init__(self, now=None):
+        if now is not None and not callable(now):
+            raise GraphError(f"Graph: now must be a function that returns nanoseconds, not {now!r}")
         self.now = now
         self.nodes = []
         self.free_ids = []
@@ -204,6 +209,43 @@ cdef class Graph:
             raise NodeError(
                 f"the function of {node!r} raised {type(error).__name__}: {error}"
             ) from error
+        return 0
+
+    cdef int compute_apart(self, list made) except -1:
+        """Compute new nodes, the last of which depends on all, and what their functions make.
+
+        What is dirty stays so. Raises NodeError, with the new nodes out of the graph again, when a
+        function fails.
+        """
+        cdef Heap waiting = self.heap
+        cdef Phase phase = self.phase
+        cdef Node node = None, dependent
+        cdef list computed = []
+        self.heap = Heap()
+        self.heap.reserve(self.node_count)
+        self.phase = STABILIZING
+        try:
+            for node in made:
+                self.mark_dirty(node)
+            while self.heap.size:
+                node = <Node>self.heap.pop()
+                if node.recompute():
+                    computed.append(node)
+                    for dependent in node.dependents:
+                        dependent.parent_changed(node)
+                        self.mark_dirty(dependent)
+        except BaseException as error:
+            text = f"the function of the new {node!r} raised {type(error).__name__}: {error}"
+            self.detach(made[len(made) - 1])
+            if not isinstance(error, Exception):
+                raise
+            raise NodeError(text) from error
+        finally:
+            self.heap = waiting
+            self.heap.reserve(self.node_count)
+            self.phase = phase
+        for node in computed:
+            node.settled()
         return 0
 
     cdef int tell(self, Node node) except -1:
@@ -309,13 +351,13 @@ cdef class Graph:
         node.graph = None
         return 0
 
-    def remove(self, Node node not None, cascade=False):
+    def remove(self, node, cascade=False):
         """Remove ``node``; its id is used again and its memory freed.
 
         Raises GraphError when other nodes depend on it, unless ``cascade``: then they go too.
         """
         self.refuse_while_busy(f"remove {node!r}")
-        if node.graph is not self:
+        if not isinstance(node, Node) or (<Node>node).graph is not self:
             raise GraphError(f"{node!r} is not in this graph")
         if node.dependents and not cascade:
             raise GraphError(
@@ -368,10 +410,19 @@ cdef class Graph:
         return self.scope
 
     cdef int discard(self, Scope scope) except -1:
-        """Remove the members of ``scope``, dependents first."""
+        """Remove the members of ``scope``, and what these made, dependents first."""
         cdef Node node
-        for node in sorted(scope.members, key=lambda member: member.height, reverse=True):
-            self.detach(node)
+        cdef list found = list(scope.members)
+        if self.discarding:
+            return 0
+        for node in found:  # which grows: scopes within scopes are no calls within calls
+            found.extend(node.inside())
+        self.discarding = True
+        try:
+            for node in sorted(found, key=lambda member: member.height, reverse=True):
+                self.detach(node)
+        finally:
+            self.discarding = False
         return 0
 
     cdef int refuse_parent(self, Scope scope, Node parent) except -1:
@@ -424,9 +475,9 @@ cdef class Graph:
 
     # Looking at the graph
 
-    def output(self, Node node not None):
+    def output(self, node):
         """Make ``node`` an output: :meth:`stabilize` returns its changes. Returns the node."""
-        if node.graph is not self:
+        if not isinstance(node, Node) or (<Node>node).graph is not self:
             raise GraphError(f"{node!r} is not in this graph")
         node.is_output = True
         return node

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from ripple.errors import GraphError, NodeError
+from ripple.graph.bind import BIND_DEPTH_MAX
 from ripple.graph.graph import Graph
 
 
@@ -198,6 +199,68 @@ def test_a_bound_output_that_is_dropped_is_not_reported(g):
     x.set(2)
     (change,) = g.stabilize()
     assert (change.old, change.new) == (None, 4), "the new cell's first value"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_binds_nest_a_thousand_deep(g, at_once):
+    """Made at once or by a later stabilize; and all of it goes again."""
+    on, x = g.leaf(at_once), g.leaf(1)
+
+    def nest(levels):
+        return x if levels == 0 else g.bind(x, lambda _: nest(levels - 1))
+
+    shown = g.bind(on, lambda yes: nest(BIND_DEPTH_MAX - 1) if yes else x)
+    on.set(True)
+    Graph.stabilize(g)
+    assert len(g) == 2 + 2 * BIND_DEPTH_MAX
+    x.set(2)
+    Graph.stabilize(g)
+    assert shown.value == 2
+    on.set(False)
+    Graph.stabilize(g)
+    assert (shown.value, len(g)) == (2, 4)
+
+
+def test_binds_without_end_are_one_error_that_names_the_limit(g):
+    on, x = g.leaf(False), g.leaf(1)
+
+    def forever(_):
+        return g.bind(x, forever)
+
+    with pytest.raises(NodeError, match="BIND_DEPTH_MAX") as caught:
+        forever(None)
+    assert len(str(caught.value)) < 300
+    assert len(g) == 2
+    shown = g.bind(on, lambda yes: g.bind(x, forever) if yes else x)
+    on.set(True)
+    with pytest.raises(NodeError, match="BIND_DEPTH_MAX"):
+        Graph.stabilize(g)
+    on.set(False)
+    g.stabilize()
+    assert (shown.value, len(g)) == (1, 4)
+
+
+def test_what_a_bind_makes_waits_for_its_turn_from_the_first_run_on(g):
+    x = g.leaf(1)
+
+    def made(_):
+        inner = g.map(x, lambda v: v + 1)
+        with pytest.raises(GraphError, match="has no value before"):
+            _ = inner.value
+        return inner
+
+    assert g.bind(x, made).value == 2
+
+
+def test_a_new_bind_leaves_to_the_stabilize_what_waits_for_it(g):
+    x, total = g.leaf(1), []
+    doubled = g.map(x, lambda v: total.append(v) or 2 * v)
+    x.set(5)
+    shown = g.output(g.bind(x, lambda v: g.map(doubled, lambda d: d + v)))
+    assert (shown.value, total) == (3, [1])
+    (change,) = Graph.stabilize(g)
+    assert (change.old, change.new, total) == (3, 15, [1, 5])
+    g.check_invariants()
 
 
 def test_a_bind_made_by_a_bind_uses_what_was_made_beside_it(g):
