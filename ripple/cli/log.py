@@ -261,7 +261,7 @@ def _held(topic: Topic, partition: int) -> dict[str, int]:
     paths = [segment_path(folder, first) for first in segments(topic.disk, folder)]
     length = 0
     for path in paths:
-        with closing(topic.disk.open(path)) as file:
+        with closing(topic.disk.open_to_read(path)) as file:
             length += file.size()
     return {
         "partition": partition,

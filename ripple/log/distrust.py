@@ -34,7 +34,7 @@ def rewrite_distrusted(disk: Disk, folder: str, first_offset: int) -> None:
         return
     path = segment_path(folder, first_offset)
     temporary = f"{path}.tmp"
-    with closing(disk.open(path)) as old, closing(disk.open(temporary, create=True)) as new:
+    with closing(disk.open_to_read(path)) as old, closing(disk.open(temporary, create=True)) as new:
         new.truncate(0)
         for at in range(0, old.size(), READ_BYTES):
             new.append(old.read(at, READ_BYTES))

@@ -187,7 +187,7 @@ class PartitionReader:
 
     def _open(self, first: int) -> File:
         try:
-            return self.topic.disk.open(segment_path(self._folder, first))
+            return self.topic.disk.open_to_read(segment_path(self._folder, first))
         except FileNotFoundError:
             raise self._out_of_range(first) from None
 

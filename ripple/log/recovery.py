@@ -138,7 +138,7 @@ class _Inspection:
         durable_offset = written.place.offset if written is not None else 0
         later: list[Header] = []
         if position < size:
-            with closing(self._disk.open(path)) as file:
+            with closing(self._disk.open_to_read(path)) as file:
                 later = list(frames_behind(file, position, size))
         durable_offset = max([durable_offset, *(header.durable_offset for header in later)])
         if durable_offset > offset:
@@ -151,7 +151,7 @@ class _Inspection:
     def _scan(self, first: int, chain: int | None) -> tuple[Index, str, int]:
         place = Place(0, first, chain)
         index = Index(first, place, self._settings.index_interval_bytes)
-        with closing(self._disk.open(segment_path(self._folder, first))) as file:
+        with closing(self._disk.open_to_read(segment_path(self._folder, first))) as file:
             frames = Frames(file, self._partition, place, self._settings.batch_bytes_max)
             reason = self._read_frames(frames, index)
             return index, reason, file.size()
@@ -175,7 +175,7 @@ class _Inspection:
         return index, producers
 
     def _size(self, first: int) -> int:
-        with closing(self._disk.open(segment_path(self._folder, first))) as file:
+        with closing(self._disk.open_to_read(segment_path(self._folder, first))) as file:
             return file.size()
 
 

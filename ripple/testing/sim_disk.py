@@ -57,6 +57,9 @@ class SimDisk:
         self.act("create", path, lambda: self._names.change({path: made}))
         return SimFile(self, path, made)
 
+    def open_to_read(self, path: str) -> SimFile:
+        return SimFile(self, path, self._file(path), is_writable=False)
+
     def read_bytes(self, path: str, *, length_max: int) -> bytes:
         contents = self._file(path)
         self.act("read", path, lambda: None)

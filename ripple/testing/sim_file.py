@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import zlib
 from typing import TYPE_CHECKING
 
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
 class SimFile:
     """An open file of a simulated disk."""
 
-    def __init__(self, disk: SimDisk, path: str, contents: Contents) -> None:
+    def __init__(
+        self, disk: SimDisk, path: str, contents: Contents, *, is_writable: bool = True
+    ) -> None:
         self._disk = disk
         self._path = path
         self._contents = contents
+        self._is_writable = is_writable
         self._sync_failed = False
 
     def append(self, data: bytes | memoryview) -> None:
+        self._check_writable()
         self._check_synced()
         written = bytes(data)
         place = f"{self.size()}+{len(written)} {zlib.crc32(written):08x}"
@@ -41,6 +46,7 @@ class SimFile:
         return len(self._contents.data)
 
     def truncate(self, size: int) -> None:
+        self._check_writable()
         if size > self.size():
             raise ValueError(f"{self._path}: cannot be cut to {size} bytes, it has {self.size()}")
         self._disk.act("truncate", f"{self._path} {size}", lambda: self._contents.truncate(size))
@@ -66,6 +72,10 @@ class SimFile:
     def _spoil_sync(self, chance: Chance) -> None:
         self._sync_failed = True
         self._contents.sync_in_part(chance)
+
+    def _check_writable(self) -> None:
+        if not self._is_writable:
+            raise OSError(errno.EBADF, "opened to be read", self._path)
 
     def _check_synced(self) -> None:
         if self._sync_failed:

@@ -38,6 +38,10 @@ class LiveDisk:
         with _room(real):
             return LiveFile(os.open(real, flags, 0o644), str(real))
 
+    def open_to_read(self, path: str) -> LiveFile:
+        real = self._real(path)
+        return LiveFile(os.open(real, os.O_RDONLY | os.O_CLOEXEC), str(real))
+
     def read_bytes(self, path: str, *, length_max: int) -> bytes:
         with self._real(path).open("rb") as file:
             # One byte more than allowed tells a file that is too long from one that just fits.

@@ -103,6 +103,14 @@ class Disk(Protocol):
         """
         ...
 
+    def open_to_read(self, path: str) -> File:
+        """Open a file that is there, without needing the right to write to it.
+
+        ``append`` and ``truncate`` of such a file are an OSError; ``sync`` is not: a reader makes
+        durable what it has read. Raises FileNotFoundError.
+        """
+        ...
+
     def read_bytes(self, path: str, *, length_max: int) -> bytes:
         """Return a whole file. Raises :class:`~ripple.errors.LimitError` if it is longer."""
         ...

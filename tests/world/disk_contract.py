@@ -38,6 +38,7 @@ class DiskContract:
     def test_absent_file_is_not_found(self, disk: Disk) -> None:
         for act in (
             lambda: disk.open("a"),
+            lambda: disk.open_to_read("a"),
             lambda: disk.read_bytes("a", length_max=1),
             lambda: disk.remove("a"),
             lambda: disk.rename("a", "b"),
@@ -49,6 +50,20 @@ class DiskContract:
                 act()
         assert disk.list("folder") == []
         assert not disk.exists("a")
+
+    def test_file_opened_to_read_grows_and_syncs_but_is_not_written(self, disk: Disk) -> None:
+        written = disk.open("a", create=True)
+        written.append(b"1")
+        read = disk.open_to_read("a")
+        written.append(b"2")
+        assert (read.read(0, 9), read.size()) == (b"12", 2)
+        read.sync()
+        for act in (lambda: read.append(b"3"), lambda: read.truncate(0)):
+            with pytest.raises(OSError, match="Errno"):
+                act()
+        assert disk.read_bytes("a", length_max=9) == b"12"
+        read.close()
+        written.close()
 
     def test_exclusive_open_makes_once(self, disk: Disk) -> None:
         disk.open("a", exclusive=True).close()
