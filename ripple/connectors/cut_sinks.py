@@ -51,28 +51,34 @@ def open_log(
     clock: Clock | None = None,
 ) -> LogCutSink:
     """Return the sink at ``log:...``, whose topic is made if there is none; raises as it does."""
-    topic, partition = _topic(text, plan, output, disk_of)
-    return LogCutSink(topic, partition, clock or LiveClock(), Owner(plan.name, output), name=text)
+    topic, partition, is_new = _topic(text, plan, output, disk_of)
+    owner = Owner(plan.name, output)
+    return LogCutSink(topic, partition, clock or LiveClock(), owner, name=text, is_new=is_new)
 
 
 def open_plain_log(text: str, plan: Plan, output: str) -> LogSink:
     """Return the sink at ``log:...`` that records no cut, for runs that are not restarted."""
-    return LogSink(*_topic(text, plan, output, None), LiveClock(), name=text)
+    topic, partition, is_new = _topic(text, plan, output, None)
+    return LogSink(topic, partition, LiveClock(), name=text, is_new=is_new)
 
 
 def _topic(
     text: str, plan: Plan, output: str, disk_of: Callable[[str], Disk] | None
-) -> tuple[Topic, int]:
+) -> tuple[Topic, int, bool]:
+    """Return the topic, the partition, and whether the topic was made just now."""
     place = LogPlace.parse(text)
     if place is None:
         raise OutputError(f"cannot tell which log {text!r} is: it must be {FORM}")
     disk = (disk_of or LiveDisk)(place.folder)
+    is_new = not disk.exists(f"{place.topic}/topic")
+    if is_new and place.partition:
+        raise OutputError(f"cannot write {text}: a topic that is made for it has only partition 0")
     topic = topic_for(disk, place.topic, schema_of_output(plan, _output(plan, output)))
     if place.partition is None and topic.partitions > 1:
         raise OutputError(
             f"cannot write {text}: choose one of its {topic.partitions} partitions, as in {text}/0"
         )
-    return topic, place.partition or 0
+    return topic, place.partition or 0, is_new
 
 
 def _output(plan: Plan, name: str) -> Output:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.connectors import cut_record
@@ -64,14 +65,17 @@ class FileCutSink:
         self._guards = guards
         self._lines = TextLines(text_format, self.name)
         self._failure = ""
+        self._file: File | None = None
+        self._is_begun = False
         self._length = self._crc = 0
         self.committed: Commit | None = None
         self._examine()  # before the lock, so that a file that is not ours gets none beside it
+        self._has_made_lock = not disk.exists(f"{path}.lock")
         self._lock = disk.lock(f"{path}.lock", str(owner))
         try:
             self._open(self._examine())
         except BaseException:
-            self._lock.release()
+            self.close()
             raise
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - CutSink's
@@ -81,6 +85,7 @@ class FileCutSink:
         lines = self._lines.of(changes, is_first=self._length == 0)
         if not lines:
             return
+        assert self._file is not None
         try:
             self._file.append(lines)
         except OSError:
@@ -91,6 +96,7 @@ class FileCutSink:
 
     def commit(self, reached: Commit) -> None:
         """Make the lines durable, then the record; see CutSink."""
+        assert self._file is not None
         if self._guards("data_sync"):
             self._file.sync()
         record = CutRecord(self._owner, self._columns, reached, self._length, self._crc)
@@ -98,9 +104,14 @@ class FileCutSink:
         self.committed = reached
 
     def close(self) -> None:
-        """Release the file and the lock."""
+        """Release the file and the lock; remove them if this sink began them, and wrote nothing."""
         self._failure = self._failure or "it was closed"
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
+        if self._is_begun and self.committed is None and not self._length:
+            with suppress(OSError):  # what is left is continued
+                self._withdraw()
+        self._is_begun = False
         self._lock.release()
 
     # --- opening ---
@@ -132,37 +143,47 @@ class FileCutSink:
 
     def _open(self, record: CutRecord | None) -> None:
         if record is None:
+            self._is_begun = True
             record = CutRecord(self._owner, self._columns)
             cut_record.write(self._disk, self._record_path, record, self._guards)
         # A process that was killed may have left names that are not durable yet: the record's must
         # be before the file is there, the file's before a record says that it reaches anything.
         self._sync_names()
         self._file = self._disk.open(self._path, create=True)
-        try:
-            self._check(record)
-            if self._guards("truncation"):
-                self.cut_off_bytes = self._file.size() - record.end
-                self._file.truncate(record.end)
-            self._sync_names()
-        except BaseException:
-            self._file.close()
-            raise
+        self._check(self._file, record)
+        if self._guards("truncation"):
+            self.cut_off_bytes = self._file.size() - record.end
+            self._file.truncate(record.end)
+        self._sync_names()
         self.committed = record.reached
         self._length, self._crc = record.end, record.crc
+
+    def _withdraw(self) -> None:
+        """Remove what was begun, the file first: one without a record would be somebody's own."""
+        self._remove(self._path)
+        self._sync_names()
+        self._remove(self._record_path)
+        self._remove(f"{self._record_path}.tmp")
+        if self._has_made_lock:
+            self._remove(f"{self._path}.lock")
+
+    def _remove(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            self._disk.remove(path)
 
     def _sync_names(self) -> None:
         if self._guards("name_sync"):
             self._disk.sync_folder(folder_of(self._path))
 
-    def _check(self, record: CutRecord) -> None:
+    def _check(self, file: File, record: CutRecord) -> None:
         """Raise OutputError unless the committed bytes are as they were written."""
-        size = self._file.size()
+        size = file.size()
         if size < record.end:
             raise OutputError(
                 f"{self.name} has {size} bytes, but {record.end} were committed: restore it, or "
                 f"remove it and {self._record_path} to begin anew"
             )
-        if _crc_of(self._file, record.end) != record.crc:
+        if _crc_of(file, record.end) != record.crc:
             raise OutputError(
                 f"{self.name} was changed within the {record.end} bytes that were committed: "
                 f"restore it, or remove it and {self._record_path} to begin anew"
@@ -170,6 +191,7 @@ class FileCutSink:
 
     def _take_back(self) -> None:
         """Remove what a failed append may have left."""
+        assert self._file is not None
         try:
             self._file.truncate(self._length)
         except OSError as error:

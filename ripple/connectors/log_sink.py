@@ -82,9 +82,15 @@ class LogSink:
     Raises OutputError where a restartable pipeline writes: it could not go on.
     """
 
-    def __init__(self, topic: Topic, partition: int, clock: Clock, *, name: str) -> None:
-        """Take the partition's lock. name: of the place, for errors."""
+    def __init__(
+        self, topic: Topic, partition: int, clock: Clock, *, name: str, is_new: bool = False
+    ) -> None:
+        """Take the partition's lock.
+
+        name: of the place, for errors. is_new: whether the topic was made for this sink.
+        """
         self.name = name
+        self._is_new = is_new
         try:
             self._writer = PartitionWriter(topic, partition, clock, holder="another run")
         except LogError as error:
@@ -106,11 +112,16 @@ class LogSink:
     def finish(self) -> None:
         """Make everything durable and release the partition."""
         self._writer.close()
+        self._is_new = False
 
     def abort(self) -> None:
-        """Release the partition; readers have seen what was appended, so it stays."""
+        """Release the partition; readers have seen what was appended, so it stays.
+
+        A topic that was made for this sink, and in which nothing is, is removed.
+        """
         with suppress(OSError):
-            self._writer.close()
+            _release(self._writer, withdraws=self._is_new)
+        self._is_new = False
 
 
 class LogCutSink:
@@ -135,11 +146,13 @@ class LogCutSink:
         owner: Owner,
         *,
         name: str | None = None,
+        is_new: bool = False,
         guards: Guards = all_guards,
     ) -> None:
         """Take the partition's lock and find out what was reached.
 
-        name: of the place, for errors. guards: which safeguards are on, for tests of the tests.
+        name: of the place, for errors. is_new: whether the topic was made for this sink, which
+        removes it if it writes nothing. guards: which safeguards are on, for tests of the tests.
         Raises OutputError, DiskLockedError and OSError.
         """
         self.name = name or f"{topic.path}/{partition}"
@@ -149,6 +162,7 @@ class LogCutSink:
         self._disk = topic.disk
         self._owner = owner
         self._columns = tuple(field.name for field in topic.schema.fields)
+        self._is_new = is_new
         self._guards = guards
         try:
             self._record_path = _record_path(topic, partition)
@@ -208,7 +222,11 @@ class LogCutSink:
         self.committed = reached
 
     def close(self) -> None:
-        """Release the partition."""
+        """Release the partition; a topic that was made for this sink goes if nothing is in it."""
+        if self._is_new and self.committed is None:
+            with suppress(OSError):  # what is left is continued
+                _release(self._writer, withdraws=True)
+        self._is_new = False
         self._writer.close()
 
     # --- opening ---
@@ -285,6 +303,13 @@ class _Note:
         assert reached is not None
         since = from_json(held["since"])
         return cls(Owner(*held["owner"]), reached, held["rows"], since, held["rows_to"])
+
+
+def _release(writer: PartitionWriter, *, withdraws: bool) -> None:
+    if withdraws and not writer.next_offset:
+        writer.withdraw()
+    else:
+        writer.close()
 
 
 def _append(

@@ -9,7 +9,7 @@ from ripple.errors import LimitError
 from ripple.log import body, frame
 from ripple.log import index as index_file
 from ripple.log.distrust import distrust, rewrite_distrusted
-from ripple.log.errors import WriterFailedError
+from ripple.log.errors import TopicError, WriterFailedError
 from ripple.log.index import Index
 from ripple.log.producers import Producers, Stamp
 from ripple.log.recovery import Cut, Found, chain_at, inspect
@@ -73,6 +73,8 @@ class PartitionWriter:
         self._disk.make_folder(self._folder)
         self._lock = self._disk.lock(f"{self._folder}/lock", holder)
         try:
+            if not self._disk.exists(f"{topic.path}/topic"):
+                raise TopicError(f"{topic.path}: the topic is gone")  # by ``withdraw``
             self._open()
         except BaseException:
             self._lock.release()
@@ -182,6 +184,32 @@ class PartitionWriter:
         finally:
             self._failure = self._failure or "the writer is closed"
             self._file.close()
+            self._lock.release()
+
+    def withdraw(self) -> None:
+        """Close, and remove the topic, whose only partition this is and in which nothing is.
+
+        The description goes first: who has read it and waits for the lock finds no topic then.
+        Raises OSError where a folder stays, because it holds something else.
+        """
+        assert self.topic.partitions == 1
+        assert self.next_offset == 0
+        self._failure = self._failure or "the writer is closed"
+        self._file.close()
+        try:
+            for path in (
+                f"{self.topic.path}/topic",
+                segment_path(self._folder, 0),
+                index_path(self._folder, 0),
+                f"{self._folder}/lock",
+                f"{self.topic.path}/lock",
+            ):
+                if self._disk.exists(path):
+                    self._disk.remove(path)
+            for folder in (self._folder, self.topic.path):
+                self._disk.sync_folder(folder)
+                self._disk.remove_folder(folder)  # raises if there is anything of somebody else's
+        finally:
             self._lock.release()
 
     def __enter__(self) -> Self:

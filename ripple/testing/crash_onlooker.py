@@ -69,7 +69,8 @@ class Onlooker:
             record = cut_record.read(_Peeking(self._world.disk), place.record)
             assert record is not None
             assert record.end >= self._committed.get(place.record, 0), f"{place.record} went back"
-            self._committed[place.record] = record.end
+            if record.reached is not None:  # an output that nothing was written to may go again
+                self._committed[place.record] = record.end
             self._records[place.record] = record
         if place.file is not None:
             end = self._records[place.record].end

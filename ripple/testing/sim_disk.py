@@ -103,6 +103,14 @@ class SimDisk:
         self._file(path)
         self.act("remove", path, lambda: self._names.change({path: None}))
 
+    def remove_folder(self, folder: str) -> None:
+        paths.parts(folder)
+        if folder not in self._names.folders:
+            raise FileNotFoundError(errno.ENOENT, "no such folder", folder)
+        if self._names.within(folder):
+            raise OSError(errno.ENOTEMPTY, "is not empty", folder)
+        self.act("remove_folder", folder, lambda: self._names.folders.pop(folder))
+
     def sync_folder(self, folder: str) -> None:
         paths.parts(folder)
         if folder not in self._names.folders:

@@ -31,6 +31,7 @@ FAULTS_OF: dict[str, tuple[str, ...]] = {
     "rename": (*_WHOLE, "io_error"),
     "link": (*_WHOLE, "io_error"),
     "remove": (*_WHOLE, "io_error"),
+    "remove_folder": (*_WHOLE, "io_error"),
     "sync_folder": (*_WHOLE, "sync_failed"),
     "read": ("io_error",),
     "store_put": (*_WHOLE, "store_refused", "store_unsent", "store_lost_reply", "store_slow"),

@@ -82,6 +82,9 @@ class LiveDisk:
     def remove(self, path: str) -> None:
         self._real(path).unlink()
 
+    def remove_folder(self, folder: str) -> None:
+        self._real(folder).rmdir()
+
     def sync_folder(self, folder: str) -> None:
         try:
             _sync_folder(self._real(folder))
@@ -92,15 +95,21 @@ class LiveDisk:
 
     def lock(self, path: str, holder: str) -> LiveLock:
         real = self._real(path)
-        with _room(real):
-            descriptor = os.open(real, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            present = os.pread(descriptor, HOLDER_BYTES_MAX, 0).decode(errors="replace")
+        while True:
+            with _room(real):
+                descriptor = os.open(real, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                present = os.pread(descriptor, HOLDER_BYTES_MAX, 0).decode(errors="replace")
+                os.close(descriptor)
+                # The holder writes its name just after it has the lock.
+                present = present or "a process that has just started"
+                raise DiskLockedError(str(real), present) from None
+            if _is_at(descriptor, real):
+                break
+            # The one who held it has removed the file: others would lock another one.
             os.close(descriptor)
-            # The holder writes its name just after it has the lock.
-            raise DiskLockedError(str(real), present or "a process that has just started") from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, holder.encode()[:HOLDER_BYTES_MAX], 0)
         return LiveLock(descriptor)
@@ -165,7 +174,7 @@ class LiveFile:
 
 
 class LiveLock:
-    """A lock on an open file; the file stays, so that no two processes lock different ones."""
+    """A lock on an open file, which has its name still when the lock is taken."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -185,6 +194,14 @@ def _room(path: str | Path) -> Iterator[None]:
         if error.errno in _NO_ROOM and not isinstance(error, DiskFullError):
             raise DiskFullError(str(path)) from error
         raise
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(descriptor), there)
 
 
 def _sync_folder(folder: Path) -> None:

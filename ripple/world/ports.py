@@ -139,6 +139,10 @@ class Disk(Protocol):
         """Remove a file's name. Raises FileNotFoundError."""
         ...
 
+    def remove_folder(self, folder: str) -> None:
+        """Remove an empty folder. Raises FileNotFoundError, and OSError if something is in it."""
+        ...
+
     def sync_folder(self, folder: str) -> None:
         """Make the creations, renames, links and removals in ``folder`` durable."""
         ...
@@ -146,7 +150,7 @@ class Disk(Protocol):
     def lock(self, path: str, holder: str) -> Lock:
         """Hold the lock of this name until it is released or the process dies.
 
-        ``holder`` is a short line for people. Raises
+        ``holder`` is a short line for people. Whoever holds it may remove the file. Raises
         :class:`~ripple.world.errors.DiskLockedError`, which names the present holder.
         """
         ...

@@ -190,6 +190,14 @@ def test_an_aborted_file_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_file_that_cannot_take_its_name_leaves_nothing(tmp_path: Path) -> None:
+    sink = TextSink(open_target(tmp_path / "out.csv"))
+    (tmp_path / "out.csv").mkdir()
+    with pytest.raises(OutputError, match="Is a directory"):
+        sink.finish()
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
 def test_a_link_keeps_pointing_to_the_file_written(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     link = tmp_path / "out.csv"

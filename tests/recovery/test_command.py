@@ -210,6 +210,26 @@ def test_log_that_is_not_the_one_is_refused(place: Place) -> None:
     assert place.files() == held
 
 
+@pytest.mark.parametrize("first", ["{new}/new.csv", "log:{new}/topic"])
+def test_failed_start_leaves_no_new_outputs(place: Place, tmp_path: Path, first: str) -> None:
+    """Neither those opened before one that cannot be, nor those of a run that cannot go on."""
+    new = tmp_path / "new"
+    new.mkdir()
+    sinks = ["--sink", f"out={first.format(new=new)}", "--sink"]
+    source = ["run", PIPELINE, "--source", f"log:{place.topic}"]
+    failed = ripple(
+        *source, *sinks, f"total={new}/absent/t.csv", "--checkpoint-dir", tmp_path / "other"
+    )
+    assert (failed.code, "there is no folder" in failed.only_line) == (1, True)
+    assert list(new.iterdir()) == []
+    notes = place.state / "vwap-1s" / "00000" / "in-flight.jsonl"
+    notes.write_bytes(b"damaged")
+    failed = ripple(*source, *sinks, f"total=log:{place.total}", "--checkpoint-dir", place.state)
+    assert (failed.code, "in-flight.jsonl" in failed.only_line) == (1, True)
+    assert list(new.iterdir()) == []
+    assert place.out.exists()
+
+
 def test_output_that_somebody_changed_is_refused(place: Place) -> None:
     data = bytearray(place.out.read_bytes())
     data[5] ^= 1

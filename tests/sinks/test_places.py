@@ -11,6 +11,7 @@ import pytest
 import ripple as rp
 from ripple.connectors.base import Commit
 from ripple.connectors.locate import open_cut_sink, open_sink, open_source
+from ripple.connectors.log_sink import schema_of_output
 from ripple.engine import Engine
 from ripple.errors import OutputError
 from ripple.log import PartitionReader, PartitionWriter, Topic
@@ -179,12 +180,68 @@ def test_place_that_cannot_be_continued_is_refused(tmp_path: Path, place: str, w
     ],
 )
 def test_partition_must_be_there(tmp_path: Path, place: str, words: str) -> None:
-    open_cut_sink(f"log:{tmp_path}/one", plan_of(), "out").close()
-    schema_of_one = Topic.open(LiveDisk(tmp_path), "one").schema
-    Topic.create(LiveDisk(tmp_path), "several", schema_of_one, partitions=2)
+    plan = plan_of()
+    schema = schema_of_output(plan, plan.outputs[0])
+    Topic.create(LiveDisk(tmp_path), "several", schema, partitions=2)
     with pytest.raises(OutputError, match=words):
         open_cut_sink(f"log:{tmp_path}/{place}", plan_of(), "out")
     open_cut_sink(f"log:{tmp_path}/several/1", plan_of(), "out").close()
+
+
+PLACES = ["out.csv", "out.jsonl", "log:out"]
+
+
+def place_in(folder: Path, place: str) -> str:
+    return f"log:{folder}/out" if place == "log:out" else f"{folder}/{place}"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_place_that_nothing_was_written_to_is_left_as_it_was(tmp_path: Path, place: str) -> None:
+    """The run has failed: at the next output, or before its first batch."""
+    where = place_in(tmp_path, place)
+    for _ in range(2):
+        open_cut_sink(where, plan_of(), "out").close()
+        assert list(tmp_path.iterdir()) == []
+    open_sink(where, plan_of(), "out").abort()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_place_that_was_written_to_stays(tmp_path: Path, place: str) -> None:
+    where = place_in(tmp_path, place)
+    sink = open_cut_sink(where, plan_of(), "out")
+    nothing = Commit({"trades": 0}, "")
+    sink.commit(nothing)
+    sink.close()
+    before = sorted(tmp_path.rglob("*"))
+    assert before
+    sink = open_cut_sink(where, plan_of(), "out")
+    assert sink.committed == nothing
+    sink.close()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_topic_that_somebody_made_stays(tmp_path: Path) -> None:
+    plan = plan_of()
+    Topic.create(LiveDisk(tmp_path), "out", schema_of_output(plan, plan.outputs[0]))
+    open_cut_sink(f"log:{tmp_path}/out", plan, "out").close()
+    open_sink(f"log:{tmp_path}/out", plan, "out").abort()
+    Topic.open(LiveDisk(tmp_path), "out")
+
+
+def test_files_of_a_user_where_a_topic_was_to_be_stay(tmp_path: Path) -> None:
+    for name in ("out/mine.txt", "out/0/mine.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("my own")
+    before = sorted(tmp_path.rglob("*"))
+    open_cut_sink(f"log:{tmp_path}/out", plan_of(), "out").close()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_topic_that_cannot_have_the_partition_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="has only partition 0"):
+        open_cut_sink(f"log:{tmp_path}/out/3", plan_of(), "out")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_stream_says_that_lines_may_come_twice(tmp_path: Path) -> None:

@@ -88,6 +88,19 @@ class DiskContract:
         disk.sync_folder("x")
         disk.sync_folder("")
 
+    def test_folder_goes_when_nothing_is_in_it(self, disk: Disk) -> None:
+        disk.make_folder("x/y")
+        disk.open("x/y/a", create=True).close()
+        for folder in ("x", "x/y"):
+            with pytest.raises(OSError, match="not empty"):
+                disk.remove_folder(folder)
+        disk.remove("x/y/a")
+        disk.remove_folder("x/y")
+        assert disk.list("x") == []
+        with pytest.raises(FileNotFoundError):
+            disk.remove_folder("x/y")
+        disk.make_folder("x/y")
+
     def test_rename_replaces(self, disk: Disk) -> None:
         for name in ("a", "b"):
             file = disk.open(name, create=True)
@@ -134,6 +147,16 @@ class DiskContract:
         lock.release()
         lock.release()
         disk.lock("lock", "the third").release()
+
+    def test_lock_whose_file_is_removed_is_free_for_the_next(self, disk: Disk) -> None:
+        lock = disk.lock("lock", "the first")
+        disk.remove("lock")
+        lock.release()
+        lock = disk.lock("lock", "the second")
+        assert disk.exists("lock")
+        with pytest.raises(DiskLockedError, match="held by the second"):
+            disk.lock("lock", "the third")
+        lock.release()
 
     @pytest.mark.parametrize("path", ["/a", "../a", "a/../b", "a//b", "a/", ".", "a\0"])
     def test_path_out_of_the_root_is_refused(self, disk: Disk, path: str) -> None:

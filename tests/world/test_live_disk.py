@@ -39,6 +39,30 @@ def test_lock_of_a_killed_process_is_free(disk: LiveDisk) -> None:
     disk.lock("lock", "we").release()
 
 
+def test_lock_is_of_the_file_that_has_the_name(
+    disk: LiveDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The holder removes the file and lets go while somebody else has just opened it."""
+    held = disk.lock("lock", "the first")
+    opens = os.open
+    opened = []
+
+    def slow(path: object, *rest: int) -> int:
+        descriptor = opens(path, *rest)  # type: ignore[arg-type]
+        opened.append(descriptor)
+        if len(opened) == 1:
+            disk.remove("lock")
+            held.release()
+        return descriptor
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", slow)
+        disk.lock("lock", "the second")
+    assert len(opened) == 2
+    with pytest.raises(DiskLockedError, match="the second"):
+        disk.lock("lock", "the third")
+
+
 def test_no_space_left_is_a_full_disk(disk: LiveDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     file = disk.open("a", create=True)
 
