@@ -114,13 +114,10 @@ def dumps(index: Index, producers: Producers) -> bytes:
 
 def loads(data: bytes, interval_bytes: int, producers: Producers | None) -> Index | None:
     """Return a sound index, None for anything else; fill ``producers`` if given."""
-    end = len(data) - _CRC.size
-    if end < _HEAD.size or _CRC.unpack_from(data, end) != (crc32c(data[:end]),):
+    if not _is_sound(data):
         return None
-    magic, version, entry_count, producer_count, first, *rest = _HEAD.unpack_from(data)
+    _, _, entry_count, producer_count, first, *rest = _HEAD.unpack_from(data)
     next_offset, size, time_ns_max, sealed_ns, chain = rest
-    if (magic, version) != (MAGIC, VERSION):
-        return None
     at = _HEAD.size + entry_count * _ENTRY.size
     entries = [Entry(*found) for found in _ENTRY.iter_unpack(data[_HEAD.size : at])]
     for _ in range(producer_count if producers is not None else 0):
@@ -150,6 +147,26 @@ def read(
     return index if index is not None and index.first_offset == first_offset else None
 
 
+def end_of(disk: Disk, folder: str, first_offset: int) -> int:
+    """Return where a segment ends that has an index, 0 if there is no sound one."""
+    try:
+        data = disk.read_bytes(index_path(folder, first_offset), length_max=INDEX_BYTES_MAX)
+    except (FileNotFoundError, LimitError):
+        return 0
+    if not _is_sound(data):
+        return 0
+    _, _, _, _, first, next_offset, *_ = _HEAD.unpack_from(data)
+    return int(next_offset) if first == first_offset else 0
+
+
 def write(disk: Disk, folder: str, index: Index, producers: Producers) -> None:
     """Write a segment's index file, whole or not at all; raises OSError."""
     replace(disk, index_path(folder, index.first_offset), dumps(index, producers))
+
+
+def _is_sound(data: bytes) -> bool:
+    end = len(data) - _CRC.size
+    if end < _HEAD.size or _CRC.unpack_from(data, end) != (crc32c(data[:end]),):
+        return False
+    magic, version, *_ = _HEAD.unpack_from(data)
+    return (magic, version) == (MAGIC, VERSION)

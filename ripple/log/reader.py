@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ripple.connectors.base import Batch, Marker
 from ripple.log import body, frame
 from ripple.log import index as index_file
+from ripple.log.durable import durable_offset
 from ripple.log.errors import (
     LogDamagedError,
     LogDivergedError,
@@ -22,7 +23,7 @@ from ripple.log.errors import (
 )
 from ripple.log.frame import ChainError, FrameError, Header, Kind
 from ripple.log.index import Index
-from ripple.log.recovery import chain_at, frames_behind
+from ripple.log.recovery import chain_at, check_present, frames_behind, short_of
 from ripple.log.segment import Frame, Frames, Place, segment_path, segments
 
 if TYPE_CHECKING:
@@ -33,14 +34,17 @@ if TYPE_CHECKING:
 
 HEADERS_READ_BYTES = 1 << 14
 POLL_SECONDS = 0.05
+# At the end of the log, each so manieth time asks what is known to be durable; the first one does.
+POLLS_PER_LOOK = 50
 
 
 class PartitionReader:
     """Reads one partition in order, from any offset, as far as whole frames are there.
 
     Invariants: what it returns is a gapless run of offsets; it never passes a frame that is not
-    whole, and what cannot be a torn tail is a LogDamagedError. It holds at most one segment open
-    and reads READ_BYTES ahead; the records of uncompressed frames share that memory.
+    whole, and what cannot be a torn tail is a LogDamagedError: so is a log that ends before what is
+    known to be durable. It holds at most one segment open and reads READ_BYTES ahead; the records
+    of uncompressed frames share that memory.
 
     Records are seen as soon as they are written, before they are durable: who stores a cut calls
     ``sync`` first, or a power failure can leave the log shorter than the cut.
@@ -58,6 +62,7 @@ class PartitionReader:
         self._first = 0
         self._frames: Frames | None = None
         self._skip_to = 0
+        self._polls = 0  # since the last frame
 
     def __enter__(self) -> Self:
         return self
@@ -106,13 +111,26 @@ class PartitionReader:
                 yield entry
 
     def range(self) -> tuple[int, int]:
-        """Return the first offset that can be read, and the one after the last whole frame."""
-        firsts = self._firsts()
-        return (firsts[0], self._index(firsts, len(firsts) - 1).place.offset) if firsts else (0, 0)
+        """Return the first offset that can be read, and the one after the last whole frame.
+
+        Raises LogDamagedError when more is known to be durable.
+        """
+        # Before the segments are looked at: a writer may be at work.
+        known_offset = self._known_offset()
+        firsts = self._present(known_offset)
+        if not firsts:
+            return 0, 0
+        end = self._index(firsts, len(firsts) - 1).place
+        if end.offset < known_offset:
+            raise short_of(known_offset, segment_path(self._folder, firsts[-1]), end)
+        return firsts[0], end.offset
 
     def seek(self, offset: int) -> None:
-        """Go to ``offset``; raises OffsetOutOfRangeError saying what is available."""
-        firsts = self._firsts()
+        """Go to ``offset``.
+
+        Raises OffsetOutOfRangeError saying what is available, LogDamagedError as ``range``.
+        """
+        firsts = self._present(self._known_offset())
         if not firsts and offset == 0:
             self.close()
             self._skip_to = 0
@@ -182,6 +200,15 @@ class PartitionReader:
     def _firsts(self) -> list[int]:
         return segments(self.topic.disk, self._folder)
 
+    def _known_offset(self) -> int:
+        return durable_offset(self.topic, self.partition)
+
+    def _present(self, known_offset: int) -> list[int]:
+        """Return the first offsets of the segments; raises LogDamagedError if some are missing."""
+        firsts = self._firsts()
+        check_present(self.topic, self.partition, firsts, known_offset)
+        return firsts
+
     def _first_offset(self) -> int:
         return next(iter(self._firsts()), 0)
 
@@ -216,6 +243,7 @@ class PartitionReader:
         file = self._open(first)
         self.close()
         self._file, self._first = file, first
+        self._polls = 0
         start = Place(0, first, chain_at(first))
         self._frames = self._frames_at(place if place.position else start)
         if place.position and not self._is_frame_next(self._frames):
@@ -259,16 +287,39 @@ class PartitionReader:
         """Return the next frame, going on to the next segment where one ends."""
         if self._frames is None:
             self.seek(self._skip_to)
+        must_go_on = False
         while self._frames is not None:
             try:
                 found = self._frames.next()
             except FrameError as error:
                 return self._judge(error)
             if found is not None:
+                self._polls = 0
                 return found
-            if not self._go_on():
+            if self._go_on():
+                continue
+            is_look_due = self._polls % POLLS_PER_LOOK == 0
+            self._polls += 1
+            if not (must_go_on or is_look_due):
                 break
+            known_offset = self._known_offset()
+            if known_offset <= self._frames.place.offset:
+                break
+            if must_go_on:
+                raise short_of(known_offset, self._path, self._frames.place)
+            # It was perhaps written since, or to a new file of that name: look once more.
+            must_go_on = True
+            self._open_again()
         return None
+
+    def _open_again(self) -> None:
+        """Open the segment by its name; a writer may have put another file there."""
+        assert self._file is not None
+        assert self._frames is not None
+        file = self._open(self._first)
+        self._file.close()
+        self._file = file
+        self._frames = self._frames_at(self._frames.place)
 
     def _go_on(self) -> bool:
         """Enter the next segment if this one has been read to its end."""
@@ -280,6 +331,7 @@ class PartitionReader:
             raise TopicError(f"{self._folder}: the log is gone: somebody has removed its segments")
         size = self._file.size()
         if size < place.position:
+            self.range()  # which raises if what is missing was durable
             raise LogDivergedError(self._path, place.position, place.offset)
         is_followed = place.offset in firsts and place.offset != self._first
         if not is_followed and firsts[-1:] <= [place.offset]:
@@ -309,16 +361,22 @@ class PartitionReader:
         place = self._frames.place
         is_sealed = self._firsts()[-1:] > [place.offset]
         behind = frames_behind(self._file, place.position, self._file.size())
-        durable_offset = max((header.durable_offset for header in behind), default=0)
+        known_offset = max([self._known_offset(), *(header.durable_offset for header in behind)])
         # Only now, so that what was written meanwhile is not taken for damage.
-        self._frames.forget()
+        self._open_again()
         try:
-            return self._frames.next()
+            found = self._frames.next()
         except ChainError:
             raise LogDivergedError(self._path, place.position, place.offset) from None
         except FrameError as again:
             error = again
-        if is_sealed or durable_offset > place.offset:
+        else:
+            if found is not None:
+                return found
+            error = FrameError("a frame is not whole")
+        if known_offset > place.offset:
+            raise short_of(known_offset, self._path, place, str(error)) from None
+        if is_sealed:
             raise LogDamagedError(self._path, place.position, place.offset, str(error)) from None
         return None
 

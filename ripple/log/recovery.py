@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.log import index as index_file
+from ripple.log.durable import durable_offset
 from ripple.log.errors import LogDamagedError
 from ripple.log.frame import HEADER_BYTES, MAGIC, FrameError, Header, check_body, read_header
 from ripple.log.index import Index
@@ -21,8 +22,8 @@ from ripple.log.segment import READ_BYTES, Frame, Frames, Place, segment_path, s
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ripple.log.settings import LogSettings
-    from ripple.world.ports import Disk, File
+    from ripple.log.topic import Topic
+    from ripple.world.ports import File
 
 
 class Cut(NamedTuple):
@@ -58,12 +59,25 @@ def chain_at(first_offset: int) -> int | None:
     return 0 if first_offset == 0 else None
 
 
+def check_present(topic: Topic, partition: int, firsts: list[int], durable_offset: int) -> None:
+    """Raise LogDamagedError when the segments do not begin where they must, or there are none."""
+    folder = topic.folder(partition)
+    if firsts and firsts[0] > 0 and not topic.settings.has_retention:
+        why = f"it is missing, and the records below {firsts[0]} with it"
+        raise LogDamagedError(segment_path(folder, 0), 0, 0, why)
+    if not firsts and durable_offset > 0:
+        why = f"it is missing, but records up to {durable_offset} were durable"
+        raise LogDamagedError(segment_path(folder, 0), 0, 0, why)
+
+
+def short_of(durable_offset: int, path: str, end: Place, reason: str = "") -> LogDamagedError:
+    """Return what to raise where a log ends before what was durable; ``reason``: what is there."""
+    why = f"{reason or 'the log ends there'}, but records up to {durable_offset} were durable"
+    return LogDamagedError(path, end.position, end.offset, why)
+
+
 def inspect(
-    disk: Disk,
-    folder: str,
-    partition: int,
-    settings: LogSettings,
-    check: Callable[[Frame], None] | None = None,
+    topic: Topic, partition: int, check: Callable[[Frame], None] | None = None
 ) -> Found | None:
     """Return what the partition holds, None if there is no segment; changes nothing.
 
@@ -71,10 +85,14 @@ def inspect(
     every frame if the index cannot be used. With ``check`` it is every frame in any case, and what
     it raises FrameError for is damage too. Raises LogDamagedError.
     """
-    firsts = segments(disk, folder)
+    folder = topic.folder(partition)
+    # Before anything else: a writer may be at work.
+    known_offset = durable_offset(topic, partition)
+    firsts = segments(topic.disk, folder)
+    check_present(topic, partition, firsts, known_offset)
     if not firsts:
         return None
-    inspection = _Inspection(disk, folder, partition, settings, check)
+    inspection = _Inspection(topic, partition, check)
     sealed = []
     rebuilt = []
     chain = chain_at(firsts[0])
@@ -84,26 +102,19 @@ def inspect(
         if known is None:
             rebuilt.append((sealed[-1], inspection.producers.copy()))
         chain = sealed[-1].place.chain
-    active, cut = inspection.last(firsts[-1], chain)
+    active, cut = inspection.last(firsts[-1], chain, known_offset)
     return Found(sealed, active, inspection.producers, cut, rebuilt)
 
 
 class _Inspection:
     """Goes through the segments in order, and learns of the producers on the way."""
 
-    def __init__(
-        self,
-        disk: Disk,
-        folder: str,
-        partition: int,
-        settings: LogSettings,
-        check: Callable[[Frame], None] | None,
-    ) -> None:
-        self.producers = Producers(settings.producers_max)
-        self._disk = disk
-        self._folder = folder
+    def __init__(self, topic: Topic, partition: int, check: Callable[[Frame], None] | None) -> None:
+        self.producers = Producers(topic.settings.producers_max)
+        self._disk = topic.disk
+        self._folder = topic.folder(partition)
         self._partition = partition
-        self._settings = settings
+        self._settings = topic.settings
         self._check = check
 
     def known(self, first: int, following: int) -> Index | None:
@@ -129,21 +140,18 @@ class _Inspection:
             )
         return index
 
-    def last(self, first: int, chain: int | None) -> tuple[Index, Cut | None]:
+    def last(self, first: int, chain: int | None, known_offset: int) -> tuple[Index, Cut | None]:
         """Check every frame of the last segment, and tell damage from a torn tail."""
         path = segment_path(self._folder, first)
         index, reason, size = self._scan(first, chain)
         position, offset, _ = index.place
-        written, _ = self._read(first)
-        durable_offset = written.place.offset if written is not None else 0
         later: list[Header] = []
         if position < size:
             with closing(self._disk.open_to_read(path)) as file:
                 later = list(frames_behind(file, position, size))
-        durable_offset = max([durable_offset, *(header.durable_offset for header in later)])
+        durable_offset = max([known_offset, *(header.durable_offset for header in later)])
         if durable_offset > offset:
-            why = f"{reason or 'the file ends'}, but records up to {durable_offset} were durable"
-            raise LogDamagedError(path, position, offset, why)
+            raise short_of(durable_offset, path, index.place, reason)
         if position == size:
             return index, None
         return index, Cut(path, position, offset, size - position, len(later), reason)

@@ -14,6 +14,8 @@ from ripple.log.frame import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ripple.world.ports import Disk, File
 
 READ_BYTES = 1 << 20
@@ -34,11 +36,12 @@ def index_path(folder: str, first_offset: int) -> str:
 
 def segments(disk: Disk, folder: str) -> list[int]:
     """Return the first offsets of the segments in ``folder``, ascending."""
-    stems = [
-        name.removesuffix(SEGMENT_SUFFIX)
-        for name in disk.list(folder)
-        if name.endswith(SEGMENT_SUFFIX)
-    ]
+    return first_offsets(disk.list(folder), SEGMENT_SUFFIX)
+
+
+def first_offsets(names: Iterable[str], suffix: str) -> list[int]:
+    """Return the first offsets in the names of segments or of indexes, ascending."""
+    stems = [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
     return sorted(
         int(stem) for stem in stems if len(stem) == DIGITS and stem.isascii() and stem.isdigit()
     )

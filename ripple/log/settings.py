@@ -47,6 +47,11 @@ class LogSettings:
         if self.age_by not in AGES:
             raise TopicError(f"setting age_by is {self.age_by!r}: it is one of {', '.join(AGES)}")
 
+    @property
+    def has_retention(self) -> bool:
+        """Whether retention ever removes segments."""
+        return self.retention_bytes_max > 0 or self.retention_age_ns_max > 0
+
     def to_sexp(self) -> Sexp:
         """Return the settings as an S-expression."""
         return [[name, text] for name, text in self.to_texts().items()]

@@ -55,7 +55,7 @@ def verify(
         frames += 1
         seen(header)
 
-    found = inspect(topic.disk, folder, partition, topic.settings, check)
+    found = inspect(topic, partition, check)
     if found is None:
         return Verified(0, 0, 0, 0, None, ())
     all_segments = [*found.sealed, found.active]

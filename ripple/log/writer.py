@@ -9,6 +9,7 @@ from ripple.errors import LimitError
 from ripple.log import body, frame
 from ripple.log import index as index_file
 from ripple.log.distrust import distrust, rewrite_distrusted
+from ripple.log.durable import DurableNotes, notes_path
 from ripple.log.errors import TopicError, WriterFailedError
 from ripple.log.index import Index
 from ripple.log.producers import Producers, Stamp
@@ -72,11 +73,13 @@ class PartitionWriter:
         self._failure: str | None = None
         self._disk.make_folder(self._folder)
         self._lock = self._disk.lock(f"{self._folder}/lock", holder)
+        self._notes = DurableNotes(self._disk, notes_path(topic, partition))
         try:
             if not self._disk.exists(f"{topic.path}/topic"):
                 raise TopicError(f"{topic.path}: the topic is gone")  # by ``withdraw``
             self._open()
         except BaseException:
+            self._notes.close()
             self._lock.release()
             raise
 
@@ -180,9 +183,11 @@ class PartitionWriter:
         try:
             if self._failure is None:
                 self.sync()
+                self._notes.keep()
                 self._write_index()
         finally:
             self._failure = self._failure or "the writer is closed"
+            self._notes.close()
             self._file.close()
             self._lock.release()
 
@@ -221,7 +226,7 @@ class PartitionWriter:
     # --- opening ---
 
     def _open(self) -> None:
-        found = inspect(self._disk, self._folder, self.partition, self._settings)
+        found = inspect(self.topic, self.partition)
         if found is None:
             self._sealed: list[Index] = []
             self._producers = Producers(self._settings.producers_max)
@@ -326,6 +331,7 @@ class PartitionWriter:
     def _roll(self) -> None:
         """Seal the active segment and begin the next."""
         self.sync()
+        self._notes.keep()
         self._write_index()
         sealed, file = self._active, self._file
         self._begin(sealed.place)
@@ -341,6 +347,7 @@ class PartitionWriter:
     def _note_durable(self) -> None:
         self._durable = self._active.place
         self._unsynced_appends = 0
+        self._notes.note(self._durable.offset)
 
     # --- retention ---
 

@@ -41,8 +41,8 @@ def test_sync_that_succeeds_after_one_that_failed_is_not_believed(without: tuple
     """Killed with an append unsynced; a sync fails as the next writer opens; then a power cut."""
     run = repeat(
         scenarios.synced_each_time,
-        seed=1444,
-        plan="0.17:kill_after:839 1.4:sync_failed:35 2.15:power_before:326",
+        seed=6056,
+        plan="0.17:kill_after:477 1.4:sync_failed:697 2.21:power_before:806",
         check=scenarios.survived,
         without=without,
     )

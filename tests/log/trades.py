@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ripple.connectors.base import Batch, Marker
 from ripple.log import LogSettings, PartitionReader, Topic
+from ripple.log.durable import notes_path
 from ripple.schema.types import Field, Int, Int64, Schema, String
 from ripple.world.ports import Disk
 
@@ -45,6 +46,13 @@ def files_of(topic: Topic, suffix: str = ".log") -> list[StoredFile]:
     folder = topic.folder(0)
     names = [name for name in topic.disk.list(folder) if name.endswith(suffix)]
     return [StoredFile(topic.disk, f"{folder}/{name}") for name in names]
+
+
+def forget_notes(topic: Topic) -> None:
+    """Take what a killed writer noted as durable, as a power failure may."""
+    path = notes_path(topic, 0)
+    if topic.disk.exists(path):
+        topic.disk.remove(path)
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from ripple.connectors.base import RAW_BYTES_MAX, Batch, Rejected
 from ripple.engine import RejectedRow
 from ripple.errors import InputError
-from ripple.log import LogSettings, PartitionReader, Topic
+from ripple.log import LogDamagedError, LogSettings, PartitionReader, Topic
 from ripple.recovery import dead_letters, letter
 from ripple.recovery.dead_letters import DeadLetterLog, letters_path, read_letters
 from ripple.recovery.letter import QUARANTINE, refused
@@ -66,6 +66,27 @@ def test_next_life_keeps_only_what_is_new(tmp_path) -> None:
         *(("trades", 3), ("trades", 5), ("quotes", 5)),
         *(("trades", 9), ("quotes", 9)),
     ]
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_letters_that_are_gone_are_told_to_everybody(tmp_path, is_closed: bool) -> None:
+    """Whether the life before has ended in good order or was killed after a commit."""
+    disk = LiveDisk(tmp_path)
+    log = log_of(disk)
+    log.write("trades", [bad(3), bad(7)])
+    log.sync()
+    if is_closed:
+        log.close()
+    else:
+        log._writer._lock.release()
+    for path in tmp_path.glob("**/0/*.log"):
+        path.unlink()
+    with pytest.raises(
+        LogDamagedError, match=r"dead-letters.topic/0/0+\.log .*up to 2 were durable"
+    ):
+        log_of(disk)
+    with pytest.raises(LogDamagedError, match="up to 2 were durable"):
+        offsets_of(disk)
 
 
 def test_new_version_judges_anew_from_where_it_reads(tmp_path) -> None:

@@ -32,6 +32,7 @@ def cut_to(disk: LiveDisk, frames: int) -> None:
         entries = list(reader.read())
         assert 0 < frames < len(entries)
         position = sum(_lengths(reader, frames, entries))
+    disk.remove("out/0.durable")
     for name in disk.list("out/0"):
         if name.endswith(".index"):
             disk.remove(f"out/0/{name}")
@@ -144,6 +145,9 @@ def test_log_that_was_made_anew_is_refused(tmp_path: Path) -> None:
     for name in disk.list("out/0"):
         if name != "output.cut":
             disk.remove(f"out/0/{name}")
+    with pytest.raises(OutputError, match="missing, but records up to 44 were durable"):
+        WHOLE.open(world_of(disk))
+    disk.remove("out/0.durable")
     with PartitionWriter(topic_of(disk), 0, ManualClock()) as writer:
         other = pa.record_batch({"op": ["set"] * 44, "symbol": ["S"] * 44, "total": [0] * 44})
         writer.append(other)

@@ -1,0 +1,125 @@
+"""How far a partition is durable, kept beside it: so that what is missing is known to be missing.
+
+Frames, segments and indexes say it too, as long as they are there. So ``TOPIC/PARTITION.durable``
+gets a note after every sync; the last sound one counts. A note is not synced before a segment is
+sealed or the writer closed: a killed process leaves it in the system's memory, a power failure may
+take it. So the file may say less than is durable, and never more. A note is 16 bytes,
+little-endian: magic "RLDU", the offset below which all is durable, CRC-32C of that.
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ripple.errors import LimitError
+from ripple.log import index
+from ripple.log.segment import INDEX_SUFFIX, SEGMENT_SUFFIX, first_offsets
+from ripple.wire.crc import crc32c
+from ripple.world.replacing import replace
+
+if TYPE_CHECKING:
+    from ripple.log.topic import Topic
+    from ripple.world.ports import Disk, File
+
+MAGIC = b"RLDU"
+NOTE_BYTES = 16
+# When there is that much of them, the notes begin anew.
+NOTES_BYTES_MAX = 256 * NOTE_BYTES
+
+_NOTE = struct.Struct("<4sq")
+_CRC = struct.Struct("<I")
+
+
+def durable_offset(topic: Topic, partition: int) -> int:
+    """Return an offset below which all records are known to be durable, 0 if nothing is known.
+
+    It is asked of what lies beside the segments: the notes, and the indexes of the last segment and
+    of those that are gone. Whoever looks at the segments afterwards finds at least that much, or
+    the log is damaged: no writer ever takes it back.
+    """
+    noted = _read(topic.disk, notes_path(topic, partition))
+    folder = topic.folder(partition)
+    names = topic.disk.list(folder)
+    last = max(first_offsets(names, SEGMENT_SUFFIX), default=0)
+    indexed = [
+        max(first, index.end_of(topic.disk, folder, first))
+        for first in first_offsets(names, INDEX_SUFFIX)
+        if first >= last
+    ]
+    return max([noted, *indexed])
+
+
+def notes_path(topic: Topic, partition: int) -> str:
+    """Return the path of a partition's notes: not in its folder, so as to outlast it."""
+    return f"{topic.path}/{partition}.durable"
+
+
+class DurableNotes:
+    """The notes of the one writer of a partition.
+
+    They only find what is missing, so that nothing fails for them: one that cannot be written is
+    left out, and the next one takes its place.
+    """
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        self._noted = _read(disk, path)
+        self._is_kept = False
+        self._file: File | None = None
+
+    def note(self, offset: int) -> None:
+        """Note what is durable, without waiting for the disk."""
+        if offset == self._noted:
+            return
+        try:
+            if self._file is None:
+                self._file = self._disk.open(self._path, create=True)
+            size = self._file.size()
+            if size >= NOTES_BYTES_MAX or size % NOTE_BYTES:
+                self._begin(offset)
+            else:
+                self._file.append(_dumps(offset))
+                self._is_kept = False
+            self._noted = offset
+        except OSError:
+            self.close()
+
+    def keep(self) -> None:
+        """Let the last note survive a power failure."""
+        if self._noted and not self._is_kept:
+            with suppress(OSError):
+                self._begin(self._noted)
+
+    def close(self) -> None:
+        """Release the file; closing twice is allowed."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+    def _begin(self, offset: int) -> None:
+        self.close()
+        replace(self._disk, self._path, _dumps(offset))
+        self._is_kept = True
+        self._file = self._disk.open(self._path)
+
+
+def _dumps(offset: int) -> bytes:
+    note = _NOTE.pack(MAGIC, offset)
+    return note + _CRC.pack(crc32c(note))
+
+
+def _read(disk: Disk, path: str) -> int:
+    """Return the last sound note, 0 if there is none."""
+    try:
+        data = disk.read_bytes(path, length_max=NOTES_BYTES_MAX + NOTE_BYTES)
+    except (FileNotFoundError, LimitError):
+        return 0
+    for at in range(len(data) // NOTE_BYTES * NOTE_BYTES - NOTE_BYTES, -1, -NOTE_BYTES):
+        magic, offset = _NOTE.unpack_from(data, at)
+        checksum = _CRC.unpack_from(data, at + _NOTE.size)
+        if magic == MAGIC and checksum == (crc32c(data[at : at + _NOTE.size]),):
+            return int(offset)
+    return 0
