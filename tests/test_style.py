@@ -35,9 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fenced": {"errors", "world"},
     "checkpoint": {"engine", "errors", "fenced", "world"},
     "encoding": {"errors"},
-    "delta": {"errors", "graph", "schema", "sexp"},
-    "wire": {"delta", "encoding", "errors", "schema", "sexp"},
-    "log": {"connectors", "encoding", "errors", "schema", "sexp", "wire", "world"},
+    "log": {"connectors", "encoding", "errors", "schema", "sexp", "world"},
     "connectors": {"encoding", "errors", "hashing", "log", "plan", "schema", "world"},
     "pipeline_checks": {"errors", "expression", "plan", "schema", "window"},
     "pipeline": {
@@ -68,7 +66,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "runner": {"connectors", "engine", "errors", "pipeline", "plan"},
     "store": {"errors", "world"},
+    "delta": {"errors", "graph", "schema", "sexp"},
     "registry_file": {"schema"},
+    "wire": {"delta", "encoding", "errors", "schema", "sexp"},
     "testing": {"*"},
     "cli": {"*"},
 }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ripple.errors import LimitError
 from ripple.log import index
 from ripple.log.segment import INDEX_SUFFIX, SEGMENT_SUFFIX, first_offsets
-from ripple.wire.crc import crc32c
+from ripple.encoding.crc import crc32c
 from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
