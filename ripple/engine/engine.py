@@ -94,13 +94,21 @@ class Engine:
         names = tuple(inputs) if inputs is not None else (plan.source.name,)
         if not names or len(set(names)) < len(names):
             raise InputError(f"an engine needs distinct inputs, not {names!r}")
+        unknown = [name for name in start if name not in names]
+        if unknown:
+            raise InputError(f"a start is given for {unknown}, but the inputs are {names!r}")
         self.plan = plan
         self.partition = partition
         self.counters = Counters()
         self.graph = Graph()
         late_ns, ahead_ns = plan.source.out_of_order_ns, plan.source.reject_future_ns
         ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
-        self._inputs = {name: Input(name, late_ns, ahead_ns, start.get(name, 0)) for name in names}
+        # Room to tell in 64 bits which input an offset is of.
+        offset_max = watermark.END // len(names)
+        self._inputs = {
+            name: Input(name, late_ns, ahead_ns, start.get(name, 0), offset_max=offset_max)
+            for name in names
+        }
         self._rank = {name: rank for rank, name in enumerate(names)}
         self._schema = pa.schema(arrow_fields(plan.source.fields))
         self._accepted = self._schema
@@ -177,9 +185,11 @@ class Engine:
         self._refuse_if_broken()
         batch = self._conforming(batch)
         given = self._input(source)
+        if offsets is not None:
+            given.check_offsets(offsets, next_offset, batch.num_rows)
+        skipped = given.advance_to(next_offset, batch.num_rows)
         if offsets is None:
             offsets = np.arange(next_offset - batch.num_rows, next_offset)
-        skipped = given.advance_to(next_offset, batch.num_rows)
         self.counters.consumed += batch.num_rows + skipped
         self.counters.dead_lettered += skipped
         self._reported = False
@@ -201,15 +211,18 @@ class Engine:
     def _refuse_if_broken(self) -> None:
         if self._broken:
             raise NodeError(
-                "an earlier batch failed halfway, so the state is of no cut: restore a snapshot"
+                "an earlier call failed halfway, so the state is of no cut: restore a snapshot"
             )
 
     def advance(self, source: str, watermark_ns: int, next_offset: int) -> None:
         """Consume a marker of an input's log: no event below ``watermark_ns`` follows in it.
 
-        This is how the windows of an idle input close, and close again in a replay.
+        This is how the windows of an idle input close, and close again in a replay. next_offset:
+        the offset after the marker, which takes one, or none if it is in no log. Raises InputError
+        when records before it were not applied, or a number is out of range; nothing is consumed.
         """
         given = self._input(source)
+        given.check_marker(watermark_ns, next_offset)
         given.advance_to(next_offset, 0)
         before_ns = self.watermark_ns
         given.raise_watermark(watermark_ns)

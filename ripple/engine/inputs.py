@@ -15,8 +15,8 @@ from ripple.window import watermark
 class Input:
     """The position and the watermark of one input partition.
 
-    Invariants: next_offset never goes back; watermark_ns never goes back, and it is a function of
-    the events below next_offset.
+    offset_max: what next_offset may reach. Invariants: next_offset never goes back; watermark_ns
+    never goes back, and it is a function of the events below next_offset.
     """
 
     name: str
@@ -24,6 +24,10 @@ class Input:
     future_ns_max: int
     next_offset: int = 0
     watermark_ns: int = watermark.NONE
+    offset_max: int = watermark.END
+
+    def __post_init__(self) -> None:
+        self._check_offset(self.next_offset)
 
     def advance_to(self, next_offset: int, rows: int) -> int:
         """Move past a batch of ``rows`` rows; return how many records it skipped.
@@ -31,14 +35,50 @@ class Input:
         Raises :class:`InputError` when the batch does not follow the last one: the offsets below
         next_offset that are not rows of the batch were rejected by the source.
         """
+        self._check_offset(next_offset)
         skipped = next_offset - self.next_offset - rows
         if skipped < 0:
             raise InputError(
                 f"input {self.name!r}: a batch of {rows} rows ends before offset {next_offset}, "
                 f"but the next offset to read is {self.next_offset}: batches must follow each other"
             )
-        self.next_offset = next_offset
+        self.next_offset = int(next_offset)
         return skipped
+
+    def check_offsets(self, offsets: npt.NDArray[np.int64], next_offset: int, rows: int) -> None:
+        """Raise InputError unless these are rising offsets of ``rows`` records before next_offset.
+
+        They begin at this input's next offset or later.
+        """
+        self._check_offset(next_offset)
+        if offsets.dtype != np.int64 or offsets.shape != (rows,):
+            raise InputError(
+                f"input {self.name!r}: a batch of {rows} rows needs as many int64 offsets, not "
+                f"{offsets.dtype}{list(offsets.shape)}"
+            )
+        if rows and not (
+            self.next_offset <= offsets[0]
+            and (offsets[1:] > offsets[:-1]).all()
+            and offsets[-1] < next_offset
+        ):
+            raise InputError(
+                f"input {self.name!r}: the offsets of a batch must rise from {self.next_offset}, "
+                f"the next one to read, to below {next_offset}"
+            )
+
+    def check_marker(self, watermark_ns: int, next_offset: int) -> None:
+        """Raise InputError unless a marker with this promise may end before ``next_offset``."""
+        if not _is_whole(watermark_ns) or not watermark.NONE <= watermark_ns <= watermark.END:
+            raise InputError(
+                f"input {self.name!r}: a watermark is a whole number of nanoseconds in 64 bits, "
+                f"not {watermark_ns!r}"
+            )
+        self._check_offset(next_offset)
+        if not self.next_offset <= next_offset <= self.next_offset + 1:
+            raise InputError(
+                f"input {self.name!r}: a marker takes one offset, so after it comes "
+                f"{self.next_offset + 1}, not {next_offset}: what was between must be applied first"
+            )
 
     def judge(
         self, times_ns: npt.NDArray[np.int64], lateness_ns: int, future_ns: int
@@ -60,4 +100,15 @@ class Input:
 
     def raise_watermark(self, watermark_ns: int) -> None:
         """Promise that no event below ``watermark_ns`` follows; going back is ignored."""
-        self.watermark_ns = max(self.watermark_ns, watermark_ns)
+        self.watermark_ns = max(self.watermark_ns, int(watermark_ns))
+
+    def _check_offset(self, offset: int) -> None:
+        if not _is_whole(offset) or not 0 <= offset <= self.offset_max:
+            raise InputError(
+                f"input {self.name!r}: an offset is a whole number from 0 to {self.offset_max}, "
+                f"not {offset!r}"
+            )
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)

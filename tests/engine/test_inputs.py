@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ripple.aggregate as ra
+from ripple.engine import Engine
+from ripple.engine.arrow_types import arrow_fields
+from ripple.errors import InputError
 from ripple.plan import Plan
 from ripple.testing import Marker, Reference, check_pipeline
 from ripple.testing.check import Lane
@@ -20,6 +25,7 @@ from ripple.window import (
     Session,
     Sliding,
     Tumbling,
+    watermark,
 )
 from tests.engine.ticks import EXAMPLES, keyed, ticks
 
@@ -94,3 +100,83 @@ def test_tables_at_a_cut_do_not_depend_on_the_interleaving(
     tables = [sorted(outcome[2]) for outcome in outcomes]
     assert outcomes[0][:2] == outcomes[1][:2] == outcomes[2][:2]
     assert tables[0] == tables[1] == tables[2]
+
+
+def _engine(**options: Any) -> Engine:
+    return Engine(keyed(Tumbling(50)).fold("f", n=ra.count()).sink("o").plan(), **options)
+
+
+def _batch(times: list[int]) -> pa.RecordBatch:
+    schema = pa.schema(arrow_fields(_engine().plan.source.fields))
+    event = {"symbol": "A", "price": 1.0, "size": 1, "venue": "X"}
+    return pa.RecordBatch.from_pylist([event | {"timestamp_ns": t} for t in times], schema)
+
+
+@pytest.mark.parametrize("watermark_ns", [2**63, 2**70, -(2**63) - 1, 1.0, True, None])
+def test_marker_out_of_range_is_refused_and_consumes_nothing(watermark_ns: Any) -> None:
+    engine = _engine()
+    with pytest.raises(InputError, match="'ticks': a watermark is a whole number of nanoseconds"):
+        engine.advance("ticks", watermark_ns, 1)
+    assert engine.cut == {"ticks": 0}
+    assert engine.watermark_ns == watermark.NONE
+
+
+@pytest.mark.parametrize("next_offset", [-1, 2**63, 1.0, True, None])
+def test_offset_out_of_range_is_refused_and_consumes_nothing(next_offset: Any) -> None:
+    engine = _engine()
+    with pytest.raises(InputError, match="'ticks': an offset is a whole number from 0 to"):
+        engine.advance("ticks", 5, next_offset)
+    with pytest.raises(InputError, match="'ticks': an offset is a whole number from 0 to"):
+        engine.apply("ticks", _batch([]), next_offset)
+    with pytest.raises(InputError, match="'ticks': an offset is a whole number from 0 to"):
+        engine.apply("ticks", _batch([7]), next_offset, np.array([0]))
+    with pytest.raises(InputError, match="'ticks': an offset is a whole number from 0 to"):
+        _engine(start={"ticks": next_offset})
+    assert engine.cut == {"ticks": 0}
+    engine.advance("ticks", 5, 0)
+    engine.apply("ticks", _batch([7]), 1)
+
+
+def test_marker_that_leaves_records_out_is_refused() -> None:
+    engine = _engine()
+    engine.apply("ticks", _batch([1, 2]), 2)
+    for next_offset in (0, 1, 4, 100):
+        with pytest.raises(InputError, match=f"after it comes 3, not {next_offset}"):
+            engine.advance("ticks", 9, next_offset)
+    engine.advance("ticks", 9, 3)
+    assert (engine.cut, engine.counters.consumed) == ({"ticks": 3}, 2)
+
+
+def test_offsets_of_many_inputs_stay_apart_up_to_the_last_one() -> None:
+    largest = (2**63 - 1) // 3
+    engine = _engine(inputs=NAMES, start={"c": largest - 2})
+    with pytest.raises(InputError, match=f"from 0 to {largest}"):
+        engine.apply("c", _batch([1, 1, 1]), largest + 1)
+    engine.apply("c", _batch([1, 1]), largest)
+    with pytest.raises(InputError, match="a start is given for \\['d'\\]"):
+        _engine(inputs=NAMES, start={"d": 1})
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        np.array([0]),
+        np.array([0, 1, 2]),
+        np.array([1, 0]),
+        np.array([0, 0]),
+        np.array([-1, 0]),
+        np.array([2, 3]),
+        np.array([0.0, 1.0]),
+        np.array([[0, 1]]),
+    ],
+    ids=str,
+)
+def test_offsets_that_do_not_fit_their_batch_are_refused(offsets: np.ndarray) -> None:
+    engine = _engine()
+    with pytest.raises(InputError, match=r"'ticks'.* offsets"):
+        engine.apply("ticks", _batch([1, 2]), 3, offsets)
+    assert engine.cut == {"ticks": 0}
+    engine.apply("ticks", _batch([1, 2]), 3, np.array([0, 2]))
+    assert (
+        engine.counters.as_dict() | {"applied": 2, "dead_lettered": 1} == engine.counters.as_dict()
+    )
