@@ -20,6 +20,7 @@ from ripple.pipeline_checks import (
     check_distinct,
     check_name,
     check_new_field,
+    check_result_field,
     check_spread,
     check_text,
     kept_first,
@@ -50,6 +51,7 @@ from ripple.window.duration import duration_ns
 from ripple.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,
     LATENESS_DEFAULT,
+    Session,
     WindowSpec,
     window_spec,
 )
@@ -242,7 +244,7 @@ class Pipeline:
         """Add fields: ``notional=rp.col("price") * rp.col("size")``.
 
         All are computed from the row as it comes in. Integer overflow or division by zero
-        dead-letters the row.
+        dead-letters an event; a result row is absent from the results while it lasts.
         """
         with self._step("derive", name) as draft:
             if not fields:
@@ -301,7 +303,8 @@ class Pipeline:
         the record class where rows still have its fields), returns an instance of ``into``.
         batch=True: called with a dict of NumPy arrays, returns a dict of arrays of that length,
         at a small fraction of the cost. The function must be a function of its argument alone. On
-        result rows, the key and window fields are carried over and must be in ``into``.
+        result rows, the key and window fields are carried over and must be in ``into``; a row for
+        which the function raises is absent from the results.
         """
         with self._step("map", name) as draft:
             if not callable(function):
@@ -508,6 +511,8 @@ def _with_step(draft: _Draft, verb: str, step: Step, row: type | None) -> Pipeli
     if draft.stage is not Stage.RESULTS:
         steps = (*draft.steps, step)
         return _grown(draft, verb, steps=steps, fields=fields, row=row, digest=digest)
+    for field in fields:
+        check_result_field(field.name)
     last = draft.folds[-1]
     fold = replace(last, steps=(*last.steps, step), row=fields)
     folds = (*draft.folds[:-1], fold)
@@ -528,7 +533,18 @@ def _aggregate(field: str, aggregate: Any, draft: _Draft, *, over_table: bool) -
         types = types_of(draft.fields)
         inputs = tuple(as_column(value).bind(types) for value in aggregate.inputs)
         bound = aggregate.bind(tuple(item.type for item in inputs))
+        bound.state(retractable=over_table)  # raises PlanError if it cannot retract
+        if draft.window is not None and isinstance(draft.window.assigner, Session):
+            _need_merge(aggregate)
         return FoldAggregate(field, aggregate, inputs, bound)
+
+
+def _need_merge(aggregate: Aggregate) -> None:
+    if not aggregate.merges:
+        raise PlanError(
+            f"{aggregate} cannot be merged, but sessions are, when an event joins two of them: "
+            "give it merge=, which makes one state of two, or use Tumbling or Sliding windows"
+        )
 
 
 def _result_row(draft: _Draft, members: Sequence[FoldAggregate]) -> Fields:
@@ -545,8 +561,16 @@ def _result_row(draft: _Draft, members: Sequence[FoldAggregate]) -> Fields:
         for member in members
         for suffix, result in member.bound.results
     ]
+    for member in members:
+        for key in draft.key:
+            if key.name.startswith(f"{member.name}."):
+                raise PlanError(
+                    f"the key {key.name!r} is called like state of the aggregate {member.name!r}: "
+                    "rename one of them"
+                )
     for result in results:
         check_new_field(result.name, taken)
+        check_result_field(result.name)
         taken.append(result.name)
     return (*identity, *results)
 

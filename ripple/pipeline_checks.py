@@ -13,7 +13,15 @@ from typing import Any
 from ripple.errors import PlanError
 from ripple.expression.expr import Operand, as_column
 from ripple.expression.typed import unknown_field
-from ripple.plan import WINDOW_FIELD_NAMES, Fields, Fold, type_of, types_of
+from ripple.plan import (
+    INTERNAL_PREFIX,
+    OP_FIELD,
+    WINDOW_FIELD_NAMES,
+    Fields,
+    Fold,
+    type_of,
+    types_of,
+)
 from ripple.schema import time_field_of
 from ripple.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
 from ripple.window.spec import Session
@@ -46,6 +54,7 @@ def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
     types = types_of(fields)
     name = field_name(key, types)
     found = types[name]
+    check_result_field(name)
     if isinstance(found, Option):
         raise PlanError(
             f"the key {name!r} may be null, and null is no group: "
@@ -129,6 +138,20 @@ def check_new_field(name: str, taken: Iterable[str]) -> None:
     if name in taken:
         raise PlanError(
             f"there is a field {name!r} already ({', '.join(taken)}): choose another name"
+        )
+
+
+def check_result_field(name: str) -> None:
+    """Raise PlanError unless a key or another field of a result row may be called so."""
+    if name == OP_FIELD:
+        raise PlanError(
+            f"a result row cannot have a field {OP_FIELD!r}: under that name changes say what "
+            f"became of a row; give it another one, as with .derive(..., kind=rp.col({OP_FIELD!r}))"
+        )
+    if f"{name}.".startswith(INTERNAL_PREFIX):
+        raise PlanError(
+            f"a result row cannot have a field {name!r}: {INTERNAL_PREFIX}... are columns of "
+            "Ripple's own beside it; give it another name"
         )
 
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from ripple.sexp import Sexp
     from ripple.window.spec import WindowSpec
 
+OP_FIELD = "op"  # what became of a row, in changes: no field of a result row may be called so
+INTERNAL_PREFIX = "ripple."  # of the engine's own columns in tables of state
+
 FORMAT_VERSION = 1  # of the canonical form; a change of it changes every hash
 
 Fields: TypeAlias = tuple[Field, ...]
@@ -67,7 +70,8 @@ class SourceSpec:
 class Derive:
     """Adds fields computed from those before, all from the same input row.
 
-    A row in which an expression fails is not passed on but dead-lettered.
+    A row in which an expression fails is not passed on: an event is dead-lettered, a result row is
+    absent.
     """
 
     name: str

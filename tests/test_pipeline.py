@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import ripple.aggregate as rpa
+from ripple.aggregate import Aggregate
 from ripple.errors import PlanError
 from ripple.expression import col
 from ripple.pipeline import _REFUSALS, _TRANSITIONS, Pipeline, Stage
@@ -22,6 +23,9 @@ class Trade:
     size: int
     timestamp_ns: Timestamp
     venue: str
+
+
+_SYMBOL = (Field("symbol", String()),)
 
 
 def _events() -> Pipeline:
@@ -115,6 +119,19 @@ def test_an_empty_key_after_a_fold_makes_one_total() -> None:
     assert _names(plan.folds[1].row) == ["n"]
 
 
+def _named(key: str) -> Pipeline:
+    schema = Schema("odd", (Field(key, String()), Field("x", Int()), Field("op", Int())))
+    return Pipeline("p").source("s", schema)
+
+
+def _without(*, remove: Any = None, merge: Any = None) -> Aggregate:
+    def add(state: int, value: int) -> int:
+        return state ^ value
+
+    functions = {"init": lambda: 0, "add": add, "result": lambda state: state}
+    return rpa.custom("size", **functions, remove=remove, merge=merge, type=int, name="parity")
+
+
 MISTAKES: list[tuple[Any, str]] = [
     (lambda: Pipeline("p").sink("s"), "start with .source"),
     (lambda: _events().source("again", Trade), "there is a source already"),
@@ -160,6 +177,39 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: _keyed().window("w", "60s"), "expected Tumbling"),
     (lambda: _events().map("m", 3, into=Trade), "takes a function"),
     (lambda: _folded().map("m", lambda row: row, into=Trade), "window_start_ns"),
+    (lambda: _named("k").partition("p", key="op"), "cannot have a field 'op'"),
+    (lambda: _keyed().fold("f", op=rpa.count()), "cannot have a field 'op'"),
+    (lambda: _folded().derive("d", op=col("n") + 1), "cannot have a field 'op'"),
+    (
+        lambda: (
+            _keyed()
+            .fold("f", n=rpa.count())
+            .map("m", lambda row: row, into=Schema("m", (*_SYMBOL, Field("op", Int()))))
+        ),
+        "cannot have a field 'op'",
+    ),
+    (lambda: _named("ripple.op").partition("p", key="ripple.op"), "field 'ripple.op': ripple."),
+    (lambda: _named("ripple.x").partition("p", key="ripple.x"), "field 'ripple.x': ripple."),
+    (lambda: _keyed().fold("f", ripple=rpa.count()), "field 'ripple': ripple."),
+    (
+        lambda: _named("n.count").partition("p", key="n.count").fold("f", n=rpa.count()),
+        "called like state of the aggregate 'n'",
+    ),
+    (
+        lambda: (
+            _keyed().window("w", Session("1s")).fold("f", n=rpa.count(), odd=_without(merge=None))
+        ),
+        "fold 'f': odd: parity(size) cannot be merged, but sessions are",
+    ),
+    (
+        lambda: (
+            _keyed()
+            .fold("f", size=rpa.sum("size"))
+            .partition("p", key=())
+            .fold("g", odd=_without())
+        ),
+        "fold 'g': odd: parity(size) cannot retract: give it remove=",
+    ),
 ]
 
 
@@ -192,3 +242,17 @@ def test_an_optional_key_is_refused_until_it_is_filled() -> None:
         source.partition("k", key="key")
     filled = source.derive("d", known=col("key").fill_null("?"))
     assert filled.partition("k", key="known")
+
+
+def test_events_may_have_a_field_that_result_rows_may_not() -> None:
+    changes = _named("k").filter("some", col("op") > 0).partition("p", key="k")
+    assert changes.fold("f", n=rpa.sum("op")).sink("o").plan()
+    renamed = _named("k").derive("r", kind=col("op")).partition("p", key="kind")
+    assert renamed.fold("f", n=rpa.count()).sink("o").plan()
+
+
+def test_a_users_aggregate_without_merge_serves_in_windows_that_do_not_merge() -> None:
+    for assigner in (Tumbling("1s"), Sliding("2s", "1s")):
+        assert _keyed().window("w", assigner).fold("f", odd=_without())
+    joined = _without(merge=lambda one, other: one ^ other)
+    assert _keyed().window("w", Session("1s")).fold("f", odd=joined)

@@ -32,6 +32,8 @@ class State(ABC):
     multiset of its values, and so is what it dumps: never of the order of calls.
     """
 
+    may_refuse: ClassVar[bool] = False  # whether there are values that ``refused`` returns
+
     @abstractmethod
     def resize(self, slots: int) -> None:
         """Set the number of slots; new ones are empty."""
@@ -52,9 +54,18 @@ class State(ABC):
     def clear(self, slots: Slots) -> None:
         """Empty the slots."""
 
+    def refused(self, rows: int, *values: Values) -> dict[int, str]:
+        """Return those of ``rows`` rows that cannot be added to an empty slot, and why."""
+        del rows, values
+        return {}
+
     @abstractmethod
     def results(self, slots: Slots) -> tuple[Column, ...]:
-        """Read one column for each of ``Bound.results``."""
+        """Read one column for each of ``Bound.results``.
+
+        Raises AggregateError when one of the slots has no result; the others then have theirs when
+        they are read without it.
+        """
 
     @abstractmethod
     def dump(self, slots: Slots) -> dict[str, pa.Array]:
@@ -113,6 +124,11 @@ class Aggregate(ABC):
     def decomposes(self) -> bool:
         """Whether states of parts of the rows, much smaller than the rows, merge to the whole's."""
         return False
+
+    @property
+    def merges(self) -> bool:
+        """Whether two states can become one, as sessions need."""
+        return True
 
     def bind(self, types: tuple[FieldType, ...]) -> Bound:
         """Return the aggregate over inputs of ``types``; raises :class:`PlanError`."""

@@ -27,7 +27,7 @@ from ripple.errors import PlanError
 from ripple.schema.types import Bool, FieldType, Float, Int64, Option, String
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 PYTHON_TYPES: dict[type, FieldType] = {
     bool: Bool(),
@@ -58,6 +58,10 @@ def custom(
     retracted; without ``merge``, where windows do not merge. States are kept in checkpoints, so
     they consist of what :mod:`ripple.aggregate.portable` lists.
 
+    ``result`` may raise: then the group has no row until it can be read again. Over the results of
+    another fold, ``add`` may raise for values that it refuses whatever the state: then their row is
+    not folded. Otherwise ``add``, ``remove`` and ``merge`` must not raise; the run would end.
+
     >>> spread = custom("price", init=lambda: 0, add=lambda s, x: s ^ x,
     ...                 remove=lambda s, x: s ^ x, result=lambda s: s, type=int, name="xor")
     """
@@ -84,6 +88,11 @@ class Custom(Aggregate):
         """With ``merge=``, whatever the size of the states."""
         return self.join is not None
 
+    @property
+    def merges(self) -> bool:
+        """Whether there is ``merge=``."""
+        return self.join is not None
+
     def _bind(self, *types: FieldType) -> Bound:  # noqa: ARG002 - the functions take what comes
         def make(retractable: bool) -> State:
             if retractable and self.unstep is None:
@@ -95,6 +104,8 @@ class Custom(Aggregate):
 
 class CustomState(State):
     """One Python object a slot."""
+
+    may_refuse = True
 
     def __init__(self, aggregate: Custom) -> None:
         self._aggregate = aggregate
@@ -119,8 +130,7 @@ class CustomState(State):
     ) -> None:
         if function is None:
             raise AggregateError(f"{self._aggregate} has no {what}=: give it one")
-        rows = zip(*map(listed, columns), strict=True) if columns else [()] * len(slots)
-        for slot, row in zip(slots.tolist(), rows, strict=True):
+        for slot, row in zip(slots.tolist(), _rows(len(slots), columns), strict=True):
             self._states[slot] = self._call(what, function, self._states[slot], *row)
 
     def _call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -129,6 +139,17 @@ class CustomState(State):
         except Exception as error:
             shown = ", ".join(map(repr, arguments))
             raise AggregateError(f"{self._aggregate}: {what}({shown}) raised {error!r}") from error
+
+    def refused(self, rows: int, *values: Values) -> dict[int, str]:
+        """Call ``add`` with an empty state for each row."""
+        add, init = self._aggregate.step, self._aggregate.init
+        found = {}
+        for at, row in enumerate(_rows(rows, values)):
+            try:
+                self._call("add", add, init(), *row)
+            except AggregateError as error:
+                found[at] = str(error)
+        return found
 
     def merge(self, into: Slots, source: Slots) -> None:
         """Call ``merge`` for each pair; the source starts again."""
@@ -172,6 +193,10 @@ class CustomState(State):
     def nbytes(self) -> int:
         """Bytes of memory held, estimated."""
         return STATE_BYTES * len(self._states)
+
+
+def _rows(count: int, columns: tuple[Values, ...]) -> Iterable[tuple[Any, ...]]:
+    return zip(*map(listed, columns), strict=True) if columns else [()] * count
 
 
 def typed(of: FieldType, values: list[Any]) -> Any:
