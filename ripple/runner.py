@@ -22,7 +22,7 @@ from ripple.plan import Plan
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ripple.engine import RejectedRow
+    from ripple.engine import RejectedRow, Uncomputable
 
 BATCH_ROWS = 1000
 _REASONS_TOLD = 5
@@ -36,7 +36,8 @@ class Report:
     watermark_ns: of the events, before the input was declared at its end.
     consumed: records read, each of which was applied, is very late or was rejected. mildly_late,
     future: how many of those applied were. rejected: the others by reason; letters: the file that
-    has them, None if they were only counted.
+    has them, None if they were only counted. uncomputable: per fold that has some, the rows that
+    are absent at the end because they cannot be computed.
     """
 
     stabilizations: int = 0
@@ -49,6 +50,7 @@ class Report:
     future: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     letters: str | None = None
+    uncomputable: Mapping[str, Uncomputable] = field(default_factory=dict)
 
 
 class Runner:
@@ -95,6 +97,7 @@ class Runner:
             self.report.watermark_ns = self._engine.watermark_ns
             self._engine.close()
             self.report.stabilizations += self._emit()
+            self.report.uncomputable = self._engine.uncomputable
             for sink in self._sinks.values():
                 sink.finish()
         except BaseException as error:

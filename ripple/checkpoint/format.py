@@ -7,7 +7,8 @@ file (``ripple.checksum``). Columns: the fold's key, then its accumulators, one 
 
 The file of an increment holds the rows that changed since the checkpoint that ``base`` names, and
 the keys that are no more: between key and accumulators, ``ripple.op`` is 0 for a row as it is now
-and 2 for a key that went, whose accumulators are null. Such files are of format 2, others of 1.
+and 2 for a key that went, whose accumulators are null. In formats 1 and 2 (of everything, of
+changes), Ripple's own columns had no ``ripple.`` before their names; the engine knows both.
 
 Promise: a version of Ripple reads every format up to its own; tests/data has a file of each.
 """
@@ -29,8 +30,7 @@ from ripple.checkpoint.seal import UNSEALED, seal, sealed_digest
 from ripple.engine.snapshot import Snapshot
 from ripple.fenced import DamagedError
 
-FORMAT = 2
-_WHOLE_FORMAT = 1  # what holds everything is as it was, and older versions may read it
+FORMAT = 3
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
 # In the thread that calls: it works beside intake, and to wake others takes longer than it saves.
@@ -157,7 +157,7 @@ def encode_file(table: pa.Table, about: Mapping[str, Any]) -> tuple[bytearray, s
     """Return one sealed file, and its checksum: a table and what it says about itself, as JSON."""
     about = {**about, "layout_hash": _layout_hash(table)}
     metadata = {
-        "ripple.format": str(_WHOLE_FORMAT if about.get("base") is None else FORMAT),
+        "ripple.format": str(FORMAT),
         "ripple.checksum": UNSEALED,
         "ripple.checkpoint": json.dumps(about, sort_keys=True),
     }

@@ -47,12 +47,21 @@ def compare(before: pa.Table | None, after: pa.Table | None) -> Difference:
 def _rows(table: pa.Table | None) -> dict[str, tuple[object, ...]]:
     if table is None:
         return {}
-    # A table starts with its key; accumulators have a dot in their names.
-    names = list(takewhile(lambda name: "." not in name and name != "members", table.column_names))
+    # A table starts with its key; accumulators and columns of Ripple's own have a dot in their
+    # names, except ``members`` in formats 1 and 2.
+    names = list(takewhile(lambda name: "." not in name, table.column_names))
+    if names[-1:] == ["members"] and _tells_apart(table, names[:-1]):
+        del names[-1]
     columns = [column.to_pylist() for column in table.columns]
     keys = zip(*columns[: len(names)], strict=True) if names else [()] * table.num_rows
     values = zip(*columns[len(names) :], strict=True)
     return {"/".join(map(str, key)): value for key, value in zip(keys, values, strict=True)}
+
+
+def _tells_apart(table: pa.Table, names: list[str]) -> bool:
+    """Return whether each row has other values in these columns."""
+    distinct: int = table.group_by(names).aggregate([]).num_rows if names else 1
+    return distinct == int(table.num_rows)
 
 
 def write_table(table: pa.Table, path: Path) -> None:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 from ripple.checkpoint import Checkpoints
 from ripple.cli.exits import say
 from ripple.cli.progress import Progress
-from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
+from ripple.cli.statistics import (
+    exceptions,
+    say_statistics,
+    throughput,
+    uncomputable,
+    watermark_text,
+)
 from ripple.connectors.base import CutSink
 from ripple.connectors.locate import open_cut_sink
 from ripple.connectors.log_place import PREFIX, LogPlace
@@ -160,6 +166,7 @@ def _say_results(plan: Plan, life: Life, report: Report, elapsed_s: float) -> No
         ("Watermark", watermark_text(life.engine.watermark_ns)),
         ("Output records", f"{report.rows_out}"),
         *exceptions(counters),
+        *uncomputable(life.engine),
         ("Commits", f"{report.commits}"),
         ("Checkpoint", report.checkpoint or "none"),
         ("Next offset", cuts.text(life.engine.cut)),

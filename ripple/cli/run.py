@@ -16,7 +16,13 @@ from ripple.cli.numbers import positive
 from ripple.cli.places import a_place, check_apart
 from ripple.cli.progress import Progress
 from ripple.cli.rejects import ToldLetters
-from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
+from ripple.cli.statistics import (
+    exceptions,
+    say_statistics,
+    throughput,
+    uncomputable,
+    watermark_text,
+)
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import SINK_FORMS, SOURCE_FORMS, open_source
@@ -185,5 +191,6 @@ def _say_results(engine: Engine, report: Report, elapsed_s: float) -> None:
         ("Watermark", watermark_text(report.watermark_ns)),
         ("Output records", f"{report.rows_out}"),
         *exceptions(counters),
+        *uncomputable(engine),
     ]
     say_statistics(f"--- {engine.plan.name} ---", lines)

@@ -8,7 +8,7 @@ from ripple.cli.exits import say
 from ripple.window import watermark
 
 if TYPE_CHECKING:
-    from ripple.engine import Counters
+    from ripple.engine import Counters, Engine
 
 _LABEL_WIDTH = 18
 
@@ -29,6 +29,19 @@ def throughput(events: int, elapsed_s: float) -> list[tuple[str, str]]:
 def watermark_text(watermark_ns: int) -> str:
     """Return a watermark as text, "none" before the first event."""
     return "none" if watermark_ns == watermark.NONE else f"{watermark_ns} ns"
+
+
+def uncomputable(engine: Engine) -> list[tuple[str, str]]:
+    """Return how many rows of each fold are absent because they cannot be computed, and one why."""
+    lines = []
+    for fold, found in engine.uncomputable.items():
+        text = f"{found.count} in fold {fold!r}"
+        if found.final:
+            text += f", {found.final} of them final"
+        for first in found.rows[:1]:
+            text += f"; the first: key {first.key!r}, step {first.step!r}: {first.reason}"
+        lines.append(("Not computed", text))
+    return lines
 
 
 def exceptions(counters: Counters) -> list[tuple[str, str]]:

@@ -16,7 +16,13 @@ from ripple.cli.numbers import count, positive, window_span_ns
 from ripple.cli.places import a_place, check_apart
 from ripple.cli.progress import Progress
 from ripple.cli.rejects import ToldLetters
-from ripple.cli.statistics import exceptions, say_statistics, throughput, watermark_text
+from ripple.cli.statistics import (
+    exceptions,
+    say_statistics,
+    throughput,
+    uncomputable,
+    watermark_text,
+)
 from ripple.cli.without_pandas import keep_pandas_out
 from ripple.connectors.csv_format import CsvFormat
 from ripple.connectors.csv_source import CsvSource
@@ -142,7 +148,9 @@ def _say_results(engine: Engine, report: Report, sink: FinalRows, elapsed_s: flo
         totals = engine.table("portfolio-total").column("portfolio_total").to_pylist()
         lines.append(("Portfolio total", f"{totals[0] if totals else 0.0:.2f}"))
     lines.append(("Output records", f"{sink.rows_written}"))
-    say_statistics("--- Ripple VWAP Demo Results ---", [*lines, *exceptions(counters)])
+    say_statistics(
+        "--- Ripple VWAP Demo Results ---", [*lines, *exceptions(counters), *uncomputable(engine)]
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,6 +7,7 @@ from ripple.engine.engine import Changes, Engine
 from ripple.engine.output import OP_REMOVE, OP_SET
 from ripple.engine.rows import RejectedRow
 from ripple.engine.snapshot import Snapshot, SnapshotError
+from ripple.engine.uncomputable import Uncomputable, UncomputableRow
 
 __all__ = [
     "OP_REMOVE",
@@ -17,4 +18,6 @@ __all__ = [
     "RejectedRow",
     "Snapshot",
     "SnapshotError",
+    "Uncomputable",
+    "UncomputableRow",
 ]

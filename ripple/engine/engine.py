@@ -21,8 +21,9 @@ from ripple.engine.output import View
 from ripple.engine.row_order import RowOrder
 from ripple.engine.rows import RejectedRow, Rows
 from ripple.engine.saving import PendingSnapshot
-from ripple.engine.snapshot import Snapshot, SnapshotError
+from ripple.engine.snapshot import Snapshot, SnapshotError, uncomputable_counter
 from ripple.engine.table_fold import TableFold
+from ripple.engine.uncomputable import Uncomputable, UncomputableRows, first_rows
 from ripple.engine.windowed_fold import WindowedFold
 from ripple.errors import InputError, NodeError, PlanError
 from ripple.expression.bound import numbers
@@ -155,6 +156,7 @@ class Engine:
             below = TableFold(self.graph, fold, *columns[fold.input])
             self._table_folds.append(below)
             columns[fold.name] = (below, below.result_rows.fields)
+        self._folds: list[EventFold | TableFold] = [self._fold, *self._table_folds]
         shown = dict.fromkeys(output.of for output in self.plan.outputs)
         window = first.window
         self._views: dict[str, View] = {}
@@ -337,12 +339,18 @@ class Engine:
     # --- changes ---
 
     def stabilize(self) -> Changes:
-        """Bring the views up to the cut; return what changed since the last call."""
+        """Bring the views up to the cut; return what changed since the last call.
+
+        Rows that cannot be computed are absent, see ``uncomputable``. After any error (a user's
+        aggregate that cannot add, remove or merge) the engine refuses to go on.
+        """
         self._refuse_if_broken()
+        self._broken = True
         self._fold.settle(self.watermark_ns)
         self.graph.stabilize()
         taken = {name: (view.take(), view.take_retracted()) for name, view in self._views.items()}
         self._free_expired()
+        self._broken = False
         self._reported = True
         outputs = {output.name: taken[output.of][0] for output in self.plan.outputs}
         retracted = {output.name: taken[output.of][1] for output in self.plan.outputs}
@@ -363,6 +371,9 @@ class Engine:
     def _finalize(self, name: str, slots: Ints) -> None:
         if name in self._views:
             self._views[name].finalize(slots)
+        for fold in self._table_folds:
+            if fold.fold.input == name:
+                fold.unfolded.finalize(slots)
 
     # --- what it is a function of, and what it is ---
 
@@ -399,9 +410,31 @@ class Engine:
         return self._views[of[output]].table()
 
     @property
+    def uncomputable(self) -> Mapping[str, Uncomputable]:
+        """Per fold, the rows that cannot be computed at the cut, as of the last stabilize.
+
+        Only folds that have some. A row is counted under its own fold, also when it is there but
+        the fold above cannot take it in. Counts are part of the state; of rows that are final,
+        those are named that became so in this process.
+        """
+        found = {}
+        for name, parts in self._uncomputable().items():
+            rows = first_rows(row for part in parts for row in part.named())
+            count, final = sum(map(len, parts)), sum(part.final for part in parts)
+            if count:
+                found[name] = Uncomputable(count, final, tuple(rows))
+        return found
+
+    def _uncomputable(self) -> dict[str, list[UncomputableRows]]:
+        found = {fold.fold.name: [fold.uncomputable] for fold in self._folds}
+        for fold in self._table_folds:
+            found[fold.fold.input].append(fold.unfolded)
+        return found
+
+    @property
     def nbytes(self) -> int:
         """Bytes held by keys, state and rows."""
-        return self._fold.nbytes + sum(fold.nbytes for fold in self._table_folds)
+        return sum(fold.nbytes for fold in self._folds)
 
     def check_invariants(self) -> None:
         """Raise AssertionError when counters, graph or digests contradict themselves."""
@@ -438,18 +471,23 @@ class Engine:
         """
         if not self._reported:
             raise SnapshotError("stabilize before a snapshot: there are changes nobody has seen")
-        folds: list[EventFold | TableFold] = [self._fold, *self._table_folds]
-        if not all(fold.ledger.can_tell_since(since) for fold in folds):
+        if not all(fold.ledger.can_tell_since(since) for fold in self._folds):
             since = None
         self._snapshots += 1
-        savings = {fold.fold.node_key: fold.ledger.begin(self._snapshots, since) for fold in folds}
+        savings = {
+            fold.fold.node_key: fold.ledger.begin(self._snapshots, since) for fold in self._folds
+        }
+        final = {
+            uncomputable_counter(name): sum(part.final for part in parts)
+            for name, parts in self._uncomputable().items()
+        }
         rest = Snapshot(
             pipeline=self.plan.name,
             topology_hash=self.plan.topology_hash,
             partition=self.partition,
             cut=self.cut,
             watermarks_ns={name: one.watermark_ns for name, one in self._inputs.items()},
-            counters=self.counters.as_dict(),
+            counters=self.counters.as_dict() | {name: n for name, n in final.items() if n},
             digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
             tables={},
             nodes=self.plan.node_keys,
@@ -468,7 +506,10 @@ class Engine:
         for name, given in self._inputs.items():
             given.next_offset = snapshot.cut[name]
             given.watermark_ns = snapshot.watermarks_ns[name]
-        self.counters = Counters(**snapshot.counters)
+        counts = dict(snapshot.counters)
+        for fold in self._folds:
+            fold.uncomputable.final = counts.pop(uncomputable_counter(fold.fold.name), 0)
+        self.counters = Counters(**counts)
         self._fold.load(snapshot.tables[self._fold.fold.node_key], self.watermark_ns)
         self.graph.stabilize()
         for fold in self._table_folds:

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.engine.internal import as_now
 from ripple.engine.ledger import Ledger
 from ripple.engine.result_rows import ResultRows
-from ripple.engine.states import ResultError, States
-from ripple.errors import NodeError
+from ripple.engine.states import States
+from ripple.engine.uncomputable import UncomputableRows
 from ripple.graph.column import InputColumn
 from ripple.graph.keyspace import KeySpace, key_space
 from ripple.graph.slots import SlotSet
@@ -28,6 +29,8 @@ _NONE = np.empty(0, np.int64)
 
 class EventFold:
     """A fold over events, without windows: one row per key, shown from its first event on.
+
+    A row that cannot be computed is not there until it can be.
 
     Invariants between calls: every slot of ``space`` has state; a slot whose shown row may be
     behind its state is in ``touched``.
@@ -48,6 +51,7 @@ class EventFold:
         self.states = States(fold.aggregates, retractable=False)
         self.column = InputColumn(graph, (), self.space, self.result_rows.column_fields, fold.name)
         self.touched = SlotSet()
+        self.uncomputable = UncomputableRows(self.space)
         self.ledger = Ledger(self.space, self)
 
     def apply(self, rows: Rows, crossing: int) -> None:
@@ -72,15 +76,9 @@ class EventFold:
 
     def show(self, slots: Ints) -> None:
         """Let the rows of ``slots`` show their present results."""
-        if not len(slots):
-            return
-        try:
-            results = self.states.results(slots)
-        except ResultError as error:
-            # Nothing was shown: the rows stay due, and the next attempt says the same.
-            self.touched.add(slots, self.space.capacity)
-            raise NodeError(f"{self._named(error.slot)}: {error}") from error
-        self.result_rows.show(self.column, results, slots, self._row_bounds(slots))
+        if len(slots):
+            failed = self.result_rows.show(self.column, self.states, slots, self._row_bounds)
+            self.uncomputable.note(slots, failed)
 
     def advance(self, before_ns: int, after_ns: int) -> None:
         """Take notice that the merged watermark moved without an event."""
@@ -92,10 +90,6 @@ class EventFold:
         """Reject the rows that cannot be folded, before any state changes."""
         rows.reject_nulls(self.fold.key, self.fold.partition)
         rows.reject(self.states.failed(rows), self.fold.name)
-
-    def _named(self, slot: int) -> str:
-        keys = [array[0].as_py() for array in self.space.arrays(np.array([slot]))]
-        return f"fold {self.fold.name!r}, key {tuple(keys)}"
 
     def expired(self) -> Ints:
         """Return the slots whose rows are final, once; their last change was reported."""
@@ -136,6 +130,7 @@ class EventFold:
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
         """Take over what was dumped, and show what was shown at that watermark."""
+        table = as_now(table, self.columns)
         slots = self._load_slots(table)
         self.states.reserve(self.space.capacity)
         self.states.load(slots, table)

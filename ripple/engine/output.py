@@ -12,6 +12,7 @@ from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.result_rows import row_arrays
 from ripple.engine.row_order import RowOrder
 from ripple.graph.column import Column, Tap
+from ripple.plan import OP_FIELD
 
 if TYPE_CHECKING:
     from ripple.schema.types import Field
@@ -52,11 +53,11 @@ class View:
         self.final_digest = 0
         self.changed_rows_total = 0
         self._types = arrow_fields(fields)
-        op = pa.field("op", pa.int8(), nullable=False)
+        op = pa.field(OP_FIELD, pa.int8(), nullable=False)
         self.schema = pa.schema([op, *arrow_fields(column.keys.fields), *self._types])
         self._no_changes = pa.RecordBatch.from_pylist([], self.schema)
         self._changes = self._no_changes
-        self._none_retracted = self._no_changes.drop_columns(["op"])
+        self._none_retracted = self._no_changes.drop_columns([OP_FIELD])
         self._retracted = self._none_retracted
         self._tap = Tap(column, self._receive)
 

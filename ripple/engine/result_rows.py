@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,16 +10,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.arrow_types import arrow_fields
-from ripple.engine.rows import Rows, as_list
-from ripple.errors import NodeError
-from ripple.expression.bound import Values, numbers
+from ripple.engine.internal import internal
+from ripple.engine.rows import Rows, as_list, select
+from ripple.engine.uncomputable import Failure, lacks_memory
+from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind, kind_of
-from ripple.plan import Fold, type_of
+from ripple.plan import Fold, Map, type_of
 
 if TYPE_CHECKING:
+    from ripple.engine.states import States
     from ripple.graph.column import Column, InputColumn
 
 Ints = npt.NDArray[np.int64]
+# Slots that have a row, then per field the values and the masks (None: no nulls) of those rows.
+Computed = tuple[Ints, list[Any], list[Any]]
+
+SHOWN = internal("shown")
 
 COLUMN_KINDS = {Kind.FLOAT: "float", Kind.INT: "int", Kind.BOOL: "bool"}
 
@@ -41,55 +47,118 @@ class ResultRows:
         ]
 
     def show(
-        self, column: InputColumn, results: dict[str, Values], slots: Ints, bounds: dict[str, Any]
-    ) -> None:
-        """Write the rows that ``results`` make to an input column."""
-        kept, values, valid = self.columns(column, results, slots, bounds)
+        self,
+        column: InputColumn,
+        states: States,
+        slots: Ints,
+        bounds: Callable[[Ints], dict[str, Any]],
+    ) -> dict[int, Failure]:
+        """Write the rows of ``slots`` to an input column; return those that cannot be computed."""
+        kept, values, valid, failed = self.computed(column, states, slots, bounds)
         if len(kept) < len(slots):
             column.erase(slots[np.isin(slots, kept, invert=True)])
         if len(kept):
             column.write(kept, values, valid)
+        return failed
 
-    def columns(
-        self, column: Column, results: dict[str, Values], slots: Ints, bounds: dict[str, Any]
-    ) -> tuple[Ints, list[Any], list[Any]]:
-        """Return (slots that have a row, values per field, masks per field).
+    def computed(
+        self, column: Column, states: States, slots: Ints, bounds: Callable[[Ints], dict[str, Any]]
+    ) -> tuple[Ints, list[Any], list[Any], dict[int, Failure]]:
+        """Return (slots that have a row, values per field, masks per field, failures by slot).
 
-        A filter on results takes rows away; a step that cannot compute a row is an error, since
-        there is no record to blame for it.
+        bounds: returns the window fields of slots. A filter on results takes rows away. A row that
+        an aggregate or a step cannot compute is a function of its slot's state like any other: it
+        is not there, whichever rows are computed with it.
         """
-        named: dict[str, Any] = {**bounds, **results}
+        slots, results, unreadable = states.results(slots)
+        failed = {slot: Failure.of(self.fold.name, why) for slot, why in unreadable.items()}
+        named: dict[str, Any] = {**bounds(slots), **results}
         if self.fold.steps:
             keys = zip(column.keys.fields, column.keys.arrays(slots), strict=True)
-            rows = Rows({**{f.name: array for f, array in keys}, **named}, len(slots))
-            rows.run(self.fold.steps)
-            for bad in rows.rejected:
-                raise NodeError(
-                    f"step {bad.step!r} on the results of {self.fold.name!r}: {bad.reason}"
-                )
-            named = rows.columns
-            slots = slots if rows.origin is None else slots[rows.origin]
+            named = {**{field.name: array for field, array in keys}, **named}
+            pieces = self._stepped(named, slots, failed)
+        else:
+            pieces = [self._typed(named, slots)]
+        return (*(pieces[0] if len(pieces) == 1 else self._joined(pieces)), failed)
+
+    def _stepped(
+        self, columns: dict[str, Any], slots: Ints, failed: dict[int, Failure]
+    ) -> list[Computed]:
+        """Pass rows through the steps; a batch function that raises gets them by halves."""
+        rows = Rows(columns, len(slots))
+        for step in self.fold.steps:
+            if not rows.count:  # nobody expects to be called with nothing
+                break
+            try:
+                rows.run((step,))
+            except Exception as error:
+                if not isinstance(step, Map) or lacks_memory(error):
+                    raise
+                if len(slots) == 1:
+                    reason = str(error).removeprefix(f"map {step.name!r}: ")
+                    failed[int(slots[0])] = Failure.of(step.name, reason)
+                    return []
+                first = np.arange(len(slots)) < len(slots) // 2
+                return [
+                    piece
+                    for half in (first, ~first)
+                    for piece in self._stepped(_chosen(columns, half), slots[half], failed)
+                ]
+        for bad in rows.rejected:
+            failed[int(slots[bad.row])] = Failure.of(bad.step, bad.reason)
+        if not rows.count:
+            return []
+        return [self._typed(rows.columns, slots if rows.origin is None else slots[rows.origin])]
+
+    def _typed(self, named: dict[str, Any], slots: Ints) -> Computed:
         kinds = zip(self.fields, self._kinds, strict=True)
         typed = [_typed(named[field.name], *kind) for field, kind in kinds]
         return slots, [values for values, _ in typed], [valid for _, valid in typed]
 
+    def _joined(self, pieces: list[Computed]) -> Computed:
+        """Return any number of pieces as one."""
+        slots = np.concatenate([np.empty(0, np.int64), *(piece[0] for piece in pieces)])
+        values: list[Any] = []
+        valid: list[Any] = []
+        for at, (kind, nullable) in enumerate(self._kinds):
+            parts = [piece[1][at] for piece in pieces]
+            if kind in COLUMN_KINDS:
+                values.append(np.concatenate(parts) if parts else _typed([], kind, nullable)[0])
+            else:
+                values.append([value for part in parts for value in part])
+            masks = [
+                np.ones(len(piece[0]), np.bool_) if piece[2][at] is None else piece[2][at]
+                for piece in pieces
+            ]
+            whole = np.concatenate([np.empty(0, np.bool_), *masks])
+            valid.append(None if whole.all() else whole)
+        return slots, values, valid
+
     def dump(self, column: Column, slots: Ints) -> dict[str, pa.Array]:
-        """Return the shown rows of ``slots``: ``shown`` and ``shown.field`` columns."""
+        """Return the shown rows of ``slots``: whether there is one, and its fields."""
         shown = column.has_rows(slots)
         arrays = row_arrays(self.arrow_fields, column.rows(slots), shown)
-        named = {f"shown.{f.name}": array for f, array in zip(self.fields, arrays, strict=True)}
-        return {"shown": pa.array(shown), **named}
+        named = {_shown(f.name): array for f, array in zip(self.fields, arrays, strict=True)}
+        return {SHOWN: pa.array(shown), **named}
 
     def load(self, column: InputColumn, slots: Ints, table: pa.Table) -> None:
         """Take over what ``dump`` wrote."""
-        shown = table.column("shown").to_numpy()
+        shown = table.column(SHOWN).to_numpy()
         values, masks = [], []
         for field, kind in zip(self.fields, self._kinds, strict=True):
-            array = table.column(f"shown.{field.name}").combine_chunks().filter(pa.array(shown))
+            array = table.column(_shown(field.name)).combine_chunks().filter(pa.array(shown))
             value, valid = _typed(array, *kind)
             values.append(value)
             masks.append(valid)
         column.write(slots[shown], values, masks)
+
+
+def _shown(field: str) -> str:
+    return f"{SHOWN}.{field}"
+
+
+def _chosen(columns: dict[str, Any], mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    return {name: select(column, mask) for name, column in columns.items()}
 
 
 def row_arrays(

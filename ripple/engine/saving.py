@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.engine.internal import internal
 from ripple.engine.snapshot import Snapshot
 
 Ints = npt.NDArray[np.int64]
 
-OP = "ripple.op"  # between key and state of a table of changes: Set 0, Remove 2
+OP = internal("op")  # between key and state of a table of changes: Set 0, Remove 2
 
 
 class Saving:

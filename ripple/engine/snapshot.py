@@ -14,16 +14,22 @@ class SnapshotError(RippleError):
     """A snapshot does not belong to the plan, or contradicts itself."""
 
 
+def uncomputable_counter(fold: str) -> str:
+    """Return the name of the count of a fold's final rows that could not be computed."""
+    return f"uncomputable/{fold}"
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything that a partition's future depends on.
 
     cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's
-    counts of events. digests: per fold, (whole table, rows that are still in memory).
-    tables: per fold, its leaf state under the fold's node key. nodes: the keys of all nodes of the
-    plan, to tell what has changed since. notes: what the caller wants to find again. number: of
-    the engine's snapshots, this one; since: the one that the tables hold the changes of, None if
-    they hold everything.
+    counts of events, and per fold that has some, as ``uncomputable_counter`` names it, how many
+    rows could not be computed when they became final. digests: per fold, (whole table, rows that
+    were freed). tables: per fold, its leaf state under the fold's node key. nodes: the keys of all
+    nodes of the plan, to tell what has changed since. notes: what the caller wants to find again.
+    number: of the engine's snapshots, this one; since: the one that the tables hold the changes
+    of, None if they hold everything.
     """
 
     pipeline: str

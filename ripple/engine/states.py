@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ripple.aggregate import IntegerRangeError
+from ripple.aggregate import AggregateError, State
+from ripple.engine.uncomputable import lacks_memory
 from ripple.expression.bound import Values
 from ripple.plan import FoldAggregate
 
@@ -17,14 +18,6 @@ if TYPE_CHECKING:
     from ripple.engine.rows import Rows
 
 Ints = npt.NDArray[np.int64]
-
-
-class ResultError(Exception):
-    """A result cannot be read; ``slot`` says whose."""
-
-    def __init__(self, aggregate: str, slot: int, reason: str) -> None:
-        super().__init__(f"{aggregate!r}: {reason}")
-        self.slot = slot
 
 
 class States:
@@ -35,6 +28,7 @@ class States:
         self._states = [a.bound.state(retractable=retractable) for a in aggregates]
         inputs = [bound for aggregate in aggregates for bound in aggregate.inputs]
         self._computed = [bound for bound in inputs if bound.tree.operation != "col"]
+        self._retractable = retractable
         self._room = 0
 
     def reserve(self, slots: int) -> None:
@@ -45,10 +39,21 @@ class States:
             self._room = slots
 
     def failed(self, rows: Rows) -> dict[int, str]:
-        """Return the rows, with the reason, for which an input cannot be computed."""
+        """Return the rows, with the reason, for which an input cannot be computed.
+
+        If rows can be removed again, also those that a user's aggregate refuses to add to an empty
+        state: whether a row is folded must not depend on which others are there.
+        """
         failed: dict[int, str] = {}
         for bound in self._computed:
             failed.update(rows.evaluate(bound).failed)
+        if self._retractable:
+            for aggregate, state in zip(self._aggregates, self._states, strict=True):
+                if state.may_refuse:
+                    arguments = [rows.evaluate(bound) for bound in aggregate.inputs]
+                    at, *values = _without_nulls(np.arange(rows.count), arguments, None)
+                    refused = state.refused(len(at), *values)
+                    failed.update({int(at[row]): reason for row, reason in refused.items()})
         return dict(sorted(failed.items()))
 
     def add(self, slots: Ints, rows: Rows, index: npt.NDArray[Any] | None) -> None:
@@ -65,14 +70,25 @@ class States:
             arguments = [rows.evaluate(bound) for bound in aggregate.inputs]
             (state.remove if remove else state.add)(*_without_nulls(slots, arguments, None))
 
-    def results(self, slots: Ints) -> dict[str, Values]:
-        """Return every result column of ``slots`` by name."""
+    def results(self, slots: Ints) -> tuple[Ints, dict[str, Values], dict[int, str]]:
+        """Return (slots that can be read, every result column of them by name, why not the others).
+
+        The reasons are by slot.
+        """
+        try:
+            return slots, self._results(slots), {}
+        except AggregateError:
+            failed: dict[int, str] = {}
+            for aggregate, state in zip(self._aggregates, self._states, strict=True):
+                for slot, reason in _unreadable(state, slots):
+                    failed.setdefault(slot, f"{aggregate.name!r}: {reason}")
+            kept = slots[np.isin(slots, list(failed), invert=True)]
+            return kept, self._results(kept), failed
+
+    def _results(self, slots: Ints) -> dict[str, Values]:
         named: dict[str, Values] = {}
         for aggregate, state in zip(self._aggregates, self._states, strict=True):
-            try:
-                columns = state.results(slots)
-            except IntegerRangeError as error:
-                raise ResultError(aggregate.name, int(slots[error.position]), str(error)) from error
+            columns = state.results(slots)
             for (suffix, _), (values, valid) in zip(aggregate.bound.results, columns, strict=True):
                 named[f"{aggregate.name}_{suffix}" if suffix else aggregate.name] = Values(
                     values, valid
@@ -114,6 +130,21 @@ class States:
     def nbytes(self) -> int:
         """Bytes held."""
         return sum(state.nbytes for state in self._states)
+
+
+def _unreadable(state: State, slots: Ints) -> Iterator[tuple[int, str]]:
+    """Yield the slots whose results raise, and what: by halves, for they are few."""
+    try:
+        state.results(slots)
+    except AggregateError as error:
+        if lacks_memory(error):
+            raise
+        if len(slots) == 1:
+            yield int(slots[0]), str(error)
+            return
+        middle = len(slots) // 2
+        yield from _unreadable(state, slots[:middle])
+        yield from _unreadable(state, slots[middle:])
 
 
 def _without_nulls(

@@ -9,13 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.event_fold import key_array
+from ripple.engine.internal import as_now, internal
 from ripple.engine.ledger import Ledger
 from ripple.engine.result_rows import ResultRows
 from ripple.engine.rows import Rows
 from ripple.engine.slot_arrays import grown
 from ripple.engine.snapshot import SnapshotError
 from ripple.engine.states import States
-from ripple.errors import NodeError
+from ripple.engine.uncomputable import Failure, UncomputableRows
 from ripple.expression.bound import Values
 from ripple.graph.column import Column, DerivedColumn
 from ripple.graph.keyspace import key_space
@@ -29,14 +30,17 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 
 _NONE = np.empty(0, np.int64)
+_MEMBERS = internal("members")
 
 
 class TableFold(DerivedColumn):
     """A keyed view of a keyed view: a changed row is taken out of its group and put in again.
 
-    Invariants between stabilizes: _members[g] rows of the parent are in group g, those retired
-    from the parent included; _group_of[s] is the group of the parent's present row at slot s, or
-    -1. A group without members has no row and no slot.
+    A row of the parent that cannot be folded is in no group. Invariants between stabilizes:
+    _members[g] rows of the parent are in group g, those retired from the parent included;
+    _group_of[s] is the group of the parent's present row at slot s, or -1; ``unfolded`` has the
+    slots of the parent whose present row is in no group. A group without members has no row and no
+    slot.
     """
 
     def __init__(self, graph: Graph, fold: Fold, parent: Column, fields: tuple[Field, ...]) -> None:
@@ -55,6 +59,8 @@ class TableFold(DerivedColumn):
         self._members = np.zeros(0, np.int64)
         self._group_of = np.zeros(0, np.int64)
         self._touched = SlotSet()
+        self.uncomputable = UncomputableRows(self.keys)
+        self.unfolded = UncomputableRows(parent.keys)
         self.ledger = Ledger(self.keys, self)
         self._empty: list[Ints] = []
         # With the window among the key, a group is over when its window is.
@@ -64,7 +70,9 @@ class TableFold(DerivedColumn):
         """Take changed rows out of their groups as they were and put them in as they are."""
         assert isinstance(parent, Column)
         slots, was, now = parent.changes()
-        removed, added = was.view(np.bool_), now.view(np.bool_)
+        self._group_of = grown(self._group_of, parent.keys.capacity, -1)
+        removed, added = was.view(np.bool_) & (self._group_of[slots] >= 0), now.view(np.bool_)
+        failed: dict[int, Failure] = {}
         if removed.any():
             rows = self._rows(parent, slots, parent.old_rows(), removed)
             gone = slots[removed]
@@ -72,7 +80,13 @@ class TableFold(DerivedColumn):
             self._group_of[gone] = -1
         if added.any():
             rows = self._rows(parent, slots, parent.rows(slots), added)
-            self._change(self._groups(slots[added], rows), rows, remove=False)
+            rows.reject(self.states.failed(rows), self.fold.name)
+            for bad in rows.rejected:
+                failed[int(slots[bad.row])] = Failure.of(bad.step, bad.reason)
+            if rows.count:
+                chosen = slots if rows.origin is None else slots[rows.origin]
+                self._change(self._groups(chosen, rows), rows, remove=False)
+        self.unfolded.note(slots, failed)
 
     def _rows(
         self, parent: Column, slots: Ints, gathered: list[Any], chosen: npt.NDArray[np.bool_]
@@ -98,13 +112,10 @@ class TableFold(DerivedColumn):
         self.keys.adopt(groups)
         self.states.reserve(self.keys.capacity)
         self._members = grown(self._members, self.keys.capacity, 0)
-        self._group_of = grown(self._group_of, self._parent.keys.capacity, -1)
         self._group_of[slots] = groups
         return groups
 
     def _change(self, groups: Ints, rows: Rows, *, remove: bool) -> None:
-        for reason in self.states.failed(rows).values():
-            raise NodeError(f"fold {self.fold.name!r} cannot fold a row: {reason}")
         self.ledger.change(groups)
         np.add.at(self._members, groups, -1 if remove else 1)
         self.states.change(groups, rows, remove=remove)
@@ -117,15 +128,17 @@ class TableFold(DerivedColumn):
         live = touched
         if empty.any():
             self.drop(touched[empty])
+            self.uncomputable.forget(touched[empty])
             self._empty.append(touched[empty])
             live = touched[~empty]
         if len(live):
-            kept, values, valid = self.result_rows.columns(
-                self, self.states.results(live), live, {}
+            kept, values, valid, failed = self.result_rows.computed(
+                self, self.states, live, lambda _: {}
             )
             if len(kept) < len(live):
                 self.drop(np.setdiff1d(live, kept))
             self.put(kept, values, valid)
+            self.uncomputable.note(live, failed)
 
     def expired(self, retired: Ints) -> Ints:
         """Return the groups whose window is over; ``retired`` are final slots of the parent."""
@@ -145,6 +158,7 @@ class TableFold(DerivedColumn):
         gone = np.union1d(expired, empty[self._members[empty] == 0])
         if len(gone):
             self.ledger.free(gone)
+            self.uncomputable.finalize(expired)
             self.retire(gone)
             self.states.clear(gone)
             self._members[gone] = 0
@@ -157,7 +171,7 @@ class TableFold(DerivedColumn):
         keys = zip(self.keys.fields, self.keys.arrays(slots), strict=True)
         return {
             **{field.name: array for field, array in keys},
-            "members": pa.array(self._members[slots]),
+            _MEMBERS: pa.array(self._members[slots]),
             **self.states.dump(slots),
         }
 
@@ -173,6 +187,7 @@ class TableFold(DerivedColumn):
 
     def load(self, table: pa.Table) -> None:
         """Take over what was dumped; the parent's rows were put in place before."""
+        table = as_now(table, self.columns)
         columns = [table.column(field.name).combine_chunks() for field in self.keys.fields]
         groups = self.keys.slots(columns or [np.empty(table.num_rows)])
         self.keys.adopt(groups)
@@ -182,7 +197,7 @@ class TableFold(DerivedColumn):
         self._members = grown(self._members, self.keys.capacity, 0)
         in_place = self._members.copy()
         self._members[:] = 0
-        self._members[groups] = table.column("members").to_numpy()
+        self._members[groups] = table.column(_MEMBERS).to_numpy()
         if (self._members < in_place).any():
             raise SnapshotError(
                 f"the state of fold {self.fold.name!r} has fewer members than there are rows below"

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.event_fold import EventFold
+from ripple.engine.internal import as_now, internal
 from ripple.engine.slot_arrays import grown
 from ripple.graph.keyspace import PairKeys, key_space
 from ripple.graph.slots import SlotSet
@@ -27,13 +28,17 @@ Ints = npt.NDArray[np.int64]
 
 WINDOW_START = Field("window_start_ns", Int64())
 _NONE = np.empty(0, np.int64)
+_ELEMENTS, _UNSHOWN = internal("elements"), internal("unshown")
+# Of a row that could not be computed when it was to be shown: the accumulators have moved on.
+FAILED = internal("failed_step"), internal("failed_reason")
 
 
 class WindowedFold(EventFold):
     """A fold over windows of events: one row per key and window.
 
     A window is shown as its trigger says while it is open, always up to date once the watermark
-    has reached its end, and over (its state freed, its last row final) at end + lateness. No
+    has reached its end, and over (its state freed, its last row final) at end + lateness. A row
+    that cannot be computed when it is to be shown is not there until it is shown the next time. No
     accepted event can fall in a window that is over, since the merged watermark is never ahead of
     the event's own.
     """
@@ -116,13 +121,17 @@ class WindowedFold(EventFold):
         self.ledger.copy(absorbed)
         self.states.merge(into, absorbed)
         self.timers.disarm(absorbed)
-        self.column.erase(absorbed)
+        self._withdraw(absorbed)
         self.touched.add(into, self.space.capacity)
         self.absorbed.append(absorbed)
         if self._count:
             self._elements = grown(self._elements, self.space.capacity, 0)
             np.add.at(self._elements, into, self._elements[absorbed])
             self._elements[absorbed] = 0
+
+    def _withdraw(self, slots: Ints) -> None:
+        self.column.erase(slots)
+        self.uncomputable.forget(slots)
 
     def show(self, slots: Ints) -> None:
         """Let the rows of ``slots`` show their present results."""
@@ -150,7 +159,7 @@ class WindowedFold(EventFold):
             self.show(touched[ended])
             # A session that is open again is withdrawn, unless it shows partial results.
             if isinstance(self.windows, SessionWindows) and not self.stepwise:
-                self.column.erase(touched[~ended])
+                self._withdraw(touched[~ended])
 
     def _pop_due(self, watermark_ns: int) -> None:
         due = self.timers.pop_due(watermark_ns)
@@ -193,6 +202,7 @@ class WindowedFold(EventFold):
         if not len(gone):
             return
         self.ledger.free(gone)
+        self.uncomputable.finalize(expired)
         self.column.retire(gone)
         self.windows.forget(expired)
         self.states.clear(gone)
@@ -222,15 +232,16 @@ class WindowedFold(EventFold):
         columns = super().dump_rows(slots)
         if self._shows_parts:
             columns |= self.result_rows.dump(self.column, slots)
+            columns |= zip(FAILED, self.uncomputable.dump(slots), strict=True)
         return columns
 
     def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
         """Return window ends, which sessions move, and how far partial results are."""
         columns = {"window_end_ns": pa.array(self.windows.ends_ns(slots))}
         if self._count:
-            columns["elements"] = pa.array(self._elements[slots])
+            columns[_ELEMENTS] = pa.array(self._elements[slots])
         if self._unshown is not None:
-            columns["unshown"] = pa.array(self._unshown.has(slots))
+            columns[_UNSHOWN] = pa.array(self._unshown.has(slots))
         return columns
 
     @property
@@ -247,6 +258,7 @@ class WindowedFold(EventFold):
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
         """Take over what was dumped, and show what was shown at that watermark."""
+        table = as_now(table, self.columns, absent=FAILED)
         slots = self._load_slots(table)
         ends = table.column("window_end_ns").to_numpy()
         if isinstance(self.windows, SessionWindows):
@@ -262,9 +274,10 @@ class WindowedFold(EventFold):
         self.touched.add(slots, capacity)
         if self._count:
             self._elements = grown(self._elements, capacity, 0)
-            self._elements[slots] = table.column("elements").to_numpy()
+            self._elements[slots] = table.column(_ELEMENTS).to_numpy()
         if self._unshown is not None:
-            self._unshown.add(slots[table.column("unshown").to_numpy()], capacity)
-        if self._count or self._unshown is not None:
+            self._unshown.add(slots[table.column(_UNSHOWN).to_numpy()], capacity)
+        if self._shows_parts:
             self.result_rows.load(self.column, slots, table)
+            self.uncomputable.load(slots, *(table.column(name) for name in FAILED))
         self.settle(watermark_ns)

@@ -13,10 +13,10 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError
 from ripple.log import index
 from ripple.log.segment import INDEX_SUFFIX, SEGMENT_SUFFIX, first_offsets
-from ripple.encoding.crc import crc32c
 from ripple.world.replacing import replace
 
 if TYPE_CHECKING:

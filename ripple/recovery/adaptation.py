@@ -6,7 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ripple.engine.counters import Counters
 from ripple.engine.engine import Engine
+from ripple.engine.snapshot import uncomputable_counter
 from ripple.errors import RippleError
 from ripple.recovery.evolution import Comparison, Verdict, compare
 from ripple.recovery.lineage import Node
@@ -62,11 +64,15 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
     taken = _taken(snapshot, plan, comparison)
     names = {judged.key: judged for judged in comparison.folds}
     digests: dict[str, tuple[int, int]] = {}
+    counters = {name: n for name, n in snapshot.counters.items() if name in Counters.__slots__}
     freed: dict[str, int] = {}
     for fold in plan.folds:
         judged = names[fold.node_key]
         old = Node("fold", judged.old_key).name if judged.old_key else ""
         before = snapshot.digests.get(old)
+        if judged.verdict in (Verdict.KEEP, Verdict.MIGRATE):
+            final = snapshot.counters.get(uncomputable_counter(old), 0)
+            counters[uncomputable_counter(fold.name)] = final
         if judged.same_rows and before is not None:
             digests[fold.name] = before
         else:
@@ -77,6 +83,7 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
         snapshot,
         pipeline=plan.name,
         topology_hash=plan.topology_hash,
+        counters=counters,
         digests=digests,
         tables=taken,
         nodes=plan.node_keys,

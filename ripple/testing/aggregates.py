@@ -24,6 +24,10 @@ from ripple.schema.types import FieldType
 from ripple.testing.expressions import INT64, python_type
 
 
+class ResultFailed(Exception):  # noqa: N818  # not an error of the program: the group's fate
+    """A user's aggregate has no result for what its group holds."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One row as an aggregate sees it: its inputs, none of them null, and its place in time."""
@@ -147,7 +151,10 @@ def _custom(aggregate: Custom, entries: Entries) -> Any:
     state = aggregate.init()
     for entry in entries:
         state = aggregate.step(state, *entry.values)
-    return aggregate.read(state)
+    try:
+        return aggregate.read(state)
+    except Exception as error:  # whatever a user's function raises
+        raise ResultFailed(f"{type(error).__name__}: {error}") from error
 
 
 _TWINS: dict[type[Aggregate], Callable[[Any, Entries], Any]] = {

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ripple.engine import OP_REMOVE, Changes, Engine
 from ripple.engine.arrow_types import arrow_fields
+from ripple.engine.uncomputable import ROWS_NAMED_MAX
 from ripple.pipeline import Pipeline
 from ripple.plan import Plan
 from ripple.testing.reference import Reference, Table, same_row
@@ -78,9 +79,9 @@ def check_pipeline(
     these) where there are several ``inputs``, consumed in the order given. batch_sizes: one engine
     for each, fed in batches of so many events, all compared with the reference, which takes one
     event at a time. restarts: how many events after which every engine is replaced by what is
-    restored from its snapshot. Compared are tables, counters, refused events, watermarks,
-    digests, and that changes lead from each table to the next. The reference is slow: thousands of
-    events, not millions.
+    restored from its snapshot. Compared are tables, counters, refused events, the rows that cannot
+    be computed, watermarks, digests, and that changes lead from each table to the next. The
+    reference is slow: thousands of events, not millions.
 
     >>> check_pipeline(pipeline, [
     ...     {"symbol": "A", "price": 10.0, "size": 3, "timestamp_ns": 5},
@@ -184,6 +185,7 @@ class Lane:
         self._source = inputs[0]
         self._pending: list[Mapping[str, Any]] = []
         self._refused: list[tuple[str, int, str]] = []
+        self._restarted = False
         self._schema = pa.schema(arrow_fields(plan.source.fields))
 
     def take(self, source: str, happening: Mapping[str, Any] | Marker) -> None:
@@ -210,6 +212,7 @@ class Lane:
     def restart(self) -> None:
         """Go on with what is restored from a snapshot."""
         self.engine = Engine.restore(self._plan, self.engine.snapshot())
+        self._restarted = True
 
     def compare(self, reference: Reference) -> None:
         """Stabilize and raise :class:`Divergence` where engine, follower and reference differ."""
@@ -227,6 +230,7 @@ class Lane:
             self.engine.watermark_ns,
             watermark.NONE if watermark_ns is None else watermark_ns,
         )
+        self._compare_uncomputable(reference.uncomputable())
         for output, table in reference.tables().items():
             self._compare_tables(f"output {output!r}", self.follower.tables[output], table)
             self._compare_memory(output, table)
@@ -253,6 +257,22 @@ class Lane:
                     raise Divergence(
                         self.taken, self.size, what, key, name, engine=found[0], reference=found[1]
                     )
+
+    def _compare_uncomputable(self, reference: Mapping[str, Mapping[Key, str]]) -> None:
+        """Compare how many rows there are and those that are named: the first by key.
+
+        Final ones are not named any more after a restart.
+        """
+        seen = self.engine.uncomputable
+        counts = {name: one.count for name, one in seen.items()}
+        expected = {name: len(rows) for name, rows in reference.items()}
+        self._expect("the numbers of rows that cannot be computed", counts, expected)
+        for name, rows in reference.items():
+            named = {row.key: row.step for row in seen[name].rows}
+            first = dict(sorted(rows.items())[:ROWS_NAMED_MAX])
+            if self._restarted:
+                first = {key: step for key, step in rows.items() if key in named}
+            self._expect(f"the rows of fold {name!r} that cannot be computed", named, first)
 
     def _compare_memory(self, output: str, reference: Table) -> None:
         """Compare the rows that the engine still holds; final ones it may have freed."""

@@ -28,6 +28,7 @@ class State(NamedTuple):
     digest: str
     watermark_ns: int
     counters: tuple[int, ...]
+    uncomputable: tuple[tuple[str, int, int], ...]
 
 
 class Judge:
@@ -57,11 +58,15 @@ class Judge:
         counts = engine.counters.as_dict()
         if counts != self._reference.counts:
             raise self._divergence("counters", None, counts, self._reference.counts)
+        absent = {name: one.count for name, one in engine.uncomputable.items()}
+        expected = {name: len(rows) for name, rows in self._reference.uncomputable().items()}
+        if absent != expected:
+            raise self._divergence("rows that cannot be computed", None, absent, expected)
         for output, table in self._reference.tables().items():
             rows = engine.table(output).to_pylist()
             held = {self._key_of(output, row): row for row in rows}
-            expected = {key: row for key, row in table.items() if key in held}
-            self._compare(f"output {output!r}", held, expected)
+            of_reference = {key: row for key, row in table.items() if key in held}
+            self._compare(f"output {output!r}", held, of_reference)
         self._known[cut_of(engine)] = _state_of(engine)
 
     def check(self, engine: Engine, *, on_grid: bool = True) -> None:
@@ -136,4 +141,9 @@ def cut_of(engine: Engine) -> Cut:
 
 
 def _state_of(engine: Engine) -> State:
-    return State(engine.digest, engine.watermark_ns, tuple(engine.counters.as_dict().values()))
+    return State(
+        engine.digest,
+        engine.watermark_ns,
+        tuple(engine.counters.as_dict().values()),
+        tuple((name, one.count, one.final) for name, one in engine.uncomputable.items()),
+    )

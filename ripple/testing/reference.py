@@ -7,16 +7,27 @@ shares no code with the engine, the windows or the aggregates that it is compare
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as attribute
 from typing import Any, TypeAlias
 
-from ripple.errors import InputError, NodeError
+from ripple.aggregate.custom import Custom
+from ripple.aggregate.errors import IntegerRangeError
+from ripple.errors import InputError
 from ripple.plan import Fold, FoldAggregate, Plan
 from ripple.testing import aggregates
 from ripple.testing.aggregates import Entry
 from ripple.testing.expressions import Failed, evaluate, python_type
-from ripple.testing.steps import RefusedRow, Row, kinds_of, refuse_nulls, refuse_unfit, run_steps
+from ripple.testing.steps import (
+    FunctionFailed,
+    RefusedRow,
+    Row,
+    kinds_of,
+    refuse_nulls,
+    refuse_unfit,
+    run_steps,
+)
 from ripple.testing.windows import Event, Key, Window, due, windows_with
 from ripple.window.duration import duration_ns
 from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT, Assigner, OnWatermark, Session
@@ -47,6 +58,31 @@ class Retract:
 
 
 Emission: TypeAlias = Emit | Retract
+
+
+@dataclass
+class _View:
+    """The rows of a fold, and for those that are not there because they cannot be computed, why.
+
+    unfolded: the rows, by key, that the fold above cannot take in, and why.
+    """
+
+    rows: Table = attribute(default_factory=dict)
+    failed: dict[Key, RefusedRow] = attribute(default_factory=dict)
+    unfolded: dict[Key, RefusedRow] = attribute(default_factory=dict)
+
+    def put(self, key: Key, row: Row | RefusedRow | None) -> None:
+        """Let the row at ``key`` be this one; None: there is none, and need not be."""
+        self.withdraw(key)
+        if isinstance(row, RefusedRow):
+            self.failed[key] = row
+        elif row is not None:
+            self.rows[key] = row
+
+    def withdraw(self, key: Key) -> None:
+        """Let there be nothing at ``key``."""
+        self.rows.pop(key, None)
+        self.failed.pop(key, None)
 
 
 @dataclass
@@ -173,11 +209,26 @@ class Reference:
 
     def tables(self) -> dict[str, Table]:
         """Return per output every row that is shown, final ones included."""
+        views = self._views()
+        return {output.name: dict(views[output.of].rows) for output in self.plan.outputs}
+
+    def uncomputable(self) -> dict[str, dict[Key, str]]:
+        """Return per fold the rows that cannot be computed, or not be folded by the fold above.
+
+        By key, the step or fold that cannot; final rows included, folds without such rows not.
+        """
+        found = {
+            name: {key: why.step for key, why in (view.failed | view.unfolded).items()}
+            for name, view in self._views().items()
+        }
+        return {name: rows for name, rows in found.items() if rows}
+
+    def _views(self) -> dict[str, _View]:
         first, *others = self.plan.folds
-        views = {first.name: self._fold.shown}
+        views = {first.name: self._fold.view}
         for fold in others:
-            views[fold.name] = _folded_table(fold, views[fold.input].values())
-        return {output.name: dict(views[output.of]) for output in self.plan.outputs}
+            views[fold.name] = _folded_view(fold, views[fold.input])
+        return views
 
     def emissions(self) -> list[Emission]:
         """Return what changed since the last call: a retraction before each correction.
@@ -205,7 +256,7 @@ class _EventFold:
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
-        self.shown: Table = {}
+        self.view = _View()
         self.open: list[Window] = []
 
     def step(self, event: Event | None, before_ns: int | None, after_ns: int | None) -> None:
@@ -220,7 +271,7 @@ class _EventFold:
         if isinstance(spec.assigner, Session) and isinstance(spec.trigger, OnWatermark):
             # A late event can move the end of a session that was shown.
             for window in touched:
-                self.shown.pop((*window.key, window.start_ns), None)
+                self.view.withdraw((*window.key, window.start_ns))
         if after_ns is None:
             return
         for window in self.open:
@@ -235,7 +286,7 @@ class _EventFold:
         before = {(*window.key, window.start_ns) for window in self.open}
         touched = windows_with(self.open, assigner, event)
         for gone in before - {(*window.key, window.start_ns) for window in self.open}:
-            self.shown.pop(gone, None)
+            self.view.withdraw(gone)
         return touched
 
     def _step_without_windows(self, event: Event | None) -> None:
@@ -256,45 +307,71 @@ class _EventFold:
             row |= {"window_start_ns": window.start_ns, "window_end_ns": window.end_ns}
         places = [(event.time_ns, *event.order) for event in window.events]
         rows = [event.row for event in window.events]
-        _put(self.shown, identity, _result_row(self.fold, row, rows, places))
+        self.view.put(identity, _result_row(self.fold, row, rows, places))
 
 
-def _folded_table(fold: Fold, rows: Iterable[Row]) -> Table:
-    """Return the table of a fold over all rows of another one."""
+def _folded_view(fold: Fold, below: _View) -> _View:
+    """Return the view of a fold over all rows of another one; note those that it cannot take in."""
     groups: dict[Key, list[Row]] = {}
-    for row in rows:
+    below.unfolded.clear()
+    for key, row in below.rows.items():
+        try:
+            for member in fold.aggregates:
+                _try_to_add(member, _inputs_of(member, row, fold), fold)
+        except RefusedRow as refused:
+            below.unfolded[key] = refused
+            continue
         groups.setdefault(tuple(row[field.name] for field in fold.key), []).append(row)
-    table: Table = {}
+    view = _View()
     for key, members in groups.items():
         named = dict(zip((field.name for field in fold.key), key, strict=True))
-        _put(table, key, _result_row(fold, named, members, [()] * len(members)))
-    return table
+        view.put(key, _result_row(fold, named, members, [()] * len(members)))
+    return view
+
+
+def _try_to_add(member: FoldAggregate, values: tuple[Any, ...], fold: Fold) -> None:
+    """Raise RefusedRow if a user's aggregate cannot take these values."""
+    if isinstance(member.aggregate, Custom) and None not in values:
+        try:
+            member.aggregate.step(member.aggregate.init(), *values)
+        except Exception as error:  # whatever a user's function raises
+            raise RefusedRow(fold.name, f"{type(error).__name__}: {error}") from error
 
 
 def _result_row(
     fold: Fold, row: Row, rows: Sequence[Row], places: Sequence[tuple[int, ...]]
-) -> Row | None:
-    """Return ``row`` with the aggregates over ``rows`` after the steps, None if filtered out."""
-    for member in fold.aggregates:
-        try:
-            inputs = [_inputs_of(member, one, fold) for one in rows]
-        except RefusedRow as refused:
-            raise NodeError(f"aggregate {member.name!r} of {fold.name!r}: {refused}") from refused
-        entries = [
-            Entry(values, place)
-            for values, place in zip(inputs, places, strict=True)
-            if None not in values
-        ]
-        suffixes = [suffix for suffix, _ in member.bound.results]
-        types = [of for _, of in member.bound.results]
-        found = aggregates.results(member.aggregate, types, entries)
-        for suffix, value in zip(suffixes, found, strict=True):
-            row[f"{member.name}_{suffix}" if suffix else member.name] = value
+) -> Row | RefusedRow | None:
+    """Return ``row`` with the aggregates over ``rows`` after the steps.
+
+    None if a filter drops it, a RefusedRow if it cannot be computed.
+    """
     try:
+        for member in fold.aggregates:
+            row |= _results_of(member, rows, places, fold)
         stepped = run_steps(fold.steps, row)
     except RefusedRow as refused:
-        raise NodeError(f"step on the results of {fold.name!r}: {refused}") from refused
+        return refused
+    except FunctionFailed as failed:
+        return RefusedRow(failed.step, failed.reason)
     return None if stepped is None else {field.name: stepped[field.name] for field in fold.row}
+
+
+def _results_of(
+    member: FoldAggregate, rows: Sequence[Row], places: Sequence[tuple[int, ...]], fold: Fold
+) -> Row:
+    inputs = [_inputs_of(member, one, fold) for one in rows]
+    entries = [
+        Entry(values, place)
+        for values, place in zip(inputs, places, strict=True)
+        if None not in values
+    ]
+    types = [of for _, of in member.bound.results]
+    try:
+        found = aggregates.results(member.aggregate, types, entries)
+    except (IntegerRangeError, aggregates.ResultFailed) as error:
+        raise RefusedRow(fold.name, f"{member.name!r}: {error}") from error
+    names = [f"{member.name}_{part}" if part else member.name for part, _ in member.bound.results]
+    return dict(zip(names, found, strict=True))
 
 
 def _inputs_of(member: FoldAggregate, row: Row, fold: Fold) -> tuple[Any, ...]:
@@ -315,13 +392,6 @@ def _typed(event: Mapping[str, Any], plan: Plan) -> Row:
             float(value) if value is not None and python_type(field.type) is float else value
         )
     return row
-
-
-def _put(table: Table, key: Key, row: Row | None) -> None:
-    if row is None:
-        table.pop(key, None)
-    else:
-        table[key] = row
 
 
 def _latest(before_ns: int | None, after_ns: int) -> int:

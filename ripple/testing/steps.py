@@ -38,6 +38,15 @@ class RefusedRow(Exception):  # noqa: N818  # not an error of the program: the r
         self.reason = reason
 
 
+class FunctionFailed(Exception):  # noqa: N818  # a user's, which is told nothing of single rows
+    """A batch function raised, or returned what it must not."""
+
+    def __init__(self, step: str, error: Exception) -> None:
+        super().__init__(f"{step}: {type(error).__name__}: {error}")
+        self.step = step
+        self.reason = str(error)
+
+
 def kinds_of(fields: Fields) -> dict[str, type]:
     """Return the Python type of each field's values."""
     return {field.name: python_type(type_of(field)) for field in fields}
@@ -59,7 +68,10 @@ def refuse_unfit(row: Mapping[str, Any], source: SourceSpec) -> None:
 
 
 def run_steps(steps: Sequence[Step], row: Row) -> Row | None:
-    """Return the row that comes out, None if a filter drops it; raises :class:`RefusedRow`."""
+    """Return the row that comes out, None if a filter drops it.
+
+    Raises :class:`RefusedRow`, and :class:`FunctionFailed` for a batch function.
+    """
     for step in steps:
         if isinstance(step, Filter):
             kinds = kinds_of(step.fields_in)
@@ -89,13 +101,22 @@ def _mapped(step: Map, row: Row) -> Row:
     given = {field.name: row[field.name] for field in step.fields_in}
     if step.batch:
         arrays = {field.name: _array_of_one(field, given[field.name]) for field in step.fields_in}
-        returned = step.function(arrays)
-        return {field.name: _checked(returned[field.name][0], field) for field in wanted}
+        try:
+            returned = step.function(arrays)
+            return {field.name: _checked(_only(returned[field.name]), field) for field in wanted}
+        except Exception as error:  # whatever a user's function raises
+            raise FunctionFailed(step.name, error) from error
     try:
         result = step.function((step.row or SimpleNamespace)(**given))
         return {field.name: _checked(getattr(result, field.name), field) for field in wanted}
     except Exception as error:  # whatever a user's function raises
         raise RefusedRow(step.name, f"{type(error).__name__}: {error}") from error
+
+
+def _only(values: Any) -> Any:
+    if len(values) != 1:
+        raise ValueError(f"{len(values)} values for one row")
+    return values[0]
 
 
 def _array_of_one(field: Field, value: Any) -> np.ndarray[Any, Any]:

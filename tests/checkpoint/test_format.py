@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from ripple.checkpoint.seal import MARK
 from ripple.engine import Engine, Snapshot
 from ripple.engine.increment import applied
 from ripple.fenced import DamagedError
-from ripple.window import Tumbling
+from ripple.window import OnCount, Tumbling
 from tests.checkpoint.corruption import LENGTH_BYTES, sample, undetected_cuts, undetected_flips
 from tests.checkpoint.kit import fed_engine
 from tests.engine.test_prefix import IDS, SHAPES, Follower, _feed
+from tests.engine.test_saving import sorted_rows
 from tests.engine.trades import Row, batch_of, rows, vwap_plan
 
 DATA = Path(__file__).parent.parent / "data"
@@ -37,11 +39,11 @@ def _one_file(engine: Engine) -> bytes:
 
 @pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
 @settings(max_examples=15)
-@given(events=rows, cut=st.integers(0, 60))
+@given(events=rows, cut=st.integers(0, 60), failing=st.booleans())
 def test_restored_partition_has_the_same_digest_and_future(
-    assigner, trigger, events: list[Row], cut: int
+    *, assigner, trigger, events: list[Row], cut: int, failing: bool
 ) -> None:
-    plan = vwap_plan(assigner, trigger)
+    plan = vwap_plan(assigner, trigger, failing=failing)
     engine, follower = Engine(plan), Follower(plan)
     _feed(engine, follower, events[:cut], 7)
     engine.stabilize()
@@ -103,6 +105,60 @@ def test_stored_sample_of_an_increment_is_read_applied_and_restored() -> None:
     assert engine.cut == {"trades": 5}
 
 
+def test_stored_sample_with_partial_results_of_the_first_format_is_restored() -> None:
+    about, tables = stored_sample("v1_partial")
+    vwap, _ = tables.values()
+    assert vwap.column("elements").to_pylist() == [3, 1]
+    assert vwap.column("shown.count").to_pylist() == [2, None]
+    engine = Engine.restore(vwap_plan(Tumbling(50), OnCount(2)), snapshot_of(about, tables))
+    engine.check_invariants()
+    (row,) = engine.table("rows").to_pylist()
+    assert (row["symbol"], row["volume"], row["count"]) == ("AAPL", 4, 2)
+    engine.apply("trades", batch_of([("AAPL", 1.0, 5, 30, "X"), ("GOOG", 1.0, 5, 31, "X")]), 6)
+    engine.stabilize()
+    counts = {row["symbol"]: row["count"] for row in engine.table("rows").to_pylist()}
+    assert counts == {"AAPL": 4, "GOOG": 2}
+
+
+def test_stored_sample_with_rows_that_cannot_be_computed_is_restored() -> None:
+    about, tables = stored_sample("v3_failing")
+    vwap, portfolio = tables.values()
+    assert vwap.column("ripple.failed_step").to_pylist() == ["share", None, None]
+    assert portfolio.column("ripple.members").to_pylist() == [1]
+    plan = vwap_plan(Tumbling(50), OnCount(2), failing=True)
+    engine = Engine.restore(plan, snapshot_of(about, tables))
+    engine.check_invariants()
+    found = engine.uncomputable["vwap"]
+    assert (found.count, found.final) == (2, 1)
+    assert [(row.key, row.step) for row in found.rows] == [(("IBM", 50), "share")]
+    assert [(row["symbol"], row["count"]) for row in engine.table("rows").to_pylist()] == [
+        ("AAPL", 4)
+    ]
+
+
+@pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
+@settings(max_examples=10)
+@given(events=rows, cut=st.integers(0, 60))
+def test_state_of_every_shape_is_restored_from_tables_as_they_were_called_before(
+    assigner, trigger, events: list[Row], cut: int
+) -> None:
+    plan = vwap_plan(assigner, trigger)
+    engine, follower = Engine(plan), Follower(plan)
+    _feed(engine, follower, events[:cut], 7)
+    engine.stabilize()
+    snapshot = engine.snapshot()
+    tables = {key: _as_before(table) for key, table in snapshot.tables.items()}
+    restored = Engine.restore(plan, replace(snapshot, tables=tables))
+    assert sorted_rows(restored.snapshot()) == sorted_rows(snapshot)
+    assert restored.digests == engine.digests
+
+
+def _as_before(table: pa.Table) -> pa.Table:
+    """Return a table with the columns of formats 1 and 2."""
+    kept = [name for name in table.column_names if not name.startswith("ripple.failed")]
+    return table.select(kept).rename_columns([name.removeprefix("ripple.") for name in kept])
+
+
 def stored_sample(kind: str) -> tuple[dict[str, Any], dict[str, pa.Table]]:
     """Return what the stored files of one checkpoint say, and their tables by node key."""
     paths = sorted(DATA.glob(f"checkpoint_{kind}-*.arrow"))
@@ -120,7 +176,7 @@ def snapshot_of(about: dict[str, Any], tables: dict[str, pa.Table]) -> Snapshot:
 def test_newer_format_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = fed_engine(5, 9)
     with monkeypatch.context() as patch:
-        patch.setattr("ripple.checkpoint.format._WHOLE_FORMAT", FORMAT + 1)
+        patch.setattr("ripple.checkpoint.format.FORMAT", FORMAT + 1)
         data = _one_file(engine)
     with pytest.raises(CheckpointError, match="upgrade"):
         decode_file(data, "x.arrow")

@@ -165,3 +165,36 @@ def test_sinks_are_told_apart_by_the_outputs_of_the_plan():
         sinks_by_output(two, ["total=a.csv", "total=b.csv"])
     one = load_plan(str(EXAMPLES / "vwap.py"))
     assert sinks_by_output(one, ["./a=b.csv"]) == {"output": "./a=b.csv"}
+
+
+DIVIDING = (
+    'rp.Pipeline("z").source("trades", TRADE_SCHEMA).partition("p", key="symbol")'
+    '.fold("f", n=rp.sum("size"), c=rp.count())'
+    '.derive("r", q=rp.col("n") // (rp.col("c") - 2)).sink("out")'
+)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 1000])
+def test_row_that_cannot_be_computed_at_some_cuts_is_there_in_the_end(tmp_path, batch):
+    path = written(tmp_path, f"pipeline = {DIVIDING}\n")
+    trades = "A,1.5,1,1,X\nA,1.5,5,2,X\nA,1.5,7,3,X\n"
+    output = tmp_path / "out.csv"
+    ended = ripple("run", path, "--source", "-", "--sink", output, "--batch", batch, given=trades)
+    assert (ended.code, output.read_text().splitlines()[-1]) == (0, "A,13,3,13"), ended.err
+    assert "Not computed" not in ended.err
+
+
+def test_row_that_cannot_be_computed_in_the_end_is_told_with_its_key_and_reason(tmp_path):
+    path = written(tmp_path, f"pipeline = {DIVIDING}\n")
+    ended = ripple("run", path, "--source", "-", given="A,1.5,1,1,X\nA,1.5,5,2,X\n")
+    assert (ended.code, ended.out) == (0, "")
+    told = "1 in fold 'f'; the first: key ('A',), step 'r': integer division by zero in col("
+    assert f"Not computed:      {told}" in ended.err
+
+
+def test_integer_sum_beyond_64_bits_is_told_and_stops_nothing(tmp_path):
+    path = written(tmp_path, f"pipeline = {DIVIDING}\n")
+    trades = f"A,1.5,{2**63 - 1},1,X\nA,1.5,{2**63 - 1},2,X\nB,1.5,1,3,X\n"
+    ended = ripple("run", path, "--source", "-", given=trades)
+    assert (ended.code, ended.out) == (0, "B,1,1,-1\n")
+    assert "step 'f': 'n': the exact integer sum 18446744073709551614 does not fit" in ended.err

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ripple as rp
 import ripple.aggregate as ra
 from ripple.testing import Marker, check_pipeline
 from ripple.window import Assigner, Session, Trigger
@@ -16,6 +18,7 @@ from tests.engine.ticks import (
     AGGREGATES,
     ASSIGNERS,
     EXAMPLES,
+    HUGE_SIZES,
     TOTALS,
     TRIGGERS,
     CheckedTick,
@@ -91,5 +94,111 @@ def test_what_is_not_believed_is_refused_and_moves_nothing(
         keyed(assigner, trigger, of=CheckedTick, reject_future=ahead)
         .fold("by-group", **inputs)
         .sink("rows")
+    )
+    check_pipeline(pipeline, events, restarts=[restart])
+
+
+def _refuse_two(row: Any) -> Any:
+    if row.n == 2:
+        raise ValueError("two is none of mine")
+    return row
+
+
+def _refuse_any_two(columns: dict[str, Any]) -> dict[str, Any]:
+    if (columns["n"] == 2).any():
+        raise ValueError("two is none of mine")
+    return columns
+
+
+def _lose_twos(columns: dict[str, Any]) -> dict[str, Any]:
+    kept = columns["n"] != 2
+    return {name: column[kept] for name, column in columns.items()}
+
+
+def _same(pipeline: rp.Pipeline) -> rp.Schema:
+    return rp.Schema("same", pipeline.fields)
+
+
+# Steps on results, under a name, that fail now and then, by a row's own values.
+FAILING: dict[str, Callable[[rp.Pipeline, str], rp.Pipeline]] = {
+    "nothing": lambda p, _: p,
+    "divide": lambda p, name: p.derive(name, q=rp.col("n") // (rp.col("n") - 2)),
+    "overflow": lambda p, name: p.derive(name, q=rp.col("volume") + (2**63 - 4)),
+    "choose": lambda p, name: p.filter(name, rp.col("volume") % (rp.col("n") - 2) < 1),
+    "map rows": lambda p, name: p.map(name, _refuse_two, into=_same(p)),
+    "map batches": lambda p, name: p.map(name, _refuse_any_two, into=_same(p), batch=True),
+    "map too few": lambda p, name: p.map(name, _lose_twos, into=_same(p), batch=True),
+    "map none": lambda p, name: p.filter(f"odd-{name}", rp.col("n") % 2 == 1).map(
+        name, lambda d: d if len(d["n"]) else None, into=_same(p), batch=True
+    ),
+}
+
+
+def _no_two(state: int, value: int) -> int:
+    if value == 2:
+        raise ValueError("two is none of mine")
+    return state + value
+
+
+def _no_six(state: int) -> int:
+    if state % 6 == 0:
+        raise ValueError("six is none of mine")
+    return state
+
+
+picky = ra.custom(
+    "n",
+    init=lambda: 0,
+    add=_no_two,
+    remove=lambda state, value: state - value,
+    merge=lambda one, other: one + other,
+    result=_no_six,
+    type=int,
+    name="picky",
+)
+# What a second fold cannot take in, for some rows, or cannot show, for some groups.
+UNFOLDABLE = {
+    "nothing": ra.count(),
+    "divide": ra.sum(rp.col("n") // (rp.col("n") - 2)),
+    "overflow": ra.max(rp.col("volume") * 4),
+    "wide": ra.sum("volume"),
+    "picky": picky,
+}
+
+
+@each_shape
+@settings(max_examples=25 * EXAMPLES)
+@given(
+    events=ticks(broken=False, max_size=30, sizes=HUGE_SIZES),
+    first=st.sampled_from([*FAILING]),
+    second=st.sampled_from([*FAILING]),
+    over=st.sampled_from([*UNFOLDABLE]),
+    group=st.sampled_from(["", "window_start_ns", "odd"]),
+    restart=st.integers(1, 30),
+)
+def test_rows_that_cannot_be_computed_are_absent_until_they_can(
+    *,
+    assigner: Assigner | None,
+    trigger: Trigger | None,
+    events: list[Any],
+    first: str,
+    second: str,
+    over: str,
+    group: str,
+    restart: int,
+) -> None:
+    if group == "window_start_ns" and (assigner is None or isinstance(assigner, Session)):
+        group = "odd"
+    results = {"n": ra.count(), "volume": ra.sum("size"), "odd": ra.count("venue")}
+    sums = {"n": ra.count(), "volume": ra.sum("odd"), "over": UNFOLDABLE[over]}
+    below = FAILING[first](keyed(assigner, trigger).fold("below", **results), "first")
+    above = below.partition("again", key=group or ()).fold("above", **sums)
+    pipeline = (
+        FAILING[second](above, "second")
+        .partition("once-more", key="n")
+        .fold("third", groups=ra.count(), sum=ra.sum("over"))
+        .sink("rows", of="below")
+        .sink("groups", of="above")
+        .sink("last")
     )
     check_pipeline(pipeline, events, restarts=[restart])

@@ -65,16 +65,6 @@ def test_row_function_that_raises_rejects_its_row() -> None:
     assert engine.stabilize().outputs["out"].column("last").to_pylist() == [1.0]
 
 
-def test_integer_sum_beyond_int64_names_the_key_and_comes_back() -> None:
-    engine = Engine(_by_symbol().fold("f", total=rp.sum("size")).sink("out").plan())
-    engine.apply("trades", _trades(size=[2**62, 2**62]), 2)
-    for _ in range(2):
-        with pytest.raises(rp.NodeError, match=r"fold 'f', key \('A',\): 'total'"):
-            engine.stabilize()
-    engine.apply("trades", _trades(size=[-(2**62)]), 3)
-    assert engine.stabilize().outputs["out"].column("total").to_pylist() == [2**62]
-
-
 def test_batch_that_does_not_fit_consumes_nothing() -> None:
     engine = Engine(_by_symbol().fold("f", n=rp.count()).sink("out").plan())
     good: list[Row] = [("A", 1.0, 1, 5, "X")]

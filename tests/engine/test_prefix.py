@@ -55,11 +55,16 @@ def _feed(engine: Engine, follower: Follower, events: list[Row], size: int) -> N
 
 @pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
 @settings(max_examples=100)
-@given(events=rows, cut=st.integers(0, 60))
+@given(events=rows, cut=st.integers(0, 60), failing=st.booleans())
 def test_tables_do_not_depend_on_batches_or_restarts(
-    assigner: rw.Assigner | None, trigger: rw.Trigger | None, events: list[Row], cut: int
+    *,
+    assigner: rw.Assigner | None,
+    trigger: rw.Trigger | None,
+    events: list[Row],
+    cut: int,
+    failing: bool,
 ) -> None:
-    plan = vwap_plan(assigner, trigger)
+    plan = vwap_plan(assigner, trigger, failing=failing)
     outcomes = []
     for size in (1, 7, 1000):
         engine, follower = Engine(plan), Follower(plan)
@@ -73,7 +78,8 @@ def test_tables_do_not_depend_on_batches_or_restarts(
         engine.close()
         follower.follow(engine)
         engine.check_invariants()
-        outcomes.append((at_cut, tables_at_cut, engine.digests, follower.tables))
+        absent = {name: one.count for name, one in engine.uncomputable.items()}
+        outcomes.append((at_cut, tables_at_cut, engine.digests, follower.tables, absent))
     assert outcomes[0] == outcomes[1]
     assert outcomes[0] == outcomes[2]
 

@@ -32,13 +32,14 @@ def feed(engine: Engine, events: list[Row], upto: int, size: int) -> None:
     events=rows,
     cut=st.integers(0, 60),
     shape=st.tuples(st.integers(1, 9), st.integers(1, 4), st.integers(1, 12)),
+    failing=st.booleans(),
 )
 def test_snapshot_in_steps_equals_one_at_once(
-    assigner, trigger, events: list[Row], cut: int, shape: tuple[int, int, int]
+    *, assigner, trigger, events: list[Row], cut: int, shape: tuple[int, int, int], failing: bool
 ) -> None:
     size, step, keys = shape
     events = [(f"{e[0]}{at % keys}", *e[1:]) for at, e in enumerate(events)]
-    engine = Engine(vwap_plan(assigner, trigger))
+    engine = Engine(vwap_plan(assigner, trigger, failing=failing))
     engine.apply("trades", batch_of(events[:cut]), len(events[:cut]))
     engine.stabilize()
     whole = engine.snapshot()
@@ -64,7 +65,7 @@ def rising(events: int) -> list[Row]:
 def begun_midway(assigner: Any, trigger: Any) -> tuple[Snapshot, Snapshot]:
     """Return a snapshot made at once, and the same one made while events came in."""
     events = rising(90)
-    engine = Engine(vwap_plan(assigner, trigger, lateness=100))
+    engine = Engine(vwap_plan(assigner, trigger, lateness=100, failing=True))
     feed(engine, events, 40, 4)
     whole, pending = engine.snapshot(), engine.begin_snapshot()
     for upto in range(44, 90, 2):
@@ -99,6 +100,11 @@ def finished(pending: PendingSnapshot) -> Snapshot:
     return pending.finish()
 
 
+def counts(engine: Engine) -> dict[str, tuple[int, int]]:
+    """Return how many rows of each fold cannot be computed, and how many of these are final."""
+    return {name: (one.count, one.final) for name, one in engine.uncomputable.items()}
+
+
 def sorted_rows(snapshot: Snapshot) -> dict[str, list[str]]:
     """Return the rows of all tables, in an order that slots have no part in."""
     return {
@@ -113,14 +119,21 @@ def sorted_rows(snapshot: Snapshot) -> dict[str, list[str]]:
     events=rows,
     fate=st.lists(st.tuples(st.integers(1, 15), st.sampled_from("sfw")), min_size=1, max_size=6),
     shape=st.tuples(st.integers(1, 12), st.integers(1, 9)),
+    failing=st.booleans(),
 )
 def test_changes_on_what_was_stored_make_the_whole_snapshot(
-    assigner, trigger, events: list[Row], fate: list[tuple[int, str]], shape: tuple[int, int]
+    *,
+    assigner,
+    trigger,
+    events: list[Row],
+    fate: list[tuple[int, str]],
+    shape: tuple[int, int],
+    failing: bool,
 ) -> None:
     """Each snapshot is stored (s), fails to be stored (f), or is one of everything, stored (w)."""
     keys, size = shape
     events = [(f"{e[0]}{at % keys}", *e[1:]) for at, e in enumerate(events)]
-    plan = vwap_plan(assigner, trigger)
+    plan = vwap_plan(assigner, trigger, failing=failing)
     engine = Engine(plan)
     stored = finished(engine.begin_snapshot())
     for more, outcome in fate:
@@ -131,7 +144,10 @@ def test_changes_on_what_was_stored_make_the_whole_snapshot(
         twin = Engine(plan)
         feed(twin, events, engine.cut["trades"], size)
         assert sorted_rows(made) == sorted_rows(twin.snapshot())
-        assert Engine.restore(plan, made).digests == engine.digests
+        assert made.counters == twin.snapshot().counters
+        restored = Engine.restore(plan, made)
+        assert restored.digests == engine.digests
+        assert counts(restored) == counts(engine)
         stored = stored if outcome == "f" else made
 
 

@@ -59,7 +59,18 @@ NASTY = [0.0, -0.0, 0.1, 1.0, 1e17, -1e17, 1e308, -1e308, 5e-324, math.inf, -mat
 EXTREME_TIMES = [-(2**62), 2**62 - 1, 2**62, -(2**62) - 1, 2**63 - 1, -(2**63)]
 
 
-def ticks(*, broken: bool = True, extreme: bool = False, max_size: int = 45) -> st.SearchStrategy:
+SIZES = [1, 2, 3, 7, -2, 0]
+# Of which sums leave 64 bits and come back.
+HUGE_SIZES = [1, 1, 2, -2, 0, 2**63 - 1, 2**62, -(2**63), -(2**62)]
+
+
+def ticks(
+    *,
+    broken: bool = True,
+    extreme: bool = False,
+    max_size: int = 45,
+    sizes: list[int] = SIZES,
+) -> st.SearchStrategy:
     """Return lists of events as dicts.
 
     Times are bursts around a slowly rising clock, with ties, gaps, and some far behind or ahead.
@@ -72,7 +83,7 @@ def ticks(*, broken: bool = True, extreme: bool = False, max_size: int = 45) -> 
         {
             "symbol": st.sampled_from(["AA", "BB", "C"] + ["", None] * broken),
             "price": st.sampled_from([*NASTY, 2.5, 3.25, None]),
-            "size": st.sampled_from([1, 2, 3, 7, -2, 0] + [None] * broken),
+            "size": st.sampled_from(sizes + [None] * broken),
             "venue": st.sampled_from(["X", "Y", None]),
             "timestamp_ns": times,
         }
@@ -83,8 +94,8 @@ def ticks(*, broken: bool = True, extreme: bool = False, max_size: int = 45) -> 
         )
     # Hypothesis prefers short lists, so the length is drawn apart.
     part = max_size // 3
-    sizes = st.integers(0, 2).map(lambda third: third * part)
-    lists = sizes.flatmap(lambda size: st.lists(event, min_size=size, max_size=size + part))
+    lengths = st.integers(0, 2).map(lambda third: third * part)
+    lists = lengths.flatmap(lambda size: st.lists(event, min_size=size, max_size=size + part))
     return lists.map(_dated)
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import ripple.aggregate as ra
+from ripple.expression import col
 from ripple.pipeline import Pipeline
 from ripple.plan import Plan
 from ripple.schema.record import Timestamp, record
@@ -61,8 +62,13 @@ def vwap_plan(
     lateness: int = 40,
     out_of_order: int = 10,
     total: bool = True,
+    failing: bool = False,
 ) -> Plan:
-    """Return VWAP by symbol (and window), and the sum of them by size class and over all."""
+    """Return VWAP by symbol (and window), and the sum of them by size class and over all.
+
+    failing: rows of two trades cannot be computed, those of three not be folded, and groups of one
+    row have no row.
+    """
     pipeline = (
         Pipeline("test")
         .source("trades", Trade, out_of_order=out_of_order)
@@ -77,9 +83,14 @@ def vwap_plan(
         volume=ra.sum("size"),
         count=ra.count(),
     )
+    if failing:
+        pipeline = pipeline.derive("share", share=col("volume") // (col("count") - 2))
     if total:
+        share = {"least": ra.min(col("volume") // (col("count") - 3))} if failing else {}
         pipeline = pipeline.partition("by-count", key="count").fold(
-            "portfolio", worth=ra.sum("vwap"), symbols=ra.count()
+            "portfolio", worth=ra.sum("vwap"), symbols=ra.count(), **share
         )
+    if total and failing:
+        pipeline = pipeline.filter("several", col("count") % (col("symbols") - 1) >= 0)
     pipeline = pipeline.sink("rows", of="vwap")
     return (pipeline.sink("totals", of="portfolio") if total else pipeline).plan()

@@ -7,6 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import ripple.aggregate as ra
+from ripple.expression import col
 from ripple.testing import CrashScenario, Marker
 from ripple.window import Assigner, OnWatermark, Session, Sliding, Trigger, Tumbling
 from tests.engine.ticks import TRIGGERS, Tick, keyed
@@ -49,13 +50,21 @@ def refusing(pipeline: Pipeline) -> Pipeline:
     return pipeline.map("checked", checked, into=Tick)
 
 
+def dividing(pipeline: Pipeline) -> Pipeline:
+    """Compute what cannot be computed for rows of two ticks."""
+    return pipeline.derive("each", share=col("best") // (col("n") - 2))
+
+
 def pipeline(
-    assigner: Assigner | None = None, trigger: Trigger | None = None, before: Any = None
+    assigner: Assigner | None = None,
+    trigger: Trigger | None = None,
+    before: Any = None,
+    after: Any = lambda sums: sums,
 ) -> Pipeline:
     """Return a pipeline with a fold by symbol and a fold over its rows, each with an output."""
+    line = keyed(assigner, trigger, lateness=30, before=before)
     return (
-        keyed(assigner, trigger, lateness=30, before=before)
-        .fold("sums", n=ra.count(), total=ra.sum("price"), best=ra.max("size"))
+        after(line.fold("sums", n=ra.count(), total=ra.sum("price"), best=ra.max("size")))
         .partition("all", key=())
         .fold("over-all", rows=ra.count(), total=ra.sum("total"))
         .sink("rows", of="sums")
@@ -92,8 +101,9 @@ two_inputs = CrashScenario(
 class AnyShape:
     """The shapes in turn, by the seed: every arrangement of each within 416 seeds in a row."""
 
-    def __init__(self) -> None:
+    def __init__(self, after: Any = lambda sums: sums) -> None:
         self._made: dict[int, CrashScenario] = {}
+        self._after = after
 
     async def __call__(self, world: SimWorld, seed: int) -> None:
         await self._of(seed)(world, seed)
@@ -104,8 +114,9 @@ class AnyShape:
     def _of(self, seed: int) -> CrashScenario:
         at = seed // 16 % len(SHAPES)
         if at not in self._made:
-            self._made[at] = CrashScenario(pipeline(*SHAPES[at]), EVENTS)
+            self._made[at] = CrashScenario(pipeline(*SHAPES[at], after=self._after), EVENTS)
         return self._made[at]
 
 
 any_shape = AnyShape()
+any_shape_dividing = AnyShape(dividing)

@@ -312,3 +312,33 @@ def test_standard_output_says_what_it_cannot_promise(place: Place) -> None:
     assert shown.code == 0
     assert "may be written again after a restart" in shown.err
     assert shown.out.count("\n") >= SYMBOLS
+
+
+def test_result_that_cannot_be_computed_stops_no_start_and_comes_back(tmp_path: Path) -> None:
+    pipeline = tmp_path / "dividing.py"
+    pipeline.write_text(
+        "import ripple as rp\n"
+        "from ripple.connectors.csv_format import TRADE_SCHEMA\n"
+        'trades = rp.Pipeline("d").source("trades", TRADE_SCHEMA).partition("k", key="symbol")\n'
+        'sums = trades.fold("f", n=rp.sum("size"), c=rp.count())\n'
+        'pipeline = sums.derive("r", q=rp.col("n") // (rp.col("c") - 2)).sink("out")\n'
+    )
+    topic, out, state = tmp_path / "log" / "trades", tmp_path / "out.jsonl", tmp_path / "state"
+    lines = tmp_path / "some.csv"
+    assert ripple("log", "create", topic).code == 0
+
+    def run_after(*sizes: int) -> tuple[int, str, list[str]]:
+        lines.write_text("".join(f"A,1.5,{size},{size},X\n" for size in sizes))
+        assert not sizes or ripple("log", "append", topic, lines).code == 0
+        places = ["--source", f"log:{topic}", "--sink", out, "--checkpoint-dir", state]
+        ended = ripple("run", pipeline, *places, "--batch", 1)
+        return ended.code, ended.err, out.read_text().splitlines()
+
+    for sizes in ((1, 5), (), (), (), ()):  # no start is one too many
+        code, told, written = run_after(*sizes)
+        assert code == 0, told
+        assert "1 in fold 'f'; the first: key ('A',), step 'r': integer division by zero" in told
+        assert [line.partition(",")[0] for line in written] == ['{"op":"set"', '{"op":"remove"']
+    code, told, written = run_after(7)
+    assert (code, "Not computed" in told) == (0, False)
+    assert written[-1] == '{"op":"set","symbol":"A","n":13,"c":3,"q":13}'

@@ -49,6 +49,11 @@ def test_every_shape_survives_random_faults() -> None:
     assert len(report.landed) > 10, report
 
 
+def test_rows_that_cannot_be_computed_survive_random_faults() -> None:
+    report = explore(scenarios.any_shape_dividing, seeds=range(0, FRESH, 4))
+    assert len(report.landed) > 10, report
+
+
 def test_two_inputs_survive_random_faults() -> None:
     explore(scenarios.two_inputs, seeds=range(48))
 
