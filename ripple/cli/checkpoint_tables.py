@@ -36,7 +36,9 @@ def _examples(keys: tuple[str, ...]) -> str:
 
 def compare(before: pa.Table | None, after: pa.Table | None) -> Difference:
     """Return what became of each key from one table of a fold to another; None: no such fold."""
-    old, new = _rows(before), _rows(after)
+    tables = [table for table in (before, after) if table is not None]
+    parts = _key_parts(tables)
+    old, new = _rows(before, parts), _rows(after, parts)
     return Difference(
         added=tuple(key for key in new if key not in old),
         removed=tuple(key for key in old if key not in new),
@@ -44,24 +46,29 @@ def compare(before: pa.Table | None, after: pa.Table | None) -> Difference:
     )
 
 
-def _rows(table: pa.Table | None) -> dict[str, tuple[object, ...]]:
-    if table is None:
-        return {}
-    # A table starts with its key; accumulators and columns of Ripple's own have a dot in their
-    # names, except ``members`` in formats 1 and 2.
-    names = list(takewhile(lambda name: "." not in name, table.column_names))
-    if names[-1:] == ["members"] and _tells_apart(table, names[:-1]):
-        del names[-1]
-    columns = [column.to_pylist() for column in table.columns]
-    keys = zip(*columns[: len(names)], strict=True) if names else [()] * table.num_rows
-    values = zip(*columns[len(names) :], strict=True)
-    return {"/".join(map(str, key)): value for key, value in zip(keys, values, strict=True)}
+def _key_parts(tables: list[pa.Table]) -> int:
+    """Return how many columns the key has, with which a table starts."""
+    # Accumulators and columns of Ripple's own have a dot in their names, except the number of
+    # members in formats 1 and 2: it comes after a key that tells rows apart without it.
+    names = [*takewhile(lambda name: "." not in name, tables[0].column_names)]
+    if names[-1:] == ["members"] and all(_tells_apart(table, names[:-1]) for table in tables):
+        return len(names) - 1
+    return len(names)
 
 
 def _tells_apart(table: pa.Table, names: list[str]) -> bool:
     """Return whether each row has other values in these columns."""
     distinct: int = table.group_by(names).aggregate([]).num_rows if names else 1
-    return distinct == int(table.num_rows)
+    return distinct >= int(table.num_rows)
+
+
+def _rows(table: pa.Table | None, parts: int) -> dict[str, tuple[object, ...]]:
+    if table is None:
+        return {}
+    columns = [column.to_pylist() for column in table.columns]
+    keys = zip(*columns[:parts], strict=True) if parts else [()] * table.num_rows
+    values = zip(*columns[parts:], strict=True)
+    return {"/".join(map(str, key)): value for key, value in zip(keys, values, strict=True)}
 
 
 def write_table(table: pa.Table, path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
 from ripple.checkpoint import Checkpoints
+from ripple.cli.checkpoint_tables import compare
 from ripple.cli.main import main
 from ripple.store import DiskStore
 from ripple.testing import Chance
@@ -102,3 +104,23 @@ def test_wrong_arguments_are_explained(folder, capfd, arguments, said) -> None:
         arguments = [*arguments, "--dir", folder]
     assert _run(*arguments) == 1
     assert said in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("members", ["ripple.members", "members"])  # since format 3, and before
+@pytest.mark.parametrize("key", [{}, {"symbol": ["A", "B"]}, {"members": ["A", "B"]}])
+def test_diff_knows_the_key_from_the_number_of_members(members: str, key: dict) -> None:
+    if members in key:
+        pytest.skip("a fold over results had no such key before format 3")
+    rows = 2 if key else 1
+
+    def table(count: int) -> pa.Table:
+        return pa.table({**key, members: [count] * rows, "n.count": [count] * rows})
+
+    difference = compare(table(1), table(2))
+    assert (difference.added, difference.removed) == ((), ())
+    assert difference.changed == (("A", "B") if key else ("",))
+
+
+def test_diff_takes_a_key_called_members_for_a_key() -> None:
+    table = pa.table({"members": [1, 2], "n.count": [1, 1]})
+    assert compare(table, table.slice(1)).removed == ("1",)
