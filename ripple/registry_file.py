@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ripple.schema import registry as document
 from ripple.schema.registry import Registry, RegistryError
+from ripple.world.permissions import make_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,7 +66,8 @@ def update(path: str | os.PathLike[str], change: Callable[[Registry], Registry])
 def _replace(path: Path, data: bytes) -> None:
     # The lock is held, so nobody else uses this name; a crash leaves it for the next update.
     beside = path.with_name(f"{path.name}.new")
-    with beside.open("wb") as file:
+    beside.unlink(missing_ok=True)
+    with os.fdopen(make_like(beside, os.O_WRONLY, path, 0o666), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -80,6 +82,11 @@ def _replace(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with path.with_name(f"{path.name}.lock").open("wb") as lock:
+    # Nothing is written to it, whatever it is.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    lock = os.open(path.with_name(f"{path.name}.lock"), flags, 0o666)
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)

@@ -67,7 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runner": {"connectors", "engine", "errors", "pipeline", "plan"},
     "store": {"errors", "world"},
     "delta": {"errors", "graph", "schema", "sexp"},
-    "registry_file": {"schema"},
+    "registry_file": {"schema", "world"},
     "wire": {"delta", "encoding", "errors", "schema", "sexp"},
     "testing": {"*"},
     "cli": {"*"},

@@ -84,21 +84,21 @@ class StreamTarget:
 class _FileTarget:
     """A file written under a temporary name beside ``path`` and renamed when finished.
 
-    Until then ``path`` is what it was before; afterwards it is complete and on disk. Through a
-    symbolic link the file that it points to is replaced.
+    Until then ``path`` is what it was before; afterwards it is complete and on disk, with the
+    permissions of the file before. Through a symbolic link the file that it points to is replaced.
     """
 
     def __init__(self, path: str) -> None:
         self.name = path
         self._path = os.path.realpath(path)
         self._folder, base = os.path.split(self._path)
+        from ripple.world.permissions import make_like  # noqa: PLC0415 - slow to import
+
         self._file: int | None = None
         for number in count():
             self._temporary = os.path.join(self._folder, f".{base}.{os.getpid()}-{number}.partial")
             try:
-                self._file = os.open(
-                    self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666
-                )
+                self._file = make_like(self._temporary, os.O_WRONLY, self._path, 0o666)
             except FileExistsError:
                 continue
             except OSError as error:
@@ -111,7 +111,10 @@ class _FileTarget:
 
     def finish(self) -> None:
         assert self._file is not None, "finished twice"
+        from ripple.world.permissions import take_over  # noqa: PLC0415 - slow to import
+
         try:
+            take_over(self._file, self._path)  # they may have changed since
             os.fsync(self._file)
             os.close(self._file)
             self._file = None

@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from ripple.log.segment import READ_BYTES, segment_path
+from ripple.world.replacing import open_anew
 
 if TYPE_CHECKING:
     from ripple.world.ports import Disk
@@ -34,8 +35,10 @@ def rewrite_distrusted(disk: Disk, folder: str, first_offset: int) -> None:
         return
     path = segment_path(folder, first_offset)
     temporary = f"{path}.tmp"
-    with closing(disk.open_to_read(path)) as old, closing(disk.open(temporary, create=True)) as new:
-        new.truncate(0)
+    with (
+        closing(disk.open_to_read(path)) as old,
+        closing(open_anew(disk, temporary, like=path)) as new,
+    ):
         for at in range(0, old.size(), READ_BYTES):
             new.append(old.read(at, READ_BYTES))
         new.sync()

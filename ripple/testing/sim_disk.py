@@ -14,7 +14,7 @@ from ripple.testing.sim_faults import Planned
 from ripple.testing.sim_file import SimFile, SimLock
 from ripple.testing.sim_names import Change, Names
 from ripple.world import paths
-from ripple.world.errors import DiskFullError, DiskLockedError, SyncFailedError
+from ripple.world.errors import DiskFullError, DiskLockedError, NotALockError, SyncFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,8 +43,16 @@ class SimDisk:
 
     # What the port promises.
 
-    def open(self, path: str, *, create: bool = False, exclusive: bool = False) -> SimFile:
+    def open(
+        self,
+        path: str,
+        *,
+        create: bool = False,
+        exclusive: bool = False,
+        like: str = "",  # there are no permissions here
+    ) -> SimFile:
         paths.parts(path)
+        paths.parts(like)
         contents = self._names.files.get(path)
         if contents is not None:
             if exclusive:
@@ -121,7 +129,8 @@ class SimDisk:
     def lock(self, path: str, holder: str) -> SimLock:
         if path in self._locks and "lock" not in self.removed:
             raise DiskLockedError(path, self._locks[path])
-        self.open(path, create=True)
+        if self.open(path, create=True).size():
+            raise NotALockError(path, "somebody's own file")
         self._locks[path] = holder
         return SimLock(self._locks, path)
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from ripple.world.errors import DiskFullError, DiskLockedError, StoreError, SyncFailedError
+from ripple.world.errors import (
+    DiskFullError,
+    DiskLockedError,
+    NotALockError,
+    StoreError,
+    SyncFailedError,
+)
 from ripple.world.live import LiveClock, LiveRandom, live_world
 from ripple.world.live_disk import LiveDisk
 from ripple.world.live_network import LiveNetwork
@@ -35,6 +41,7 @@ __all__ = [
     "LiveRandom",
     "Lock",
     "Network",
+    "NotALockError",
     "ObjectStore",
     "Random",
     "StoreError",

@@ -31,6 +31,15 @@ class DiskLockedError(RippleError, OSError):
         super().__init__(errno.EWOULDBLOCK, f"is held by {holder}: stop that one first", path)
 
 
+class NotALockError(RippleError, OSError):
+    """Something that is not a lock stands where one should be; it was left as it is."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(
+            errno.EEXIST, f"is {what}, not a lock: move it away, or write elsewhere", path
+        )
+
+
 class StoreError(RippleError):
     """The object store did not answer as it should.
 

@@ -5,18 +5,27 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
+import stat
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ripple.errors import LimitError
 from ripple.world import paths
-from ripple.world.errors import DiskFullError, DiskLockedError, SyncFailedError
+from ripple.world.errors import DiskFullError, DiskLockedError, NotALockError, SyncFailedError
+from ripple.world.permissions import make_like
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HOLDER_BYTES_MAX = 1024
+LOCK_MARK = "ripple lock: "
+# What versions before there was a mark have left behind when they were killed.
+_FORMER_LOCK = re.compile(
+    r"output '.*' of pipeline '.*'|ripple (run|log append|dead-letter retry), process \d+ on .*|"
+    "a (life|retry|run|writer)|another run|the creation of a topic"
+)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -28,7 +37,9 @@ class LiveDisk:
         if make:
             self.root.mkdir(parents=True, exist_ok=True)
 
-    def open(self, path: str, *, create: bool = False, exclusive: bool = False) -> LiveFile:
+    def open(
+        self, path: str, *, create: bool = False, exclusive: bool = False, like: str = ""
+    ) -> LiveFile:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
         if create or exclusive:
             flags |= os.O_CREAT
@@ -36,6 +47,8 @@ class LiveDisk:
             flags |= os.O_EXCL
         real = self._real(path)
         with _room(real):
+            if exclusive and like:
+                return LiveFile(make_like(real, flags, self._real(like), 0o644), str(real))
             return LiveFile(os.open(real, flags, 0o644), str(real))
 
     def open_to_read(self, path: str) -> LiveFile:
@@ -96,22 +109,26 @@ class LiveDisk:
     def lock(self, path: str, holder: str) -> LiveLock:
         real = self._real(path)
         while True:
-            with _room(real):
-                descriptor = os.open(real, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = _open_lock(real)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not _is_lock(_text_in(descriptor)):
+                    raise NotALockError(str(real), "somebody's own file")
             except BlockingIOError:
-                present = os.pread(descriptor, HOLDER_BYTES_MAX, 0).decode(errors="replace")
+                present = _text_in(descriptor).removeprefix(LOCK_MARK)
                 os.close(descriptor)
                 # The holder writes its name just after it has the lock.
                 present = present or "a process that has just started"
                 raise DiskLockedError(str(real), present) from None
+            except BaseException:
+                os.close(descriptor)
+                raise
             if _is_at(descriptor, real):
                 break
             # The one who held it has removed the file: others would lock another one.
             os.close(descriptor)
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, holder.encode()[:HOLDER_BYTES_MAX], 0)
+        os.pwrite(descriptor, f"{LOCK_MARK}{holder}".encode()[:HOLDER_BYTES_MAX], 0)
         return LiveLock(descriptor)
 
     def free_bytes(self) -> int:
@@ -202,6 +219,29 @@ def _is_at(descriptor: int, path: Path) -> bool:
     except FileNotFoundError:
         return False
     return os.path.samestat(os.fstat(descriptor), there)
+
+
+def _open_lock(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        with _room(path):
+            descriptor = os.open(path, flags, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotALockError(str(path), "a symbolic link") from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotALockError(str(path), "a pipe or a device")
+    return descriptor
+
+
+def _text_in(descriptor: int) -> str:
+    return os.pread(descriptor, HOLDER_BYTES_MAX, 0).decode(errors="replace")
+
+
+def _is_lock(text: str) -> bool:
+    return not text or text.startswith(LOCK_MARK) or bool(_FORMER_LOCK.fullmatch(text))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -96,9 +96,12 @@ class Disk(Protocol):
     of the creations, renames, links and removals in that folder.
     """
 
-    def open(self, path: str, *, create: bool = False, exclusive: bool = False) -> File:
+    def open(
+        self, path: str, *, create: bool = False, exclusive: bool = False, like: str = ""
+    ) -> File:
         """Open a file; ``create`` makes it if it is absent, ``exclusive`` makes it or fails.
 
+        With ``exclusive``, the file gets the permissions of the file ``like``, if there is one.
         Raises FileNotFoundError (also for an absent folder) and FileExistsError.
         """
         ...
@@ -151,7 +154,9 @@ class Disk(Protocol):
         """Hold the lock of this name until it is released or the process dies.
 
         ``holder`` is a short line for people. Whoever holds it may remove the file. Raises
-        :class:`~ripple.world.errors.DiskLockedError`, which names the present holder.
+        :class:`~ripple.world.errors.DiskLockedError`, which names the present holder, and
+        :class:`~ripple.world.errors.NotALockError` for a file that no lock has made, or a link to
+        one; it stays as it is.
         """
         ...
 

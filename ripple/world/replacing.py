@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ripple.world.paths import folder_of
 
 if TYPE_CHECKING:
-    from ripple.world.ports import Disk
+    from ripple.world.ports import Disk, File
 
 
 def replace(
@@ -15,12 +15,12 @@ def replace(
 ) -> None:
     """Make ``data`` the contents of ``path``, durably; the file before stays if that fails.
 
-    One process at a time. syncs_data, syncs_name: off for tests of the tests. Raises OSError.
+    It keeps its permissions. One process at a time. syncs_data, syncs_name: off for tests of the
+    tests. Raises OSError.
     """
     temporary = f"{path}.tmp"
-    file = disk.open(temporary, create=True)
+    file = open_anew(disk, temporary, like=path)
     try:
-        file.truncate(0)
         file.append(data)
         if syncs_data:
             file.sync()
@@ -29,3 +29,15 @@ def replace(
     disk.rename(temporary, path)
     if syncs_name:
         disk.sync_folder(folder_of(path))
+
+
+def open_anew(disk: Disk, path: str, *, like: str) -> File:
+    """Make an empty file in place of what a crash may have left there, with like's permissions.
+
+    A symbolic link is replaced itself, not what it points to.
+    """
+    try:
+        return disk.open(path, exclusive=True, like=like)
+    except FileExistsError:
+        disk.remove(path)
+        return disk.open(path, exclusive=True, like=like)

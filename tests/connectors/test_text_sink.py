@@ -209,6 +209,28 @@ def test_a_link_keeps_pointing_to_the_file_written(tmp_path: Path) -> None:
     assert (tmp_path / "real" / "file.csv").read_text() == "a,1\nc,3\n"
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o666])
+def test_a_file_keeps_the_permissions_of_the_one_it_replaces(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "out.csv"
+    path.write_text("old\n")
+    path.chmod(mode)
+    sink = TextSink(open_target(path))
+    [temporary] = (other for other in tmp_path.iterdir() if other != path)
+    assert temporary.stat().st_mode & 0o777 == mode  # at no moment can more people read it
+    sink.write(CHANGES)
+    path.chmod(0o400)
+    sink.finish()
+    assert path.stat().st_mode & 0o777 == 0o400
+    assert path.read_text() == "a,1\nc,3\n"
+
+
+def test_a_new_file_has_the_permissions_of_new_files(tmp_path: Path) -> None:
+    TextSink(open_target(tmp_path / "out.csv")).finish()
+    (tmp_path / "usual").touch()
+    usual = (tmp_path / "usual").stat().st_mode
+    assert (tmp_path / "out.csv").stat().st_mode == usual
+
+
 def test_targets_that_cannot_be_written_say_so(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="it is a directory"):
         open_target(tmp_path)

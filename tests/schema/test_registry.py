@@ -209,6 +209,23 @@ def test_file_keeps_what_was_registered(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["schemas.json", "schemas.json.lock"]
 
 
+def test_file_keeps_its_permissions_and_nothing_beside_it_is_emptied(tmp_path: Path) -> None:
+    path, mine = tmp_path / "schemas.json", tmp_path / "mine"
+    mine.write_text("important")
+    (tmp_path / "schemas.json.lock").write_text("mine too")
+    (tmp_path / "schemas.json.new").symlink_to(mine)
+    registry_file.update(path, lambda known: known.register(FIRST))
+    path.chmod(0o600)
+    registry_file.update(path, lambda known: known.register(FIRST, "other"))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "schemas.json.lock").read_text() == "mine too"
+    assert mine.read_text() == "important"
+    (tmp_path / "schemas.json.lock").unlink()
+    (tmp_path / "schemas.json.lock").symlink_to(mine)
+    with pytest.raises(RegistryError, match=r"cannot be written: .*lock: Too many levels"):
+        registry_file.update(path, lambda known: known.register(FIRST, "third"))
+
+
 def test_refused_change_leaves_the_file(tmp_path: Path) -> None:
     path = tmp_path / "schemas.json"
     registry_file.update(path, lambda known: known.register(FIRST))

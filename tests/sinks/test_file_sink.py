@@ -14,7 +14,7 @@ from ripple.connectors.cut_record import CutRecord, Owner
 from ripple.connectors.file_sink import FileCutSink
 from ripple.connectors.text_sink import TextFormat
 from ripple.errors import OutputError
-from ripple.world import LiveDisk
+from ripple.world import LiveDisk, NotALockError
 from tests.sinks.kit import CUTS, KINDS, OWNER, changes, contents, reached, rewrite, world_of, write
 
 CSV = KINDS["csv"]
@@ -59,6 +59,28 @@ def test_file_of_a_user_is_left_alone(disk: LiveDisk) -> None:
         CSV.open(world_of(disk))
     assert disk.list("") == ["out"]
     assert CSV.read(disk) == b"my own\n"
+
+
+def test_lock_beside_it_is_no_file_of_a_user(disk: LiveDisk) -> None:
+    rewrite(disk, "out.lock", b"my own\n")
+    with pytest.raises(NotALockError, match="is somebody's own file, not a lock"):
+        CSV.open(world_of(disk))
+    (disk.root / "important").write_bytes(b"important")
+    (disk.root / "out.lock").unlink()
+    (disk.root / "out.lock").symlink_to("important")
+    with pytest.raises(NotALockError, match="is a symbolic link, not a lock"):
+        CSV.open(world_of(disk))
+    assert disk.list("") == ["important", "out.lock"]
+    assert (disk.root / "important").read_bytes() == b"important"
+
+
+def test_record_keeps_its_permissions(disk: LiveDisk) -> None:
+    write(CSV.open(world_of(disk)), 0, 1)
+    (disk.root / "out.cut").chmod(0o600)
+    (disk.root / "out").chmod(0o640)
+    write(CSV.open(world_of(disk)), 1, 3)
+    modes = [(disk.root / name).stat().st_mode & 0o777 for name in ("out.cut", "out")]
+    assert modes == [0o600, 0o640]
 
 
 def grown(data: bytes) -> bytes:

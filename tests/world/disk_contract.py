@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ripple.errors import LimitError
-from ripple.world import Disk, DiskLockedError
+from ripple.world import Disk, DiskLockedError, NotALockError
+from ripple.world.replacing import replace
 
 
 class DiskContract:
@@ -165,3 +166,22 @@ class DiskContract:
 
     def test_free_bytes_is_positive(self, disk: Disk) -> None:
         assert disk.free_bytes() > 0
+
+    def test_file_that_no_lock_has_made_is_left_alone(self, disk: Disk) -> None:
+        file = disk.open("lock", create=True)
+        file.append(b"mine")
+        file.close()
+        with pytest.raises(NotALockError, match="is somebody's own file, not a lock: move it away"):
+            disk.lock("lock", "the first")
+        assert disk.read_bytes("lock", length_max=9) == b"mine"
+        disk.rename("lock", "elsewhere")
+        disk.lock("lock", "the first").release()
+
+    def test_file_replaced_as_a_whole_is_new_whatever_was_left_behind(self, disk: Disk) -> None:
+        for data in (b"old", b"", b"newer"):
+            left = disk.open("a.tmp", create=True)
+            left.append(b"left by a crash")
+            left.close()
+            replace(disk, "a", data)
+            assert disk.read_bytes("a", length_max=9) == data
+            assert disk.list("") == ["a"]

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ripple.world import DiskFullError, DiskLockedError, LiveDisk, SyncFailedError
+from ripple.world import (
+    DiskFullError,
+    DiskLockedError,
+    LiveDisk,
+    NotALockError,
+    SyncFailedError,
+    permissions,
+)
+from ripple.world.replacing import replace
 from tests.world.disk_contract import DiskContract
 
 
@@ -92,3 +100,99 @@ def test_failed_sync_is_never_retried(disk: LiveDisk, monkeypatch: pytest.Monkey
     with pytest.raises(SyncFailedError):
         file.append(b"1")
     file.close()
+
+
+def test_lock_does_not_follow_a_link_nor_take_what_is_no_file(disk: LiveDisk) -> None:
+    mine = disk.root.parent / "mine"
+    mine.write_text("important")
+    for name, target in (("lock", mine), ("dangling", disk.root / "nothing")):
+        (disk.root / name).symlink_to(target)
+        with pytest.raises(NotALockError, match="is a symbolic link, not a lock"):
+            disk.lock(name, "we")
+    assert mine.read_text() == "important"
+    assert not (disk.root / "nothing").exists()
+    os.mkfifo(disk.root / "pipe")
+    with pytest.raises(NotALockError, match="is a pipe or a device"):
+        disk.lock("pipe", "we")
+    (disk.root / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        disk.lock("folder", "we")
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "",
+        "ripple lock: process 7",
+        # Older versions wrote the holder alone.
+        "output 'o' of pipeline 'p'",
+        "ripple run, process 7 on here",
+        "a run",
+    ],
+)
+def test_lock_that_a_killed_process_has_left_is_taken(disk: LiveDisk, left: str) -> None:
+    (disk.root / "lock").write_text(left)
+    lock = disk.lock("lock", "the living")
+    with pytest.raises(DiskLockedError) as caught:
+        disk.lock("lock", "another")
+    assert caught.value.holder == "the living"
+    lock.release()
+    assert (disk.root / "lock").read_text() == ""
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o640, 0o666])
+def test_replaced_file_keeps_its_permissions_from_the_first_byte_on(
+    disk: LiveDisk, mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = disk.root / "record"
+    replace(disk, "record", b"one")
+    path.chmod(mode)
+    seen: list[int] = []
+    write = os.write
+
+    def watched(descriptor: int, data: bytes) -> int:
+        seen.append(os.fstat(descriptor).st_mode & 0o777)
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", watched)
+    replace(disk, "record", b"two")
+    assert seen == [mode]
+    assert path.stat().st_mode & 0o777 == mode
+    assert path.read_bytes() == b"two"
+
+
+def test_what_is_left_of_a_replacement_is_not_followed_if_it_is_a_link(disk: LiveDisk) -> None:
+    mine = disk.root.parent / "mine"
+    mine.write_text("important")
+    (disk.root / "record.tmp").symlink_to(mine)
+    replace(disk, "record", b"one")
+    assert mine.read_text() == "important"
+    assert (disk.root / "record").read_bytes() == b"one"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_replaced_file_keeps_its_owner_and_group(disk: LiveDisk) -> None:
+    path = disk.root / "record"
+    replace(disk, "record", b"one")
+    os.chown(path, 1234, 5678)
+    path.chmod(0o640)
+    replace(disk, "record", b"two")
+    status = path.stat()
+    assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (1234, 5678, 0o640)
+
+
+def test_what_a_group_could_do_is_not_for_another_group(
+    disk: LiveDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = disk.root / "record"
+    path.write_bytes(b"one")
+    path.chmod(0o674)
+    kept = os.stat_result([*path.stat()[:5], 5678, *path.stat()[6:]])
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchown", refused)
+    monkeypatch.setattr(permissions, "_status", lambda _: kept)
+    replace(disk, "record", b"two")
+    assert path.stat().st_mode & 0o777 == 0o644
