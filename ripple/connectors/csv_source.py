@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from ripple.connectors.base import Batch
+    from ripple.connectors.raw_input import RawInput
 
 BLOCK_BYTES = 1 << 20
 LINE_LENGTH_BYTES_MAX = 1 << 20
@@ -29,7 +30,8 @@ class CsvSource:
 
     A background thread reads and parses up to PREFETCH_BLOCKS blocks of ``block_bytes`` ahead
     while the consumer works. Batches end at multiples of ``batch_rows`` (None: whole blocks),
-    except the last one, and except where input trickles in: what is there goes out after a pause.
+    except the last one, and except where input trickles in: what is there goes out when nothing
+    more is waiting.
     Memory is bounded by the blocks and ``line_length_bytes_max``; a longer line is rejected.
     ``fraction_read`` says how much of the input the batches so far are, to a block; None before
     the first and where the length is not known.
@@ -80,15 +82,36 @@ class CsvSource:
         try:
             lines = line_blocks(raw, self._block_bytes, self._line_length_bytes_max)
             reader = CsvReader(self._format, self._path, self._line_length_bytes_max)
-            read = ((raw.fraction_read, block) for block in reader.read(lines))
-            ahead = prefetched(read, PREFETCH_BLOCKS, raw.interrupt)
+            read = _Numbered(reader.read(lines), raw)
+            ahead = prefetched(iter(read), PREFETCH_BLOCKS, raw.interrupt)
             try:
-                yield from recut(self._noting(ahead), self._batch_rows, from_offset)
+                yield from recut(self._noting(ahead, read), self._batch_rows, from_offset)
             finally:
                 ahead.close()
         finally:
             raw.close()
 
-    def _noting(self, ahead: Iterator[tuple[float | None, Batch | None]]) -> Iterator[Batch | None]:
-        for self.fraction_read, block in ahead:
-            yield block
+    def _noting(
+        self, ahead: Iterator[tuple[int, float | None, Batch | None]], read: _Numbered
+    ) -> Iterator[Batch | None]:
+        for number, self.fraction_read, block in ahead:
+            # A pause is over if more has come while the consumer was busy.
+            if block is not None or number == read.number:
+                yield block
+
+
+class _Numbered:
+    """Blocks and pauses with their numbers, and how much of the input was read with each.
+
+    ``number`` is that of the latest; another thread may look at it.
+    """
+
+    def __init__(self, blocks: Iterator[Batch | None], raw: RawInput) -> None:
+        self._blocks = blocks
+        self._raw = raw
+        self.number = 0
+
+    def __iter__(self) -> Iterator[tuple[int, float | None, Batch | None]]:
+        for block in self._blocks:
+            self.number += 1
+            yield self.number, self._raw.fraction_read, block

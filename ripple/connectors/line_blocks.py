@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from ripple.connectors.raw_input import RawInput
 
-LINGER_MS = 50
 _MARK_AND_END_BYTES = 8  # of a line, besides its length: byte order mark and line end
 
 
@@ -22,7 +21,7 @@ def line_blocks(
 
     Of a line that is too long only the beginning is kept, still too long for whoever judges it,
     so that memory is ``block_bytes + line_length_bytes_max`` however long the lines are. None
-    means that no more input has come for LINGER_MS: what was yielded is all there is for now.
+    means that no more input is waiting: what was yielded is all there is for now.
     When the input turns out to be damaged, the whole lines before the damage come first, then the
     InputError.
     """
@@ -32,14 +31,18 @@ def line_blocks(
     whole = 0  # bytes up to the last line end
     filled = 0  # bytes up to the end of the input so far
     dropping = False  # inside the rest of a line that is too long
+    told = True  # whether what was yielded is known to be all
     while True:
         starved = not raw.is_ready(0)
         if whole and (starved or filled >= block_bytes):
             yield view[:whole]
             view[: filled - whole] = view[whole:filled]
             filled, whole = filled - whole, 0
-        if starved and not raw.is_ready(LINGER_MS):
+            told = False
+        # Asked again, since whoever took the block may have been busy with it.
+        if not told and starved and not raw.is_ready(0):
             yield None
+            told = True
         try:
             count = raw.read_into(view[filled:])
         except InputError:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ripple.connectors.base import Batch, Rejected
 from ripple.connectors.csv_format import TRADES, CsvFormat
 from ripple.connectors.csv_reader import CsvReader
-from ripple.connectors.csv_source import CsvSource
+from ripple.connectors.csv_source import CsvSource, _Numbered
 from ripple.connectors.cutting import recut
 from ripple.connectors.line_blocks import line_blocks
 from ripple.errors import InputError, SchemaError
@@ -57,6 +57,8 @@ class BytesInput:
 
     def __init__(self, data: bytes, sizes: list[int]) -> None:
         self.data, self.sizes, self.reads = data, sizes, 0
+
+    fraction_read = None
 
     def read_into(self, buffer: memoryview) -> int:
         size = min(self.sizes[self.reads % len(self.sizes)], len(buffer))
@@ -412,6 +414,30 @@ def until_error(source: CsvSource) -> tuple[list[Batch], str]:
 
 def trades(count: int) -> bytes:
     return b"".join(b"S%d,%d.25,%d,%d,XNAS\n" % (i % 7, i, i + 1, i) for i in range(count))
+
+
+class TricklingInput(BytesInput):
+    """One whose next piece comes when everybody has seen that nothing is waiting."""
+
+    def is_ready(self, timeout_ms: int) -> bool:
+        assert timeout_ms == 0, "nobody waits while there are lines to hand on"
+        return False
+
+
+def test_lines_are_handed_on_when_nothing_more_is_waiting() -> None:
+    blocks = line_blocks(TricklingInput(b"a\nb\nc,d\n", [4, 1, 1, 3]), 1 << 20, LENGTH_MAX)
+    found = [None if block is None else bytes(block) for block in blocks]
+    assert found == [b"a\nb\n", None, b"c,d\n", None]
+
+
+def test_pause_that_is_over_when_it_is_noticed_is_none(tmp_path: Path) -> None:
+    blocks = ["one", None, "two", None]
+    source = CsvSource(tmp_path / "trades.csv")
+    read = _Numbered(iter(blocks), BytesInput(b"", [1]))
+    slow = list(read)  # all of it came while the consumer was busy
+    assert list(source._noting(iter(slow), read)) == ["one", "two", None]
+    read = _Numbered(iter(blocks), BytesInput(b"", [1]))
+    assert list(source._noting(iter(read), read)) == blocks
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 1000, 10**6, None])
