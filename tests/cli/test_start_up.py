@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 
 import pytest
 
-from tests.cli.processes import run
+from tests.cli.processes import ROOT, run
 
 HEAVY = (
     "pandas",
@@ -17,6 +18,9 @@ HEAVY = (
 )
 PRINT_HEAVY = f"""
 import sys
+import tomllib
+
+import pytest
 print([name for name in {HEAVY} if name in sys.modules])
 """
 
@@ -24,6 +28,9 @@ print([name for name in {HEAVY} if name in sys.modules])
 def test_running_the_demo_leaves_out_what_it_does_not_need():
     script = f"""
 import sys
+import tomllib
+
+import pytest
 from ripple.cli.vwap_demo import main
 sys.argv[1:] = ["--synthetic", "1000"]
 assert main() == 0{PRINT_HEAVY}"""
@@ -68,3 +75,37 @@ ripple.Pipeline
 print("ripple.pipeline" in sys.modules, "numpy" in sys.modules)
 """
     assert run([sys.executable, "-c", script]).rows == ["[]", "True True"]
+
+
+@pytest.mark.parametrize("command", ["ripple", "vwap_demo"])
+def test_interrupt_while_the_command_is_imported_ends_it_in_silence(command: str) -> None:
+    script = f"""
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+from ripple.cli import start
+
+class Impatient(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name in ("ripple.cli.main", "ripple.cli.vwap_demo"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Impatient())
+start.{command}()
+"""
+    ended = run([sys.executable, "-c", script])
+    assert (ended.code, ended.out, ended.err) == (130, "", "")
+
+
+def test_installed_commands_are_those_that_can_be_interrupted_at_once() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert set(settings["project"]["scripts"].values()) == {
+        "ripple.cli.start:ripple",
+        "ripple.cli.start:vwap_demo",
+    }
+    script = """
+import sys
+from ripple.cli import start
+sys.argv[1:] = ["info"]
+assert start.ripple() == 0
+"""
+    assert run([sys.executable, "-c", script]).code == 0
