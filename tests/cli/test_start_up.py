@@ -18,9 +18,6 @@ HEAVY = (
 )
 PRINT_HEAVY = f"""
 import sys
-import tomllib
-
-import pytest
 print([name for name in {HEAVY} if name in sys.modules])
 """
 
@@ -28,9 +25,6 @@ print([name for name in {HEAVY} if name in sys.modules])
 def test_running_the_demo_leaves_out_what_it_does_not_need():
     script = f"""
 import sys
-import tomllib
-
-import pytest
 from ripple.cli.vwap_demo import main
 sys.argv[1:] = ["--synthetic", "1000"]
 assert main() == 0{PRINT_HEAVY}"""
