@@ -20,7 +20,7 @@ from ripple.connectors.dead_letter import text_of
 from ripple.connectors.log_place import LogPlace
 from ripple.errors import InputError
 from ripple.log import Topic, TopicWriter
-from ripple.recovery.dead_letters import letters_path, read_letters
+from ripple.recovery.dead_letters import count_lost, letters_path, read_letters
 from ripple.recovery.retries import Name, Retries, read_journal, retries_path
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 
@@ -104,6 +104,8 @@ def _list(options: argparse.Namespace) -> int:
             print(f"{totals.total()} letters")
             for cause, number in totals.most_common():
                 print(f"{number:>10}  {_plain(cause)}")
+        if lost := count_lost(box.disk, box.path):
+            say(f"{box}: {lost} letters were lost from {box.path} and given up")
     return 0
 
 
@@ -188,8 +190,8 @@ def _tell(box: _Box, outcome: Outcome) -> None:
 
 
 def _place(source: str) -> LogPlace:
-    place = LogPlace.parse(source) if source.startswith(log_place.PREFIX) else None
-    if place is None or place.partition is not None:
+    place = LogPlace.parse(source)
+    if not source.startswith(log_place.PREFIX) or place.partition is not None:
         raise InputError(f"--source {source!r} is not of the form log:DIR/TOPIC")
     return place
 

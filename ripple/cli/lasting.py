@@ -139,9 +139,9 @@ def _check_apart(source: str, places: Mapping[str, str]) -> None:
             raise OutputError(f"output {name!r} cannot go to {place}: it is what is read from")
 
 
-def _topic_path(place: str) -> str | None:
+def _topic_path(place: str) -> str:
     at = LogPlace.parse(place)
-    return None if at is None else os.path.realpath(os.path.join(at.folder, at.topic))
+    return os.path.realpath(os.path.join(at.folder, at.topic))
 
 
 class _Stopping:

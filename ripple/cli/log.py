@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import json
 import os
-from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.log_schema import SCHEMA_FORMS, read_schema
-from ripple.cli.numbers import count, positive
+from ripple.cli.log_state import print_info, print_verified, repair
+from ripple.cli.numbers import count, offsets, positive
 from ripple.cli.places import a_place
 from ripple.cli.progress import Progress
 from ripple.cli.rejects import ToldLetters
 from ripple.connectors.base import Marker
 from ripple.connectors.json_source import JsonSource
 from ripple.connectors.locate import open_source
+from ripple.connectors.log_place import LogPlace
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.target import open_target
 from ripple.connectors.text_sink import TextFormat, TextSink
 from ripple.errors import InputError
-from ripple.log import LogDamagedError, LogSettings, PartitionReader, Topic
+from ripple.log import LogSettings, PartitionReader, Topic
 from ripple.log.router import TopicWriter
-from ripple.log.segment import segment_path, segments
 from ripple.log.settings import compression_of
-from ripple.log.verify import verify
 from ripple.window import duration_ns
 from ripple.world import LiveClock, LiveDisk
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import AsyncIterator
 
     from ripple.connectors.base import Batch, MarkedSource
@@ -48,7 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     tail = actions.add_parser("tail", help="write a partition's records as JSON lines")
     info = actions.add_parser("info", help="what a topic is and holds")
     check = actions.add_parser("verify", help="read everything; exit code 1 if anything is wrong")
-    for action in (create, append, tail, info, check):
+    mend = actions.add_parser("repair", help="give up records that are lost; see verify")
+    for action in (create, append, tail, info, check, mend):
         action.add_argument("topic", type=a_place, metavar="DIR/TOPIC", help="the topic's folder")
     _configure_create(create)
     append.add_argument(
@@ -64,10 +63,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     tail.add_argument("-f", "--follow", action="store_true", help="wait for more")
     tail.add_argument("--from", dest="start", metavar="OFFSET|TIME", help="by default the first")
-    tail.add_argument("--partition", type=count, default=0, metavar="N", help="(0)")
+    tail.add_argument("--partition", type=count, metavar="N", help="(0)")
     tail.add_argument("-n", type=count, metavar="N", help="at most so many records")
     info.add_argument("--json", action="store_true", help="as JSON")
     check.add_argument("--partition", type=count, metavar="N", help="only this one")
+    mend.add_argument("--partition", type=count, metavar="N", help="(0)")
+    mend.add_argument(
+        "--give-up", required=True, type=offsets, metavar="FIRST-LAST", help="offsets, of verify"
+    )
 
 
 def _configure_create(create: argparse.ArgumentParser) -> None:
@@ -95,19 +98,35 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-def _place(options: argparse.Namespace) -> tuple[LiveDisk, str]:
-    folder, name = os.path.split(os.path.abspath(options.topic))
-    return LiveDisk(folder, make=options.action == "create"), name
+def _open(options: argparse.Namespace) -> tuple[Topic, int | None]:
+    """Return the topic, and the partition if one is named."""
+    place = LogPlace.parse(options.topic)
+    topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
+    partition = getattr(options, "partition", None)
+    if None not in (partition, place.partition) and partition != place.partition:
+        raise InputError(f"{options.topic} and --partition {partition} name two partitions")
+    return topic, place.partition if partition is None else partition
 
 
-def _open(options: argparse.Namespace) -> Topic:
-    return Topic.open(*_place(options))
+def _open_whole(options: argparse.Namespace) -> Topic:
+    topic, partition = _open(options)
+    if partition is not None:
+        raise InputError(f"{options.topic} is one partition: name the topic")
+    return topic
 
 
 def _create(options: argparse.Namespace) -> int:
+    place = LogPlace.parse(options.topic)
+    if place.partition is not None:
+        raise InputError(
+            f"{options.topic} is partition {place.partition} of {place.topic}: a topic's name is "
+            "no number"
+        )
+    schema = read_schema(options.schema)
     topic = Topic.create(
-        *_place(options),
-        read_schema(options.schema),
+        LiveDisk(place.folder),
+        place.topic,
+        schema,
         partitions=options.partitions,
         key=[name for name in options.key.split(",") if name],
         time_field=options.time_field or ("timestamp_ns" if options.schema == "trade" else None),
@@ -124,7 +143,7 @@ def _create(options: argparse.Namespace) -> int:
 
 
 def _append(options: argparse.Namespace) -> int:
-    topic = _open(options)
+    topic = _open_whole(options)
     name, rows = topic.path, options.batch
     source: MarkedSource = (
         JsonSource(options.source, RecordShape(topic.schema), name=name, batch_rows=rows)
@@ -179,21 +198,24 @@ def _tail(options: argparse.Namespace) -> int:
 
 
 async def _write_tail(options: argparse.Namespace, sink: TextSink) -> None:
-    topic = _open(options)
+    topic, partition = _open(options)
+    letters = ToldLetters(PROGRAM, None, before_telling=lambda: None)
     clock = LiveClock()
     left = options.n
-    with PartitionReader(topic, options.partition) as reader:
+    with PartitionReader(topic, partition or 0) as reader:
         offset = _start(reader, options.start)
         async for entry in _entries(reader, clock, offset, follow=options.follow):
             if isinstance(entry, Marker):
                 say(f"offset {entry.next_offset - 1}: no event below {_time(entry.watermark_ns)}")
                 continue
+            letters.write(topic.path, entry.rejected)
             records = entry.records if left is None else entry.records.slice(0, left)
             sink.write(records)
             if left is not None:
                 left -= records.num_rows
                 if left == 0:
-                    return
+                    break
+    letters.tell_counts()
 
 
 async def _entries(
@@ -222,83 +244,20 @@ def _start(reader: PartitionReader, text: str | None) -> int | None:
 
 
 def _info(options: argparse.Namespace) -> int:
-    topic = _open(options)
-    known = _known(topic)
-    if options.json:
-        print(json.dumps(known, indent=2))
-        return 0
-    for name, value in known.items():
-        if name not in ("settings", "held"):
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-            print(f"{name:<12} {'none' if shown in ('', None) else shown}")
-    for name, value in known["settings"].items():
-        print(f"{name:<24} {value}")
-    for held in known["held"]:
-        print(
-            f"partition {held['partition']}: offsets {held['first_offset']} to "
-            f"{held['next_offset']}, {held['segments']} segments, {held['bytes']:,} bytes"
-        )
-    return 0
-
-
-def _known(topic: Topic) -> dict[str, Any]:
-    return {
-        "topic": topic.path,
-        "schema": topic.schema.name,
-        "fields": [field.name for field in topic.schema.fields],
-        "partitions": topic.partitions,
-        "key": list(topic.key),
-        "time_field": topic.time_field,
-        "settings": topic.settings.to_texts(),
-        "held": [_held(topic, partition) for partition in range(topic.partitions)],
-    }
-
-
-def _held(topic: Topic, partition: int) -> dict[str, int]:
-    with PartitionReader(topic, partition) as reader:
-        first_offset, next_offset = reader.range()
-    folder = topic.folder(partition)
-    paths = [segment_path(folder, first) for first in segments(topic.disk, folder)]
-    length = 0
-    for path in paths:
-        with closing(topic.disk.open_to_read(path)) as file:
-            length += file.size()
-    return {
-        "partition": partition,
-        "first_offset": first_offset,
-        "next_offset": next_offset,
-        "segments": len(paths),
-        "bytes": length,
-    }
+    is_sound = print_info(_open_whole(options), as_json=options.json)
+    return 0 if is_sound else EXIT_FAILURE
 
 
 def _verify(options: argparse.Namespace) -> int:
-    topic = _open(options)
-    chosen = range(topic.partitions) if options.partition is None else [options.partition]
-    is_sound = True
-    for partition in chosen:
-        try:
-            found = verify(topic, partition)
-        except LogDamagedError as error:
-            print(f"partition {partition}: DAMAGED: {error}")
-            is_sound = False
-            continue
-        print(
-            f"partition {partition}: {found.records} records in {found.frames} frames and "
-            f"{found.segments} segments, {found.length:,} bytes"
-        )
-        for path in found.indexes:
-            print(f"partition {partition}: {path} disagrees with the data; it will be built again")
-            is_sound = False
-        if found.tail is not None:
-            tail = found.tail
-            print(
-                f"partition {partition}: {tail.file} ends in {tail.length} bytes that are no frame "
-                f"from byte {tail.position} (offset {tail.offset}) on: {tail.reason}; an append is "
-                "under way, or the next writer will cut them off"
-            )
-            is_sound = False
-    return 0 if is_sound else EXIT_FAILURE
+    topic, partition = _open(options)
+    partitions = range(topic.partitions) if partition is None else [partition]
+    return 0 if print_verified(topic, partitions, options.topic) else EXIT_FAILURE
+
+
+def _repair(options: argparse.Namespace) -> int:
+    topic, partition = _open(options)
+    repair(topic, partition or 0, *options.give_up)
+    return 0
 
 
 def _time(time_ns: int) -> str:
@@ -314,4 +273,5 @@ _ACTIONS = {
     "tail": _tail,
     "info": _info,
     "verify": _verify,
+    "repair": _repair,
 }

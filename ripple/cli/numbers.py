@@ -24,6 +24,14 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def offsets(text: str) -> tuple[int, int]:
+    """Read the first and the last of some offsets, such as 5000-5999."""
+    first, _, last = text.partition("-")
+    if count(first) > count(last):
+        raise argparse.ArgumentTypeError(f"{text!r} ends before it begins")
+    return int(first), int(last)
+
+
 def window_span_ns(text: str) -> int:
     """Read the size of a tumbling window such as ``60s``."""
     try:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.cut_record import Owner
 from ripple.connectors.file_sink import FileCutSink
-from ripple.connectors.log_place import FORM, LogPlace
+from ripple.connectors.log_place import LogPlace
 from ripple.connectors.log_sink import LogCutSink, LogSink, schema_of_output, topic_for
-from ripple.errors import OutputError
+from ripple.errors import InputError, OutputError
 from ripple.world.live import LiveClock
 from ripple.world.live_disk import LiveDisk
 
@@ -66,9 +66,10 @@ def _topic(
     text: str, plan: Plan, output: str, disk_of: Callable[[str], Disk] | None
 ) -> tuple[Topic, int, bool]:
     """Return the topic, the partition, and whether the topic was made just now."""
-    place = LogPlace.parse(text)
-    if place is None:
-        raise OutputError(f"cannot tell which log {text!r} is: it must be {FORM}")
+    try:
+        place = LogPlace.parse(text)
+    except InputError as error:
+        raise OutputError(f"cannot write: {error}") from error
     disk = (disk_of or LiveDisk)(place.folder)
     is_new = not disk.exists(f"{place.topic}/topic")
     if is_new and place.partition:

@@ -33,7 +33,7 @@ def recut(
             elif block.first_offset >= from_offset:
                 yield from cutter.cut(block)
             elif block.next_offset > from_offset:
-                yield from cutter.cut(_split(block, from_offset - block.first_offset)[1])
+                yield from cutter.cut(split(block, from_offset - block.first_offset)[1])
     except InputError:
         yield from cutter.flush()
         raise
@@ -64,7 +64,7 @@ class _Cutter:
                 self._pending.append(block)
                 yield from self.flush()
                 return
-            head, block = _split(block, missing)
+            head, block = split(block, missing)
             self._pending.append(head)
             yield from self.flush()
         self._pending.append(block)
@@ -75,7 +75,7 @@ class _Cutter:
             yield pending[0] if len(pending) == 1 else _joined(pending)
 
 
-def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:
+def split(batch: Batch, count: int) -> tuple[Batch, Batch]:
     """Divide ``batch`` after its first ``count`` offsets, ``0 < count < span``."""
     middle = batch.first_offset + count
     bad = bisect_left(batch.rejected, middle, key=lambda rejected: rejected.offset)

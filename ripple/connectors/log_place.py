@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import NamedTuple
 
+from ripple.errors import InputError
+
 PREFIX = "log:"
 FORM = "log:DIR/TOPIC[/PARTITION]"
 
@@ -19,13 +21,28 @@ class LogPlace(NamedTuple):
     partition: int | None
 
     @classmethod
-    def parse(cls, text: str) -> LogPlace | None:
-        """Return the place, None if the text is none. A number at the end is a partition."""
+    def parse(cls, text: str) -> LogPlace:
+        """Return the place, with or without ``log:`` before it. A number at the end is a partition.
+
+        Raises InputError for what is none, and for ``..`` behind a name: what looks like a topic in
+        one folder would be one somewhere else.
+        """
         path = PurePath(text.removeprefix(PREFIX))
+        named = [part for part in path.parts if part != path.anchor]
+        while named and named[0] == "..":
+            del named[0]
+        if ".." in named:
+            raise InputError(
+                f"{text!r} leads out of {named[0]!r} again by '..': name the folder itself"
+            )
         partition = None
-        last = path.name
-        if path.parent.name and last.isascii() and last.isdigit() and len(last) <= _DIGITS_MAX:
-            path, partition = path.parent, int(last)
-        if path.name in ("", ".."):
-            return None
+        if len(named) > 1 and is_number(named[-1]):
+            path, partition = path.parent, int(named.pop())
+        if not named:
+            raise InputError(f"cannot tell which log {text!r} is: it must be {FORM}")
         return cls(str(path.parent), path.name, partition)
+
+
+def is_number(name: str) -> bool:
+    """Return whether a name at the end of a place is that of a partition."""
+    return name.isascii() and name.isdigit() and len(name) <= _DIGITS_MAX

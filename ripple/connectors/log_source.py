@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.connectors.base import Batch, Marker
 from ripple.connectors.conforming import check_columns, conformed
 from ripple.connectors.cutting import recut
-from ripple.connectors.log_place import FORM, LogPlace
+from ripple.connectors.log_place import LogPlace
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.screening import screened
 from ripple.errors import InputError
@@ -63,8 +64,6 @@ def open_topic(text: str, shape: RecordShape) -> tuple[Topic, int | None]:
     ``shape`` that it does not have.
     """
     place = LogPlace.parse(text)
-    if place is None:
-        raise InputError(f"cannot tell which log {text!r} is: it must be {FORM}")
     try:
         topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
         topic.folder(place.partition or 0)
@@ -173,7 +172,13 @@ class LogSource:
             return batch
         wanted = arrow_schema_of(self._shape.schema.fields)
         records = conformed(batch.records, wanted, self.name)
-        return screened(records, self._shape, batch.first_offset)
+        if not batch.rejected:
+            return screened(records, self._shape, batch.first_offset)
+        offsets = batch.offsets()
+        found = screened(records, self._shape, 0)
+        refused = (replace(bad, offset=int(offsets[bad.offset])) for bad in found.rejected)
+        rejected = sorted((*batch.rejected, *refused), key=lambda bad: bad.offset)
+        return Batch(found.records, batch.next_offset, tuple(rejected))
 
 
 class _Run:

@@ -10,12 +10,15 @@ import pyarrow.compute as pc
 from ripple.encoding import arrow
 from ripple.encoding.errors import EncodingError
 from ripple.errors import SchemaError
-from ripple.log.frame import NO_TIME_NS, FrameError
+from ripple.log.frame import NO_TIME_NS, FrameError, body_of
+from ripple.log.salvage import UNREADABLE, lost, salvaged
 from ripple.schema.arrow import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.connectors.base import Rejected
+    from ripple.log.frame import Header
     from ripple.schema.types import Schema
 
 
@@ -57,19 +60,29 @@ def dumps(records: pa.RecordBatch, notes: Mapping[str, str] | None = None) -> me
 
 
 def notes_of(body: memoryview) -> dict[str, str]:
-    """Return the notes of a body that ``loads`` has read."""
+    """Return the notes of a body that ``read`` has read."""
     return arrow.notes_of(body)
 
 
-def loads(body: memoryview, columns: pa.Schema, record_count: int) -> pa.RecordBatch:
-    """Return the records of a body, sharing its memory; raises FrameError if it is malformed."""
+def read(
+    header: Header, data: bytes, at: int, columns: pa.Schema
+) -> tuple[pa.RecordBatch, tuple[Rejected, ...]]:
+    """Return the records of a checked frame, sharing its memory, and those that nobody can read.
+
+    Raises FrameError when it is of other columns.
+    """
     try:
-        records = arrow.loads(body, columns)
+        raw = body_of(header, data, at)
+    except FrameError as error:
+        return lost(columns, header, f"{UNREADABLE}: {error}")
+    try:
+        records = arrow.loads(raw, columns)
     except EncodingError as error:
-        raise FrameError(str(error)) from error
-    if records.num_rows != record_count:
-        raise FrameError(f"{records.num_rows} records where the header says {record_count}")
-    return records
+        return salvaged(raw, columns, header, FrameError(str(error)))
+    if records.num_rows != header.record_count:
+        why = f"{records.num_rows} records where the header says {header.record_count}"
+        return salvaged(raw, columns, header, FrameError(why))
+    return records, ()
 
 
 def times_of(records: pa.RecordBatch, time_field: str | None) -> tuple[int, int]:

@@ -5,7 +5,7 @@ A frame is a header of 88 bytes, a body, and zeros up to a multiple of eight byt
     at  bytes  field (little-endian)
     0   4      magic "RLOG"
     4   1      format version, 1
-    5   1      kind: 1 records, 2 marker
+    5   1      kind: 1 records, 2 marker, 3 lost
     6   1      compression: 0 none, 1 LZ4, 2 Zstandard
     7   1      0
     8   8      first offset
@@ -14,7 +14,7 @@ A frame is a header of 88 bytes, a body, and zeros up to a multiple of eight byt
     24  4      body length as stored
     28  4      CRC-32C of the stored body and the zeros after it
     32  8      producer id, -1 for none
-    40  8      sequence of the producer's append, from 0
+    40  8      sequence of the producer's append, from 0; of lost records the chain behind them
     48  4      epoch of the producer
     52  4      partition
     56  8      smallest event time of the records, ns; of a marker its watermark
@@ -29,7 +29,9 @@ offset tells damage from a torn tail: when a frame cannot be read but a later on
 records were durable, they have been damaged since; when none does, they were never promised.
 
 The body of a records frame is one Arrow IPC stream (:mod:`ripple.encoding.arrow`), compressed as
-:mod:`ripple.encoding.compression` says; a marker has none.
+:mod:`ripple.encoding.compression` says; a marker has none. Frames of *lost* records, without a body,
+stand where frames were damaged that somebody gave up (:mod:`ripple.log.repair`): the frame behind
+them continues one that is not there any more, so they say what it continues.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ class Kind(IntEnum):
 
     RECORDS = 1
     MARKER = 2
+    LOST = 3
 
 
 class FrameError(Exception):
@@ -94,6 +97,11 @@ class Header(NamedTuple):
     def next_offset(self) -> int:
         """The offset after the frame's last one."""
         return self.first_offset + self.record_count
+
+    @property
+    def chain_behind(self) -> int:
+        """What the next frame's ``chain`` is."""
+        return self.sequence if self.kind == Kind.LOST else self.crc
 
     @property
     def length(self) -> int:
@@ -220,10 +228,10 @@ def _is_sound(header: Header) -> bool:
     is_records = header.kind == Kind.RECORDS
     return (
         header.stored_length <= header.raw_length
-        and (is_records or (header.kind == Kind.MARKER and header.raw_length == 0))
+        and (is_records or (header.kind in (Kind.MARKER, Kind.LOST) and header.raw_length == 0))
         and (header.compression != Compression.NONE or header.raw_length == header.stored_length)
         and header.compression in (Compression.NONE, Compression.LZ4, Compression.ZSTD)
-        and (is_records or header.record_count == 1)
+        and (header.kind != Kind.MARKER or header.record_count == 1)
         and header.record_count >= 1
         and 0 <= header.first_offset < header.next_offset <= OFFSET_END
         and header.durable_offset <= header.first_offset

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.log.errors import LogChangedError, OffsetOutOfRangeError
+from ripple.log.frame import Kind
 
 if TYPE_CHECKING:
     from ripple.log.frame import Header
@@ -33,7 +34,8 @@ def identity_of(header: Header) -> str:
 def check_identity(reader: PartitionReader, offset: int, identity: str) -> None:
     """Raise unless the records before ``offset`` are those that had this ``identity``.
 
-    Where retention has removed all of them, nothing can be said, and nothing is. Moves the reader.
+    Where retention has removed all of them, or the last ones were lost and given up, nothing can be
+    said, and nothing is. Moves the reader.
     Raises OffsetOutOfRangeError when the record at ``offset`` itself was removed, LogChangedError
     when the log is shorter or another one.
     """
@@ -49,8 +51,9 @@ def check_identity(reader: PartitionReader, offset: int, identity: str) -> None:
         raise OffsetOutOfRangeError(name, offset, first_offset, next_offset)
     if not identity or offset == first_offset:
         return
-    found = identity_at(reader, offset)
-    if found != identity:
+    header = reader.frame_with(offset - 1).header
+    found = identity_of(header)
+    if found != identity and header.kind != Kind.LOST:
         raise LogChangedError(
             f"{name} holds other records before offset {offset} than those that were read "
             f"(frame {found}, not {identity}): it was made anew, or lost records and got others. "

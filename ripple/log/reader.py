@@ -6,11 +6,11 @@ from bisect import bisect_right
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Self
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.connectors.base import Batch, Marker
+from ripple.connectors.cutting import split
 from ripple.log import body, frame
 from ripple.log import index as index_file
 from ripple.log.durable import durable_offset
@@ -24,6 +24,7 @@ from ripple.log.errors import (
 from ripple.log.frame import ChainError, FrameError, Header, Kind
 from ripple.log.index import Index
 from ripple.log.recovery import chain_at, check_present, frames_behind, short_of
+from ripple.log.salvage import lost
 from ripple.log.segment import Frame, Frames, Place, segment_path, segments
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ HEADERS_READ_BYTES = 1 << 14
 POLL_SECONDS = 0.05
 # At the end of the log, each so manieth time asks what is known to be durable; the first one does.
 POLLS_PER_LOOK = 50
+GIVEN_UP = "it was lost from the log and given up"
 
 
 class PartitionReader:
@@ -185,9 +187,9 @@ class PartitionReader:
     def notes_at(self, offset: int) -> dict[str, str]:
         """Return the notes of the frame that holds ``offset``; otherwise as ``frame_with``."""
         found = self.frame_with(offset)
-        if found.header.kind == Kind.MARKER:
+        if found.header.kind != Kind.RECORDS:
             return {}
-        self._records(found)
+        self._batch(found)
         return body.notes_of(frame.body_of(found.header, found.data, found.at))
 
     def sync(self) -> None:
@@ -267,11 +269,13 @@ class PartitionReader:
         while (found := self._next_frame()) is not None:
             header = found.header
             if header.kind == Kind.RECORDS and header.time_ns_max >= time_ns:
-                times = self._records(found).column(self.topic.time_field)
+                batch = self._batch(found)
+                times = batch.records.column(self.topic.time_field)
                 late = pc.fill_null(pc.greater_equal(times, pa.scalar(time_ns, pa.int64())), False)
-                row = int(np.argmax(late.to_numpy(zero_copy_only=False)))
-                self.seek(header.first_offset + row)
-                break
+                offsets = batch.offsets()[late.to_numpy(zero_copy_only=False)]
+                if len(offsets):
+                    self.seek(int(offsets[0]))
+                    break
         return self.next_offset
 
     @property
@@ -361,7 +365,7 @@ class PartitionReader:
         place = self._frames.place
         is_sealed = self._firsts()[-1:] > [place.offset]
         behind = frames_behind(self._file, place.position, self._file.size())
-        known_offset = max([self._known_offset(), *(header.durable_offset for header in behind)])
+        known_offset = max([self._known_offset(), *(header.durable_offset for _, header in behind)])
         # Only now, so that what was written meanwhile is not taken for damage.
         self._open_again()
         try:
@@ -384,16 +388,19 @@ class PartitionReader:
         header = found.header
         if header.kind == Kind.MARKER:
             return Marker(header.time_ns_min, header.next_offset)
-        records = self._records(found)
+        batch = self._batch(found)
         if header.first_offset < self._skip_to:
-            records = records.slice(self._skip_to - header.first_offset)
-        return Batch(records, header.next_offset)
+            _, batch = split(batch, self._skip_to - header.first_offset)
+        return batch
 
-    def _records(self, found: Frame) -> pa.RecordBatch:
+    def _batch(self, found: Frame) -> Batch:
         header = found.header
+        if header.kind == Kind.LOST:
+            records, rejected = lost(self._columns, header, GIVEN_UP)
+            return Batch(records, header.next_offset, rejected)
         try:
-            raw = frame.body_of(header, found.data, found.at)
-            return body.loads(raw, self._columns, header.record_count)
+            records, rejected = body.read(header, found.data, found.at, self._columns)
+            return Batch(records, header.next_offset, rejected)
         except FrameError as error:
             place = self._frames.place if self._frames is not None else Place(0, 0, None)
             position = place.position - header.length
@@ -403,4 +410,5 @@ class PartitionReader:
 def _until(entry: Batch | Marker, to_offset: int | None) -> Batch | Marker:
     if to_offset is None or isinstance(entry, Marker) or entry.next_offset <= to_offset:
         return entry
-    return Batch(entry.records.slice(0, to_offset - entry.first_offset), to_offset)
+    head, _ = split(entry, to_offset - entry.first_offset)
+    return head

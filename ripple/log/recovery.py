@@ -148,7 +148,7 @@ class _Inspection:
         later: list[Header] = []
         if position < size:
             with closing(self._disk.open_to_read(path)) as file:
-                later = list(frames_behind(file, position, size))
+                later = [header for _, header in frames_behind(file, position, size)]
         durable_offset = max([known_offset, *(header.durable_offset for header in later)])
         if durable_offset > offset:
             raise short_of(durable_offset, path, index.place, reason)
@@ -187,23 +187,24 @@ class _Inspection:
             return file.size()
 
 
-def frames_behind(file: File, position: int, size: int) -> Iterator[Header]:
-    """Yield the headers of whole frames that begin after ``position``, wherever they are."""
+def frames_behind(file: File, position: int, size: int) -> Iterator[tuple[int, Header]]:
+    """Yield whole frames that begin after ``position``, wherever they are: where, and headers."""
     at = position + 1
     while at < size:
         data = file.read(at, READ_BYTES + len(MAGIC) - 1)
         found = data.find(MAGIC)
         while found >= 0:
-            header = _whole_frame(file, at + found, size)
+            header = whole_frame(file, at + found, size)
             if header is not None:
-                yield header
+                yield at + found, header
             found = data.find(MAGIC, found + 1)
         if not data:
             return
         at += READ_BYTES
 
 
-def _whole_frame(file: File, position: int, size: int) -> Header | None:
+def whole_frame(file: File, position: int, size: int) -> Header | None:
+    """Return the header of the frame at ``position``, None if there is no sound one."""
     if position % 8:
         return None
     try:

@@ -59,7 +59,7 @@ class Place(NamedTuple):
 
     def after(self, header: Header) -> Place:
         """Return the place after the frame that is here."""
-        return Place(self.position + header.length, header.next_offset, header.crc)
+        return Place(self.position + header.length, header.next_offset, header.chain_behind)
 
 
 class Frame(NamedTuple):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ripple import sexp
+from ripple.connectors.log_place import is_number
 from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError, SchemaError
 from ripple.log.body import columns_of
@@ -17,6 +18,7 @@ from ripple.log.settings import LogSettings
 from ripple.schema import notation
 from ripple.schema.types import Int, Int64, Schema
 from ripple.sexp import SexpError
+from ripple.world import paths
 from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Topic:
 
     def __post_init__(self) -> None:
         """Raise TopicError or SchemaError for what no topic can be."""
+        _check_path(self.path)
         if not 1 <= self.partitions <= PARTITIONS_MAX:
             raise TopicError(
                 f"{self.path}: {self.partitions} partitions: from 1 to {PARTITIONS_MAX} can be had"
@@ -74,15 +77,30 @@ class Topic:
         time_field: str | None = None,
         settings: LogSettings | None = None,
     ) -> Topic:
-        """Make a topic, durably; raises TopicError if there is one, and OSError."""
+        """Make a topic, durably; raises TopicError if there is one, and OSError.
+
+        Its name is printable, and no number: that would be a partition's (see LogPlace).
+        """
         topic = cls(
             disk, path, schema, partitions, tuple(key), time_field, settings or LogSettings()
         )
+        name = path.rpartition("/")[2]
+        if not name.isprintable():
+            raise TopicError(f"{name!r} cannot be a topic's name: not all of it can be printed")
+        if is_number(name):
+            raise TopicError(
+                f"{name!r} cannot be a topic's name: a number at the end of a place is a partition"
+            )
         disk.make_folder(path)
         lock = disk.lock(f"{path}/lock", "the creation of a topic")
         try:
             if disk.exists(f"{path}/topic"):
                 raise TopicError(f"{path}: there is a topic already")
+            if any(map(is_number, disk.list(path))):
+                raise TopicError(
+                    f"{path} has partitions, but {path}/topic, which describes them, is missing: "
+                    "restore it from a copy, or create a topic of another name"
+                )
             topic._write()
         finally:
             lock.release()
@@ -91,6 +109,7 @@ class Topic:
     @classmethod
     def open(cls, disk: Disk, path: str) -> Topic:
         """Read a topic's description; raises TopicError if it is missing or damaged."""
+        _check_path(path)
         try:
             data = disk.read_bytes(f"{path}/topic", length_max=DESCRIPTION_BYTES_MAX)
         except FileNotFoundError:
@@ -126,6 +145,15 @@ class Topic:
         )
         data = f"{text}\ncrc32c {crc32c(text.encode('utf-8')):08x}\n".encode()
         replace(self.disk, f"{self.path}/topic", data)
+
+
+def _check_path(path: str) -> None:
+    try:
+        names = paths.parts(path)
+    except ValueError as error:
+        raise TopicError(str(error)) from error
+    if not names:
+        raise TopicError("a topic is a folder within another, and has a name")
 
 
 def _read(value: Sexp) -> tuple[Schema, int, tuple[str, ...], str | None, LogSettings]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.log import body, frame
+from ripple.log import body
 from ripple.log import index as index_file
-from ripple.log.frame import Header, Kind
+from ripple.log.frame import FrameError, Header, Kind
 from ripple.log.recovery import Cut, inspect
 from ripple.log.segment import index_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ripple.connectors.base import Rejected
     from ripple.log.segment import Frame
     from ripple.log.topic import Topic
 
@@ -21,15 +22,20 @@ class Verified(NamedTuple):
     """What was read, and what is not as it should be without anything being lost.
 
     ``tail`` is what the next writer will cut off; ``indexes`` are the paths of index files that
-    disagree with the data, and are built again when they are needed.
+    disagree with the data, and are built again when they are needed. ``refused`` of the records
+    cannot be read though they are as they were written, ``first_refused`` is the first of them:
+    readers count them as refused and go on behind them. ``given_up`` were lost.
     """
 
     segments: int
     frames: int
     records: int
     length: int
-    tail: Cut | None
-    indexes: tuple[str, ...]
+    tail: Cut | None = None
+    indexes: tuple[str, ...] = ()
+    refused: int = 0
+    first_refused: Rejected | None = None
+    given_up: int = 0
 
 
 def verify(
@@ -41,23 +47,28 @@ def verify(
     """
     columns = body.columns_of(topic.schema)
     folder = topic.folder(partition)
-    frames = records = 0
+    frames = records = refused = given_up = 0
+    first_refused: Rejected | None = None
 
     def check(found: Frame) -> None:
-        nonlocal frames, records
+        nonlocal frames, records, refused, given_up, first_refused
         header = found.header
         if header.kind == Kind.RECORDS:
-            raw = frame.body_of(header, found.data, found.at)
-            rows = body.loads(raw, columns, header.record_count)
-            if body.times_of(rows, topic.time_field) != (header.time_ns_min, header.time_ns_max):
-                raise frame.FrameError("the header's event times are not those of the records")
+            rows, rejected = body.read(header, found.data, found.at, columns)
+            times_ns = body.times_of(rows, topic.time_field)
+            if not rejected and times_ns != (header.time_ns_min, header.time_ns_max):
+                raise FrameError("the header's event times are not those of the records")
             records += header.record_count
+            refused += len(rejected)
+            first_refused = first_refused or next(iter(rejected), None)
+        if header.kind == Kind.LOST:
+            given_up += header.record_count
         frames += 1
         seen(header)
 
     found = inspect(topic, partition, check)
     if found is None:
-        return Verified(0, 0, 0, 0, None, ())
+        return Verified(0, 0, 0, 0)
     all_segments = [*found.sealed, found.active]
     wrong = []
     for at, rebuilt in enumerate(all_segments):
@@ -73,4 +84,14 @@ def verify(
         if not is_part or (at < len(all_segments) - 1 and not is_whole):
             wrong.append(path)
     length = sum(one.place.position for one in all_segments)
-    return Verified(len(all_segments), frames, records, length, found.cut, tuple(wrong))
+    return Verified(
+        len(all_segments),
+        frames,
+        records,
+        length,
+        found.cut,
+        tuple(wrong),
+        refused,
+        first_refused,
+        given_up,
+    )

@@ -226,12 +226,18 @@ def read_letters(disk: Disk, path: str, *, superseded: bool = False) -> Iterator
         starts = [] if superseded else list(_starts(reader))
         first_offset, next_offset = reader.range()
         for batch in _batches(reader, first_offset, next_offset):
-            for at, row in enumerate(batch.records.to_pylist(), batch.first_offset):
+            for at, row in zip(batch.offsets(), batch.records.to_pylist(), strict=True):
                 if row["kind"] == LETTER and not any(
                     at < start.at and row["input"] == start.input and row["offset"] >= start.offset
                     for start in starts
                 ):
                     yield from_row(row)
+
+
+def count_lost(disk: Disk, path: str) -> int:
+    """Return how many letters were lost from the log and given up; raises as ``read_letters``."""
+    with PartitionReader(Topic.open(disk, path), 0) as reader:
+        return sum(len(batch.rejected) for batch in _batches(reader))
 
 
 class _Start(NamedTuple):
@@ -243,9 +249,9 @@ class _Start(NamedTuple):
 def _starts(reader: PartitionReader) -> Iterator[_Start]:
     for batch in _batches(reader):
         columns = batch.records.select(("kind", "input", "offset"))
-        for at, row in enumerate(columns.to_pylist(), batch.first_offset):
+        for at, row in zip(batch.offsets(), columns.to_pylist(), strict=True):
             if row["kind"] == START:
-                yield _Start(at, row["input"], row["offset"])
+                yield _Start(int(at), row["input"], row["offset"])
 
 
 def _batches(

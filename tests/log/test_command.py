@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import time
 from pathlib import Path
@@ -85,7 +86,51 @@ def test_damage_ends_verify_with_file_and_offset(tmp_path: Path) -> None:
     refused = ripple("log", "append", topic, "-", given=BOOK_TRADES)
     assert refused.code == 1
     assert "damaged" in refused.err
-    assert ripple("log", "tail", topic).out == ""
+    tail = ripple("log", "tail", topic)
+    assert (tail.code, tail.out) == (1, "")
+    assert "but records up to 4 were durable" in tail.only_line
+    info = ripple("log", "info", topic)
+    assert info.code == 0  # it looks at headers only
+
+
+def test_what_verify_says_of_damage_gets_the_log_going_again(tmp_path: Path) -> None:
+    topic = tmp_path / "trades of mine"
+    assert ripple("log", "create", topic).code == 0
+    assert ripple("log", "append", topic, "-", "--batch", "1", given=BOOK_TRADES).code == 0
+    segment = topic / "0" / "00000000000000000000.log"
+    segment.write_bytes(segment.read_bytes()[:-1])
+    assert ripple("log", "info", topic).code == 1
+    assert json.loads(ripple("log", "info", topic, "--json").out)["held"][0]["damage"]
+    said = ripple("log", "verify", topic)
+    assert (said.code, said.rows[0].count("DAMAGED")) == (1, 1)
+    advice = said.rows[1].partition(": ripple ")[2]
+    assert advice == f"log repair '{topic}' --partition 0 --give-up 3-3"
+    wrong = ripple("log", "repair", topic, "--give-up", "2-3")
+    assert (wrong.code, "it is the offsets 3-3 that are lost" in wrong.only_line) == (1, True)
+    assert "gave up 1 records, 3-3" in ripple(*shlex.split(advice)).out
+    said = ripple("log", "verify", topic)
+    assert (said.code, "1 records were lost and given up" in said.out) == (0, True)
+    assert ripple("log", "append", topic, "-", given=BOOK_TRADES).code == 0
+    tail = ripple("log", "tail", topic)
+    assert (tail.code, lines(tail.out)) == (0, TRADES[:3] + TRADES)
+    assert "offset 3: it was lost from the log and given up" in tail.err
+
+
+def test_log_is_the_same_with_its_prefix_and_without(tmp_path: Path) -> None:
+    topic = tmp_path / "data" / "t"
+    assert ripple("log", "create", f"log:{topic}", "--partitions", "2").code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+    for place in (f"log:{topic}", topic):
+        assert ripple("log", "append", place, "-", given=BOOK_TRADES).code == 0
+    for place in (f"log:{topic}", f"log:{topic}/0", topic, f"{topic}/0"):
+        assert lines(ripple("log", "tail", place).out) == TRADES * 2
+        assert ripple("log", "verify", place).code == 0
+    assert ripple("log", "tail", f"{topic}/1").out == ""
+    assert "offsets 0 to 8" in ripple("log", "info", f"log:{topic}").out
+    two = ripple("log", "tail", f"{topic}/1", "--partition", "0")
+    assert (two.code, "name two partitions" in two.only_line) == (1, True)
+    for action in (("append", f"{topic}/0", "-"), ("info", f"{topic}/0")):
+        assert "is one partition: name the topic" in ripple("log", *action).only_line
 
 
 def test_wrong_use_is_told_in_a_line(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from ripple.connectors.log_place import LogPlace
 from ripple.connectors.log_source import LogSource
 from ripple.engine import Engine
 from ripple.errors import InputError, RippleError, SchemaError
-from ripple.log import PartitionWriter, Topic
+from ripple.log import PartitionWriter, Topic, TopicError
 from ripple.runner import Runner
 from ripple.schema.types import Field, Int64, Schema, String
+from ripple.testing import SimDisk
 from ripple.world import LiveDisk
 from tests.log.test_sharing import marked_topic
 from tests.log.trades import SCHEMA, ManualClock, listed, records_of, rows_of
@@ -33,14 +34,52 @@ from tests.log.trades import SCHEMA, ManualClock, listed, records_of, rows_of
         ("log:7", (".", "7", None)),
         ("log:d/7/0", ("d", "7", 0)),
         ("log:../trades/0", ("..", "trades", 0)),
-        ("log:", None),
-        ("log:/", None),
-        ("log:..", None),
-        ("log:d/..", None),
+        ("d/trades/3", ("d", "trades", 3)),
+        ("../../d/./trades", ("../../d", "trades", None)),
+        ("/../d/trades", ("/../d", "trades", None)),
     ],
 )
 def test_place_is_folder_topic_and_partition(text: str, place: Any) -> None:
     assert LogPlace.parse(text) == place
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("log:", "cannot tell which log"),
+        ("log:/", "cannot tell which log"),
+        ("log:..", "cannot tell which log"),
+        ("", "cannot tell which log"),
+        ("log:d/..", "leads out of 'd' again"),
+        ("d/../../esc/x", "leads out of 'd' again"),
+        ("/a/d/../x", "leads out of 'a' again"),
+    ],
+)
+def test_what_is_no_place_is_told(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        LogPlace.parse(text)
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/", "/a", "..", "a/../b", "a//b", "7", "a/000012", "a\nb", "\udcff"]
+)
+def test_name_that_no_topic_can_have_is_refused(path: str) -> None:
+    disk = SimDisk()
+    with pytest.raises(TopicError):
+        Topic.create(disk, path, SCHEMA)
+    assert disk.image() == {}
+    with pytest.raises(TopicError):
+        Topic.open(disk, path)
+
+
+def test_partitions_without_a_description_are_not_described_anew() -> None:
+    """What is in them would be read as what it is not."""
+    disk = SimDisk()
+    topic = Topic.create(disk, "ticks", SCHEMA)
+    PartitionWriter(topic, 0, ManualClock()).close()
+    disk.remove("ticks/topic")
+    with pytest.raises(TopicError, match="ticks/topic, which describes them, is missing"):
+        Topic.create(disk, "ticks", SCHEMA)
 
 
 def made(folder: Path, partitions: int = 1) -> Topic:
@@ -85,7 +124,7 @@ OTHER = Schema("other", (Field("symbol", Int64()),))
         ("ticks/2", SCHEMA, InputError, "no partition 2: they are 0 to 1"),
         ("tocks", SCHEMA, InputError, "tocks: there is no topic: create it first"),
         ("absent/ticks", SCHEMA, InputError, "there is no topic"),
-        ("..", SCHEMA, InputError, "cannot tell which log"),
+        ("..", SCHEMA, InputError, "leads out of"),
         ("ticks/0", WIDER, SchemaError, "has no column 'venue'"),
         ("ticks/0", OTHER, SchemaError, "'symbol' .* is string, but the schema declares int64"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,3 +109,18 @@ def read_all(topic: Topic, from_offset: int | None = None, partition: int = 0) -
             assert entry.next_offset == position
             found += held
     return found
+
+
+def all_of(batches: Iterable[Batch | Marker]) -> tuple[dict[int, Any], dict[int, str]]:
+    """Rows, and reasons of rejected ones, by offset, having checked that all adds up."""
+    rows: dict[int, Any] = {}
+    reasons: dict[int, str] = {}
+    for batch in batches:
+        assert isinstance(batch, Batch)
+        offsets = batch.offsets()
+        rows.update(zip(map(int, offsets), batch.records.to_pylist(), strict=True))
+        reasons.update((bad.offset, bad.reason) for bad in batch.rejected)
+        assert sorted((*map(int, offsets), *(bad.offset for bad in batch.rejected))) == list(
+            range(batch.first_offset, batch.next_offset)
+        )
+    return rows, reasons

@@ -85,6 +85,19 @@ def test_list_shows_letters_and_totals_and_cannot_touch_the_terminal(command) ->
     ]
 
 
+def test_letters_that_are_lost_are_told_and_counted_when_given_up(command, disk) -> None:
+    (segment,) = disk.root.glob("**/dead-letters.topic/0/*.log")
+    segment.unlink()
+    code, out, err = command("list")
+    assert code == 1
+    assert "but records up to 3 were durable" in err
+    topic = segment.parent.parent
+    assert main(["log", "repair", str(topic), "--give-up", "0-2"]) == 0
+    code, out, err = command("list")
+    assert (code, out.splitlines()[-1]) == (0, "0 letters")
+    assert "vwap/0: 3 letters were lost from vwap/00000/dead-letters.topic and given up" in err
+
+
 def test_list_as_json_and_chosen(command) -> None:
     def listed(*arguments: object) -> list[dict[str, object]]:
         return [json.loads(line) for line in command("list", "--json", *arguments)[1].splitlines()]

@@ -1,0 +1,144 @@
+"""What a log holds, whether it is whole, and going on where it is not."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from ripple.log import LogDamagedError, PartitionReader
+from ripple.log.repair import Loss, find_loss, give_up
+from ripple.log.segment import segment_path, segments
+from ripple.log.verify import Verified, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ripple.log import Topic
+
+
+def print_info(topic: Topic, *, as_json: bool) -> bool:
+    """Print what a topic is and holds; return whether nothing is known to be missing."""
+    known = _known(topic)
+    is_sound = not any("damage" in held for held in known["held"])
+    if as_json:
+        print(json.dumps(known, indent=2))
+        return is_sound
+    for name, value in known.items():
+        if name not in ("settings", "held"):
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+            print(f"{name:<12} {'none' if shown in ('', None) else shown}")
+    for name, value in known["settings"].items():
+        print(f"{name:<24} {value}")
+    for held in known["held"]:
+        if "damage" in held:
+            print(f"partition {held['partition']}: DAMAGED: {held['damage']}")
+            continue
+        print(
+            f"partition {held['partition']}: offsets {held['first_offset']} to "
+            f"{held['next_offset']}, {held['segments']} segments, {held['bytes']:,} bytes"
+        )
+    return is_sound
+
+
+def _known(topic: Topic) -> dict[str, Any]:
+    return {
+        "topic": topic.path,
+        "schema": topic.schema.name,
+        "fields": [field.name for field in topic.schema.fields],
+        "partitions": topic.partitions,
+        "key": list(topic.key),
+        "time_field": topic.time_field,
+        "settings": topic.settings.to_texts(),
+        "held": [_held(topic, partition) for partition in range(topic.partitions)],
+    }
+
+
+def _held(topic: Topic, partition: int) -> dict[str, Any]:
+    try:
+        first_offset, next_offset = PartitionReader(topic, partition).range()
+    except LogDamagedError as error:
+        return {"partition": partition, "damage": str(error)}
+    folder = topic.folder(partition)
+    paths = [segment_path(folder, first) for first in segments(topic.disk, folder)]
+    length = 0
+    for path in paths:
+        with closing(topic.disk.open_to_read(path)) as file:
+            length += file.size()
+    return {
+        "partition": partition,
+        "first_offset": first_offset,
+        "next_offset": next_offset,
+        "segments": len(paths),
+        "bytes": length,
+    }
+
+
+def print_verified(topic: Topic, partitions: Iterable[int], place: str) -> bool:
+    """Read everything and print what is found; return whether all is as it should be.
+
+    place: of the topic, as the user names it.
+    """
+    is_sound = True
+    for partition in partitions:
+        try:
+            found = verify(topic, partition)
+        except LogDamagedError as error:
+            print(f"partition {partition}: DAMAGED: {error}")
+            _print_way_out(topic, partition, place)
+            is_sound = False
+            continue
+        print(
+            f"partition {partition}: {found.records} records in {found.frames} frames and "
+            f"{found.segments} segments, {found.length:,} bytes"
+        )
+        if found.given_up:
+            print(f"partition {partition}: {found.given_up} records were lost and given up")
+        for problem in _problems(found):
+            print(f"partition {partition}: {problem}")
+            is_sound = False
+    return is_sound
+
+
+def _problems(found: Verified) -> Iterator[str]:
+    for path in found.indexes:
+        yield f"{path} disagrees with the data; it will be built again"
+    if found.first_refused is not None:
+        first = found.first_refused
+        yield (
+            f"{found.refused} records cannot be read, the first at offset {first.offset}: "
+            f"{first.reason}; they were written so, and no copy is better: readers count them as "
+            "refused and go on behind them"
+        )
+    if found.tail is not None:
+        tail = found.tail
+        yield (
+            f"{tail.file} ends in {tail.length} bytes that are no frame from byte {tail.position} "
+            f"(offset {tail.offset}) on: {tail.reason}; an append is under way, or the next writer "
+            "will cut them off"
+        )
+
+
+def _print_way_out(topic: Topic, partition: int, place: str) -> None:
+    try:
+        loss = find_loss(topic, partition)
+    except LogDamagedError:
+        return
+    if loss is not None:
+        print(
+            f"partition {partition}: if there is no copy, give up the offsets {_span(loss)}: "
+            f"ripple log repair {shlex.quote(place)} --partition {partition} --give-up "
+            f"{_span(loss)}"
+        )
+
+
+def _span(loss: Loss) -> str:
+    return f"{loss.first_offset}-{loss.next_offset - 1}"
+
+
+def repair(topic: Topic, partition: int, first: int, last: int) -> None:
+    """Give up the records from ``first`` to ``last``, which are lost, and say so."""
+    kept = give_up(topic, partition, first, last + 1)
+    said = f"; the segment as it was is kept as {kept}" if kept else ""
+    print(f"partition {partition}: gave up {last + 1 - first} records, {first}-{last}{said}")
