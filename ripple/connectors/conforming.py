@@ -1,16 +1,29 @@
-"""Columns as they are found, brought to the declared types or refused by name."""
+"""Columns as they are found, brought to the declared types where nothing is lost."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from ripple.errors import InputError, SchemaError
+from ripple.connectors.well_formed import ill_formed
+from ripple.errors import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_]
+    Numbers = npt.NDArray[Any]
+
+BEYOND_INT64 = "does not fit in 64 bits"
+MORE_DIGITS = "has more digits than a float holds"
+NOT_UTF8 = "is not valid UTF-8"
+_TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def check_columns(found: pa.Schema, wanted: pa.Schema, source: str) -> None:
@@ -39,37 +52,74 @@ def check_absent(field: pa.Field, found: Iterable[object], source: str) -> None:
         raise SchemaError(f"{source} has no column {field.name!r}: it has {listed}")
 
 
-def conformed(records: pa.RecordBatch, wanted: pa.Schema, source: str) -> pa.RecordBatch:
-    """Return the wanted columns in the wanted types; a missing optional one is all none.
+def conformed(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, str, Mask | None]:
+    """Return a column in another type, and what is wrong with which rows of it, if anything is.
 
-    Raises SchemaError as ``check_columns``, and InputError for a value that does not fit.
+    Those rows are null. The types are such that ``check_columns`` takes them.
     """
-    check_columns(records.schema, wanted, source)
-    columns = []
-    for field in wanted:
-        if field.name not in records.schema.names:
-            columns.append(pa.nulls(records.num_rows, field.type))
-            continue
-        column = records.column(field.name)
-        try:
-            if kinds.is_dictionary(column.type):
-                column = column.dictionary_decode()
-            if kinds.is_timestamp(column.type):
-                column = column.cast(pa.timestamp("ns", column.type.tz))
-            columns.append(column.cast(field.type))
-        except pa.ArrowInvalid as error:
-            raise InputError(f"column {field.name!r} of {source}: {error}") from error
-    # Nullable all through: screening rejects what must not be null.
-    return pa.RecordBatch.from_arrays(columns, wanted.names)
+    if kinds.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if kind == pa.string():
+        text = column if column.type == kind else column.cast(kind)
+        return _without(text, NOT_UTF8, ill_formed(text))
+    if column.type == kind:
+        return column, "", None
+    try:
+        if kinds.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("ns", column.type.tz))
+        return column.cast(kind), "", None
+    except pa.ArrowInvalid:
+        # Arrow says so of the whole column; which rows it is, it does not say.
+        if kind == pa.int64():
+            whole, phrase, failed = _without(column, BEYOND_INT64, _beyond_int64(column))
+            return conformed(whole, kind)[0], phrase, failed
+        floats = column.cast(kind, safe=False)
+        return _without(floats, MORE_DIGITS, _is_rounded(column, floats))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is one of the forms of text."""
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
+
+def _without(
+    column: pa.Array, phrase: str, failed: Mask | None
+) -> tuple[pa.Array, str, Mask | None]:
+    if failed is None or not failed.any():
+        return column, "", None
+    return pc.if_else(pa.array(failed), None, column), phrase, failed
+
+
+def _beyond_int64(column: pa.Array) -> Mask:
+    """Return for which rows unsigned integers, or timestamps as nanoseconds, need more bits."""
+    if not kinds.is_timestamp(column.type):
+        big: Mask = _numbers(column) > np.iinfo(np.int64).max
+        return big
+    ticks, tick_ns = _numbers(column.cast(pa.int64())), _TICKS_NS[column.type.unit]
+    far: Mask = (ticks > np.iinfo(np.int64).max // tick_ns) | (
+        ticks < -(-np.iinfo(np.int64).min // tick_ns)
+    )
+    return far
+
+
+def _is_rounded(integers: pa.Array, floats: pa.Array) -> Mask:
+    """Return for which rows a float is not the integer that it was made of."""
+    exact, rounded = _numbers(integers), _numbers(floats)
+    limit = 2.0**64 if exact.dtype == np.uint64 else 2.0**63
+    is_inside = rounded < limit
+    differ: Mask = np.where(is_inside, rounded, 0).astype(exact.dtype) != exact
+    return ~is_inside | differ
+
+
+def _numbers(column: pa.Array) -> Numbers:
+    return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
 
 
 def _can_become(found: pa.DataType, wanted: pa.DataType) -> bool:
     if kinds.is_dictionary(found):
         found = found.value_type
     if wanted == pa.string():
-        return bool(
-            kinds.is_string(found) or kinds.is_large_string(found) or kinds.is_string_view(found)
-        )
+        return is_text(found)
     if wanted == pa.int64():
         return bool(kinds.is_integer(found) or kinds.is_timestamp(found))
     if wanted == pa.float64():

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ripple.connectors.base import RAW_BYTES_MAX, Batch, Rejected
 from ripple.connectors.csv_format import CsvFormat
 from ripple.connectors.csv_parser import CsvParser
-from ripple.connectors.record_shape import value_type
+from ripple.connectors.record_shape import TYPE_WORDS, value_type
 from ripple.errors import InputError
 from ripple.schema.checks import Checks
 
@@ -39,12 +39,6 @@ REASONS = (
     "{field} is not {range}",
     "{field} is not {length}",
 )
-_TYPE_WORDS = {
-    pa.string(): "text",
-    pa.int64(): "an integer",
-    pa.float64(): "a number",
-    pa.bool_(): "true or false",
-}
 
 
 class CsvReader:
@@ -128,7 +122,7 @@ class CsvReader:
         checks = self._format.checks.get(member.name, Checks())
         return REASONS[verdict].format(
             field=member.name,
-            type=_TYPE_WORDS[value_type(member)[0]],
+            type=TYPE_WORDS[value_type(member)[0]],
             range=checks.range_words,
             length=checks.length_words,
         )

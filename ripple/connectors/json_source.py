@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF8
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.json
 
-from ripple.connectors.base import RAW_BYTES_MAX, Batch, Rejected
+from ripple.connectors.base import RAW_BYTES_MAX, Batch
 from ripple.connectors.cutting import recut
+from ripple.connectors.json_parser import JsonParser
 from ripple.connectors.line_blocks import line_blocks
 from ripple.connectors.raw_input import open_input
-from ripple.connectors.record_shape import arrow_schema_of
+from ripple.connectors.record_shape import TYPE_WORDS, value_type
 from ripple.connectors.screening import screened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ripple.connectors.record_shape import RecordShape
+    from ripple.connectors.screening import Shown
 
 BLOCK_BYTES = 1 << 20
 LINE_LENGTH_BYTES_MAX = 1 << 20
+# In the order of the parser's verdicts.
+REASONS = (
+    "good",
+    "line is longer than {length_bytes_max} bytes",
+    "line is not valid UTF-8",
+    "not a JSON record",
+    "{field} is there twice",
+    "{field} is not {type}",
+    "{field} does not fit in 64 bits",
+    "{field} is too large for a float",
+    "{field} is too close to 0 for a float",
+    "{field} is not valid UTF-8",
+)
+_BLANKS = b" \t\r"
 
 
 class JsonSource:
     """The lines of ``path`` (``-``: standard input), each one JSON object, as records of ``shape``.
 
-    Empty lines are no records; members that the schema does not have are ignored. Blocks are parsed
-    by Arrow; in one with a malformed line, each line by itself. Memory is bounded by
-    LINE_LENGTH_BYTES_MAX, beyond which a line is rejected.
+    Blank lines are no records; members that the schema does not have are ignored, those that it has
+    come once. ``null`` is none. An integer has neither point nor exponent; a float may be ``NaN``,
+    ``Infinity`` or ``-Infinity``. Memory is bounded by LINE_LENGTH_BYTES_MAX, beyond which a line
+    is rejected.
     """
 
     def __init__(
@@ -44,8 +61,7 @@ class JsonSource:
         self._path = os.fspath(path)
         self._shape = shape
         self._batch_rows = batch_rows
-        wanted = arrow_schema_of(shape.schema.fields)
-        self._schema = pa.schema([field.with_nullable(True) for field in wanted])
+        self._kinds = {member.name: value_type(member)[0] for member in shape.schema.fields}
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the records from ``from_offset`` on; see Source."""
@@ -56,52 +72,50 @@ class JsonSource:
 
     def _blocks(self) -> Iterator[Batch | None]:
         raw = open_input(self._path)
+        parser = JsonParser(list(self._kinds.items()), LINE_LENGTH_BYTES_MAX)
         try:
             offset, line_number = 0, 1
             for block in line_blocks(raw, BLOCK_BYTES, LINE_LENGTH_BYTES_MAX):
                 if block is None:
                     yield None
                     continue
-                data = bytes(block)
-                for batch in self._batches(data, offset, line_number):
-                    offset = batch.next_offset
-                    yield batch
-                line_number += data.count(b"\n")
+                if line_number == 1 and bytes(block[: len(BOM_UTF8)]) == BOM_UTF8:
+                    block = block[len(BOM_UTF8) :]  # noqa: PLW2901 - itself, less a mark
+                rows, line_ends, arrays, refused = parser.parse(block)
+                if rows:
+                    yield self._screened(arrays, offset, refused, _lines_shown(block, line_number))
+                offset += rows
+                line_number += line_ends
         finally:
             raw.close()
 
-    def _batches(self, data: bytes, offset: int, line_number: int) -> Iterator[Batch]:
-        lines = data.split(b"\n")
-        count = sum(not line.isspace() and bool(line) for line in lines)
-        if not count:
-            return
-        records = self._parsed(data)
-        if records is not None and records.num_rows == count:
-            yield screened(records, self._shape, offset)
-            return
-        for number, line in enumerate(lines, line_number):
-            if not line or line.isspace():
-                continue
-            records = self._parsed(line)
-            if records is not None and records.num_rows == 1:
-                yield screened(records, self._shape, offset)
-            else:
-                bad = Rejected(offset, number, "not a JSON record", line[:RAW_BYTES_MAX])
-                none = pa.RecordBatch.from_pylist([], self._shape.arrow_schema())
-                yield Batch(none, offset + 1, (bad,))
-            offset += 1
-
-    def _parsed(self, data: bytes) -> pa.RecordBatch | None:
-        if len(data) > LINE_LENGTH_BYTES_MAX and b"\n" not in data:
-            return None
-        try:
-            table = pyarrow.json.read_json(
-                pa.BufferReader(data),
-                read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-                parse_options=pyarrow.json.ParseOptions(
-                    explicit_schema=self._schema, unexpected_field_behavior="ignore"
-                ),
+    def _screened(
+        self, arrays: list[pa.Array], offset: int, refused: list[tuple[int, int, int]], shown: Shown
+    ) -> Batch:
+        names = list(self._kinds)
+        reasons = {
+            row: REASONS[verdict].format(
+                length_bytes_max=LINE_LENGTH_BYTES_MAX,
+                field=names[column],
+                type=TYPE_WORDS[self._kinds[names[column]]],
             )
-        except pa.ArrowInvalid:
-            return None
-        return table.combine_chunks().to_batches()[0] if table.num_rows else None
+            for row, verdict, column in refused
+        }
+        records = pa.RecordBatch.from_arrays(arrays, names)
+        return screened(records, self._shape, offset, reasons, shown)
+
+
+def _lines_shown(block: memoryview, first_number: int) -> Shown:
+    """Show rows as the lines they were, which are told apart when the first one is asked for."""
+    lines: list[tuple[int | None, bytes]] = []
+
+    def shown(row: int) -> tuple[int | None, bytes]:
+        if not lines:
+            lines.extend(
+                (number, line.removesuffix(b"\r")[:RAW_BYTES_MAX])
+                for number, line in enumerate(bytes(block).split(b"\n"), first_number)
+                if line.strip(_BLANKS)
+            )
+        return lines[row]
+
+    return shown

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.connectors.base import Batch, Marker
-from ripple.connectors.conforming import check_columns, conformed
+from ripple.connectors.conforming import check_columns
 from ripple.connectors.cutting import recut
 from ripple.connectors.log_place import LogPlace
 from ripple.connectors.record_shape import arrow_schema_of
@@ -93,8 +93,15 @@ class LogSource:
         to_offset: int | None = None,
         pause: Callable[[], None] | None = None,
     ) -> None:
-        """Read a partition; raises TopicError if the topic has no such one."""
+        """Read a partition.
+
+        Raises TopicError if the topic has no such one, and SchemaError naming the field of
+        ``shape`` that it does not have.
+        """
         self.name = name or topic.path.rpartition("/")[2]
+        if shape is not None:
+            wanted = arrow_schema_of(shape.schema.fields)
+            check_columns(columns_of(topic.schema), wanted, self.name)
         self._reader = PartitionReader(topic, partition)
         self._shape = shape
         self._batch_rows = batch_rows
@@ -170,12 +177,10 @@ class LogSource:
     def _shaped(self, batch: Batch) -> Batch:
         if self._shape is None:
             return batch
-        wanted = arrow_schema_of(self._shape.schema.fields)
-        records = conformed(batch.records, wanted, self.name)
         if not batch.rejected:
-            return screened(records, self._shape, batch.first_offset)
+            return screened(batch.records, self._shape, batch.first_offset)
         offsets = batch.offsets()
-        found = screened(records, self._shape, 0)
+        found = screened(batch.records, self._shape, 0)
         refused = (replace(bad, offset=int(offsets[bad.offset])) for bad in found.rejected)
         rejected = sorted((*batch.rejected, *refused), key=lambda bad: bad.offset)
         return Batch(found.records, batch.next_offset, tuple(rejected))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.types as kinds
 
-from ripple.connectors.conforming import check_absent, check_columns, conformed
+from ripple.connectors.conforming import check_absent, check_columns, is_text
 from ripple.connectors.cutting import recut
+from ripple.connectors.python_values import column_of
+from ripple.connectors.raw_record import raw_of_values
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.screening import screened
 from ripple.errors import InputError, SchemaError
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.base import Batch
     from ripple.connectors.record_shape import RecordShape
+    from ripple.connectors.screening import Shown
 
 ROWS_AT_ONCE = 1000  # of an iterator, that are brought to their types together
 
@@ -26,8 +30,10 @@ ROWS_AT_ONCE = 1000  # of an iterator, that are brought to their types together
 class MemorySource:
     """Record batches, tables, mappings or instances of a record class, in order, as ``shape`` says.
 
-    Raises SchemaError at once when a column is missing or a value has not its field's type, and
-    InputError for what is no record.
+    Mappings may have members that are no fields. A value of its field's type that the field cannot
+    hold rejects its record; one of another type, such as 1.5 for an integer, is an error.
+    Raises SchemaError at once when a column is missing or has another type, or a mapping a value of
+    another type; InputError for what is no record, and when Arrow's own bytes are damaged.
     """
 
     def __init__(
@@ -41,11 +47,11 @@ class MemorySource:
         self.name = name
         self._shape = shape
         self._batch_rows = batch_rows
-        self._records = list(_batches(records, shape, None))
+        self._held = list(_held(records, shape, None))
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the records from ``from_offset`` on; see Source."""
-        return recut(_screened(self._records, self._shape), self._batch_rows, from_offset)
+        return recut(_screened(self._held, self._shape), self._batch_rows, from_offset)
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -69,7 +75,7 @@ class IteratorSource:
         self.name = name
         self._shape = shape
         self._batch_rows = batch_rows
-        self._records = _batches(records, shape, ROWS_AT_ONCE)
+        self._held = _held(records, shape, ROWS_AT_ONCE)
         self._is_read = False
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
@@ -77,11 +83,11 @@ class IteratorSource:
         if self._is_read:
             raise InputError(f"{self.name}: an iterator can be read once")
         self._is_read = True
-        return recut(_screened(self._records, self._shape), self._batch_rows, from_offset)
+        return recut(_screened(self._held, self._shape), self._batch_rows, from_offset)
 
     def close(self) -> None:
         """Let go of the iterator."""
-        self._records.close()
+        self._held.close()
 
 
 class MemorySink:
@@ -108,18 +114,27 @@ class MemorySink:
         return [row for batch in self.batches for row in batch.to_pylist()]
 
 
-def _screened(records: Iterable[pa.RecordBatch], shape: RecordShape) -> Iterator[Batch]:
+class _Held(NamedTuple):
+    """Records in columns; which of them it is known that they are none, and how to show one."""
+
+    records: pa.RecordBatch
+    refused: Mapping[int, str]
+    shown: Shown | None
+
+
+def _screened(held: Iterable[_Held], shape: RecordShape) -> Iterator[Batch]:
     offset = 0
-    for batch in records:
-        found = screened(batch, shape, offset)
-        offset = found.next_offset
-        yield found
+    for one in held:
+        batch = screened(one.records, shape, offset, one.refused, one.shown)
+        offset = batch.next_offset
+        if batch.span:
+            yield batch
 
 
-def _batches(
+def _held(
     records: Iterable[Any], shape: RecordShape, rows_at_once: int | None
-) -> Generator[pa.RecordBatch, None, None]:
-    """Bring every item to the declared types; rows_at_once: of those that come one by one."""
+) -> Generator[_Held, None, None]:
+    """Bring every item into columns; rows_at_once: of those that come one by one."""
     schema = arrow_schema_of(shape.schema.fields)
     rows: list[Mapping[str, Any]] = []
     is_first = True
@@ -136,7 +151,7 @@ def _batches(
         yield _of_rows(rows, schema, may_lack=not is_first and rows_at_once is not None)
 
 
-def _of_arrow(item: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _of_arrow(item: Any, schema: pa.Schema) -> Iterator[_Held]:
     """Yield the batches of a record batch, a table, or what can be read as a stream of batches."""
     words = {pa.RecordBatch: "record batch", pa.Table: "table"}
     name = f"the {words.get(type(item), type(item).__name__)}"
@@ -147,23 +162,47 @@ def _of_arrow(item: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     check_columns(reader.schema, schema, name)
     _check_any(reader.schema.names, schema, name)
     for batch in reader:
-        yield conformed(batch, schema, name)
+        _check_bytes(batch, schema, name)
+        yield _Held(batch, {}, None)
 
 
-def _of_rows(rows: list[Mapping[str, Any]], schema: pa.Schema, *, may_lack: bool) -> pa.RecordBatch:
+def _check_bytes(records: pa.RecordBatch, schema: pa.Schema, source: str) -> None:
+    """Raise InputError where Arrow's own structure is damaged."""
+    for name in schema.names:
+        if name in records.schema.names:
+            try:
+                _as_bytes(records.column(name)).validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise InputError(f"column {name!r} of {source} is damaged: {error}") from error
+
+
+def _as_bytes(column: pa.Array) -> pa.Array:
+    """Return a column without the claim that its text is UTF-8, which each record is asked for."""
+    if kinds.is_dictionary(column.type):
+        values = _as_bytes(column.dictionary)
+        return pa.DictionaryArray.from_arrays(column.indices, values, safe=False)
+    return column.cast(pa.large_binary()) if is_text(column.type) else column
+
+
+def _of_rows(rows: list[Mapping[str, Any]], schema: pa.Schema, *, may_lack: bool) -> _Held:
     if not may_lack:
         names = dict.fromkeys(name for row in rows for name in row)
         for field in schema:
             if field.name not in names:
                 check_absent(field, names, "the source")
         _check_any(names, schema, "the source")
-    arrays = []
+    arrays: list[pa.Array] = []
+    refused: dict[int, str] = {}
     for field in schema:
-        try:
-            arrays.append(pa.array([row.get(field.name) for row in rows], field.type))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise SchemaError(f"field {field.name!r} is not {field.type}: {error}") from error
-    return pa.RecordBatch.from_arrays(arrays, schema.names)
+        array, failed = column_of([row.get(field.name) for row in rows], field)
+        arrays.append(array)
+        for row, phrase in failed.items():
+            refused.setdefault(row, f"{field.name} {phrase}")
+
+    def shown(row: int) -> tuple[None, bytes]:
+        return None, raw_of_values({name: rows[row].get(name) for name in schema.names})
+
+    return _Held(pa.RecordBatch.from_arrays(arrays, schema.names), refused, shown)
 
 
 def _check_any(names: Iterable[str], schema: pa.Schema, source: str) -> None:

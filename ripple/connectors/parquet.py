@@ -6,12 +6,15 @@ import os
 import weakref
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ripple.connectors.conforming import check_columns, conformed
+from ripple.connectors.conforming import BEYOND_INT64, check_columns
 from ripple.connectors.cutting import recut
 from ripple.connectors.prefetch import prefetched
+from ripple.connectors.raw_record import raw_of
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.screening import screened
 from ripple.errors import InputError
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.base import Batch
     from ripple.connectors.record_shape import RecordShape
+    from ripple.connectors.screening import Shown
     from ripple.connectors.target import Target
 
 BLOCK_ROWS = 1 << 16
@@ -91,12 +95,45 @@ class ParquetSource:
         groups, offset = _groups_from(file, from_offset)
         present = [name for name in needed.names if name in file.schema_arrow.names]
         try:
-            for records in file.iter_batches(BLOCK_ROWS, groups, present, use_threads=False):
-                batch = screened(conformed(records, needed, self._path), self._shape, offset)
+            for records, coarse in _blocks_of(file, self._path, groups, present):
+                refused, shown = _beyond_ns(records, coarse)
+                batch = screened(records, self._shape, offset, refused, shown)
                 offset = batch.next_offset
                 yield batch
         except (OSError, pa.ArrowInvalid) as error:
             raise InputError(f"{self._path} is damaged: {_first_line(error)}") from error
+
+
+def _blocks_of(
+    file: pq.ParquetFile, path: str, groups: list[int], names: list[str]
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
+    """Yield the rows, and once more with times in seconds where that tells more.
+
+    Arrow reads the timestamps of older writers (INT96) as nanoseconds modulo 64 bits.
+    """
+    blocks = file.iter_batches(BLOCK_ROWS, groups, names, use_threads=False)
+    leaves = [file.schema.column(at) for at in range(len(file.schema))]
+    if not any(leaf.path in names and leaf.physical_type == "INT96" for leaf in leaves):
+        yield from ((records, None) for records in blocks)
+        return
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="s") as again:
+        coarse = again.iter_batches(BLOCK_ROWS, groups, names, use_threads=False)
+        yield from zip(blocks, coarse, strict=True)
+
+
+def _beyond_ns(
+    records: pa.RecordBatch, coarse: pa.RecordBatch | None
+) -> tuple[dict[int, str], Shown | None]:
+    """Return the rows whose times do not fit in 64 bits of nanoseconds, and how to show them."""
+    refused: dict[int, str] = {}
+    if coarse is None:
+        return refused, None
+    for name, column, seconds in zip(records.schema.names, records, coarse, strict=True):
+        if column.type != seconds.type:
+            back = pc.floor_temporal(column, unit="second").cast(seconds.type)
+            for row in np.flatnonzero(pc.not_equal(back, seconds).fill_null(False)):
+                refused.setdefault(int(row), f"{name} {BEYOND_INT64}")
+    return refused, lambda row: (None, raw_of(coarse, row))
 
 
 def _groups_from(file: pq.ParquetFile, from_offset: int) -> tuple[list[int], int]:

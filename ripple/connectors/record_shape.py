@@ -26,6 +26,13 @@ _ARROW = {
     Float: pa.float64(),
     Bool: pa.bool_(),
 }
+# What a value of a type is called where one is refused.
+TYPE_WORDS = {
+    pa.string(): "text",
+    pa.int64(): "an integer",
+    pa.float64(): "a number",
+    pa.bool_(): "true or false",
+}
 
 
 @dataclass(frozen=True, slots=True)

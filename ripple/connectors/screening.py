@@ -1,50 +1,115 @@
-"""The checks of CSV records, for records that arrive as columns."""
+"""What every record is checked for: that it holds what its schema and its checks say."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from ripple.connectors.base import RAW_BYTES_MAX, Batch, Rejected
+from ripple.connectors.base import Batch, Rejected
+from ripple.connectors.conforming import conformed
+from ripple.connectors.raw_record import raw_of
 from ripple.connectors.record_shape import value_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import numpy.typing as npt
 
     from ripple.connectors.record_shape import RecordShape
     from ripple.schema.types import Field
 
+# From a row to the line it was, None where there are no lines, and its raw bytes.
+Shown = Callable[[int], tuple[int | None, bytes]]
 
-def screened(records: pa.RecordBatch, shape: RecordShape, first_offset: int) -> Batch:
+
+def screened(
+    records: pa.RecordBatch,
+    shape: RecordShape,
+    first_offset: int,
+    refused: Mapping[int, str] | None = None,
+    shown: Shown | None = None,
+) -> Batch:
     """Reject the rows that break ``shape``, and deliver the wanted columns of the others.
 
-    ``records`` has columns of the declared Arrow types. As with CSV, fields are judged in schema
-    order and the first thing wrong is the reason; ``raw`` is the row as JSON.
+    ``records`` has columns in types that ``check_columns`` takes; they are brought to the declared
+    ones. refused: rows of which it is known that they are no records, and why. As with CSV, fields
+    are judged in schema order and the first thing wrong is the reason; without ``shown``, ``raw``
+    is the row as JSON.
     """
     next_offset = first_offset + records.num_rows
-    verdicts = np.zeros(records.num_rows, np.int16)
-    reasons = [""]
+    verdicts = _Verdicts(records.num_rows)
+    for row, reason in (refused or {}).items():
+        verdicts.note(reason, row)
+    columns: dict[str, pa.Array] = {}
     for member in shape.schema.fields:
-        if member.name in records.schema.names:
-            for reason, failed in _failures(records.column(member.name), member, shape):
-                verdicts[failed & (verdicts == 0)] = len(reasons)
-                reasons.append(f"{member.name} is {reason}")
+        if member.name not in records.schema.names:
+            continue
+        column, lost, failed = conformed(records.column(member.name), value_type(member)[0])
+        columns[member.name] = column
+        if failed is not None:
+            verdicts.note(f"{member.name} {lost}", failed)
+        for wrong, failed in _failures(column, member, shape):
+            verdicts.note(f"{member.name} is {wrong}", failed)
     schema = shape.arrow_schema()
     wanted = pa.RecordBatch.from_arrays(
-        [records.column(name) for name in schema.names], schema=schema
+        [
+            columns[field.name] if field.name in columns else pa.nulls(records.num_rows, field.type)
+            for field in schema
+        ],
+        schema=schema,
     )
-    bad = np.flatnonzero(verdicts)
-    if not len(bad):
+    bad = verdicts.bad_rows()
+    if not bad:
         return Batch(wanted, next_offset)
-    rows = records.take(pa.array(bad)).to_pylist()
+    if shown is None:
+        shown = _rows_shown(records, shape)
     rejected = tuple(
-        Rejected(first_offset + int(index), None, reasons[verdicts[index]], _raw(row))
-        for index, row in zip(bad, rows, strict=True)
+        Rejected(first_offset + row, line_number, verdicts.reason(row), raw)
+        for row in bad
+        for line_number, raw in [shown(row)]
     )
-    return Batch(wanted.filter(pa.array(verdicts == 0)), next_offset, rejected)
+    return Batch(wanted.filter(pa.array(verdicts.good())), next_offset, rejected)
+
+
+class _Verdicts:
+    """The first thing wrong with each row."""
+
+    def __init__(self, rows: int) -> None:
+        self._verdicts = np.zeros(rows, np.int32)
+        self._reasons = {"": 0}
+
+    def note(self, reason: str, failed: npt.NDArray[np.bool_] | int) -> None:
+        """Note a reason for rows, or for one, that have none yet."""
+        verdict = self._reasons.setdefault(reason, len(self._reasons))
+        if isinstance(failed, int):
+            self._verdicts[failed] = self._verdicts[failed] or verdict
+        else:
+            self._verdicts[failed & (self._verdicts == 0)] = verdict
+
+    def bad_rows(self) -> list[int]:
+        return list(np.flatnonzero(self._verdicts).tolist())
+
+    def good(self) -> npt.NDArray[np.bool_]:
+        good: npt.NDArray[np.bool_] = self._verdicts == 0
+        return good
+
+    def reason(self, row: int) -> str:
+        return list(self._reasons)[int(self._verdicts[row])]
+
+
+def _rows_shown(records: pa.RecordBatch, shape: RecordShape) -> Shown:
+    """Show rows as they came, each wanted field and those that were judged."""
+    delivered = {member.name for member in shape.delivered()}
+    columns = {
+        member.name: records.column(member.name)
+        if member.name in records.schema.names
+        else pa.nulls(records.num_rows)
+        for member in shape.schema.fields
+        if member.name in records.schema.names or member.name in delivered
+    }
+    rows = pa.RecordBatch.from_pydict(columns)
+    return lambda row: (None, raw_of(rows, row))
 
 
 def _failures(
@@ -55,7 +120,3 @@ def _failures(
         yield "empty", column.is_null().to_numpy(zero_copy_only=False)
     if member.name in shape.judges:
         yield from shape.judges[member.name].failing(column)
-
-
-def _raw(row: dict[str, object]) -> bytes:
-    return json.dumps(row, ensure_ascii=False).encode()[:RAW_BYTES_MAX]

@@ -29,9 +29,9 @@ offset tells damage from a torn tail: when a frame cannot be read but a later on
 records were durable, they have been damaged since; when none does, they were never promised.
 
 The body of a records frame is one Arrow IPC stream (:mod:`ripple.encoding.arrow`), compressed as
-:mod:`ripple.encoding.compression` says; a marker has none. Frames of *lost* records, without a body,
-stand where frames were damaged that somebody gave up (:mod:`ripple.log.repair`): the frame behind
-them continues one that is not there any more, so they say what it continues.
+:mod:`ripple.encoding.compression` says; a marker has none. Frames of *lost* records, without a
+body, stand where frames were damaged that somebody gave up (:mod:`ripple.log.repair`): the frame
+behind them continues one that is not there any more, so they say what it continues.
 """
 
 from __future__ import annotations

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from ripple.checkpoint.checkpoints import prefix_of
 from ripple.connectors.base import Batch, Rejected
+from ripple.connectors.raw_record import raw_of
 from ripple.errors import InputError, RippleError
 from ripple.hashing import xxh64_of
-from ripple.recovery.letter import QUARANTINE, REASON_CHARACTERS_MAX, raw_of
+from ripple.recovery.letter import QUARANTINE, REASON_CHARACTERS_MAX
 from ripple.recovery.suspicion import DEATHS_MAX, End, Range, Suspicion
 from ripple.world.paths import folder_of
 from ripple.world.replacing import replace

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ripple.connectors.base import RAW_BYTES_MAX, Rejected
+from ripple.connectors.base import Rejected
 from ripple.connectors.dead_letter import text_of
+from ripple.connectors.raw_record import raw_of
 from ripple.errors import InputError
 from ripple.schema.types import Field, Int64, Schema, String
 
@@ -76,13 +76,6 @@ def refused(batch: Batch, failed: Iterable[RejectedRow]) -> list[Rejected]:
         Rejected(int(offsets[bad.row]), None, bad.reason, raw_of(batch.records, bad.row), bad.step)
         for bad in failed
     ]
-
-
-def raw_of(records: pa.RecordBatch, row: int) -> bytes:
-    """Return a row as JSON, cut to RAW_BYTES_MAX."""
-    (values,) = records.slice(row, 1).to_pylist()
-    text = json.dumps(values, ensure_ascii=False, default=repr)
-    return text.encode("utf-8", "replace")[:RAW_BYTES_MAX]
 
 
 def dumps_record(row: pa.RecordBatch) -> bytes | None:

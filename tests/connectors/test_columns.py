@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -124,11 +128,175 @@ def test_columns_that_do_not_fit_are_named() -> None:
     wrong = pa.record_batch({"name": ["a"], "count": ["1"], "level": [1.0]})
     with pytest.raises(SchemaError, match=r"'count' of the record batch is string, but .* int64"):
         MemorySource([wrong], SHAPE)
-    with pytest.raises(SchemaError, match="field 'level' is not double"):
-        MemorySource([{"name": "a", "count": 1, "level": "high"}], SHAPE)
-    huge = pa.record_batch({"name": ["a"], "count": pa.array([1 << 63], pa.uint64()), "level": [1]})
-    with pytest.raises(InputError, match="column 'count'"):
-        MemorySource([huge], SHAPE)
+    outside = pa.DictionaryArray.from_arrays(pa.array([0, 7]), pa.array(["a"]), safe=False)
+    with pytest.raises(InputError, match="column 'name' of the record batch is damaged"):
+        MemorySource(
+            [pa.record_batch({"name": outside, "count": [1, 2], "level": [1.0, 2.0]})], SHAPE
+        )
+    with pytest.raises(
+        SchemaError, match="the mappings have no field 'name': they have Name, count"
+    ):
+        MemorySource([{"Name": "a", "count": 1, "level": 1.0}], SHAPE)
+    with pytest.raises(InputError, match="mappings, record batches or tables, not tuple"):
+        MemorySource([("a", None, 1, 1.0, None)], SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("name", b"a", "must be text, not b'a'"),
+        ("name", 1, "must be text, not 1"),
+        ("count", 1.0, "must be an integer, not 1.0"),
+        ("count", 1.5, "must be an integer, not 1.5"),
+        ("count", True, "must be an integer, not True"),
+        ("count", "7", "must be an integer, not '7'"),
+        ("count", Decimal("1.5"), "must be an integer, not Decimal"),
+        ("level", "high", "must be a number, not 'high'"),
+        ("level", True, "must be a number, not True"),
+        ("level", 1j, "must be a number, not 1j"),
+        ("flag", 1, "must be true or false, not 1"),
+        ("flag", "False", "must be true or false, not 'False'"),
+    ],
+)
+def test_a_value_of_another_type_in_a_mapping_is_an_error_that_says_where(
+    name: str, value: object, message: str
+) -> None:
+    good = {"name": "a", "count": 1, "level": 1.0}
+    with pytest.raises(SchemaError, match=f"row 1: the field '{name}' {message}"):
+        MemorySource([good, {**good, name: value}], SHAPE)
+
+
+def test_numbers_of_numpy_are_what_they_are_in_python() -> None:
+    plain = {"name": "a", "value": 1.5, "count": 3, "level": 2.0**60, "flag": True}
+    numpy = {
+        "name": np.str_("a"),
+        "value": np.float32(1.5),
+        "count": np.uint8(3),
+        "level": np.int64(2**60),
+        "flag": np.bool_(True),
+    }
+    [batch] = MemorySource([numpy, plain], SHAPE).batches()
+    assert batch.records.to_pylist() == [plain, plain]
+
+
+# A text that is not UTF-8, in each form that Arrow has for text.
+BYTES = pa.array([b"a", b"b\xff\xfe", b"c", None], pa.binary())
+TEXT = BYTES.view(pa.string())
+ILL_FORMED = {
+    "string": TEXT,
+    "large_string": TEXT.cast(pa.large_string()),
+    "string_view": TEXT.cast(pa.string_view()),
+    "dictionary": pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None], pa.int8()), TEXT[:3]),
+    "slice": pa.concat_arrays([TEXT, TEXT]).slice(4),
+}
+
+
+def with_name(name: pa.Array) -> pa.RecordBatch:
+    return pa.record_batch({"name": name, "count": [1, 2, 3, 4], "level": [1.0] * 4})
+
+
+@pytest.mark.parametrize("form", ILL_FORMED)
+def test_text_that_is_not_utf8_costs_its_record(tmp_path: Path, form: str) -> None:
+    batch = with_name(ILL_FORMED[form])
+    found = list(MemorySource([batch], SHAPE).batches())
+    assert found == list(MemorySource([pa.Table.from_batches([batch])], SHAPE).batches())
+    [one] = found
+    one.records.validate(full=True)
+    assert one.records.column("count").to_pylist() == [1, 3]
+    assert [(bad.offset, bad.reason) for bad in one.rejected] == [
+        (1, "name is not valid UTF-8"),
+        (3, "name is empty"),
+    ]
+    assert one.rejected[0].raw == (
+        b'{"name": "b\xff\xfe", "value": null, "count": 2, "level": 1.0, "flag": null}'
+    )
+    if form not in ("string_view", "dictionary"):  # Arrow itself does not write, or read, those
+        pq.write_table(pa.Table.from_batches([batch]), tmp_path / "t.parquet")
+        [read] = ParquetSource(tmp_path / "t.parquet", SHAPE).batches()
+        assert (read.records, read.rejected) == (one.records, one.rejected)
+
+
+def test_half_a_surrogate_pair_costs_its_record() -> None:
+    good = {"name": "\U0001f600", "count": 1, "level": 1.0}
+    [batch] = MemorySource([good, {**good, "name": "x\ud83d"}], SHAPE).batches()
+    assert batch.records.column("name").to_pylist() == ["\U0001f600"]
+    [bad] = batch.rejected
+    assert bad.reason == "name is not valid UTF-8"
+    assert b'"name": "x\xed\xa0\xbd"' in bad.raw
+
+
+BEYOND_INT64, MORE_DIGITS = "does not fit in 64 bits", "has more digits than a float holds"
+LAST_NS = (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "refused"),
+    [
+        (pa.uint64(), [0, LAST_NS, LAST_NS + 1, (1 << 64) - 1], {2, 3}),
+        (pa.timestamp("s"), [0, LAST_NS // 10**9, LAST_NS // 10**9 + 1, 1 << 52], {2, 3}),
+        (pa.timestamp("us", "UTC"), [0, -(LAST_NS // 1000), -(LAST_NS // 1000) - 1, 7], {2}),
+        (pa.timestamp("ms"), [-(1 << 63), (1 << 63) - 1, None, 5], {0, 1}),
+    ],
+)
+def test_an_integer_that_does_not_fit_costs_its_record(
+    tmp_path: Path, kind: pa.DataType, values: list[int | None], refused: set[int]
+) -> None:
+    shape = RecordShape(Schema("s", (Field("n", Int64(), optional=True),)))
+    column = pa.array(values, kind)
+    check_refused(tmp_path, shape, column, refused, BEYOND_INT64)
+    unit_ns = {"s": 10**9, "ms": 10**6, "us": 1000}[kind.unit] if kind != pa.uint64() else 1
+    good = [v and v * unit_ns for at, v in enumerate(values) if at not in refused]
+    [batch] = MemorySource([pa.record_batch({"n": column})], shape).batches()
+    assert batch.records.column("n").to_pylist() == good
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "refused"),
+    [
+        (pa.int64(), [1, 2**53 + 1, 2**53 + 2, -(2**53) - 1, -(2**63), 2**63 - 1], {1, 3, 5}),
+        (pa.uint64(), [1, 2**53 + 1, 2**63, 2**64 - 1, 2**64 - 2048, None], {1, 3}),
+    ],
+)
+def test_an_integer_that_a_float_would_round_costs_its_record(
+    tmp_path: Path, kind: pa.DataType, values: list[int | None], refused: set[int]
+) -> None:
+    shape = RecordShape(Schema("s", (Field("n", Float(), optional=True),)))
+    column = pa.array(values, kind)
+    check_refused(tmp_path, shape, column, refused, MORE_DIGITS)
+    mappings = list(MemorySource([{"n": value} for value in values], shape).batches())
+    assert mappings[0].records.column("n").to_pylist() == [
+        value for at, value in enumerate(values) if at not in refused
+    ]
+
+
+def check_refused(
+    tmp_path: Path, shape: RecordShape, column: pa.Array, refused: set[int], phrase: str
+) -> None:
+    """Check which rows memory and Parquet refuse, and that each shows what it was."""
+    table = pa.table({"n": column})
+    pq.write_table(table, tmp_path / "t.parquet")
+    for source in (MemorySource([table], shape), ParquetSource(tmp_path / "t.parquet", shape)):
+        [batch] = source.batches()
+        assert [bad.offset for bad in batch.rejected] == sorted(refused)
+        assert {bad.reason for bad in batch.rejected} == {f"n {phrase}"}
+        shown = [json.loads(bad.raw)["n"] for bad in batch.rejected]
+        if not pa.types.is_timestamp(column.type):
+            assert shown == [column[at].as_py() for at in sorted(refused)]
+
+
+def test_timestamps_of_older_parquet_writers_do_not_wrap(tmp_path: Path) -> None:
+    years = [1, 1677, 1678, 2024, 2262, 2263, 9999]
+    times = [datetime(year, 1, 2, tzinfo=UTC) for year in years]
+    table = pa.table({"name": [str(year) for year in years], "t": times})
+    pq.write_table(table, tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
+    shape = RecordShape(Schema("s", (Field("name", String()), Field("t", Int64()))))
+    [batch] = ParquetSource(tmp_path / "t.parquet", shape).batches()
+    assert batch.records.column("t").to_pylist() == [
+        int(time.timestamp()) * 10**9 for time in times if 1677 < time.year < 2263
+    ]
+    assert [(bad.offset, bad.reason) for bad in batch.rejected] == [
+        (at, "t does not fit in 64 bits") for at in (0, 1, 5, 6)
+    ]
 
 
 def write_trades(path: Path, events: int, row_group_rows: int) -> pa.Table:
@@ -222,7 +390,7 @@ def test_memory_sink_keeps_changes_until_aborted() -> None:
     assert sink.rows() == []
 
 
-TEXT = Schema("text", (Field("a", String(), optional=True), Field("b", String())))
+TEXTS = Schema("text", (Field("a", String(), optional=True), Field("b", String())))
 
 
 @settings(max_examples=100, deadline=None)
@@ -233,12 +401,12 @@ def test_text_written_as_csv_is_read_as_it_was(
 ) -> None:
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     records = pa.RecordBatch.from_pylist(
-        [{"a": a, "b": b} for a, b in rows], RecordShape(TEXT).arrow_schema()
+        [{"a": a, "b": b} for a, b in rows], RecordShape(TEXTS).arrow_schema()
     )
     sink = TextSink(open_target(path), TextFormat())
     sink.write(records)
     sink.finish()
-    assert read_all(CsvSource(path, CsvFormat(TEXT))) == pa.Table.from_batches([records])
+    assert read_all(CsvSource(path, CsvFormat(TEXTS))) == pa.Table.from_batches([records])
 
 
 def test_csv_written_is_csv_read(tmp_path: Path) -> None:

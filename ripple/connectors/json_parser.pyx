@@ -1,0 +1,539 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
+"""Lines of JSON to columns, in one pass without the GIL and without recursion.
+
+Each line is one object (RFC 8259); ``NaN``, ``Infinity`` and ``-Infinity`` are numbers too, as many
+writers make them. Every line that is not blank takes a row: one that is refused is null all over,
+and whoever reads the columns drops it.
+"""
+
+from libc.math cimport INFINITY, NAN
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
+from libc.string cimport memchr, memcmp, memcpy
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from ripple.connectors.text_values cimport (
+    BEYOND_DOUBLE, BEYOND_INT64, READ, Reading, is_ascii, is_digit, is_utf8, newlines,
+    read_decimal, read_integer, short_decimal,
+)
+
+import numpy as np
+import pyarrow as pa
+
+
+# The order is that of REASONS in json_source.py.
+cdef enum Verdict:
+    GOOD, TOO_LONG, NOT_UTF8, NOT_JSON, TWICE, NOT_OF_TYPE, TOO_BIG, TOO_LARGE, TOO_SMALL, NOT_TEXT
+
+cdef enum Kind:
+    STRING, INTEGER, FLOAT, BOOL
+
+cdef struct Column:
+    string name
+    Kind kind
+    Py_ssize_t seen         # the row of the last member of this name
+    uint8_t* values         # int64, double, one byte per truth value, or the bytes of strings
+    int32_t* offsets        # strings only
+    uint8_t* valid          # one byte per row
+
+cdef struct Bad:
+    Py_ssize_t row
+    Verdict verdict
+    int column
+
+
+cdef class JsonParser:
+    """Parses blocks of whole lines into columns.
+
+    ``columns`` is a list of (member name, Arrow type: string, int64, float64 or bool).
+    """
+
+    cdef vector[Column] columns
+    cdef vector[uint8_t] open       # the brackets that a value has opened
+    cdef vector[uint8_t] scratch    # a member name without its escapes
+    cdef Py_ssize_t line_length_bytes_max
+
+    def __init__(self, columns: list, line_length_bytes_max: int) -> None:
+        cdef Column column
+        kinds = {pa.string(): STRING, pa.int64(): INTEGER, pa.float64(): FLOAT, pa.bool_(): BOOL}
+        self.line_length_bytes_max = line_length_bytes_max
+        for name, kind in columns:
+            column.name, column.kind = name.encode(), kinds[kind]
+            self.columns.push_back(column)
+
+    def parse(self, const uint8_t[::1] block not None) -> tuple:
+        """Parse all lines of ``block``.
+
+        Returns (rows, line ends, arrays, refused): how many lines are not blank, how many line ends
+        there are, an Arrow array of so many rows per column, and (row, verdict, column) of each
+        line that is no record.
+        """
+        cdef Py_ssize_t size = block.shape[0], rows = 0, line_ends
+        cdef const uint8_t* data = &block[0] if size else NULL
+        cdef vector[Bad] refused
+        cdef Bad bad
+        cdef int i
+        with nogil:
+            line_ends = newlines(data, size)
+        buffers = self._allocate(line_ends + 1, size)
+        with nogil:
+            rows = self._parse_lines(data, size, refused)
+        arrays = [_array(self.columns[i], rows, buffers[i]) for i in range(len(buffers))]
+        return rows, line_ends, arrays, [(bad.row, <int>bad.verdict, bad.column) for bad in refused]
+
+    cdef list _allocate(self, Py_ssize_t rows, Py_ssize_t size):
+        """Give every column room for ``rows`` rows; memory never written costs nothing."""
+        cdef Column* column
+        cdef int i
+        buffers = []
+        for i in range(<int>self.columns.size()):
+            column = &self.columns[i]
+            column.seen = -1
+            width = size if column.kind == STRING else rows if column.kind == BOOL else 8 * rows
+            values = pa.allocate_buffer(width, resizable=True)
+            column.values = <uint8_t*><uintptr_t>values.address
+            offsets = None
+            column.offsets = NULL
+            if column.kind == STRING:
+                offsets = pa.allocate_buffer(4 * (rows + 1), resizable=True)
+                column.offsets = <int32_t*><uintptr_t>offsets.address
+                column.offsets[0] = 0
+            valid = pa.allocate_buffer(rows, resizable=True)
+            column.valid = <uint8_t*><uintptr_t>valid.address
+            buffers.append((values, offsets, valid))
+        return buffers
+
+    cdef Py_ssize_t _parse_lines(
+        self, const uint8_t* data, Py_ssize_t size, vector[Bad]& refused
+    ) noexcept nogil:
+        """Parse every line, and return the number of rows."""
+        cdef const uint8_t* p = data
+        cdef const uint8_t* end = data + size
+        cdef const uint8_t* stop
+        cdef Py_ssize_t rows = 0
+        cdef bint plain = is_ascii(data, size)
+        cdef Bad bad
+        while p < end:
+            stop = <const uint8_t*>memchr(p, b"\n", end - p)
+            stop = end if stop == NULL else stop
+            if _skip_blanks(p, stop) != stop:
+                bad.column = -1
+                self._clear(rows)
+                # Of a carriage return before the line's end a line may be longer.
+                if stop - p > self.line_length_bytes_max + ((stop - 1)[0] == b"\r"):
+                    bad.verdict = TOO_LONG
+                elif not plain and not is_utf8(p, stop):
+                    bad.verdict = NOT_UTF8
+                else:
+                    bad.verdict = self._object(p, stop, rows, &bad.column)
+                if bad.verdict != GOOD:
+                    bad.row = rows
+                    refused.push_back(bad)
+                    self._clear(rows)
+                rows += 1
+            p = stop + 1
+        return rows
+
+    cdef void _clear(self, Py_ssize_t row) noexcept nogil:
+        """Make a row null all over."""
+        cdef Column* column
+        cdef size_t i
+        for i in range(self.columns.size()):
+            column = &self.columns[i]
+            column.valid[row] = False
+            if column.kind == STRING:
+                column.offsets[row + 1] = column.offsets[row]
+            elif column.kind == BOOL:
+                column.values[row] = 0
+            else:
+                (<int64_t*>column.values)[row] = 0
+
+    cdef Verdict _object(
+        self, const uint8_t* p, const uint8_t* end, Py_ssize_t row, int* at
+    ) noexcept nogil:
+        """Parse the object that is all of the line; on failure ``at`` is the column to blame.
+
+        What is no JSON is that first of all, whatever its members are.
+        """
+        cdef Verdict first = GOOD, verdict
+        cdef size_t expected = 0
+        cdef int i
+        p = _skip_blanks(p, end)
+        if p[0] != b"{":
+            return NOT_JSON
+        p = _skip_blanks(p + 1, end)
+        if p < end and p[0] == b"}":
+            return GOOD if _skip_blanks(p + 1, end) == end else NOT_JSON
+        while True:
+            i = self._member(&p, end, expected)
+            if p == NULL:
+                return NOT_JSON
+            if i < 0:
+                p = self._skip_value(p, end)
+            else:
+                expected = i + 1
+                verdict = TWICE if self.columns[i].seen == row else self._value(&p, end, i, row)
+                if verdict != GOOD:
+                    if first == GOOD:
+                        first, at[0] = verdict, i
+                    p = self._skip_value(p, end)
+                self.columns[i].seen = row
+            if p == NULL:
+                return NOT_JSON
+            p = _skip_blanks(p, end)
+            if p == end:
+                return NOT_JSON
+            if p[0] == b"}":
+                return first if _skip_blanks(p + 1, end) == end else NOT_JSON
+            if p[0] != b",":
+                return NOT_JSON
+            p = _skip_blanks(p + 1, end)
+
+    cdef int _member(
+        self, const uint8_t** at, const uint8_t* end, size_t expected
+    ) noexcept nogil:
+        """The column of the member at ``at``, -1 if it has none; leaves ``at`` at its value.
+
+        Null if no member is there. Members mostly come in the order of the columns.
+        """
+        cdef const uint8_t* p = at[0]
+        cdef const uint8_t* name = p + 1
+        cdef bint escaped = False
+        cdef Py_ssize_t length
+        cdef size_t i
+        if p < end and p[0] == b'"':
+            p = _string_end(p, end, &escaped)
+        else:
+            p = NULL
+        if p == NULL:
+            at[0] = NULL
+            return -1
+        length = p - 1 - name
+        p = _skip_blanks(p, end)
+        if p == end or p[0] != b":":
+            at[0] = NULL
+            return -1
+        at[0] = _skip_blanks(p + 1, end)
+        if escaped:
+            self.scratch.resize(length)
+            length = _unescape(name, name + length, self.scratch.data())
+            name = self.scratch.data()
+        if expected < self.columns.size() and _is_named(self.columns[expected], name, length):
+            return <int>expected
+        for i in range(self.columns.size()):
+            if _is_named(self.columns[i], name, length):
+                return <int>i
+        return -1
+
+    cdef Verdict _value(
+        self, const uint8_t** at, const uint8_t* end, int i, Py_ssize_t row
+    ) noexcept nogil:
+        """Parse a value into a column; leaves ``at`` behind it if it is good."""
+        cdef Column* column = &self.columns[i]
+        cdef const uint8_t* p = at[0]
+        cdef const uint8_t* after
+        cdef bint escaped = False
+        cdef int64_t integer = 0
+        cdef double number = 0
+        cdef Reading reading
+        cdef Py_ssize_t length
+        if p == end:
+            return NOT_JSON
+        after = _literal(p, end, b"null", 4)
+        if after != NULL:
+            at[0] = after
+            return GOOD
+        if column.kind == STRING:
+            after = _string_end(p, end, &escaped) if p[0] == b'"' else NULL
+            if after == NULL:
+                return NOT_OF_TYPE
+            length = after - p - 2
+            if escaped:
+                length = _unescape(
+                    p + 1, after - 1, column.values + column.offsets[row]
+                )
+                if length < 0:
+                    return NOT_TEXT
+            else:
+                memcpy(column.values + column.offsets[row], p + 1, length)
+            column.offsets[row + 1] = <int32_t>(column.offsets[row] + length)
+        elif column.kind == BOOL:
+            after = _literal(p, end, b"true", 4)
+            column.values[row] = after != NULL
+            if after == NULL:
+                after = _literal(p, end, b"false", 5)
+            if after == NULL:
+                return NOT_OF_TYPE
+        elif column.kind == INTEGER:
+            after = _number_end(p, end)
+            if after == NULL:
+                return NOT_OF_TYPE
+            reading = read_integer(&p, after, &integer)
+            if p != after:
+                return NOT_OF_TYPE      # a point or an exponent
+            if reading != READ:
+                return TOO_BIG
+            (<int64_t*>column.values)[row] = integer
+        else:
+            after = _number_end(p, end)
+            if after == NULL:
+                after = _infinite(p, end, &number)
+                if after == NULL:
+                    return NOT_OF_TYPE
+            elif short_decimal(p, after, &number) == NULL:
+                reading = read_decimal(&p, after, &number)
+                if reading != READ:
+                    return TOO_LARGE if reading == BEYOND_DOUBLE else TOO_SMALL
+            (<double*>column.values)[row] = number
+        column.valid[row] = True
+        at[0] = after
+        return GOOD
+
+    cdef const uint8_t* _skip_value(self, const uint8_t* p, const uint8_t* end) noexcept nogil:
+        """Behind any value, or null where there is none; however deep it is."""
+        cdef bint escaped = False
+        cdef double number
+        self.open.clear()
+        while True:
+            p = _skip_blanks(p, end)
+            if p == end:
+                return NULL
+            if p[0] == b"{" or p[0] == b"[":
+                self.open.push_back(p[0])
+                p = _skip_blanks(p + 1, end)
+                # In ASCII the closing bracket of either kind is two behind the opening one.
+                if p < end and p[0] == self.open.back() + 2:
+                    self.open.pop_back()
+                    p += 1
+                elif self.open.back() == b"[":
+                    continue
+                else:
+                    p = _name_end(p, end)
+                    if p == NULL:
+                        return NULL
+                    continue
+            elif p[0] == b'"':
+                p = _string_end(p, end, &escaped)
+            elif is_digit(p[0]) or p[0] == b"-":
+                p = _number_or_infinite_end(p, end)
+            else:
+                p = _word_end(p, end)
+            if p == NULL:
+                return NULL
+            # Behind a value: close what ends here, and go on with the next one.
+            while True:
+                if self.open.empty():
+                    return p
+                p = _skip_blanks(p, end)
+                if p == end:
+                    return NULL
+                if p[0] == b",":
+                    p = _skip_blanks(p + 1, end)
+                    if self.open.back() == b"{":
+                        p = _name_end(p, end)
+                        if p == NULL:
+                            return NULL
+                    break
+                if p[0] != self.open.back() + 2:
+                    return NULL
+                self.open.pop_back()
+                p += 1
+
+
+cdef object _array(Column& column, Py_ssize_t rows, tuple buffers):
+    """A column as an Arrow array."""
+    values, offsets, valid = buffers
+    validity = _bits(valid, rows)
+    if column.kind == STRING:
+        values.resize(column.offsets[rows], shrink_to_fit=True)
+        offsets.resize(4 * (rows + 1), shrink_to_fit=True)
+        return pa.Array.from_buffers(pa.string(), rows, [validity, offsets, values])
+    if column.kind == BOOL:
+        return pa.Array.from_buffers(pa.bool_(), rows, [validity, _bits(values, rows)])
+    values.resize(8 * rows, shrink_to_fit=True)
+    kind = pa.int64() if column.kind == INTEGER else pa.float64()
+    return pa.Array.from_buffers(kind, rows, [validity, values])
+
+
+cdef object _bits(object flags, Py_ssize_t rows):
+    """Arrow's bitmap of one byte per row."""
+    return pa.py_buffer(np.packbits(np.frombuffer(flags, np.uint8)[:rows], bitorder="little"))
+
+
+cdef inline bint _is_named(Column& column, const uint8_t* name, Py_ssize_t length) noexcept nogil:
+    return length == <Py_ssize_t>column.name.size() and (
+        memcmp(name, column.name.data(), length) == 0
+    )
+
+
+cdef inline const uint8_t* _skip_blanks(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    while p < end and (p[0] == b" " or p[0] == b"\t" or p[0] == b"\r"):
+        p += 1
+    return p
+
+
+# Each of the following begins at a value's first byte and returns where it ends, or null.
+
+cdef inline const uint8_t* _string_end(
+    const uint8_t* p, const uint8_t* end, bint* escaped
+) noexcept nogil:
+    cdef int i
+    p += 1
+    while p < end and p[0] != b'"':
+        if p[0] < 0x20:
+            return NULL
+        if p[0] == b"\\":
+            escaped[0] = True
+            p += 1
+            if p == end:
+                return NULL
+            if p[0] == b"u":
+                for i in range(4):
+                    p += 1
+                    if p == end or _hexadecimal(p[0]) < 0:
+                        return NULL
+            elif memchr(b'"\\/bfnrt', p[0], 8) == NULL:
+                return NULL
+        p += 1
+    return p + 1 if p < end else NULL
+
+
+cdef inline const uint8_t* _number_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    if p < end and p[0] == b"-":
+        p += 1
+    if p < end and p[0] == b"0":
+        p += 1
+    else:
+        p = _digits_end(p, end)
+    if p != NULL and p < end and p[0] == b".":
+        p = _digits_end(p + 1, end)
+    if p != NULL and p < end and (p[0] | 32) == b"e":
+        p += 1
+        if p < end and (p[0] == b"-" or p[0] == b"+"):
+            p += 1
+        p = _digits_end(p, end)
+    return p
+
+
+cdef inline const uint8_t* _digits_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    if p == end or not is_digit(p[0]):
+        return NULL
+    while p < end and is_digit(p[0]):
+        p += 1
+    return p
+
+
+cdef const uint8_t* _infinite(const uint8_t* p, const uint8_t* end, double* value) noexcept nogil:
+    cdef const uint8_t* after = _literal(p, end, b"NaN", 3)
+    value[0] = NAN
+    if after == NULL:
+        after = _literal(p, end, b"Infinity", 8)
+        value[0] = INFINITY
+    if after == NULL:
+        after = _literal(p, end, b"-Infinity", 9)
+        value[0] = -INFINITY
+    return after
+
+
+cdef const uint8_t* _number_or_infinite_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    cdef const uint8_t* after = _number_end(p, end)
+    return _literal(p, end, b"-Infinity", 9) if after == NULL else after
+
+
+cdef const uint8_t* _word_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    cdef double number
+    cdef const uint8_t* after = _literal(p, end, b"null", 4)
+    if after == NULL:
+        after = _literal(p, end, b"true", 4)
+    if after == NULL:
+        after = _literal(p, end, b"false", 5)
+    return _infinite(p, end, &number) if after == NULL else after
+
+
+cdef const uint8_t* _name_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    """Behind the colon of a member's name."""
+    cdef bint escaped = False
+    if p == end or p[0] != b'"':
+        return NULL
+    p = _string_end(p, end, &escaped)
+    if p == NULL:
+        return NULL
+    p = _skip_blanks(p, end)
+    return p + 1 if p < end and p[0] == b":" else NULL
+
+
+cdef inline const uint8_t* _literal(
+    const uint8_t* p, const uint8_t* end, const char* word, Py_ssize_t length
+) noexcept nogil:
+    return p + length if end - p >= length and memcmp(p, word, length) == 0 else NULL
+
+
+cdef inline int _hexadecimal(uint8_t c) noexcept nogil:
+    if is_digit(c):
+        return c - 48
+    c |= 32
+    return c - 87 if b"a" <= c <= b"f" else -1
+
+
+cdef Py_ssize_t _unescape(const uint8_t* p, const uint8_t* end, uint8_t* out) noexcept nogil:
+    """Write the text of a sound string to ``out``; return its length, -1 if it is not Unicode."""
+    cdef const char* letters = b"bfnrt"
+    cdef const char* meanings = b"\b\f\n\r\t"
+    cdef const char* found
+    cdef uint8_t* start = out
+    cdef uint32_t code, low
+    while p < end:
+        if p[0] != b"\\":
+            out[0] = p[0]
+            out += 1
+            p += 1
+            continue
+        if p[1] != b"u":
+            found = <const char*>memchr(letters, p[1], 5)
+            out[0] = p[1] if found == NULL else <uint8_t>meanings[found - letters]
+            out += 1
+            p += 2
+            continue
+        code = _unit(p + 2)
+        p += 6
+        if 0xD800 <= code < 0xE000:
+            # Half of a character beyond 0xFFFF, of which the other half must follow.
+            if code >= 0xDC00 or end - p < 6 or p[0] != b"\\" or p[1] != b"u":
+                return -1
+            low = _unit(p + 2)
+            p += 6
+            if not 0xDC00 <= low < 0xE000:
+                return -1
+            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
+        out += _utf8(code, out)
+    return out - start
+
+
+cdef inline uint32_t _unit(const uint8_t* p) noexcept nogil:
+    cdef uint32_t value = 0
+    cdef int i
+    for i in range(4):
+        value = value << 4 | <uint32_t>_hexadecimal(p[i])
+    return value
+
+
+cdef inline int _utf8(uint32_t code, uint8_t* out) noexcept nogil:
+    """Write a character and return how many bytes it has, fewer than its escape."""
+    if code < 0x80:
+        out[0] = <uint8_t>code
+        return 1
+    if code < 0x800:
+        out[0] = <uint8_t>(0xC0 | code >> 6)
+        out[1] = <uint8_t>(0x80 | code & 0x3F)
+        return 2
+    if code < 0x10000:
+        out[0] = <uint8_t>(0xE0 | code >> 12)
+        out[1] = <uint8_t>(0x80 | code >> 6 & 0x3F)
+        out[2] = <uint8_t>(0x80 | code & 0x3F)
+        return 3
+    out[0] = <uint8_t>(0xF0 | code >> 18)
+    out[1] = <uint8_t>(0x80 | code >> 12 & 0x3F)
+    out[2] = <uint8_t>(0x80 | code >> 6 & 0x3F)
+    out[3] = <uint8_t>(0x80 | code & 0x3F)
+    return 4

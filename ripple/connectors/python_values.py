@@ -1,0 +1,102 @@
+"""Python values as Arrow columns, converted only where nothing is lost."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.connectors.conforming import BEYOND_INT64, MORE_DIGITS, NOT_UTF8
+from ripple.connectors.record_shape import TYPE_WORDS
+from ripple.errors import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# What Arrow takes as it is, or raises for.
+_PLAIN: dict[pa.DataType, set[type]] = {
+    pa.int64(): {int, type(None)},
+    pa.float64(): {float, int, type(None)},
+    pa.bool_(): {bool, type(None)},
+    pa.string(): {str, type(None)},
+}
+_SHOWN_CHARACTERS_MAX = 60
+
+
+class _LostError(ValueError):
+    """A value of the right type that the column cannot hold."""
+
+
+def column_of(values: Sequence[Any], field: pa.Field) -> tuple[pa.Array, dict[int, str]]:
+    """Return values, None where there is none, as a column, and what is wrong with which of them.
+
+    Those are null. An integer is not a truth value, a float, even 1.0, is not an integer; NumPy's
+    numbers are those that they are. Raises SchemaError for a value of another type than ``field``.
+    """
+    if set(map(type, values)) <= _PLAIN[field.type]:
+        try:
+            return pa.array(values, field.type), {}
+        except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
+            pass  # which value it is, is found out below
+    made: list[Any] = []
+    failed: dict[int, str] = {}
+    for row, value in enumerate(values):
+        try:
+            made.append(None if value is None else _CONVERTED[field.type](value))
+        except _LostError as error:
+            made.append(None)
+            failed[row] = str(error)
+        except TypeError:
+            shown = repr(value)[:_SHOWN_CHARACTERS_MAX]
+            raise SchemaError(
+                f"row {row}: the field {field.name!r} must be {TYPE_WORDS[field.type]}, not {shown}"
+            ) from None
+    return pa.array(made, field.type), failed
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError
+    if not -(1 << 63) <= int(value) < 1 << 63:
+        raise _LostError(BEYOND_INT64)
+    return int(value)
+
+
+def _float(value: Any) -> float:
+    if not isinstance(value, (float, int, np.floating, np.integer)) or isinstance(value, bool):
+        raise TypeError
+    # As Python's own: NumPy compares integers with floats as floats.
+    exact = int(value) if isinstance(value, np.integer) else value
+    try:
+        made = float(exact)
+    except OverflowError:
+        raise _LostError(MORE_DIGITS) from None
+    if made != exact and not math.isnan(made):
+        raise _LostError(MORE_DIGITS)
+    return made
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    return bool(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _LostError(NOT_UTF8) from None
+    return value
+
+
+_CONVERTED: dict[pa.DataType, Callable[[Any], Any]] = {
+    pa.int64(): _integer,
+    pa.float64(): _float,
+    pa.bool_(): _truth,
+    pa.string(): _text,
+}

@@ -1,0 +1,53 @@
+"""Records that did not arrive as lines, as the text that is kept of them when they are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ripple.connectors import json_text
+from ripple.connectors.base import RAW_BYTES_MAX
+from ripple.connectors.conforming import is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def raw_of(records: pa.RecordBatch, row: int) -> bytes:
+    """Return a row as JSON, cut to RAW_BYTES_MAX; text that is not UTF-8 keeps its bytes."""
+    columns = zip(records.schema.names, records.columns, strict=True)
+    return _dumped({name: _value(column.slice(row, 1)) for name, column in columns})
+
+
+def raw_of_values(values: Mapping[str, Any]) -> bytes:
+    """Return values by name as JSON, cut to RAW_BYTES_MAX."""
+    return _dumped(
+        {
+            name: _escaped(value.encode("utf-8", "surrogatepass"))
+            if isinstance(value, str)
+            else value
+            for name, value in values.items()
+        }
+    )
+
+
+def _dumped(values: Mapping[str, Any]) -> bytes:
+    return json_text.dumps(values, spelled=True).encode("utf-8", "surrogateescape")[:RAW_BYTES_MAX]
+
+
+def _value(column: pa.Array) -> Any:
+    """Return the only value of a column."""
+    if kinds.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if is_text(column.type):
+        text = column.cast(pa.large_binary())[0].as_py()
+        return None if text is None else _escaped(text)
+    if kinds.is_timestamp(column.type):
+        column = column.cast(pa.int64())  # there are more of them than Python has dates
+    return column[0].as_py()
+
+
+def _escaped(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
