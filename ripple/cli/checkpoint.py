@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from ripple.checkpoint import Checkpoint, CheckpointError, Checkpoints, decode_file, partitions
 from ripple.cli.checkpoint_tables import compare, write_table
 from ripple.cli.places import a_place
+from ripple.errors import LimitError
 from ripple.fenced import DamagedError
 from ripple.store import DiskStore
 from ripple.world import LiveDisk
@@ -114,18 +116,27 @@ async def _verify(options: argparse.Namespace) -> int:
 def _verify_files(files: list[str]) -> int:
     wrong = 0
     for file in files:
-        path = Path(file).absolute()
         try:
-            data = LiveDisk(path.parent).read_bytes(path.name, length_max=FILE_BYTES_MAX)
-            about, table = decode_file(data, file)
-        except (CheckpointError, DamagedError) as error:
+            about, table = decode_file(_read(file), file)
+        except (CheckpointError, DamagedError, LimitError) as error:
             print(error)
+            wrong += 1
+        except OSError as error:
+            print(f"{file}: {error.strerror}")
             wrong += 1
         else:
             base = about.get("base")
             what = "rows of" if base is None else f"changes of {base} in"
             print(f"{file}: whole, {table.num_rows} {what} checkpoint {about['name']}")
     return 1 if wrong else 0
+
+
+def _read(file: str) -> bytes:
+    path = Path(os.path.abspath(file))
+    if not path.is_file():
+        path.stat()
+        raise CheckpointError(f"{file!r} is no file")
+    return LiveDisk(path.parent, make=False).read_bytes(path.name, length_max=FILE_BYTES_MAX)
 
 
 async def _diff(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.checkpoint import CheckpointError
+from ripple.connectors.target import open_target
 
 _EXAMPLES_MAX = 3
 
@@ -74,18 +75,26 @@ def _rows(table: pa.Table | None, parts: int) -> dict[str, tuple[object, ...]]:
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a table as the ending of the file's name says; binary columns are hexadecimal in CSV.
 
-    Raises CheckpointError for another ending, OSError.
+    The file appears whole or not at all. Raises CheckpointError for another ending, OutputError.
     """
+    written = pa.BufferOutputStream()
     if path.suffix == ".parquet":
         import pyarrow.parquet  # noqa: PLC0415 - slow to import, rarely wanted
 
-        pyarrow.parquet.write_table(table, path)
+        pyarrow.parquet.write_table(table, written)
     elif path.suffix == ".csv":
         import pyarrow.csv  # noqa: PLC0415 - slow to import, rarely wanted
 
-        pyarrow.csv.write_csv(pa.table(_as_text(table)), path)
+        pyarrow.csv.write_csv(pa.table(_as_text(table)), written)
     else:
         raise CheckpointError(f"{path} must end in .csv or .parquet, which says what to write")
+    target = open_target(path)
+    try:
+        target.write(memoryview(written.getvalue()))
+    except BaseException:
+        target.abort()
+        raise
+    target.finish()
 
 
 def _as_text(table: pa.Table) -> dict[str, pa.Array]:

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import NoReturn
 
 from ripple.connectors.target import ClosedPipeError
@@ -55,6 +56,9 @@ def exit_code(program: str, work: Callable[[], int]) -> int:
     SIGTERM and SIGHUP are made to unwind, so that nothing half-written stays behind.
     """
     _hold_standard_streams()
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        # A name that is no text, or that the terminal has no letters for, is no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
     for number in _ENDING_SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ripple.cli.exits import EXIT_FAILURE, say
@@ -168,11 +168,15 @@ def _append(options: argparse.Namespace) -> int:
                 writer.append(batch.records)
                 appended += batch.records.num_rows
                 progress.update(appended)
+    except BaseException:
+        if appended:
+            say(f"appended {appended} records")
+        raise
     finally:
         source.close()
         progress.clear()
         letters.finish()
-        say(f"appended {appended} records")
+    say(f"appended {appended} records")
     letters.tell_counts()
     return 0
 
@@ -239,8 +243,8 @@ def _start(reader: PartitionReader, text: str | None) -> int | None:
         when = datetime.fromisoformat(text)
     except ValueError:
         raise InputError(f"--from {text!r} is neither an offset nor a time (ISO 8601)") from None
-    seconds = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-    return reader.seek_time(round(seconds * 1000) * 1_000_000)
+    since = (when if when.tzinfo else when.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
+    return reader.seek_time(since // timedelta(microseconds=1) * 1000)
 
 
 def _info(options: argparse.Namespace) -> int:

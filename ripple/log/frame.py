@@ -50,6 +50,7 @@ HEADER_BYTES = 88
 NO_PRODUCER = -1
 # The event time of records without one: no event is that late.
 NO_TIME_NS = -(1 << 63)
+TIME_NS_MAX = (1 << 63) - 1
 OFFSET_END = 1 << 62
 
 _HEADER = struct.Struct("<4sBBBBqIIIIqqiIqqqI")

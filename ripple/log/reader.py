@@ -21,7 +21,7 @@ from ripple.log.errors import (
     OffsetOutOfRangeError,
     TopicError,
 )
-from ripple.log.frame import ChainError, FrameError, Header, Kind
+from ripple.log.frame import NO_TIME_NS, TIME_NS_MAX, ChainError, FrameError, Header, Kind
 from ripple.log.index import Index
 from ripple.log.recovery import chain_at, check_present, frames_behind, short_of
 from ripple.log.salvage import lost
@@ -152,6 +152,10 @@ class PartitionReader:
         """
         if self.topic.time_field is None:
             raise LogError(f"{self.topic.path} has no time field to seek by")
+        if time_ns > TIME_NS_MAX:
+            self.seek(self.range()[1])
+            return self.next_offset
+        time_ns = max(time_ns, NO_TIME_NS)
         firsts = self._firsts()
         for at, first in enumerate(firsts):
             index = self._index(firsts, at)

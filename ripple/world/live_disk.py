@@ -35,7 +35,7 @@ class LiveDisk:
     def __init__(self, root: str | os.PathLike[str], *, make: bool = True) -> None:
         self.root = Path(root).absolute()
         if make:
-            self.root.mkdir(parents=True, exist_ok=True)
+            _make_folder(self.root)
 
     def open(
         self, path: str, *, create: bool = False, exclusive: bool = False, like: str = ""
@@ -74,10 +74,8 @@ class LiveDisk:
 
     def make_folder(self, folder: str) -> None:
         real = self._real(folder)
-        made = [part for part in (real, *real.parents) if not part.exists()]
         with _room(real):
-            real.mkdir(parents=True, exist_ok=True)
-            for part in reversed(made):
+            for part in _make_folder(real):
                 _sync_folder(part.parent)
 
     def rename(self, source: str, target: str) -> None:
@@ -242,6 +240,15 @@ def _text_in(descriptor: int) -> str:
 
 def _is_lock(text: str) -> bool:
     return not text or text.startswith(LOCK_MARK) or bool(_FORMER_LOCK.fullmatch(text))
+
+
+def _make_folder(folder: Path) -> list[Path]:
+    """Make a folder and those above it; return those that were not there, the uppermost first."""
+    made = [part for part in (folder, *folder.parents) if not part.exists()][::-1]
+    for part in made:
+        part.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)  # which fails if it is a file
+    return made
 
 
 def _sync_folder(folder: Path) -> None:

@@ -43,6 +43,8 @@ def test_trades_come_back_from_every_kind_of_file(tmp_path: Path) -> None:
     assert lines(ripple("log", "tail", topic, "--from", "18").out) == TRADES[2:]
     late = ripple("log", "tail", topic, "--from", "2024-02-27T02:13:21.2Z", "-n", "1")
     assert lines(late.out) == [TRADES[2]]
+    later = ripple("log", "tail", topic, "--from", "2024-02-27T02:13:21.500001Z", "-n", "1")
+    assert lines(later.out) == [TRADES[3]]
     known = json.loads(ripple("log", "info", topic, "--json").out)
     assert known["held"][0]["next_offset"] == 20
     assert known["time_field"] == "timestamp_ns"
