@@ -7,6 +7,7 @@ lists, sets and dicts of them. Never code, never a class of the user's: a checkp
 from __future__ import annotations
 
 import json
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,9 @@ _ATOMS = (bool, int, float, str, type(None))
 
 def to_text(value: Any) -> str:
     """Return the canonical text; raises :class:`AggregateError` for other types."""
-    return json.dumps(_tagged(value), separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(_tagged(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    # What is half a surrogate pair, and so no UTF-8, becomes the escape that JSON has for it.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def of_text(text: str) -> Any:
@@ -33,6 +36,8 @@ def of_text(text: str) -> Any:
 
 
 def _tagged(value: Any) -> Any:
+    if type(value) is float and not math.isfinite(value):
+        return {"float": repr(value)}  # JSON has no such numbers
     if type(value) in _ATOMS:
         return value
     if type(value) is list:
@@ -59,6 +64,7 @@ _MAKERS: dict[str, Callable[[Any], Any]] = {
     "dict": lambda pairs: {_untagged(key): _untagged(value) for key, value in pairs},
     "set": lambda items: set(map(_untagged, items)),
     "frozenset": lambda items: frozenset(map(_untagged, items)),
+    "float": float,
     "Fraction": Fraction,
     "Decimal": Decimal,
 }

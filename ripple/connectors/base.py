@@ -35,6 +35,11 @@ class Rejected:
     raw: bytes
     step: str | None = None
 
+    def __post_init__(self) -> None:
+        # The words of somebody's exception may hold half a surrogate pair, which is no UTF-8.
+        reason = self.reason.encode("utf-8", "backslashreplace").decode()
+        object.__setattr__(self, "reason", reason)
+
     @property
     def place(self) -> str:
         """Where the record stands, in lines where there are lines."""

@@ -325,6 +325,10 @@ def _append(
     rows = records.num_rows
     try:
         writer.append(records, notes=notes(before + rows))
+    except SchemaError as error:
+        raise OutputError(
+            f"cannot write {writer.topic.path}/{writer.partition}: {error}"
+        ) from error
     except LimitError as error:
         if rows == 1:
             raise OutputError(f"a change is too long for the log: {error}") from error

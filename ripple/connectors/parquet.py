@@ -17,7 +17,8 @@ from ripple.connectors.prefetch import prefetched
 from ripple.connectors.raw_record import raw_of
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.screening import screened
-from ripple.errors import InputError
+from ripple.connectors.well_formed import check_text
+from ripple.errors import InputError, OutputError, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -174,6 +175,10 @@ class ParquetSink:
 
     def write(self, changes: pa.RecordBatch) -> None:
         """Keep the changes until they fill a row group; see Sink."""
+        try:
+            check_text(changes)
+        except SchemaError as error:
+            raise OutputError(f"cannot write {self._target.name}: {error}") from error
         self._schema = self._schema or changes.schema
         self._pending.append(changes)
         self._pending_rows += changes.num_rows

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from ripple.connectors import json_text
 from ripple.connectors.base import OP_REMOVE, split_op, with_named_ops
 from ripple.connectors.row_formatter import RowFormatter
-from ripple.errors import OutputError
+from ripple.connectors.well_formed import check_text
+from ripple.errors import OutputError, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,10 +32,11 @@ class TextFormat:
 
     ``decimals`` gives the digits after the point for a float column, rounded half to even from
     the exact value; others have the fewest digits that read back as the same double. CSV strings
-    are quoted only where needed, and a null is an empty field. In JSON a null, NaN or infinity is
-    ``null``. Columns of other types are written as JSON text. ``removes`` says what becomes of
-    Remove rows: ``skip`` leaves them out, ``mark`` begins every row with a column ``op`` that is
-    ``set``, ``patch`` or ``remove``. ``header`` writes the column names first (CSV only).
+    are quoted only where needed, and a null is an empty field. Columns of other types are written
+    as JSON text. In JSON a null, NaN or infinity is ``null``, in lists and structs too. ``removes``
+    says what becomes of Remove rows: ``skip`` leaves them out, ``mark`` begins every row with a
+    column ``op`` that is ``set``, ``patch`` or ``remove``. ``header`` writes the column names first
+    (CSV only).
     """
 
     form: Literal["csv", "json"] = "csv"
@@ -56,8 +59,12 @@ class TextLines:
     def of(self, changes: pa.RecordBatch, *, is_first: bool) -> bytes:
         """Return one line per row, in order, the first ones after the header if there is one.
 
-        Raises OutputError when the columns have changed.
+        Raises OutputError when the columns have changed, or a text is not UTF-8.
         """
+        try:
+            check_text(changes)
+        except SchemaError as error:
+            raise OutputError(f"cannot write {self._name}: {error}") from error
         rows = self._rows(changes)
         if self._layout is None or self._layout.schema != rows.schema:
             if self._layout is not None and self._layout.schema.names != rows.schema.names:
@@ -153,10 +160,7 @@ def _written_as(data_type: pa.DataType) -> tuple[Kind, Converter | None]:
 
 
 def _as_json(column: pa.Array) -> pa.Array:
-    texts = [
-        None if value is None else json.dumps(value, ensure_ascii=False, default=str)
-        for value in column.to_pylist()
-    ]
+    texts = [None if value is None else json_text.dumps(value) for value in column.to_pylist()]
     return pa.array(texts, pa.string())
 
 

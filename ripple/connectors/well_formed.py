@@ -29,7 +29,10 @@ def ill_formed(text: pa.StringArray) -> Mask | None:
 def check_text(records: pa.RecordBatch) -> None:
     """Raise SchemaError naming the first field that holds text, at any depth, that is not UTF-8."""
     for name, column in zip(records.schema.names, records.columns, strict=True):
-        if column.type == pa.string() and _is_ascii(column):
+        if column.type == pa.string():
+            failed = ill_formed(column)
+            if failed is not None and failed.any():
+                raise SchemaError(f"field {name!r} of record {failed.argmax()} is not valid UTF-8")
             continue
         try:
             column.validate(full=True)

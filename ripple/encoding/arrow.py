@@ -53,6 +53,12 @@ def notes_of(body: Buffer) -> dict[str, str]:
     return {key.decode(): value.decode() for key, value in dict(metadata or {}).items()}
 
 
+def check_types(schema: pa.Schema) -> None:
+    """Raise :class:`RemoteProtocolError` naming the first column that ``loads`` would not take."""
+    for field in schema:
+        _check_type(field.type, field.name, NESTING_MAX)
+
+
 def loads(body: Buffer, schema: pa.Schema | None = None) -> pa.RecordBatch:
     """Return the batch in ``body``, which must have ``schema`` if one is given.
 
@@ -105,8 +111,7 @@ def _check_end(source: pa.BufferReader) -> None:
 def _check_schema(found: pa.Schema, wanted: pa.Schema | None) -> None:
     if wanted is not None and not found.equals(wanted):
         raise EncodingError(f"the columns are not as announced: {_difference(found, wanted)}")
-    for field in found:
-        _check_type(field.type, field.name, NESTING_MAX)
+    check_types(found)
 
 
 def _difference(found: pa.Schema, wanted: pa.Schema) -> str:

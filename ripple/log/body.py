@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ripple.connectors.well_formed import check_text
 from ripple.encoding import arrow
 from ripple.encoding.errors import EncodingError
 from ripple.errors import SchemaError
@@ -23,16 +24,24 @@ if TYPE_CHECKING:
 
 
 def columns_of(schema: Schema) -> pa.Schema:
-    """Return the Arrow schema of a topic's frames: what metadata says is in the topic file."""
+    """Return the Arrow schema of a topic's frames: what metadata says is in the topic file.
+
+    Raises SchemaError naming the field of which frames cannot be read again.
+    """
     bare = to_arrow(schema).remove_metadata()
-    return pa.schema([field.remove_metadata() for field in bare])
+    columns = pa.schema([field.remove_metadata() for field in bare])
+    try:
+        arrow.check_types(columns)
+    except RemoteProtocolError as error:
+        raise SchemaError(f"schema {schema.name} is not for a log: {error}") from error
+    return columns
 
 
 def conformed(records: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
     """Return ``records`` with exactly ``columns``, cast where nothing is lost.
 
-    Raises SchemaError naming the field that is missing, of another type, or none where it must
-    not be.
+    Raises SchemaError naming the field that is missing, of another type, none where it must not
+    be, or not UTF-8: whoever reads the frame would refuse it, and all that follows.
     """
     if not records.schema.equals(columns):
         missing = [name for name in columns.names if name not in records.schema.names]
@@ -51,6 +60,7 @@ def conformed(records: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
     for field, column in zip(columns, records.columns, strict=True):
         if not field.nullable and column.null_count:
             raise SchemaError(f"field {field.name!r} is none in {column.null_count} records")
+    check_text(records)
     return records
 
 

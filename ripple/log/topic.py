@@ -144,6 +144,11 @@ class Topic:
             ]
         )
         data = f"{text}\ncrc32c {crc32c(text.encode('utf-8')):08x}\n".encode()
+        if len(data) > DESCRIPTION_BYTES_MAX:
+            raise TopicError(
+                f"{self.path}: a description of {len(data)} bytes exceeds DESCRIPTION_BYTES_MAX, "
+                f"{DESCRIPTION_BYTES_MAX}: shorten the schema's names and docs"
+            )
         replace(self.disk, f"{self.path}/topic", data)
 
 

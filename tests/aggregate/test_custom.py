@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -181,6 +182,17 @@ plain = st.recursive(
 def test_portable_values_read_back_equal_in_value_and_type(value):
     assert repr(of_text(to_text(value))) == repr(value) or of_text(to_text(value)) == value
     assert to_text(of_text(to_text(value))) == to_text(value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), [{"a": float("inf")}], "x\ud800\\"])
+def test_portable_text_is_strict_json_in_utf8(value):
+    def refuse(constant):
+        raise ValueError(constant)
+
+    text = to_text(value)
+    json.loads(text.encode(), parse_constant=refuse)
+    assert repr(of_text(text)) == repr(value)
+    assert repr(of_text(json.dumps([float("nan")]))) == "[nan]"  # as it was written once
 
 
 def test_equal_dicts_and_sets_have_equal_text():

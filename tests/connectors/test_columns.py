@@ -363,6 +363,16 @@ def test_an_aborted_parquet_file_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_text_that_is_not_utf8_is_not_written_to_parquet(tmp_path: Path) -> None:
+    sink = ParquetSink(open_target(tmp_path / "t.parquet"))
+    with pytest.raises(
+        OutputError, match=r"t\.parquet: field 'name' of record 1 is not valid UTF-8"
+    ):
+        sink.write(with_name(TEXT))
+    sink.abort()
+    assert os.listdir(tmp_path) == []
+
+
 def test_parquet_without_changes_has_columns_if_they_are_known(tmp_path: Path) -> None:
     ParquetSink(open_target(tmp_path / "none.parquet")).finish()
     assert os.listdir(tmp_path) == []

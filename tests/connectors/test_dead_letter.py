@@ -42,6 +42,16 @@ def test_letters_are_counted_and_written(tmp_path: Path) -> None:
     assert letters.total == 3
 
 
+def test_words_that_are_not_utf8_are_kept_as_escapes(tmp_path: Path) -> None:
+    path = tmp_path / "dead.jsonl"
+    letters = DeadLetters(open_target(path))
+    letters.write("trades", [Rejected(0, 1, "m: ValueError: \ud800", b"\xed\xa0\x80")])
+    letters.finish()
+    [letter] = [json.loads(line) for line in path.read_text().splitlines()]
+    assert letter["reason"] == "m: ValueError: \\ud800"
+    assert base64.b64decode(letter["raw_base64"]) == b"\xed\xa0\x80"
+
+
 def test_without_a_target_letters_are_only_counted() -> None:
     letters = DeadLetters()
     letters.write("trades", [Rejected(0, 1, "too few fields", b"")])

@@ -9,7 +9,7 @@ import math
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pytest
@@ -132,6 +132,39 @@ def test_json_lines_are_what_the_standard_writer_writes(batch: pa.RecordBatch) -
         written(batch, TextFormat(form="json")).split("\n")[:-1], batch.to_pylist(), strict=True
     ):
         assert json.loads(line)["e"] == row["e"]
+
+
+NOT_FINITE = [math.nan, math.inf, -math.inf]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (pa.list_(pa.float64()), NOT_FINITE, "[null, null, null]"),
+        (pa.list_(pa.list_(pa.float32())), [[1.5], NOT_FINITE], "[[1.5], [null, null, null]]"),
+        (pa.struct({"a": pa.float64()}), {"a": math.nan}, '{"a": null}'),
+        (pa.list_(pa.struct({"a": pa.float64()})), [{"a": math.inf}], '[{"a": null}]'),
+        (pa.map_(pa.string(), pa.float64()), [("a", math.nan)], '[["a", null]]'),
+        (pa.list_(pa.float64()).value_type, math.nan, "null"),
+    ],
+)
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_json_has_no_numbers_that_are_none_at_any_depth(
+    kind: pa.DataType, value: object, expected: str, form: Literal["json", "csv"]
+) -> None:
+    text = written(pa.record_batch({"v": pa.array([value], kind)}), TextFormat(form=form))
+    if form == "json":
+        assert text == f'{{"v":{expected}}}\n'
+    elif pa.types.is_nested(kind):
+        assert next(csv.reader([text])) == [expected]
+
+
+def test_text_that_is_not_utf8_is_not_written() -> None:
+    text = pa.array([b"a", b"\xff"], pa.binary()).view(pa.string())
+    for column in (text, pa.ListArray.from_arrays([0, 1, 2], text), text.dictionary_encode()):
+        for form in ("csv", "json"):
+            with pytest.raises(OutputError, match="cannot write memory: field 'v'"):
+                written(pa.record_batch({"v": column}), TextFormat(form=form))
 
 
 def test_rows_are_written_as_the_book_shows() -> None:

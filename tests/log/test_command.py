@@ -74,6 +74,27 @@ def test_malformed_records_are_told_and_left_out(tmp_path: Path) -> None:
     assert lines(ripple("log", "tail", topic).out) == TRADES[:2]
 
 
+def test_text_that_is_not_utf8_is_left_out_and_the_log_stays_readable(tmp_path: Path) -> None:
+    topic = tmp_path / "trades"
+    assert ripple("log", "create", topic).code == 0
+    bad = dict(TRADES[1], symbol="B?")
+    (tmp_path / "a.jsonl").write_bytes(
+        b"\n".join(json.dumps(row).encode().replace(b"?", b"\xff") for row in [TRADES[0], bad])
+    )
+    table = pa.Table.from_pylist([TRADES[2], bad])
+    text = pa.array([b"GOOG", b"B\xff"], pa.binary()).view(pa.string())
+    pq.write_table(table.set_column(0, "symbol", text), tmp_path / "a.parquet")
+    for name, reason in (
+        ("a.jsonl", "line 2: line is not valid UTF-8"),
+        ("a.parquet", "offset 1: symbol is not valid UTF-8"),
+    ):
+        done = ripple("log", "append", topic, tmp_path / name)
+        assert (done.code, done.err.count("appended 1 records")) == (0, 1)
+        assert reason in done.err
+    assert ripple("log", "verify", topic).code == 0
+    assert lines(ripple("log", "tail", topic).out) == [TRADES[0], TRADES[2]]
+
+
 def test_damage_ends_verify_with_file_and_offset(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
     assert ripple("log", "create", topic).code == 0

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,8 @@ from ripple.log import (
     TopicError,
     WriterFailedError,
 )
+from ripple.log.body import columns_of
+from ripple.schema.types import Field, FieldType, Int, List, Record, Schema, String
 from ripple.testing.sim_disk import SimDisk
 from ripple.world import DiskLockedError
 from tests.log.trades import (
@@ -80,6 +83,27 @@ def test_topic_that_cannot_be_is_refused(
         Topic.create(disk, "ticks", SCHEMA, **arguments)
     with pytest.raises(TopicError, match="no topic"):
         Topic.open(disk, "ticks")
+
+
+def nested(depth: int) -> FieldType:
+    return List(nested(depth - 1)) if depth else Record((Field("a", String()),))
+
+
+def test_topic_whose_frames_could_not_be_read_is_refused(disk: SimDisk) -> None:
+    Topic.create(disk, "ticks", Schema("s", (Field("f", nested(6)),)))
+    topic = Topic.open(disk, "ticks")
+    row = {"f": [[[[[[{"a": "x"}]]]]]]}
+    with PartitionWriter(topic, 0, ManualClock()) as writer:
+        writer.append(pa.RecordBatch.from_pylist([row], schema=columns_of(topic.schema)))
+    assert read_all(topic) == [row]
+    with pytest.raises(SchemaError, match=r"schema s is not for a log: f.* nested deeper than 8"):
+        Topic.create(disk, "deep", Schema("s", (Field("f", nested(7)),)))
+    names = tuple(Field(f"{number:0250}", Int()) for number in range(4000))
+    with pytest.raises(TopicError, match="exceeds DESCRIPTION_BYTES_MAX"):
+        Topic.create(disk, "wide", Schema("s", names))
+    for path in ("deep", "wide"):
+        with pytest.raises(TopicError, match="no topic"):
+            Topic.open(disk, path)
 
 
 def test_setting_out_of_range_is_refused_by_name() -> None:
@@ -152,6 +176,9 @@ def test_records_of_another_type_are_refused(disk: SimDisk) -> None:
             writer.append(rows.set_column(2, "at_ns", rows.column("symbol")))
         with pytest.raises(SchemaError, match="'at_ns' is none in 1"):
             writer.append(rows.set_column(2, "at_ns", rows.column("size")))
+        text = pa.array([b"a", b"b", b"\xff", b"d", b"e"], pa.binary()).view(pa.string())
+        with pytest.raises(SchemaError, match="'symbol' of record 2 is not valid UTF-8"):
+            writer.append(rows.set_column(0, "symbol", text))
         assert writer.append(rows.slice(0, 0)) == (0, 0, False)
         shuffled = rows.select(["at_ns", "size", "symbol"])
         assert writer.append(shuffled.slice(2)).next_offset == 3

@@ -54,6 +54,17 @@ def test_letter_has_all_that_was_known(tmp_path) -> None:
     assert dict(log.counts) == {"price is empty": 1, "notional: the result is negative": 1}
 
 
+def test_words_that_are_not_utf8_do_not_end_the_life(tmp_path) -> None:
+    records = pa.record_batch({"symbol": ["AAPL"], "price": [float("nan")]})
+    failed = refused(Batch(records, 1), [RejectedRow(0, "m", "KeyError: '\ud800'")])
+    log = log_of(LiveDisk(tmp_path))
+    assert log.write("trades", failed, Batch(records, 1)) == 1
+    log.close()
+    [kept] = read_letters(LiveDisk(tmp_path), PATH)
+    assert kept.reason == "KeyError: '\\ud800'"
+    assert kept.raw == b'{"symbol": "AAPL", "price": "NaN"}'
+
+
 def test_next_life_keeps_only_what_is_new(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     for offsets, new in (([3, 5], 2), ([3, 5, 9], 1)):

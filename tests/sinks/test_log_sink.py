@@ -58,6 +58,20 @@ def test_log_is_where_the_last_frame_says(tmp_path: Path) -> None:
     assert WHOLE.read(disk) == WHOLE.expected()
 
 
+def test_text_that_is_not_utf8_is_refused_with_nothing_appended(tmp_path: Path) -> None:
+    schema = Schema("s", (Field("op", String()), Field("k", String())))
+    topic = Topic.create(LiveDisk(tmp_path), "out", schema)
+    sink = LogSink(topic, 0, ManualClock(), name="log:out")
+    text = pa.array([b"a", b"\xff"], pa.binary()).view(pa.string())
+    with pytest.raises(OutputError, match="out/0: field 'k' of record 1 is not valid UTF-8"):
+        sink.write(pa.record_batch({"k": text}))
+    sink.write(pa.record_batch({"k": text[:1]}))
+    sink.finish()
+    with PartitionReader(topic, 0) as reader:
+        [batch] = reader.read()
+        assert batch.records.to_pylist() == [{"op": "set", "k": "a"}]
+
+
 def frames_in(disk: Disk) -> int:
     with PartitionReader(topic_of(disk), 0) as reader:
         return len(list(reader.read()))
