@@ -54,7 +54,7 @@ def notes_of(body: Buffer) -> dict[str, str]:
 
 
 def check_types(schema: pa.Schema) -> None:
-    """Raise :class:`RemoteProtocolError` naming the first column that ``loads`` would not take."""
+    """Raise :class:`EncodingError` naming the first column that ``loads`` would not take."""
     for field in schema:
         _check_type(field.type, field.name, NESTING_MAX)
 

@@ -32,7 +32,7 @@ def columns_of(schema: Schema) -> pa.Schema:
     columns = pa.schema([field.remove_metadata() for field in bare])
     try:
         arrow.check_types(columns)
-    except RemoteProtocolError as error:
+    except EncodingError as error:
         raise SchemaError(f"schema {schema.name} is not for a log: {error}") from error
     return columns
 
