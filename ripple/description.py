@@ -10,6 +10,7 @@ from ripple.stages import Stage, stages_of
 from ripple.window.spec import Session, Sliding, Tumbling, WindowSpec
 
 _UNITS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
+_UNSEEN_MAX = 10  # per step, in what people read
 
 
 def describe(plan: Plan) -> str:
@@ -30,11 +31,11 @@ def _lines(plan: Plan) -> Iterator[str]:
         ("node", source.node_key),
     )
     for step in plan.steps:
-        yield from _step_lines(step)
+        yield from _step_lines(plan, step)
     for stage in stages_of(plan):
         yield from _stage_lines(stage)
         for name in stage.folds:
-            yield from _fold_lines(plan.fold(name))
+            yield from _fold_lines(plan, plan.fold(name))
     for output in plan.outputs:
         yield f"sink {output.name}: {_fields_text(output.fields)}"
         yield from _details(("of", output.of), ("topic", output.topic), ("node", output.node_key))
@@ -44,13 +45,28 @@ def _rejects_text(ahead_ns: int | None) -> str | None:
     return None if ahead_ns is None else f"events over {_ns(ahead_ns)} ahead of the watermark"
 
 
-def _step_lines(step: Step) -> Iterator[str]:
+def blind_spots(plan: Plan, name: str) -> str | None:
+    """Return what the code of a step or fold reads that its key does not cover, None if nothing."""
+    unseen = plan.code[name].unseen if name in plan.code else ()
+    more = len(unseen) - _UNSEEN_MAX
+    shown = ", ".join(unseen[:_UNSEEN_MAX])
+    return (f"{shown} and {more} more" if more > 0 else shown) or None
+
+
+def _code_lines(plan: Plan, name: str) -> Iterator[str]:
+    libraries = plan.code[name].libraries if name in plan.code else ()
+    named = ", ".join(f"{each} {plan.libraries[each]}".rstrip() for each in libraries)
+    yield from _details(("known by name:", named), ("cannot see:", blind_spots(plan, name)))
+
+
+def _step_lines(plan: Plan, step: Step) -> Iterator[str]:
     if isinstance(step, Derive):
         yield f"derive {step.name}: {', '.join(f'{name} = {e.expr!r}' for name, e in step.exprs)}"
     elif isinstance(step, Filter):
         yield f"filter {step.name}: {step.condition.expr!r}"
     else:
         yield f"map {step.name}: {_function_text(step)} -> {_fields_text(step.fields_out)}"
+    yield from _code_lines(plan, step.name)
     yield from _details(("node", step.node_key))
 
 
@@ -64,7 +80,7 @@ def _stage_lines(stage: Stage) -> Iterator[str]:
     yield f"stage {stage.number}: {count}, by {', '.join(stage.key) or '() (one total)'}"
 
 
-def _fold_lines(fold: Fold) -> Iterator[str]:
+def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
     key = ", ".join(member.name for member in fold.key) or "() (one total)"
     yield f"fold {fold.name}: {_fields_text(fold.row)}"
     yield from _details(
@@ -74,9 +90,10 @@ def _fold_lines(fold: Fold) -> Iterator[str]:
     for member in fold.aggregates:
         inputs = ", ".join(repr(item.expr) for item in member.inputs)
         yield f"    {member.name} = {member.aggregate.name}({inputs})"
+    yield from _code_lines(plan, fold.name)
     yield from _details(("node", fold.node_key))
     for step in fold.steps:
-        yield from _step_lines(step)
+        yield from _step_lines(plan, step)
 
 
 def _details(*pairs: tuple[str, str | None]) -> Iterator[str]:

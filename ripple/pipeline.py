@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from dataclasses import fields as dataclass_fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -13,6 +12,7 @@ from ripple.aggregate import Aggregate
 from ripple.errors import PlanError
 from ripple.expression.expr import Expr, Operand, as_column, as_operand
 from ripple.expression.typed import Kind
+from ripple.node_keys import keyed
 from ripple.pipeline_checks import (
     blaming,
     blaming_field,
@@ -40,13 +40,11 @@ from ripple.plan import (
     Plan,
     SourceSpec,
     Step,
-    type_of,
     types_of,
 )
 from ripple.schema import checks_of, schema_of
-from ripple.schema.notation import type_to_sexp
 from ripple.schema.types import Field, Int64, Schema
-from ripple.topology import canonical, digest_of, node_key
+from ripple.topology import digest_of
 from ripple.window.duration import duration_ns
 from ripple.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,
@@ -59,7 +57,6 @@ from ripple.window.spec import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ripple.sexp import Sexp
     from ripple.window.spec import Assigner, Trigger
 
 Key: TypeAlias = Operand
@@ -145,9 +142,9 @@ _REFUSALS: dict[tuple[Stage, str], str] = {
 }
 
 
-# Invariants: ``fields`` are the fields of the row that the next step sees; ``digest`` covers
-# everything that they are computed from; ``path`` names the source, partitions, windows and folds
-# on the way. ``partition`` is set from its step to the fold, ``window`` likewise.
+# Invariants: ``fields`` are the fields of the row that the next step sees; ``path`` names the
+# source, partitions, windows and folds on the way. ``partition`` is set from its step to the fold,
+# ``window`` likewise. The nodes have their paths for keys: what they mean is not looked into yet.
 @dataclass(frozen=True, slots=True)
 class _Draft:
     name: str
@@ -166,7 +163,10 @@ class _Draft:
     fields: Fields = ()
     row: type | None = None
     path: tuple[str, ...] = ()
-    digest: str = ""
+
+    def below(self, name: str) -> str:
+        """Return the path of a node that is put here."""
+        return "/".join((*self.path, name))
 
 
 class Pipeline:
@@ -222,23 +222,13 @@ class Pipeline:
             check_text(topic, "topic")
             time_field = time_field_in(time, cls, schema)
             delay_ns = duration_ns(out_of_order)
-            meaning: Sexp = ["source", topic or "", time_field or "", str(delay_ns)]
             ahead_ns = None if reject_future is None else duration_ns(reject_future)
-            if ahead_ns is not None:
-                if time_field is None:
-                    raise PlanError("reject_future needs an event time: name it with time=")
-                meaning = [*meaning, ["reject-future", str(ahead_ns)]]
-            key = node_key((name,), "", meaning)
-            spec = SourceSpec(name, schema, topic, time_field, delay_ns, cls, key, checks, ahead_ns)
-            return _grown(
-                draft,
-                "source",
-                source=spec,
-                fields=schema.fields,
-                row=cls,
-                path=(name,),
-                digest=digest_of(key),
+            if ahead_ns is not None and time_field is None:
+                raise PlanError("reject_future needs an event time: name it with time=")
+            spec = SourceSpec(
+                name, schema, topic, time_field, delay_ns, cls, name, checks, ahead_ns
             )
+            return _grown(draft, "source", source=spec, fields=schema.fields, row=cls, path=(name,))
 
     def derive(self, name: str, /, **fields: Operand) -> Pipeline:
         """Add fields: ``notional=rp.col("price") * rp.col("size")``.
@@ -260,12 +250,9 @@ class Pipeline:
                     )
                 with blaming_field(field):
                     bound.append((field, as_operand(value).bind(types)))
-            pairs: list[Sexp] = [[field, item.canonical] for field, item in bound]
-            meaning: Sexp = ["derive", *pairs]
             added = tuple(Field(field, item.type) for field, item in bound)
             out = (*draft.fields, *added)
-            key = node_key((*draft.path, name), draft.digest, meaning)
-            step = Derive(name, tuple(bound), draft.fields, out, key)
+            step = Derive(name, tuple(bound), draft.fields, out, draft.below(name))
             return _with_step(draft, "derive", step, row=None)
 
     def filter(self, name: str, condition: Expr | bool, /) -> Pipeline:
@@ -284,8 +271,7 @@ class Pipeline:
                 raise PlanError(
                     f"{condition!r} is {bound.tree.kind.value}, not a condition: compare it"
                 )
-            key = node_key((*draft.path, name), draft.digest, ["filter", bound.canonical])
-            step = Filter(name, bound, draft.fields, draft.fields, key)
+            step = Filter(name, bound, draft.fields, draft.fields, draft.below(name))
             return _with_step(draft, "filter", step, row=draft.row)
 
     def map(
@@ -313,14 +299,7 @@ class Pipeline:
             schema = into if isinstance(into, Schema) else schema_of(into)
             kept = draft.folds[-1].identity if draft.stage is Stage.RESULTS else ()
             out = kept_first(schema, kept, draft.fields)
-            meaning: Sexp = [
-                "map",
-                canonical(function),
-                "batch" if batch else "rows",
-                _fields_sexp(draft.fields),
-                _fields_sexp(out),
-            ]
-            key = node_key((*draft.path, name), draft.digest, meaning)
+            key = draft.below(name)
             step = Map(name, function, batch, draft.row, cls, schema, kept, draft.fields, out, key)
             return _with_step(draft, "map", step, row=cls)
 
@@ -394,14 +373,6 @@ class Pipeline:
                 for field, aggregate in aggregates.items()
             ]
             row = _result_row(draft, members)
-            meaning: Sexp = [
-                "fold",
-                _fields_sexp(draft.key),
-                canonical(None if draft.window is None else replace(draft.window, name="")),
-                *(_aggregate_sexp(member) for member in members),
-            ]
-            path = (*draft.path, name)
-            key = node_key(path, draft.digest, meaning)
             assert draft.source is not None, "a fold comes after a source"
             fold = Fold(
                 name,
@@ -413,7 +384,7 @@ class Pipeline:
                 (),
                 row,
                 draft.fields,
-                key,
+                draft.below(name),
                 draft.partitions,
                 draft.via_log,
             )
@@ -428,8 +399,7 @@ class Pipeline:
                 window=None,
                 fields=row,
                 row=None,
-                path=path,
-                digest=digest_of(key),
+                path=(*draft.path, name),
             )
 
     def sink(self, name: str, /, *, topic: str | None = None, of: str | None = None) -> Pipeline:
@@ -442,8 +412,7 @@ class Pipeline:
             fold = draft.folds[-1] if of is None else folds[of]
             if topic is not None and topic in (output.topic for output in draft.outputs):
                 raise PlanError(f"another sink writes to the topic {topic!r}: choose another one")
-            key = node_key((name,), digest_of(fold.node_key), ["sink", topic or ""])
-            output = Output(name, fold.name, topic, fold.row, key)
+            output = Output(name, fold.name, topic, fold.row, name)
             return _grown(draft, "sink", outputs=(*draft.outputs, output))
 
     def migrate(
@@ -473,15 +442,17 @@ class Pipeline:
             return pipeline
 
     def plan(self) -> Plan:
-        """Return the validated plan; raises ``PlanError`` while the pipeline has no sink."""
+        """Return the validated plan; raises ``PlanError`` while the pipeline has no sink.
+
+        Functions are looked into now, with all that they read: see ``docs/changing.md``.
+        """
         draft = self._draft
         if draft.stage is not Stage.SUNK or draft.source is None:
             raise PlanError(
                 f"pipeline {draft.name!r} ends with {draft.stage.value}: end it with .sink(name)"
             )
-        return Plan(
-            draft.name, draft.source, draft.steps, draft.folds, draft.outputs, draft.migrations
-        )
+        nodes = (draft.source, draft.steps, draft.folds, draft.outputs)
+        return keyed(Plan(draft.name, *nodes, draft.migrations))
 
     def __repr__(self) -> str:
         steps = " > ".join(self._draft.used)
@@ -507,16 +478,15 @@ def _grown(draft: _Draft, verb: str, **changes: Any) -> Pipeline:
 
 
 def _with_step(draft: _Draft, verb: str, step: Step, row: type | None) -> Pipeline:
-    digest, fields = digest_of(step.node_key), step.fields_out
+    fields = step.fields_out
     if draft.stage is not Stage.RESULTS:
-        steps = (*draft.steps, step)
-        return _grown(draft, verb, steps=steps, fields=fields, row=row, digest=digest)
+        return _grown(draft, verb, steps=(*draft.steps, step), fields=fields, row=row)
     for field in fields:
         check_result_field(field.name)
     last = draft.folds[-1]
     fold = replace(last, steps=(*last.steps, step), row=fields)
     folds = (*draft.folds[:-1], fold)
-    return _grown(draft, verb, folds=folds, fields=fields, row=row, digest=digest)
+    return _grown(draft, verb, folds=folds, fields=fields, row=row)
 
 
 def _aggregate(field: str, aggregate: Any, draft: _Draft, *, over_table: bool) -> FoldAggregate:
@@ -573,21 +543,6 @@ def _result_row(draft: _Draft, members: Sequence[FoldAggregate]) -> Fields:
         check_result_field(result.name)
         taken.append(result.name)
     return (*identity, *results)
-
-
-def _fields_sexp(fields: Fields) -> Sexp:
-    return [[field.name, type_to_sexp(type_of(field))] for field in fields]
-
-
-def _aggregate_sexp(member: FoldAggregate) -> Sexp:
-    # Inputs count as what they compute over these fields, however they were written.
-    inputs: list[Sexp] = [item.canonical for item in member.inputs]
-    parameters: list[Sexp] = [
-        [option.name, canonical(getattr(member.aggregate, option.name))]
-        for option in dataclass_fields(member.aggregate)
-        if option.name != "inputs"
-    ]
-    return [member.name, member.aggregate.name, inputs, parameters]
 
 
 def _need_time(draft: _Draft, why: str) -> None:

@@ -4,29 +4,30 @@ A plan is a chain: a source of events, row steps on them, a first fold by key (a
 steps on its result rows, and any number of further folds, each over the result rows of the one
 before. Everything in it has been checked; the engine only executes.
 
-Every node has a key, ``path#digest``: the names on the way from the source to the node, and a
-BLAKE2b digest of what the node computes from what. State is found again under that key, so it
-does not depend on steps elsewhere: other sinks, later folds, fields that nothing upstream reads.
+Every node has a key, under which its state is found again; ``ripple.node_keys`` makes them.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ripple.code.owner import version_of
 from ripple.schema import notation
 from ripple.schema.checks import Checks, checks_to_sexp
 from ripple.schema.fingerprint import canonical, fingerprint
 from ripple.schema.types import Field, FieldType, Option, Schema
 from ripple.sexp import dumps
-from ripple.topology import digest
+from ripple.topology import digest, digest_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ripple.code import CodeForm
     from ripple.expression.bound import Bound
     from ripple.sexp import Sexp
     from ripple.window.spec import WindowSpec
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 OP_FIELD = "op"  # what became of a row, in changes: no field of a result row may be called so
 INTERNAL_PREFIX = "ripple."  # of the engine's own columns in tables of state
 
+CODE_PARTS_NOTED_MAX = 500  # per step; of larger code it is not told what has changed
 FORMAT_VERSION = 1  # of the canonical form; a change of it changes every hash
 
 Fields: TypeAlias = tuple[Field, ...]
@@ -194,6 +196,9 @@ class Plan:
     """A complete pipeline. ``steps`` are those on events, before the first fold.
 
     migrations: what is done once with older state; they are no part of what the plan computes.
+    former_keys: per key that a node had before code was followed, the one that it has; of all
+    nodes, or none if there was no such key. code: per step or fold with a user's code, what was
+    seen of it.
     """
 
     name: str
@@ -202,10 +207,12 @@ class Plan:
     folds: tuple[Fold, ...]
     outputs: tuple[Output, ...]
     migrations: tuple[Migration, ...] = field(default=(), compare=False)
+    former_keys: Mapping[str, str] = field(default_factory=dict, compare=False)
+    code: Mapping[str, CodeForm] = field(default_factory=dict, compare=False)
     topology_hash: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "topology_hash", digest(self.sexp()))
+        object.__setattr__(self, "topology_hash", self._hash(self.node_keys))
 
     def fold(self, name: str) -> Fold:
         """Return the fold of that name; raises ``KeyError`` if there is none."""
@@ -222,25 +229,43 @@ class Plan:
     def notes(self) -> dict[str, str]:
         """What a snapshot keeps beside the node keys, to tell later what has changed.
 
-        ``python``: the version, of which the forms of functions depend. ``source``: the schema.
-        ``checks``: of its fields, if there are any.
+        ``python``: the version, on which the forms of functions depend. ``source``: the schema.
+        ``checks``: of its fields, if there are any. ``code``: per digest of a node with a user's
+        code, the parts of that code, where they are not too many to keep. ``libraries``: those
+        that code takes by their names.
         """
         major, minor = sys.version_info[:2]
         source = notation.dumps(canonical(self.source.schema))
         checks = {"checks": dumps(checks_to_sexp(self.source.checks))} if self.source.checks else {}
-        return {"python": f"{major}.{minor}", "source": source, **checks}
+        return {"python": f"{major}.{minor}", "source": source, **checks, **self._code_notes()}
 
-    def sexp(self) -> Sexp:
-        """Return the canonical form: everything that two workers must agree on."""
-        checks: list[Sexp] = [["checks", checks_to_sexp(self.source.checks)]]
-        return [
-            "ripple-plan",
-            str(FORMAT_VERSION),
-            self.name,
-            fingerprint(self.source.schema),
-            *(checks if self.source.checks else ()),
-            *self.node_keys,
-        ]
+    def _code_notes(self) -> dict[str, str]:
+        if not self.code:
+            return {}
+        noted = {
+            digest_of(node.node_key): dict(self.code[node.name].parts)
+            for node in self._nodes()
+            if node.name in self.code and len(self.code[node.name].parts) <= CODE_PARTS_NOTED_MAX
+        }
+        return {"code": json.dumps(noted), "libraries": json.dumps(self.libraries)}
+
+    @property
+    def libraries(self) -> dict[str, str]:
+        """The libraries that the user's code takes by their names, and their versions."""
+        found = {name: None for form in self.code.values() for name in form.libraries}
+        return {name: version_of(name) for name in sorted(found)}
+
+    @property
+    def former_topology_hash(self) -> str | None:
+        """The topology hash before code was followed, None if there was none."""
+        return self._hash(tuple(self.former_keys)) if self.former_keys else None
+
+    def _hash(self, keys: tuple[str, ...]) -> str:
+        """Return the digest of everything that two workers must agree on."""
+        about: list[Sexp] = [self.name, fingerprint(self.source.schema)]
+        if self.source.checks:
+            about.append(["checks", checks_to_sexp(self.source.checks)])
+        return digest(["ripple-plan", str(FORMAT_VERSION), *about, *keys])
 
     def describe(self) -> str:
         """Return a readable text: the stages, the edges between them, and the node keys."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import subprocess
 import sys
 from typing import Any
 
-import numpy as np
 import pytest
 
 import ripple.aggregate as rpa
+from ripple.code.former import former
 from ripple.errors import PlanError
 from ripple.expression import col
 from ripple.pipeline import Pipeline
@@ -132,46 +131,9 @@ def test_node_keys_are_distinct_within_a_plan() -> None:
     assert len(set(keys)) == len(keys)
 
 
-def test_functions_count_by_what_they_do() -> None:
-    def scaled(factor: float) -> Any:
-        return lambda row: row.price * factor
-
-    def other(row: Any) -> Any:
-        return row.price + 1
-
-    def same_names() -> list[Any]:
-        first = lambda row: row.size in {"a", "b"}  # noqa: E731
-        return [first]
-
-    texts = [
-        str(canonical(function))
-        for function in (
-            scaled(1.0),
-            scaled(2.0),
-            other,
-            to_quote,
-            functools.partial(to_quote, 1),
-            functools.partial(to_quote, 2),
-            np.sqrt,
-            "".join,
-            ",".join,
-            _Model().predict,
-        )
-    ]
-    assert len(set(texts)) == len(texts)
-    assert canonical(scaled(1.0)) == canonical(scaled(1.0))
-    assert canonical(same_names()[0]) == canonical(same_names()[0])
-    assert not any(" at 0x" in text for text in texts)
-
-
-class _Model:
-    def predict(self, row: Any) -> Any:
-        return row
-
-
 def test_an_object_without_comparable_meaning_is_refused() -> None:
     with pytest.raises(PlanError, match="its meaning cannot be compared"):
-        canonical(object())
+        canonical(object(), former)
 
 
 def test_a_plan_does_not_change() -> None:

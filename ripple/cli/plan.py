@@ -14,9 +14,11 @@ from ripple.checkpoint import CheckpointError, Checkpoints, partitions
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.places import a_place
 from ripple.cli.user_file import FILE_HELP, load_plan
+from ripple.description import blind_spots
 from ripple.errors import InputError
 from ripple.recovery.adaptation import adapt
 from ripple.recovery.evolution import Comparison, Verdict, compare
+from ripple.recovery.lineage import Node
 from ripple.store import DiskStore
 from ripple.world import LiveDisk
 
@@ -67,6 +69,11 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
     comparison = compare(plan, found.snapshot, options.rebuild)
     for node in comparison.nodes:
         print(f"{node.verdict.value:<8} {node.key}{f'  ({node.cause})' if node.cause else ''}")
+        unseen = blind_spots(plan, Node(node.kind, node.key).name)
+        if unseen is not None and node.verdict is not Verdict.DROP:
+            print(f"         cannot see: {unseen}")
+    for remark in comparison.remarks:
+        say(f"ripple plan: {remark}")
     for problem in comparison.problems:
         say(f"ripple plan: {problem}")
     if comparison.problems:

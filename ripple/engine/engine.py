@@ -15,7 +15,7 @@ from ripple.engine.admission import Admission
 from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.counters import Counters
 from ripple.engine.event_fold import EventFold
-from ripple.engine.fitting import digests_to_make
+from ripple.engine.fitting import digests_to_make, in_present_keys
 from ripple.engine.inputs import Input
 from ripple.engine.output import View
 from ripple.engine.row_order import RowOrder
@@ -127,6 +127,7 @@ class Engine:
         new engine. Raises SnapshotError when a fold, a step on its results or the events are other
         ones, or when digests do not match.
         """
+        snapshot = in_present_keys(plan, snapshot)
         engine = cls(plan, snapshot.partition, tuple(snapshot.cut), retractions=retractions)
         engine._load(snapshot, digests_to_make(plan, snapshot))
         return engine

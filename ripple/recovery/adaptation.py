@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ripple.engine.counters import Counters
 from ripple.engine.engine import Engine
+from ripple.engine.fitting import in_present_keys
 from ripple.engine.snapshot import uncomputable_counter
 from ripple.errors import RippleError
 from ripple.recovery.evolution import Comparison, Verdict, compare
@@ -59,6 +60,7 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
     """
     if comparison.problems or comparison.rebuilds:
         return None
+    snapshot = in_present_keys(plan, snapshot)
     if snapshot.topology_hash == plan.topology_hash:
         return snapshot
     taken = _taken(snapshot, plan, comparison)

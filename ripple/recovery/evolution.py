@@ -8,13 +8,17 @@ again from the log's first record; the last only if somebody asked for it, since
 from __future__ import annotations
 
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ripple.engine.fitting import in_present_keys
 from ripple.recovery.lineage import (
     Lineage,
     Node,
+    changed_libraries,
+    changed_parts,
     first_change,
     has_function,
     lineage_of,
@@ -25,6 +29,7 @@ from ripple.recovery.lineage import (
 if TYPE_CHECKING:
     from ripple.engine.snapshot import Snapshot
     from ripple.plan import Fold, Migration, Plan
+_PLACES_MAX = 5  # of code that changed, in a message
 
 
 class Verdict(Enum):
@@ -64,10 +69,14 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All nodes of a plan in their order, then those that only the checkpoint has."""
+    """All nodes of a plan in their order, then those that only the checkpoint has.
+
+    remarks: what else a user may want to know, none of it a reason not to run.
+    """
 
     nodes: tuple[Judged, ...]
     other_problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -99,6 +108,8 @@ def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Co
     rebuild: the folds, by name or key, whose state may be computed from the log's first record.
     Those above them are, too.
     """
+    found = snapshot
+    snapshot = in_present_keys(plan, found)
     known = {text for fold in plan.folds for text in (fold.name, fold.node_key)}
     folds = ", ".join(fold.name for fold in plan.folds)
     problems = [
@@ -115,16 +126,24 @@ def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Co
             f"checkpoints and outputs stand under that name: call it {was!r} again, or begin anew "
             "with another checkpoint folder and other outputs"
         )
-    return Comparison(_Judge(plan, snapshot, written, frozenset(rebuild)).nodes(), tuple(problems))
+    former = {*snapshot.nodes, *snapshot.tables} - {*found.nodes, *found.tables}
+    judge = _Judge(plan, snapshot, written, frozenset(rebuild), former)
+    return Comparison(judge.nodes(), tuple(problems), changed_libraries(plan, snapshot))
 
 
 class _Judge:
     """Goes through a plan from its source on, and takes from the old nodes those that it finds."""
 
     def __init__(
-        self, plan: Plan, snapshot: Snapshot, written: Lineage | None, rebuild: frozenset[str]
+        self,
+        plan: Plan,
+        snapshot: Snapshot,
+        written: Lineage | None,
+        rebuild: frozenset[str],
+        former: AbstractSet[str],
     ) -> None:
         self.plan = plan
+        self.former = former
         self.snapshot = snapshot
         self.rebuild = rebuild
         self.now = lineage_of(plan)
@@ -192,7 +211,7 @@ class _Judge:
             if asked:
                 cause = "asked for"
                 return replace(judged, verdict=Verdict.REBUILD, cause=cause, same_rows=same_rows)
-            cause = "" if old is None or old.key == node.key else f"it was {old.key}"
+            cause = self._kept(node, self.old[node])
             if not same_rows:
                 cause = "its state is as it was; the steps on its results have changed"
             return replace(judged, cause=cause, same_rows=same_rows)
@@ -234,8 +253,10 @@ class _Judge:
             return "its key, window or aggregates, or something before it, has changed"
         why, changed = first_change(self.now.up_to(node), self.before.up_to(old))
         python = self.snapshot.notes.get("python")
-        if changed is None or python in (None, self.plan.notes["python"]):
+        if changed is None:
             return why
+        if python in (None, self.plan.notes["python"]):
+            return f"{why}{self._where(changed)}"
         if has_function(self.plan, changed):
             why += (
                 f"; the checkpoint was written by Python {python}, this is "
@@ -243,6 +264,23 @@ class _Judge:
                 "it may be the same function"
             )
         return why
+
+    def _where(self, node: Node) -> str:
+        """Return at which places the code of a node is another, "" if that is not known."""
+        old = self.old.get(node)
+        places = changed_parts(self.plan, node, self.snapshot, old) if old else ()
+        more = len(places) - _PLACES_MAX
+        shown = ", ".join(places[:_PLACES_MAX])
+        return f", at {shown}{f' and {more} more' if more > 0 else ''}" if places else ""
+
+    def _kept(self, node: Node, old: Node) -> str:
+        """Return what is to be said of a node that is as it was."""
+        if old.key in self.former and has_function(self.plan, node):
+            return (
+                "as far as can be told: the checkpoint was written by a version of Ripple that did "
+                "not note what functions read"
+            )
+        return "" if old.key == node.key else f"it was {old.key}"
 
     def _is_shown(self, fold: Fold) -> bool:
         return any(output.of == fold.name for output in self.plan.outputs)
@@ -287,8 +325,7 @@ class _Judge:
             return Judged(Verdict.CHANGED, node.kind, node.key, old.key, self._change(node, old))
         if node.kind == "source" and self.source_change is not None:
             return Judged(Verdict.CHANGED, node.kind, node.key, old.key, self.source_change)
-        cause = "" if old.key == node.key else f"it was {old.key}"
-        return Judged(Verdict.KEEP, node.kind, node.key, old.key, cause)
+        return Judged(Verdict.KEEP, node.kind, node.key, old.key, self._kept(node, old))
 
     def _sink(self, node: Node, folds: dict[str, Judged]) -> Judged:
         of = next(output.of for output in self.plan.outputs if output.name == node.name)

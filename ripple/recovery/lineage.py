@@ -6,12 +6,12 @@ differ from there on. That node, or the one that is no longer there, is why stat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ripple.plan import FoldAggregate, Map
 from ripple.schema import notation
 from ripple.schema.fingerprint import canonical
 from ripple.sexp import dumps, loads
@@ -176,13 +176,39 @@ _PARTS = {
 
 
 def has_function(plan: Plan, node: Node) -> bool:
-    """Tell whether a user's Python function is part of what ``node`` means."""
-    steps = [*plan.steps, *(step for fold in plan.folds for step in fold.steps)]
-    if any(isinstance(step, Map) and step.node_key == node.key for step in steps):
-        return True
-    folds = [fold for fold in plan.folds if fold.node_key == node.key]
-    return any(_takes_function(member) for fold in folds for member in fold.aggregates)
+    """Tell whether a user's Python code is part of what ``node`` means."""
+    return node.kind in ("step", "fold") and node.name in plan.code
 
 
-def _takes_function(member: FoldAggregate) -> bool:
-    return any(callable(value) for value in vars(member.aggregate).values())
+def changed_parts(plan: Plan, node: Node, snapshot: Snapshot, old: Node) -> tuple[str, ...]:
+    """Return the places in the code of ``node`` at which it is not that of ``old``.
+
+    Empty if neither has code, or one has so much that its parts were not noted.
+    """
+    now, before = _noted(plan.notes, node), _noted(snapshot.notes, old)
+    if not now or not before:
+        return ()
+    places = dict.fromkeys((*now, *before))
+    return tuple(place or "its own code" for place in places if now.get(place) != before.get(place))
+
+
+def _noted(notes: Mapping[str, str], node: Node) -> dict[str, str]:
+    """Return the parts of a node's code, by place."""
+    found: dict[str, str] = _loaded(notes, "code").get(node.digest, {})
+    return found
+
+
+def changed_libraries(plan: Plan, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return which libraries that code takes by name had another version, as sentences."""
+    before = _loaded(snapshot.notes, "libraries")
+    return tuple(
+        f"{name} was {before[name]} when the checkpoint was written, and is {version}: its code is "
+        "known by its name alone"
+        for name, version in plan.libraries.items()
+        if before.get(name, version) != version
+    )
+
+
+def _loaded(notes: Mapping[str, str], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(notes.get(name, "{}"))
+    return found

@@ -55,8 +55,8 @@ def version(name: str, events: str = "", fold: str = "f", results: str = "") -> 
     return f"{name}.py"
 
 
-def run(file: str, *options: str) -> int:
-    source = ["--source", "log:data/trades", "--sink", "out.csv"]
+def run(file: str, *options: str, sink: str = "out.csv") -> int:
+    source = ["--source", "log:data/trades", "--sink", sink]
     return main(["run", file, *source, "--checkpoint-dir", "state", *options])
 
 
@@ -132,3 +132,74 @@ def test_folder_without_state_of_the_pipeline_is_told_apart(folder: Path, capfd)
     assert not Path("nowhere").exists()
     assert main(["plan", file, "--rebuild", "f"]) == 1
     assert "--rebuild goes with --checkpoint-dir" in capfd.readouterr().err
+
+
+READING = """
+import ripple as rp
+
+LIMIT = 100
+
+@rp.record
+class Trade:
+    symbol: str
+    price: float
+    size: int
+    timestamp_ns: rp.Timestamp
+    venue: str
+
+class Conf:
+    def __init__(self, factor):
+        self.factor = factor
+
+def closed(c):
+    return lambda r: Trade(
+        r.symbol, r.price * c.factor if r.size > LIMIT else 0.0, r.size, r.timestamp_ns, r.venue
+    )
+
+pipeline = (
+    rp.Pipeline("reading").source("trades", Trade).map("scaled", closed(Conf(1.0)), into=Trade)
+    .partition("by-symbol", key="symbol").fold("f", s=rp.sum("price")).sink("rows")
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [("LIMIT = 100", "LIMIT = 500", "LIMIT"), ("Conf(1.0)", "Conf(3.0)", "c.factor")],
+)
+def test_changed_value_that_a_function_reads_is_refused(
+    folder: Path, capfd, old: str, new: str, place: str
+) -> None:
+    Path("reading.py").write_text(READING)
+    assert run("reading.py", sink="other.csv") == 0
+    assert plan("reading.py") == 0
+    before = Path("other.csv").read_text()
+    Path("reading.py").write_text("# moved down\n\n" + READING)
+    assert plan("reading.py") == 0
+    Path("reading.py").write_text(READING.replace(old, new))
+    capfd.readouterr()
+    assert plan("reading.py") == 1
+    told = capfd.readouterr()
+    assert f"step 'scaled' before it changed: what it does, at {place}" in told.out
+    append(SECOND)
+    assert run("reading.py", sink="other.csv") == 1
+    assert f"what it does, at {place}" in capfd.readouterr().err
+    assert Path("other.csv").read_text() == before
+    assert run("reading.py", "--rebuild", "f", sink="other.csv") == 0
+    assert plan("reading.py") == 0
+
+
+def test_plan_says_what_of_a_step_it_cannot_see(folder: Path, capfd) -> None:
+    code = READING.replace("r.size > LIMIT", "getattr(r, NAME) > LIMIT").replace(
+        "LIMIT =", "NAME = 'size'\nLIMIT ="
+    )
+    Path("reading.py").write_text(code)
+    assert run("reading.py", sink="other.csv") == 0
+    capfd.readouterr()
+    assert plan("reading.py") == 0
+    lines = capfd.readouterr().out.splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("keep     trades/scaled#"))
+    said = "cannot see: getattr (attributes by names that are computed)"
+    assert lines[at + 1] == f"         {said}"
+    assert main(["plan", "reading.py"]) == 0
+    assert f"    {said}" in capfd.readouterr().out.splitlines()

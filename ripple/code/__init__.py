@@ -1,0 +1,18 @@
+"""The form of a user's code: what a step does and what it reads, the same in every process.
+
+form        goes through a function and what it reads; the digest, and what cannot be seen
+bytecode    what a code does, whichever lines it stands on, and the names in it
+names       what the names stand for: globals, attributes of modules, imports
+objects     classes, and objects by what they hold
+data        plain values, arrays, Arrow's by their content
+place       where something is found, as the code would say it
+owner       whose a module is: the user's, which is looked into, or a library's, known by name
+former      the form that checkpoints of earlier versions know
+"""
+
+from __future__ import annotations
+
+from ripple.code.form import CodeForm, code_form, joined
+from ripple.code.owner import library_of_module
+
+__all__ = ["CodeForm", "code_form", "joined", "library_of_module"]

@@ -1,0 +1,218 @@
+"""Functions, and what the names in their code stand for."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ripple.code.bytecode import Chain, Reads, reads
+from ripple.code.owner import find, is_python, library_of_globals, library_of_module
+from ripple.code.place import within
+from ripple.sexp import Sexp
+
+if TYPE_CHECKING:
+    from ripple.code.form import Reading
+
+# Of Python's own functions, those through which code reaches what no name in it stands for.
+_REACHES = {
+    "__import__": "modules by names that are computed",
+    "environ": "variables of the environment",
+    "eval": "code that is made while it runs",
+    "exec": "code that is made while it runs",
+    "getattr": "attributes by names that are computed",
+    "getenv": "variables of the environment",
+    "globals": "globals by names that are computed",
+    "import_module": "modules by names that are computed",
+    "open": "files",
+    "vars": "attributes by names that are computed",
+}
+# Where a module was loaded from and as what: other names and folders are no change of the code.
+_ABOUT_MODULE = frozenset(
+    f"__{name}__"
+    for name in ("builtins", "cached", "doc", "file", "loader", "name", "package", "path", "spec")
+)
+_LATE = "imported when it runs: its code is seen, its values are not"
+_ABSENT = "it is not there when the plan is made"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A module of the user's that a function imports when it runs."""
+
+    name: str
+    package: str
+    code: CodeType
+
+
+def function(reading: Reading, value: FunctionType, place: str) -> Sexp:
+    """Return the form of a function where it is used."""
+    package = reading.library(library_of_globals(value.__globals__))
+    if package is None or value.__closure__ or "__wrapped__" in vars(value):
+        name = value.__qualname__.rpartition("<locals>.")[2]
+        return reading.number(value, name if place and name != "<lambda>" else place)
+    return library(reading, package, value.__qualname__)
+
+
+def library(reading: Reading, package: str, name: str) -> Sexp:
+    """Return the form of what a library calls ``name``."""
+    if name in _REACHES and is_python(package):
+        reading.blind(name, _REACHES[name])
+    return ["library", package, name]
+
+
+def module(reading: Reading, value: ModuleType, place: str) -> Sexp:
+    """Return the form of a module that is used as a value."""
+    package = reading.library(library_of_globals(vars(value)))
+    if package is None:
+        return ["module", reading.blind(place, "a module as a whole")]
+    return ["library", package, value.__name__]
+
+
+def function_parts(reading: Reading, value: FunctionType, place: str) -> Iterator[tuple[str, Sexp]]:
+    """Yield what a function does, and what it holds and reads."""
+    package = reading.library(library_of_globals(value.__globals__))
+    if package is not None:
+        yield from _made_by_library(reading, package, value, place)
+        return
+    code = value.__code__
+    form = reading.code(code, place)
+    yield place, form
+    if isinstance(form, str):  # there is too much to go on
+        return
+    for name, default in _defaults(value):
+        yield within(place, name), [name, reading.form(default, within(place, name))]
+    found = reads(code)
+    yield from _cells(reading, value, found, place)
+    yield from _globals(reading, value, found)
+    package = value.__globals__.get("__package__") or ""
+    yield from _imports(reading, found, package, is_first=True)
+    for name, held in sorted(vars(value).items()):
+        if name != "__wrapped__":
+            yield within(place, name), [name, reading.form(held, within(place, name))]
+
+
+def imported(reading: Reading, value: Imported, place: str) -> Iterator[tuple[str, Sexp]]:
+    """Yield what a module does when it is imported, and what it imports."""
+    form = reading.code(value.code, place)
+    yield place, form
+    if not isinstance(form, str):
+        yield from _imports(reading, reads(value.code), value.package)
+
+
+def _made_by_library(
+    reading: Reading, package: str, value: FunctionType, place: str
+) -> Iterator[tuple[str, Sexp]]:
+    """Yield what a library's function holds on to: above all, the function that it wraps."""
+    yield place, ["library", package, value.__qualname__]
+    registry = vars(value).get("registry")  # of functools.singledispatch
+    if registry is not None:
+        yield place, reading.form(registry, place)
+    elif "__wrapped__" in vars(value):
+        yield place, reading.form(vars(value)["__wrapped__"], place)
+    else:
+        yield from _cells(reading, value, Reads(), place)
+
+
+def _defaults(value: FunctionType) -> Iterator[tuple[str, Any]]:
+    defaults, code = value.__defaults__ or (), value.__code__
+    names = code.co_varnames[: code.co_argcount]
+    yield from zip(names[len(names) - len(defaults) :], defaults, strict=True)
+    yield from sorted((value.__kwdefaults__ or {}).items())
+
+
+def _cells(
+    reading: Reading, value: FunctionType, found: Reads, place: str
+) -> Iterator[tuple[str, Sexp]]:
+    for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+        try:
+            held = cell.cell_contents
+        except ValueError:  # a name that is assigned later
+            reading.blind(within(place, name), _ABSENT)
+            yield within(place, name), [name, "absent"]
+            continue
+        yield from _named(reading, within(place, name), held, found.free.get(name, {()}))
+
+
+def _globals(reading: Reading, value: FunctionType, found: Reads) -> Iterator[tuple[str, Sexp]]:
+    known = value.__globals__
+    builtin = value.__builtins__  # type: ignore[attr-defined]  # typeshed lacks it
+    if "__file__" in found.globals:
+        reading.blind("__file__", "where the code lies")
+    for name in sorted(found.globals.keys() - _ABOUT_MODULE):
+        if name in known:
+            yield from _named(reading, name, known[name], found.globals[name])
+        elif name in builtin:
+            if name in _REACHES:
+                reading.blind(name, _REACHES[name])
+        elif name in found.certain:
+            reading.blind(name, _ABSENT)
+            yield name, [name, "absent"]
+
+
+def _named(
+    reading: Reading, place: str, value: Any, chains: set[Chain]
+) -> Iterator[tuple[str, Sexp]]:
+    """Yield what a name stands for, or what is read from the module that it stands for."""
+    if not issubclass(type(value), ModuleType):  # isinstance would ask the value
+        yield place, [place, reading.form(value, place)]
+        return
+    for chain in sorted(chains):
+        yield _attribute(reading, value, chain, place)
+
+
+def _attribute(reading: Reading, module: ModuleType, chain: Chain, place: str) -> tuple[str, Sexp]:
+    value: Any = module
+    rest = list(chain)
+    while rest and issubclass(type(value), ModuleType):
+        if reading.library(library_of_globals(vars(value))) is not None:
+            for name in rest:
+                if name in _REACHES:
+                    reading.blind(within(place, name), _REACHES[name])
+            break
+        name = rest.pop(0)
+        place = within(place, name)
+        if name not in vars(value):
+            reading.blind(place, _ABSENT)
+            return place, [place, "absent"]
+        value = vars(value)[name]
+    return place, [place, reading.form(value, place)]
+
+
+def _imports(
+    reading: Reading, found: Reads, package: str, *, is_first: bool = False
+) -> Iterator[tuple[str, Sexp]]:
+    """Yield the modules that are imported when a code runs: by their code, not by their values."""
+    for level, names, name in sorted(found.imports):
+        try:
+            whole = importlib.util.resolve_name("." * level + name, package) if level else name
+        except ImportError:
+            whole = name
+        if reading.library(library_of_module(whole)) is not None:
+            continue
+        parts = whole.split(".")
+        above = [".".join(parts[:count]) for count in range(1, len(parts))]
+        for one in (*above, whole, *(f"{whole}.{each}" for each in names)):
+            code = _code_of(one)
+            if code is not None:
+                spec = find(one)
+                home = one if spec and spec.submodule_search_locations else one.rpartition(".")[0]
+                held = Imported(one, home, code)
+                if is_first:
+                    reading.blind(one, _LATE)
+                yield one, [name, reading.number(held, one, key=("module", one))]
+            elif one == whole:
+                why = "compiled code" if find(one) else "there is no such module"
+                yield one, [name, reading.blind(one, why)]
+
+
+def _code_of(module: str) -> CodeType | None:
+    try:
+        spec = find(module)
+        loader: Any = spec.loader if spec is not None else None
+        code = loader.get_code(module) if hasattr(loader, "get_code") else None
+    except (ImportError, OSError, SyntaxError, ValueError):
+        return None
+    return code if isinstance(code, CodeType) else None

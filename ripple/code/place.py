@@ -1,0 +1,19 @@
+"""Where something is found in a code, as the code itself would say it."""
+
+from __future__ import annotations
+
+CHARACTERS_MAX = 120  # what lies deeper has the place that it lies below
+
+
+def within(place: str, name: str) -> str:
+    """Return the place of the attribute, or variable, ``name`` of what is at ``place``."""
+    return _shortened(place, f".{name}") if place else name
+
+
+def entry(place: str, key: object) -> str:
+    """Return the place of what ``key`` leads to in what is at ``place``."""
+    return _shortened(place, f"[{key!r}]" if type(key) in (str, int) else "[...]")
+
+
+def _shortened(place: str, more: str) -> str:
+    return place if len(place) + len(more) > CHARACTERS_MAX else f"{place}{more}"
