@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ripple.aggregate import Aggregate
+from ripple.arguments import need_bool, need_text, shown
 from ripple.errors import PlanError
 from ripple.expression.expr import Expr, Operand, as_column, as_operand
 from ripple.expression.typed import Kind
@@ -16,15 +17,16 @@ from ripple.node_keys import keyed
 from ripple.pipeline_checks import (
     blaming,
     blaming_field,
-    check_digest,
     check_distinct,
     check_name,
     check_new_field,
     check_result_field,
     check_spread,
     check_text,
+    digest_in,
     kept_first,
     key_field,
+    record_of,
     time_field_in,
 )
 from ripple.plan import (
@@ -42,9 +44,8 @@ from ripple.plan import (
     Step,
     types_of,
 )
-from ripple.schema import checks_of, schema_of
+from ripple.schema import checks_of
 from ripple.schema.types import Field, Int64, Schema
-from ripple.topology import digest_of
 from ripple.window.duration import duration_ns
 from ripple.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,
@@ -214,17 +215,18 @@ class Pipeline:
         event is refused. None refuses none.
         """
         with self._step("source", name) as draft:
-            cls = None if isinstance(record, Schema) else record
-            schema = record if isinstance(record, Schema) else schema_of(record)
+            cls, schema = record_of(record, "record")
             declared = {} if cls is None else checks_of(cls)
             members = {member.name: member for member in schema.fields}
             checks = {field: given.fitted(members[field]) for field, given in declared.items()}
             check_text(topic, "topic")
             time_field = time_field_in(time, cls, schema)
-            delay_ns = duration_ns(out_of_order)
-            ahead_ns = None if reject_future is None else duration_ns(reject_future)
-            if ahead_ns is not None and time_field is None:
-                raise PlanError("reject_future needs an event time: name it with time=")
+            delay_ns = duration_ns(out_of_order, "out_of_order")
+            ahead_ns = None
+            if reject_future is not None:
+                ahead_ns = duration_ns(reject_future, "reject_future")
+                if time_field is None:
+                    raise PlanError("reject_future needs an event time: name it with time=")
             spec = SourceSpec(
                 name, schema, topic, time_field, delay_ns, cls, name, checks, ahead_ns
             )
@@ -263,8 +265,8 @@ class Pipeline:
         with self._step("filter", name) as draft:
             if not isinstance(condition, Expr):
                 raise PlanError(
-                    f"the condition is the plain value {condition!r}: write an expression such as "
-                    "rp.col('size') > 0"
+                    f"the condition is the plain value {shown(condition)}: write an expression "
+                    "such as rp.col('size') > 0"
                 )
             bound = condition.bind(types_of(draft.fields))
             if bound.tree.kind is not Kind.BOOL:
@@ -294,9 +296,9 @@ class Pipeline:
         """
         with self._step("map", name) as draft:
             if not callable(function):
-                raise PlanError(f"it takes a function, not {function!r}")
-            cls = None if isinstance(into, Schema) else into
-            schema = into if isinstance(into, Schema) else schema_of(into)
+                raise PlanError(f"it takes a function, not {shown(function)}")
+            need_bool("batch", batch)
+            cls, schema = record_of(into, "into")
             kept = draft.folds[-1].identity if draft.stage is Stage.RESULTS else ()
             out = kept_first(schema, kept, draft.fields)
             key = draft.below(name)
@@ -406,6 +408,7 @@ class Pipeline:
         """Show the result rows of the fold ``of``, by default the latest one."""
         with self._step("sink", name) as draft:
             check_text(topic, "topic")
+            check_text(of, "of")
             folds = {fold.name: fold for fold in draft.folds}
             if of is not None and of not in folds:
                 raise PlanError(f"there is no fold {of!r}: the folds are {', '.join(folds)}")
@@ -426,16 +429,16 @@ class Pipeline:
         """
         with blaming("migrate", fold):
             draft = self._draft
+            need_text("the fold", fold)
             folds = [one.name for one in draft.folds]
             if fold not in folds:
                 listed = ", ".join(folds) or "none"
                 raise PlanError(f"there is no such fold before this: the folds are {listed}")
-            digest = digest_of(from_digest) if isinstance(from_digest, str) else ""
-            check_digest(digest)
+            digest = digest_in(from_digest)
             if any((one.fold, one.from_digest) == (fold, digest) for one in draft.migrations):
                 raise PlanError(f"there is a migration from {digest} already")
             if not callable(function):
-                raise PlanError(f"it takes a function of a table, not {function!r}")
+                raise PlanError(f"it takes a function of a table, not {shown(function)}")
             pipeline = Pipeline.__new__(Pipeline)
             migration = Migration(fold, digest, function)
             pipeline._draft = replace(draft, migrations=(*draft.migrations, migration))
@@ -492,7 +495,7 @@ def _with_step(draft: _Draft, verb: str, step: Step, row: type | None) -> Pipeli
 def _aggregate(field: str, aggregate: Any, draft: _Draft, *, over_table: bool) -> FoldAggregate:
     with blaming_field(field):
         if not isinstance(aggregate, Aggregate):
-            raise PlanError(f"expected an aggregate such as rp.sum('size'), not {aggregate!r}")
+            raise PlanError(f"expected an aggregate such as rp.sum('size'), not {shown(aggregate)}")
         if aggregate.ordered and over_table:
             raise PlanError(
                 f"{aggregate.name} takes rows in the order of time, but the rows of a table are "
@@ -501,7 +504,8 @@ def _aggregate(field: str, aggregate: Any, draft: _Draft, *, over_table: bool) -
         if aggregate.ordered:
             _need_time(draft, f"{aggregate.name} takes rows in the order of event time")
         types = types_of(draft.fields)
-        inputs = tuple(as_column(value).bind(types) for value in aggregate.inputs)
+        what = f"an input of {aggregate.name}"
+        inputs = tuple(as_column(value, what).bind(types) for value in aggregate.inputs)
         bound = aggregate.bind(tuple(item.type for item in inputs))
         bound.state(retractable=over_table)  # raises PlanError if it cannot retract
         if draft.window is not None and isinstance(draft.window.assigner, Session):

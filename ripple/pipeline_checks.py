@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ripple.errors import PlanError
+from ripple.arguments import need_text, shown
+from ripple.errors import PlanError, SchemaError
 from ripple.expression.expr import Operand, as_column
 from ripple.expression.typed import unknown_field
 from ripple.plan import (
@@ -22,8 +23,9 @@ from ripple.plan import (
     type_of,
     types_of,
 )
-from ripple.schema import time_field_of
+from ripple.schema import schema_of, time_field_of
 from ripple.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
+from ripple.topology import digest_of
 from ripple.window.spec import Session
 
 TIME_FIELD_DEFAULT = "timestamp_ns"
@@ -40,7 +42,7 @@ def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None
         found = time_field_of(cls) if cls is not None else None
         by_name = types.get(TIME_FIELD_DEFAULT)
         return found or (TIME_FIELD_DEFAULT if isinstance(by_name, (Int, Int64)) else None)
-    name = field_name(time, types)
+    name = field_name(time, types, "time")
     if not isinstance(types[name], (Int, Int64)):
         raise PlanError(
             f"the event time {name!r} is {type_text(types[name])}: it must be an int, nanoseconds "
@@ -52,7 +54,7 @@ def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None
 def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
     """Return the field that rows are grouped by; ``last`` is the fold that they come from."""
     types = types_of(fields)
-    name = field_name(key, types)
+    name = field_name(key, types, "the key")
     found = types[name]
     check_result_field(name)
     if isinstance(found, Option):
@@ -78,9 +80,9 @@ def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
     return Field(name, found)
 
 
-def field_name(key: Operand, types: Mapping[str, Any]) -> str:
+def field_name(key: Operand, types: Mapping[str, Any], what: str) -> str:
     """Return the name of a field that is there."""
-    expr = as_column(key)
+    expr = as_column(key, what)
     if expr.operation != "col":
         raise PlanError(f"{expr!r} is computed: give it a name with .derive(...) and name that")
     if expr.value not in types:
@@ -107,28 +109,42 @@ def _same_width(field_type: Any) -> tuple[Any, ...]:
     return (Int(), Int64()) if isinstance(field_type, (Int, Int64)) else (field_type,)
 
 
+def record_of(given: type | Schema, what: str) -> tuple[type | None, Schema]:
+    """Return the record class, if that was given, and the schema."""
+    cls = None if isinstance(given, Schema) else given
+    try:
+        schema = given if isinstance(given, Schema) else schema_of(given)
+    except SchemaError as error:
+        raise PlanError(f"{what}: {error}") from error
+    if not schema.fields:
+        raise PlanError(f"{what}: schema {schema.name} has no fields, of which no row can be made")
+    return cls, schema
+
+
 def check_name(name: str) -> None:
     """Raise PlanError unless ``name`` may name a step."""
     if not isinstance(name, str) or len(name) > NAME_LENGTH_MAX or not _NAME.fullmatch(name):
         raise PlanError(
             "a name is letters, digits, '_', '-' and '.', beginning with a letter, a digit or "
-            f"'_', at most {NAME_LENGTH_MAX} long"
+            f"'_', at most {NAME_LENGTH_MAX} long, not {shown(name)}"
         )
 
 
 def check_text(value: str | None, what: str) -> None:
     """Raise PlanError unless ``value`` is None or a text."""
-    if value is not None and (not isinstance(value, str) or not value):
-        raise PlanError(f"the {what} is a text, not {value!r}")
+    if value is not None:
+        need_text(what, value)
 
 
-def check_digest(digest: str) -> None:
-    """Raise PlanError unless ``digest`` is one of a node."""
+def digest_in(given: str) -> str:
+    """Return the digest of a node, written alone or as the end of its key."""
+    digest = digest_of(given) if isinstance(given, str) else ""
     if not _DIGEST.fullmatch(digest):
         raise PlanError(
-            "from_digest is what stands behind the # of a node key, 32 hexadecimal digits: "
-            "ripple plan FILE --checkpoint-dir DIR prints it"
+            "from_digest must be what stands behind the # of a node key, 32 hexadecimal digits, "
+            f"not {shown(given)}: ripple plan FILE --checkpoint-dir DIR prints it"
         )
+    return digest
 
 
 def check_new_field(name: str, taken: Iterable[str]) -> None:
@@ -175,7 +191,7 @@ def blaming(verb: str, name: object) -> Iterator[None]:
     try:
         yield
     except PlanError as error:
-        raise PlanError(f"{verb} {name!r}: {error}") from error
+        raise PlanError(f"{verb} {shown(name)}: {error}") from error
 
 
 @contextmanager

@@ -174,7 +174,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: Pipeline("p").source("s", Trade, time="at"), "there is no field 'at'"),
     (lambda: Pipeline("p").source("s", Trade, out_of_order="1 parsec"), "number and a unit"),
     (lambda: _keyed().window("w", Sliding("1s", "2s")), "exceeds size"),
-    (lambda: _keyed().window("w", "60s"), "expected Tumbling"),
+    (lambda: _keyed().window("w", "60s"), "assigner must be rp.Tumbling"),
     (lambda: _events().map("m", 3, into=Trade), "takes a function"),
     (lambda: _folded().map("m", lambda row: row, into=Trade), "window_start_ns"),
     (lambda: _named("k").partition("p", key="op"), "cannot have a field 'op'"),

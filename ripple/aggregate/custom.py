@@ -6,25 +6,17 @@ import builtins
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from ripple.aggregate.contract import (
-    Aggregate,
-    Bound,
-    Column,
-    Input,
-    Slots,
-    State,
-    Values,
-    is_float,
-    is_integer,
-)
+from ripple.aggregate.contract import Aggregate, Bound, Column, Input, Slots, State, Values
 from ripple.aggregate.errors import AggregateError, StateError
 from ripple.aggregate.plain import listed
 from ripple.aggregate.portable import of_text, to_text
+from ripple.arguments import need_function, need_text, shown
 from ripple.errors import PlanError
+from ripple.schema.columns import fitted
 from ripple.schema.types import Bool, FieldType, Float, Int64, Option, String
+from ripple.schema.values import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -65,9 +57,16 @@ def custom(
     >>> spread = custom("price", init=lambda: 0, add=lambda s, x: s ^ x,
     ...                 remove=lambda s, x: s ^ x, result=lambda s: s, type=int, name="xor")
     """
+    need_text("custom: name", name)
+    needed = {"init": init, "add": add, "result": result}
+    for argument, function in (*needed.items(), ("remove", remove), ("merge", merge)):
+        if argument in needed or function is not None:
+            need_function(f"{name}: {argument}", function)
     of = PYTHON_TYPES.get(type) if isinstance(type, builtins.type) else type
-    if of is None:
-        raise PlanError(f"{name}: no field type for results of {type}; use bool, int, float, str")
+    if not isinstance(of, FieldType):
+        raise PlanError(
+            f"{name}: type must be bool, int, float, str or a field type, not {shown(type)}"
+        )
     return Custom(inputs, name, init, add, result, of, remove, merge)
 
 
@@ -170,12 +169,14 @@ class CustomState(State):
         """Call ``result`` for each slot."""
         read, of = self._aggregate.read, self._aggregate.of
         found = [self._call("result", read, self._states[slot]) for slot in slots.tolist()]
-        valid = np.array([value is not None for value in found], np.bool_)
-        if not isinstance(of, Option):
-            if not valid.all():
-                raise AggregateError(f"{self._aggregate}: result gave None, which is no {of}")
-            return ((typed(of, found), None),)
-        return ((typed(of.of, found), valid),)
+        column = fitted(found, of, f"{self._aggregate}: the result")
+        for reason in column.misfits.values():
+            raise AggregateError(reason)
+        if isinstance(of, Option):
+            return ((column.values, column.valid),)
+        if column.valid is not None:
+            raise AggregateError(f"{self._aggregate}: the result must be {name_of(of)}, not None")
+        return ((column.values, None),)
 
     def dump(self, slots: Slots) -> dict[str, pa.Array]:
         """Return the states as text, canonical as far as the user's states are."""
@@ -197,14 +198,3 @@ class CustomState(State):
 
 def _rows(count: int, columns: tuple[Values, ...]) -> Iterable[tuple[Any, ...]]:
     return zip(*map(listed, columns), strict=True) if columns else [()] * count
-
-
-def typed(of: FieldType, values: list[Any]) -> Any:
-    """Return Python values as a result column; 0 stands for None."""
-    if is_float(of):
-        return np.array([v if v is not None else 0.0 for v in values], np.float64)
-    if is_integer(of):
-        return np.array([v if v is not None else 0 for v in values], np.int64)
-    if isinstance(of, Bool):
-        return np.array([bool(v) for v in values], np.bool_)
-    return values

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.aggregate.contract import Aggregate, Bound, Input
 from ripple.aggregate.orders import OrderedState, extremes, orderable, ordered_values
-from ripple.errors import PlanError
+from ripple.arguments import need_whole
 from ripple.schema.types import FieldType, Int64, List, Option
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def max(x: Input) -> Aggregate:  # noqa: A001 - users write rp.max; this module 
 
 def top_k(x: Input, k: int) -> Aggregate:
     """Return the ``k`` largest values, descending, equal ones repeated; List(x's type)."""
-    return TopK((x,), k)
+    return TopK((x,), need_whole("top_k: k", k, 1))
 
 
 def count_distinct(x: Input) -> Aggregate:
@@ -70,10 +70,6 @@ class TopK(Aggregate):
     k: int
 
     name = "top_k"
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise PlanError(f"top_k: k is {self.k}, but at least one value must be asked for")
 
     def _bind(self, *types: FieldType) -> Bound:
         of = need_order(self, *types)

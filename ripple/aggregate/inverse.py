@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.aggregate.errors import AggregateError, InverseError
-from ripple.aggregate.single import Accumulator, type_of
+from ripple.aggregate.single import Accumulator, need_aggregate, need_types, type_of
+from ripple.arguments import need_whole, shown
+from ripple.errors import PlanError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ripple.aggregate.contract import Aggregate
     from ripple.schema.types import FieldType
@@ -34,6 +37,12 @@ def check_inverse(
     is its time. Raises :class:`InverseError` with the smallest counterexample found; the search
     is the same for the same ``seed``. Results are compared exactly, all NaNs alike.
     """
+    need_aggregate("check_inverse: aggregate", aggregate)
+    need_types("check_inverse: types", types)
+    rounds = need_whole("check_inverse: rounds", rounds, 1)
+    seed = need_whole("check_inverse: seed", seed, 0)
+    if not isinstance(values, Sequence) or isinstance(values, (str, bytes)):
+        raise PlanError(f"check_inverse: values must be a list of rows, not {shown(values)}")
     rows = [value if isinstance(value, tuple) else (value,) for value in values]
     types = types or tuple(type_of(value) for value in (rows or [()])[0])
     for number in range(rounds):

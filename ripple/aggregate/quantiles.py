@@ -12,6 +12,7 @@ import numpy as np
 from ripple.aggregate.contract import Aggregate, Bound, Column, Input, Slots, is_integer
 from ripple.aggregate.orders import NumberValues, OrderedState
 from ripple.aggregate.quantile import interpolate, positions
+from ripple.arguments import shown
 from ripple.errors import PlanError
 from ripple.schema.types import FieldType, Float, Option
 
@@ -37,14 +38,16 @@ def percentile(x: Input, q: float, *, method: Method = "linear") -> Aggregate:
     Float; "nearest-rank" gives the value of rank ceil(n * q / 100), in x's own type. NaN is
     above every other number. None for an empty group.
     """
-    exact = Decimal(str(q))
-    if not (exact.is_finite() and 0 <= exact <= 100):
-        raise PlanError(f"percentile: q is {q}, but must lie between 0 and 100")
-    share = Fraction(exact) / 100
+    is_number = isinstance(q, (int, float, Decimal, np.number)) and not isinstance(q, bool)
+    if not is_number or isinstance(q, (np.complexfloating, np.timedelta64)) or not 0 <= q <= 100:
+        raise PlanError(f"percentile: q must be a number from 0 to 100, not {shown(q)}")
+    share = Fraction(Decimal(str(q))) / 100
     if share.denominator > DENOMINATOR_MAX:
-        raise PlanError(f"percentile: q is {q}: give at most 16 decimal places")
-    if method not in ("linear", "nearest-rank"):
-        raise PlanError(f"percentile: no method {method!r}; choose 'linear' or 'nearest-rank'")
+        raise PlanError(f"percentile: q must have at most 16 decimal places, unlike {q}")
+    if not isinstance(method, str) or method not in ("linear", "nearest-rank"):
+        raise PlanError(
+            f"percentile: method must be 'linear' or 'nearest-rank', not {shown(method)}"
+        )
     return Quantile((x,), "percentile", share.numerator, share.denominator, method)
 
 

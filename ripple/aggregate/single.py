@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ripple.aggregate.contract import Aggregate, is_float, is_integer
-from ripple.errors import PlanError
+from ripple.aggregate.contract import Aggregate
+from ripple.arguments import need_bool, shown
+from ripple.errors import PlanError, SchemaError
+from ripple.schema.columns import fitted
 from ripple.schema.types import Bool, FieldType, Float, Int64, Option, String
 
 ZERO = np.zeros(1, np.int64)
@@ -33,6 +35,9 @@ class Accumulator:
         *,
         retractable: bool = True,
     ) -> None:
+        need_aggregate("Accumulator: aggregate", aggregate)
+        need_types("Accumulator: types", types)
+        need_bool("Accumulator: retractable", retractable)
         self.types = types or (Float(),) * len(aggregate.inputs)
         self.bound = aggregate.bind(self.types)
         self._ordered = aggregate.ordered
@@ -66,24 +71,35 @@ class Accumulator:
         if len(values) < len(self.types) or len(place) != (2 if self._ordered else 0):
             wanted = [type(t).__name__.lower() for t in self.types]
             wanted += ["time_ns", "offset"] if self._ordered else []
-            raise TypeError(f"expected ({', '.join(wanted)}), not {values!r}")
+            raise SchemaError(f"expected ({', '.join(wanted)}), not {shown(values)}")
         columns = [column_of(t, [v]) for t, v in zip(self.types, values, strict=False)]
-        return columns + [np.array([p], np.int64) for p in place]
+        return columns + [column_of(Int64(), [p]) for p in place]
 
 
 def column_of(of: FieldType, values: list[Any]) -> Any:
-    """Return Python values as a state takes them; raises :class:`PlanError`."""
-    if isinstance(of, Option):
-        of = of.of
-    if is_float(of):
-        return np.array(values, np.float64)
-    if is_integer(of):
-        return np.array(values, np.int64)
-    if isinstance(of, Bool):
-        return np.array(values, np.bool_)
-    if isinstance(of, String):
-        return pa.array(values, pa.string())
-    raise PlanError(f"no column of {type(of).__name__.lower()} can be made here")
+    """Return Python values as a state takes them, none of them None; raises SchemaError."""
+    found = fitted(values, of, "a value")
+    for reason in found.misfits.values():
+        raise SchemaError(reason)
+    if found.valid is not None:
+        raise SchemaError("a value is None, and aggregates leave out what is null")
+    of = of.of if isinstance(of, Option) else of
+    return pa.array(found.values, pa.string()) if isinstance(of, String) else found.values
+
+
+def need_aggregate(what: str, given: object) -> None:
+    """Raise :class:`PlanError` unless ``given`` is an aggregate."""
+    if not isinstance(given, Aggregate):
+        raise PlanError(f"{what} must be an aggregate such as rp.sum('size'), not {shown(given)}")
+
+
+def need_types(what: str, given: object) -> None:
+    """Raise :class:`PlanError` unless ``given`` is None or a tuple of field types."""
+    if given is None or (
+        isinstance(given, tuple) and all(isinstance(of, FieldType) for of in given)
+    ):
+        return
+    raise PlanError(f"{what} must be a tuple of field types, not {shown(given)}")
 
 
 def as_python(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ripple.aggregate.contract import Aggregate, Bound, Column, Input, Slots, Values
 from ripple.aggregate.moments import spread
 from ripple.aggregate.parts import FloatSums, PartsState, Tally
-from ripple.errors import PlanError
+from ripple.arguments import need_whole
 from ripple.schema.types import FieldType, Float, Option
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def variance(x: Input, *, ddof: int = 1) -> Aggregate:
 
     Option(Float): none for ``ddof`` values or fewer; NaN beside a NaN or an infinity.
     """
-    return Spread((x,), ddof, root=False)
+    return Spread((x,), need_whole("variance: ddof", ddof, 0), root=False)
 
 
 def variance_pop(x: Input) -> Aggregate:
@@ -30,7 +30,7 @@ def variance_pop(x: Input) -> Aggregate:
 
 def stddev(x: Input, *, ddof: int = 1) -> Aggregate:
     """Return the square root of the exact variance, rounded once."""
-    return Spread((x,), ddof, root=True)
+    return Spread((x,), need_whole("stddev: ddof", ddof, 0), root=True)
 
 
 def stddev_pop(x: Input) -> Aggregate:
@@ -44,10 +44,6 @@ class Spread(Aggregate):
 
     ddof: int
     root: bool
-
-    def __post_init__(self) -> None:
-        if self.ddof < 0:
-            raise PlanError(f"{self.name}: ddof is {self.ddof}, but counts what to leave out")
 
     @property
     def name(self) -> str:  # type: ignore[override]  # two names, one family

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
+import pyarrow.types as pt
 
+from ripple.errors import SchemaError
 from ripple.schema.arrow import to_arrow
+from ripple.schema.columns import fitted
 from ripple.schema.types import Field, Schema
 
 
@@ -18,3 +21,22 @@ def arrow_fields(fields: Iterable[Field]) -> list[pa.Field]:
     listed = tuple(fields)
     declared = to_arrow(Schema("row", listed)) if listed else []
     return [pa.field(field.name, field.type) for field in declared]
+
+
+def conformed(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
+    """Return the columns of ``fields`` in their types; raises SchemaError for what would change."""
+    arrays = []
+    for field, wanted in zip(fields, arrow_fields(fields), strict=True):
+        column = batch.column(field.name)
+        if pt.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if wanted.type == pa.string() and pt.is_large_string(column.type):
+            column = column.cast(pa.string())
+        if column.type != wanted.type:
+            found = fitted(column, field.type, f"the field {field.name!r}")
+            for reason in found.misfits.values():
+                raise SchemaError(reason)
+            null = None if found.valid is None or isinstance(found.values, list) else ~found.valid
+            column = pa.array(found.values, wanted.type, mask=null)
+        arrays.append(column)
+    return pa.RecordBatch.from_arrays(arrays, [field.name for field in fields])

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.arguments import need_bool, need_whole, shown
 from ripple.engine.admission import Admission
-from ripple.engine.arrow_types import arrow_fields
+from ripple.engine.arrow_types import arrow_fields, conformed
 from ripple.engine.counters import Counters
 from ripple.engine.event_fold import EventFold
 from ripple.engine.fitting import digests_to_make, in_present_keys
@@ -25,7 +26,7 @@ from ripple.engine.snapshot import Snapshot, SnapshotError, uncomputable_counter
 from ripple.engine.table_fold import TableFold
 from ripple.engine.uncomputable import Uncomputable, UncomputableRows, first_rows
 from ripple.engine.windowed_fold import WindowedFold
-from ripple.errors import InputError, NodeError, PlanError
+from ripple.errors import InputError, NodeError, PlanError, SchemaError
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
 from ripple.graph.column import Column
@@ -88,10 +89,8 @@ class Engine:
         inputs that do not begin at 0. retractions: let ``stabilize`` also return changed rows as
         they were.
         """
-        if not isinstance(plan, Plan):
-            raise PlanError(
-                f"an engine runs a plan, not {type(plan).__name__}: give it pipeline.plan()"
-            )
+        _check_arguments(plan, inputs, start)
+        need_bool("Engine: retractions", retractions, InputError)
         names = tuple(inputs) if inputs is not None else (plan.source.name,)
         if not names or len(set(names)) < len(names):
             raise InputError(f"an engine needs distinct inputs, not {names!r}")
@@ -99,7 +98,7 @@ class Engine:
         if unknown:
             raise InputError(f"a start is given for {unknown}, but the inputs are {names!r}")
         self.plan = plan
-        self.partition = partition
+        self.partition = need_whole("Engine: partition", partition, 0, InputError)
         self.counters = Counters()
         self.graph = Graph()
         late_ns, ahead_ns = plan.source.out_of_order_ns, plan.source.reject_future_ns
@@ -128,6 +127,8 @@ class Engine:
         ones, or when digests do not match.
         """
         snapshot = in_present_keys(plan, snapshot)
+        if not isinstance(snapshot, Snapshot):
+            raise SnapshotError(f"Engine: snapshot must be a Snapshot, not {shown(snapshot)}")
         engine = cls(plan, snapshot.partition, tuple(snapshot.cut), retractions=retractions)
         engine._load(snapshot, digests_to_make(plan, snapshot))
         return engine
@@ -320,17 +321,17 @@ class Engine:
             self._accepted = chosen.schema  # nullability may differ from batch to batch
             return chosen
         try:
-            return chosen.cast(self._schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            return conformed(chosen, self.plan.source.fields)
+        except SchemaError as error:
             raise InputError(
-                f"source {self.plan.source.name!r}: a batch does not have the declared types "
-                f"({error})"
+                f"source {self.plan.source.name!r}: a batch does not have the declared types: "
+                f"{error}"
             ) from error
 
     def _input(self, name: str) -> Input:
-        given = self._inputs.get(name)
+        given = self._inputs.get(name) if isinstance(name, str) else None
         if given is None:
-            raise InputError(f"no input {name!r} was declared: they are {list(self._inputs)}")
+            raise InputError(f"no input {shown(name)} was declared: they are {list(self._inputs)}")
         return given
 
     def _watermark_of_others(self, given: Input) -> int:
@@ -406,8 +407,8 @@ class Engine:
     def table(self, output: str) -> pa.Table:
         """Return an output's rows in memory; rows that became final are not among them."""
         of = {one.name: one.of for one in self.plan.outputs}
-        if output not in of:
-            raise InputError(f"no output {output!r}: they are {list(of)}")
+        if not isinstance(output, str) or output not in of:
+            raise InputError(f"no output {shown(output)}: they are {list(of)}")
         return self._views[of[output]].table()
 
     @property
@@ -537,3 +538,14 @@ class Engine:
                     f"the restored rows of {name!r} do not have the digest that the snapshot "
                     "recorded: it is damaged, or an aggregate is not deterministic"
                 )
+
+
+def _check_arguments(plan: object, inputs: object, start: object) -> None:
+    if not isinstance(plan, Plan):
+        raise PlanError(f"Engine: plan must be what pipeline.plan() returns, not {shown(plan)}")
+    if inputs is not None and not (
+        isinstance(inputs, (list, tuple)) and all(isinstance(name, str) for name in inputs)
+    ):
+        raise InputError(f"Engine: inputs must be a list of names, not {shown(inputs)}")
+    if not isinstance(start, Mapping):
+        raise InputError(f"Engine: start must be offsets by input, not {shown(start)}")

@@ -12,17 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ripple.errors import NodeError
+from ripple.arguments import shown
+from ripple.errors import NodeError, SchemaError
 from ripple.expression.bound import Bound, Values, numbers
 from ripple.expression.typed import Kind, kind_of
 from ripple.plan import Derive, Filter, Map, Step, type_of
+from ripple.schema.columns import Fitted, called, fitted, objects
 from ripple.schema.types import Field
 
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 _NUMERIC = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}
-_INT64 = range(-(1 << 63), 1 << 63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,9 @@ class Rows:
         for row, reason in failed.items():
             mask[row] = False
             at = row if self.origin is None else int(self.origin[row])
-            self.rejected.append(RejectedRow(at, step, reason))
+            # A user's message may hold what no file can: half a surrogate pair.
+            said = reason.encode("utf-8", "backslashreplace").decode()
+            self.rejected.append(RejectedRow(at, step, said))
         self.keep(mask)
 
     def reject_nulls(self, fields: Sequence[Field], step: str) -> None:
@@ -133,48 +136,67 @@ class Rows:
         self.reject(dict(sorted(failed.items())), step.name)
 
     def _map_batch(self, step: Map) -> None:
+        wanted = [field.name for field in _made_by(step)]
+        # A function need not know what to do with no rows, which only some batches come to.
+        returned = self._returned(step, wanted) if self.count else {name: [] for name in wanted}
+        try:
+            self._take_over(step, returned)
+        except SchemaError as error:
+            raise NodeError(f"map {step.name!r}: {error}") from error
+
+    def _returned(self, step: Map, wanted: Sequence[str]) -> Mapping[str, Any]:
+        """Return what a user's batch function makes of the rows: an entry for each field."""
         given = {field.name: self._array(field) for field in step.fields_in}
         try:
-            returned = step.function(given)
+            returned = called(step.function, given)
         except Exception as error:
             raise NodeError(
                 f"map {step.name!r}: the function raised {type(error).__name__}: {error}"
             ) from error
-        columns: dict[str, Any] = {name: self.columns[name] for name in step.kept}
-        for field in _made_by(step):
-            if field.name not in returned or len(returned[field.name]) != self.count:
+        if not isinstance(returned, Mapping):
+            raise NodeError(
+                f"map {step.name!r}: the function must return a dict of arrays by field, not "
+                f"{shown(returned)}"
+            )
+        for name in wanted:
+            if name not in returned:
                 raise NodeError(
-                    f"map {step.name!r}: the function must return {self.count} values for the "
-                    f"field {field.name!r}"
+                    f"map {step.name!r}: the function returned nothing for the field {name!r}"
                 )
-            columns[field.name] = _as_column(returned[field.name], field)
-        self.columns = columns
-        self._seen = {}
-        required = [field for field in _made_by(step) if not kind_of(type_of(field))[1]]
-        self.reject_nulls(required, step.name)
+        return returned
 
     def _map_rows(self, step: Map) -> None:
-        names = [field.name for field in step.fields_in]
         make = step.row or SimpleNamespace
+        names = [field.name for field in step.fields_in]
+        wanted = [field.name for field in _made_by(step)]
         made: list[tuple[Any, ...]] = []
         failed: dict[int, str] = {}
-        fields = _made_by(step)
-        blank = (None,) * len(fields)
         for at, values in enumerate(self._each(step.fields_in)):
             try:
                 result = step.function(make(**dict(zip(names, values, strict=True))))
-                made.append(tuple(_checked(result, field) for field in fields))
+                made.append(_attributes(result, wanted))
             except Exception as error:  # whatever a user's function raises
                 failed[at] = f"{type(error).__name__}: {error}"
-                made.append(blank)
-        kept = {name: self.columns[name] for name in step.kept}
-        lists = {f.name: [row[i] for row in made] for i, f in enumerate(fields)}
-        # Rows that failed hold None everywhere; they must go before the columns are typed.
-        self.columns = {**kept, **lists}
-        self._seen = {}
         self.reject(failed, step.name)
-        typed = {f.name: _as_column(self.columns[f.name], f) for f in fields}
-        self.columns = {**self.columns, **typed}
+        self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)})
+
+    def _take_over(self, step: Map, returned: Mapping[str, Any]) -> None:
+        """Make what a user's function returned the columns; reject the rows that do not fit.
+
+        Raises SchemaError for a column that does not fit as a whole.
+        """
+        columns = {name: self.columns[name] for name in step.kept}
+        misfits: dict[int, str] = {}
+        for field in _made_by(step):
+            what = f"the field {field.name!r}"
+            found = fitted(returned[field.name], type_of(field), what, self.count)
+            columns[field.name] = _as_column(found, field)
+            misfits = {**found.misfits, **misfits}
+        self.columns = columns
+        self._seen = {}
+        self.reject(dict(sorted(misfits.items())), step.name)
+        required = [field for field in _made_by(step) if not kind_of(type_of(field))[1]]
+        self.reject_nulls(required, step.name)
 
     def _array(self, field: Field) -> npt.NDArray[Any]:
         """Return a column as a user's batch function gets it: NumPy, objects for text."""
@@ -183,7 +205,7 @@ class Rows:
         if kind in _NUMERIC and not nullable:
             values: npt.NDArray[Any] = numbers(column, kind).values
             return values
-        return np.array(as_list(column), object)
+        return objects(as_list(column))
 
     def _each(self, fields: Sequence[Field]) -> Iterator[tuple[Any, ...]]:
         lists = [as_list(self.columns[field.name]) for field in fields]
@@ -193,6 +215,16 @@ class Rows:
 def _made_by(step: Map) -> list[Field]:
     """Return the fields that the function decides; the others are carried over."""
     return [field for field in step.schema.fields if field.name not in step.kept]
+
+
+def _attributes(result: Any, names: Sequence[str]) -> tuple[Any, ...]:
+    try:
+        return tuple([getattr(result, name) for name in names])
+    except AttributeError:
+        raise TypeError(
+            f"the function must return an object with the attributes {', '.join(names)}, not "
+            f"{shown(result)}"
+        ) from None
 
 
 def select(column: Any, mask: Mask) -> Any:
@@ -228,35 +260,8 @@ def _valid(column: Any) -> Mask | None:
     return None
 
 
-def _as_column(values: Any, field: Field) -> Any:
+def _as_column(found: Fitted, field: Field) -> Any:
     """Return what a user's function made as a column of the field's type."""
-    kind = kind_of(type_of(field))[0]
-    if kind in _NUMERIC and isinstance(values, np.ndarray) and values.dtype != object:
-        return np.ascontiguousarray(values, _NUMERIC[kind])
-    listed = as_list(values)
-    if kind in _NUMERIC:
-        return numbers(listed, kind)
-    if kind is Kind.TEXT:
-        return pa.array(listed, pa.string())
-    return listed
-
-
-def _checked(result: Any, field: Field) -> Any:
-    """Return the field of a mapped row; raises TypeError when it has the wrong type."""
-    value = getattr(result, field.name)
-    kind, nullable = kind_of(type_of(field))
-    if value is None:
-        if nullable:
-            return None
-    elif kind is Kind.FLOAT:
-        if isinstance(value, (float, int)) and not isinstance(value, bool):
-            return float(value)
-    elif kind is Kind.INT:
-        if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value in _INT64:
-            return int(value)
-    elif kind is Kind.BOOL:
-        if isinstance(value, (bool, np.bool_)):
-            return bool(value)
-    elif kind is not Kind.TEXT or isinstance(value, str):
-        return value
-    raise TypeError(f"the field {field.name!r} must be {kind.value}, not {value!r}")
+    if kind_of(type_of(field))[0] is Kind.TEXT:
+        return pa.array(found.values, pa.string())
+    return Values(found.values, found.valid)

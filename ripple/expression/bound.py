@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from ripple.errors import PlanError
+from ripple.errors import PlanError, SchemaError
 from ripple.expression.compile import compile_tree
 from ripple.expression.program import FAILURES, NULL_STATE
 from ripple.expression.typed import FIELD_TYPES, Kind, Typed, typed
+from ripple.schema.columns import fitted
 from ripple.schema.notation import type_to_sexp
 from ripple.schema.types import FieldType, Option
 from ripple.sexp import dumps
@@ -27,6 +29,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 Failures: TypeAlias = npt.NDArray[np.uint8]
 
 _DTYPES: dict[Kind, Any] = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}
+_ARROW = {Kind.FLOAT: pa.float64(), Kind.INT: pa.int64(), Kind.BOOL: pa.bool_()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,17 +165,21 @@ def run(
 
 
 def numbers(column: Column, kind: Kind) -> Values:
-    """Return a column of floats, ints or bools as NumPy arrays, without copying if it can be."""
+    """Return a column of floats, ints or bools as NumPy arrays, without copying if it can be.
+
+    Raises SchemaError for values that are of another kind.
+    """
     dtype = _DTYPES[kind]
     if isinstance(column, Values):
         contiguous = np.ascontiguousarray(column.values, dtype)
         return column if contiguous is column.values else replace(column, values=contiguous)
-    if isinstance(column, np.ndarray):
-        return Values(np.ascontiguousarray(column, dtype))
-    if isinstance(column, Sequence):
-        valid = np.array([value is not None for value in column], np.bool_)
-        filled = np.array([0 if value is None else value for value in column], dtype)
-        return Values(filled, None if valid.all() else valid)
+    if isinstance(column, np.ndarray) and column.dtype == dtype:
+        return Values(np.ascontiguousarray(column))
+    if not isinstance(column, pa.Array) or column.type != _ARROW[kind]:
+        found = fitted(column, FIELD_TYPES[kind], "a column")
+        for reason in found.misfits.values():
+            raise SchemaError(reason)
+        return Values(found.values, found.valid)
     mask: Mask | None = None
     if column.null_count:
         mask = column.is_valid().to_numpy(zero_copy_only=False)

@@ -6,8 +6,9 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from ripple.arguments import need_text, shown
 from ripple.errors import PlanError
 from ripple.sexp import dumps
 
@@ -68,6 +69,8 @@ class Expr:
 
         Raises :class:`ripple.errors.PlanError` for an unknown field or types that do not fit.
         """
+        if not isinstance(fields, Mapping):
+            raise PlanError(f"bind takes a mapping of names to field types, not {shown(fields)}")
         # The compiler is only needed once a pipeline is built.
         from ripple.expression.bound import bind  # noqa: PLC0415
 
@@ -91,6 +94,9 @@ class Expr:
             f"the expression {self!r} is true or false per row, not as a whole: combine with "
             "& | ~ instead of and, or, not; write a < b < c as (a < b) & (b < c)"
         )
+
+    # An array beside an operator is refused here and not taken apart by NumPy.
+    __array_ufunc__: ClassVar[None] = None
 
     # Comparing builds an expression, so a hash-based container could not look one up again.
     __hash__ = None  # type: ignore[assignment]  # unhashable on purpose
@@ -195,7 +201,7 @@ class Expr:
         A float that is not finite or has no 64-bit integer fails its row.
         """
         if to is not float and to is not int:
-            raise PlanError(f"cast takes float or int, not {to!r}")
+            raise PlanError(f"cast takes float or int, not {shown(to)}")
         return Expr("cast", (self,), to.__name__)
 
     def is_null(self) -> Expr:
@@ -217,8 +223,8 @@ class Expr:
     def is_in(self, values: Sequence[Scalar]) -> Expr:
         """Return whether this equals one of the plain ``values``; at least one is needed."""
         if isinstance(values, (str, bytes, Expr)) or not isinstance(values, Sequence):
-            raise PlanError(f"is_in takes a list of plain values, not {values!r}")
-        if not values:
+            raise PlanError(f"is_in takes a list of plain values, not {shown(values)}")
+        if not len(values):
             raise PlanError("is_in of an empty list is never true: give at least one value")
         return Expr("is_in", (self, *(lit(value) for value in values)))
 
@@ -245,8 +251,7 @@ and is an expression when the program runs, so this type admits both.
 
 def col(name: str) -> Expr:
     """Return the expression whose value is the field ``name`` of the row."""
-    if not isinstance(name, str) or not name:
-        raise PlanError(f"a column is named by a text, not {name!r}")
+    need_text("the name of a column", name)
     return Expr("col", (), name)
 
 
@@ -256,11 +261,13 @@ def lit(value: Scalar) -> Expr:
         return Expr("null")
     if not isinstance(value, (bool, int, float, str)):
         raise PlanError(
-            f"{value!r} ({type(value).__name__}) cannot stand in an expression: "
+            f"{shown(value)} ({type(value).__name__}) cannot stand in an expression: "
             "use a float, int, str, bool or None"
         )
     if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
-        raise PlanError(f"the integer {value} does not fit into 64 bits")
+        raise PlanError(f"the integer {shown(value)} does not fit into 64 bits")
+    if isinstance(value, str) and value:
+        need_text("a text in an expression", value)
     # Subclasses (NumPy's float64 is a float) are reduced to the plain type.
     plain = next(kind for kind in (bool, int, float, str) if isinstance(value, kind))
     return Expr("lit", (), plain(value))
@@ -302,7 +309,9 @@ class Then:
 def when(condition: Expr | bool) -> When:
     """Begin ``when(condition).then(a).otherwise(b)``: ``a`` where it is true, else ``b``."""
     if not isinstance(condition, Expr):
-        raise PlanError(f"when takes an expression such as rp.col('size') > 0, not {condition!r}")
+        raise PlanError(
+            f"when takes an expression such as rp.col('size') > 0, not {shown(condition)}"
+        )
     return When(condition)
 
 
@@ -313,16 +322,17 @@ def as_operand(value: Operand) -> Expr:
     return value if isinstance(value, Expr) else lit(value)
 
 
-def as_column(value: Operand) -> Expr:
+def as_column(value: Operand, what: str = "an input") -> Expr:
     """Return an expression as it is and a text as the column of that name.
 
-    For the arguments of aggregates and keys, where a text names a field.
+    For the arguments of aggregates and keys, where a text names a field. what: how messages call
+    it.
     """
     if isinstance(value, str):
         return col(value)
     if isinstance(value, Expr):
         return value
-    raise PlanError(f"expected the name of a field or an expression, not {value!r}")
+    raise PlanError(f"{what} must be the name of a field or an expression, not {shown(value)}")
 
 
 def _infix(operation: str, left: Operand, right: Operand) -> Expr:
@@ -338,7 +348,9 @@ def _chain(operation: str, first: Operand, *more: Operand) -> Expr:
 
 def _pattern(operation: str, value: str) -> str:
     if not isinstance(value, str):
-        raise PlanError(f"{operation} takes a plain text, not {value!r}")
+        raise PlanError(f"{operation} takes a plain text, not {shown(value)}")
+    if value:
+        need_text(f"the text of {operation}", value)
     return value
 
 

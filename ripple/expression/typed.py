@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+from ripple.arguments import shown
 from ripple.errors import PlanError
 from ripple.expression.expr import Expr
 from ripple.schema.types import Bool, FieldType, Float, Int, Int64, Option, String
@@ -74,10 +75,10 @@ def kind_of(field_type: FieldType) -> tuple[Kind, bool]:
 
 def unknown_field(name: str, fields: Mapping[str, Any]) -> PlanError:
     """Return the error for a field that is not there: what is, and which one may be meant."""
-    near = difflib.get_close_matches(name, fields, n=1)
+    near = difflib.get_close_matches(name, fields, n=1) if isinstance(name, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(fields) if fields else "none"
-    return PlanError(f"there is no field {name!r}.{hint} The fields are: {listed}")
+    return PlanError(f"there is no field {shown(name)}.{hint} The fields are: {listed}")
 
 
 _Rule: TypeAlias = "Callable[[_Checker, Expr, tuple[Typed, ...]], Typed]"

@@ -14,7 +14,8 @@ from ripple.graph.node cimport COMPUTING, STABILIZING, Phase
 from types import GenericAlias
 
 from ripple.errors import GraphError, NodeError
-from ripple.graph.cutoff import Cutoff
+from ripple.graph.cutoff import Cutoff, Rule
+from ripple.arguments import shown
 
 cdef enum:  # ripple.graph.cutoff.Rule
     PHYSICAL
@@ -126,7 +127,7 @@ cdef class Cell(Node):
     @property
     def cutoff(self):
         """What decides whether a recomputed value counts as unchanged."""
-        return Cutoff(rule=self.rule, equals=self.equals)
+        return Cutoff(rule=Rule(self.rule), equals=self.equals)
 
     cpdef object value_sexp(self):
         value = self.current
@@ -252,19 +253,21 @@ cdef class Map2(Cell):
 cdef class Variadic(Cell):
     """A cell of any number of parents, which may come and go between stabilizations."""
 
-    def add_parent(self, Cell parent not None):
+    def add_parent(self, parent):
         """Let ``parent``, as the last one, take part from the next stabilize on.
 
         Raises GraphError if that would close a cycle.
         """
         self.refuse_change("add a parent to")
+        need_cell(parent)
         self.graph.link(self, parent)
         self.gained(parent)
         self.graph.mark_dirty(self)
 
-    def remove_parent(self, Cell parent not None):
+    def remove_parent(self, parent):
         """Let ``parent`` take no part from the next stabilize on; it stays in the graph."""
         self.refuse_change("remove a parent from")
+        need_cell(parent)
         if self not in parent.dependents:
             raise GraphError(f"{parent!r} is not a parent of {self!r}")
         self.graph.unlink(self, parent)
@@ -401,8 +404,9 @@ cdef class IncrFold(Variadic):
         self.pending.clear()
         return 0
 
-    def add_parent(self, Cell parent not None):
+    def add_parent(self, parent):
         """Let ``parent`` take part from the next stabilize on; raises GraphError if it does."""
+        need_cell(parent)
         if self in parent.dependents:
             raise GraphError(f"{parent!r} is already a parent of {self!r}")
         Variadic.add_parent(self, parent)
@@ -424,6 +428,11 @@ cdef class IncrFold(Variadic):
 cdef list cells(parents):
     cdef list found = list(parents)
     for parent in found:
-        if not isinstance(parent, Cell):
-            raise TypeError(f"a parent must be a Cell, not {type(parent).__name__}")
+        need_cell(parent)
     return found
+
+
+cdef int need_cell(object parent) except -1:
+    if not isinstance(parent, Cell):
+        raise GraphError(f"a parent must be a cell, not {shown(parent)}")
+    return 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from ripple.arguments import need_function, shown
 from ripple.errors import GraphError, SchemaError
 from ripple.expression.bound import Values
 from ripple.expression.expr import Expr
@@ -18,7 +19,9 @@ from ripple.graph.keyed import KeyedColumn, LeafColumn
 from ripple.graph.keyspace import KEY_TYPES, key_space
 from ripple.graph.map_column import MapColumn
 from ripple.graph.rows import KINDS, Array, Gathered, RowType, fields_of, row_type, type_of
+from ripple.schema.columns import called, objects
 from ripple.schema.types import Bool, Field, FieldType, Float, Int64, String
+from ripple.schema.values import value_of
 
 if TYPE_CHECKING:
     from ripple.graph.node import Graph, Node
@@ -37,7 +40,11 @@ def make_column(
 ) -> LeafColumn[Any, Any]:
     """Return a column written from outside; see :meth:`ripple.graph.graph.Graph.column`."""
     rows = row_type(schema, name)
-    directory = key.directory if isinstance(key, KeyedColumn) else Directory(key_space(_key(key)))
+    try:
+        space = key.directory.space if isinstance(key, KeyedColumn) else key_space(_key(key))
+    except SchemaError as error:
+        raise SchemaError(f"key: {error}") from error
+    directory = key.directory if isinstance(key, KeyedColumn) else Directory(space)
     shared = {field.name for field in directory.space.fields} & set(rows.names)
     if shared:
         raise SchemaError(f"{sorted(shared)[0]!r} is a field of the key and of the row; rename one")
@@ -70,13 +77,14 @@ def map_columns(
     name: str | None,
 ) -> MapColumn[Any, Any]:
     """Return a column computed from columns and cells; see :meth:`ripple.graph.graph.Graph.map`."""
-    listed: list[Node] = [parents] if isinstance(parents, (KeyedColumn, Cell)) else list(parents)
+    single = isinstance(parents, (KeyedColumn, Cell))
+    listed: list[Node] = [parents] if single or not isinstance(parents, Iterable) else list(parents)
     for parent in listed:
         if not isinstance(parent, (KeyedColumn, Cell)):
-            raise TypeError(f"a parent must be a column or a cell, not {type(parent).__name__}")
+            raise GraphError(f"map: parent must be a column or a cell, not {shown(parent)}")
     columns = [parent for parent in listed if isinstance(parent, KeyedColumn)]
     if not columns:
-        raise TypeError("a column is computed from at least one column; for cells, use map_n")
+        raise GraphError("map: there must be a column among the parents; for cells, use map_n")
     for column in columns:
         if column.directory is not columns[0].directory:
             raise GraphError(
@@ -85,8 +93,9 @@ def map_columns(
             )
     if isinstance(function, Expr):
         if schema is not None or batch:
-            raise TypeError("an expression has its own type and is always computed in batches")
+            raise GraphError("map: an expression has its own type and is computed in batches")
         return _map_expression(graph, listed, function, name)
+    need_function("map: function", function, GraphError)
     rows = row_type(float if schema is None else schema, name)
     evaluate = _batch(listed, rows, function) if batch else _each(listed, rows, function)
     return MapColumn(graph, listed, rows, evaluate, name)
@@ -125,7 +134,9 @@ def _map_expression(
     inputs = _Inputs(parents)
     for cell in inputs.cells:
         if type(cell.value) not in _CELL_TYPES:
-            raise TypeError(f"{cell!r} holds {cell.value!r}, of which there are no expressions")
+            raise GraphError(
+                f"map: {cell!r} holds {shown(cell.value)}, of which there are no expressions"
+            )
     bound = expr.bind(inputs.types)
     rows = row_type(bound.type, name)
 
@@ -136,7 +147,7 @@ def _map_expression(
         for used in bound.columns:
             column, place, of = inputs.places[used]
             if column < 0:
-                columns[used] = _repeated(cells[place], of, count)
+                columns[used] = _repeated(inputs.cells[place], cells[place], of, count)
             else:
                 columns[used] = _values(*gathered[column][place], of)
         found = bound.evaluate(columns, count)
@@ -175,7 +186,7 @@ def _batch(parents: Sequence[Node], rows: RowType, function: Callable[..., Any])
             name: cells[place] if column < 0 else _numpy(*gathered[column][place])
             for name, (column, place, _) in inputs.places.items()
         }
-        return rows.arrays(function(given), count)
+        return rows.arrays(called(function, given), count)
 
     return evaluate
 
@@ -215,9 +226,7 @@ def _listed(values: Array, valid: Any) -> list[Any]:
 def _numpy(values: Array, valid: Any) -> Any:
     """Return a column as a batch function gets it: numbers, or objects for texts and nulls."""
     if isinstance(values, list) or (valid is not None and not valid.all()):
-        out = np.empty(len(values), object)
-        out[:] = _listed(values, valid)
-        return out
+        return objects(_listed(values, valid))
     return values
 
 
@@ -228,8 +237,8 @@ def _values(values: Array, valid: Any, of: FieldType) -> Values:
     return Values(values, mask)
 
 
-def _repeated(value: Any, of: FieldType, count: int) -> Any:
+def _repeated(cell: Cell[Any], value: Any, of: FieldType, count: int) -> Any:
+    value = value_of(value, of, f"the value of {cell!r}")
     if isinstance(of, String):
         return pa.array([value] * count, pa.string())
-    dtype = {Float: np.float64, Int64: np.int64, Bool: np.bool_}[type(of)]
-    return np.full(count, value, dtype)
+    return np.full(count, value)

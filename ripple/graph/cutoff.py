@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ripple.arguments import need_function, shown
+from ripple.errors import GraphError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -42,6 +45,17 @@ class Cutoff:
     PHYSICAL: ClassVar[Cutoff]
     ALWAYS: ClassVar[Cutoff]
     NEVER: ClassVar[Cutoff]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rule, Rule):
+            raise GraphError(
+                "a cutoff is Cutoff.PHYSICAL, ALWAYS, NEVER or Cutoff.equal(function), not "
+                f"Cutoff({shown(self.rule)})"
+            )
+        if self.rule is Rule.EQUAL:
+            need_function("Cutoff.equal: equals", self.equals, GraphError)
+        elif self.equals is not None:
+            raise GraphError(f"only Cutoff.equal has equals, not {shown(self.equals)}")
 
     @staticmethod
     def equal(equals: Callable[[Any, Any], bool]) -> Cutoff:

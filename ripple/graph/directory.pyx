@@ -8,6 +8,8 @@ did not fail. Then the key is forgotten, and the slot given to the next new key.
 
 from libc.stdint cimport int64_t, uint8_t
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 
@@ -16,14 +18,20 @@ from ripple.graph.keys cimport KeyIndex
 from ripple.graph.node cimport Graph
 from ripple.graph.slots cimport SlotSet
 
+from ripple.errors import SchemaError
 from ripple.graph.keyspace import PairKeys
-from ripple.schema.arrow import to_arrow
-from ripple.schema.types import Bool, Schema, String
+from ripple.schema.columns import fitted
+from ripple.schema.types import Bool, Int64, String
+from ripple.arguments import shown
+from ripple.schema.values import value_of
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 cdef int64_t BYTES_MAX = 1 << 30
+cdef str WHAT = "a key"
+cdef tuple TEXTS = (pa.string(), pa.large_string())
+cdef object BOOL = Bool(), INT = Int64(), TEXT_TYPE = String()
 
 
 cdef class Directory:
@@ -54,19 +62,15 @@ cdef class Directory:
         return total
 
     cdef int64_t find(self, object key) except -2:
-        """Return the slot of a key, or -1; raises TypeError for what cannot be a key."""
+        """Return the slot of a key, or -1; raises SchemaError for what cannot be a key."""
         cdef const char* data
         cdef Py_ssize_t size
         if self.left is not None:
             if type(key) is not tuple or len(key) != self.parts:
-                raise TypeError(f"a key is a tuple of {self.parts} parts, not {key!r}")
+                raise SchemaError(f"a key is a tuple of {self.parts} parts, not {shown(key)}")
             return self.find_parts(key)
         if self.shape == TEXT:
-            if not isinstance(key, str):
-                raise TypeError(f"a key is a str, not {key!r}")
-            data = PyUnicode_AsUTF8AndSize(key, &size)
-            if size > BYTES_MAX:
-                raise ValueError(f"a key of {size} bytes is too long")
+            data = utf8_of(key, &size)
             return self.index.find(<const uint8_t*>data, <unsigned int>size)
         return self.index.find_pair(self.find_part(key), 0)
 
@@ -81,19 +85,13 @@ cdef class Directory:
         if self.left is not None:
             return self.add_parts(key)
         if self.shape == TEXT:
-            data = PyUnicode_AsUTF8AndSize(key, &size)
+            data = utf8_of(key, &size)
             return self.index.find_or_add(<const uint8_t*>data, <unsigned int>size)
         return self.index.find_or_add_pair(self.find_part(key), 0)
 
     cdef int64_t find_part(self, object part) except? -2:
         """Return an integer or boolean part as the index has it."""
-        if self.shape == BOOLEAN:
-            if not isinstance(part, (bool, np.bool_)):
-                raise TypeError(f"a key is a bool, not {part!r}")
-            return 1 if part else 0
-        if isinstance(part, bool) or not isinstance(part, (int, np.integer)):
-            raise TypeError(f"a key is an int, not {part!r}")
-        return part
+        return value_of(part, BOOL if self.shape == BOOLEAN else INT, WHAT)
 
     cdef int64_t find_parts(self, tuple key) except -2:
         """Return the slot of the first ``parts`` parts of a key, or -1."""
@@ -102,11 +100,7 @@ cdef class Directory:
         cdef int64_t left, right
         part = key[self.parts - 1]
         if self.shape == TEXT:
-            if not isinstance(part, str):
-                raise TypeError(f"part {self.parts} of a key is a str, not {part!r}")
-            data = PyUnicode_AsUTF8AndSize(part, &size)
-            if size > BYTES_MAX:
-                raise ValueError(f"a key of {size} bytes is too long")
+            data = utf8_of(part, &size)
             if self.left is None:
                 return self.index.find(<const uint8_t*>data, <unsigned int>size)
             right = self.right.find(<const uint8_t*>data, <unsigned int>size)
@@ -126,7 +120,7 @@ cdef class Directory:
         """Return the slot of each key, int64[n], adding the new ones.
 
         keys: a list, NumPy or Arrow array; of tuples, also one array per part, in a tuple.
-        Raises TypeError or ValueError for what cannot be a key; none is added then.
+        Raises SchemaError for what cannot be a key; none is added then.
         """
         arrays = self.arrays(keys)
         slots = self.space.slots(arrays)
@@ -141,18 +135,17 @@ cdef class Directory:
         elif isinstance(keys, tuple):
             columns = keys
         else:
+            if not isinstance(keys, Iterable):
+                raise SchemaError(f"keys are a list or an array, not {shown(keys)}")
             for key in keys:
                 if type(key) is not tuple or len(key) != self.parts:
-                    raise TypeError(f"a key is a tuple of {self.parts} parts, not {key!r}")
+                    raise SchemaError(f"a key is a tuple of {self.parts} parts, not {shown(key)}")
             columns = list(zip(*keys)) or [()] * self.parts
         if len(columns) != self.parts:
-            raise TypeError(f"a key has {self.parts} parts, but {len(columns)} arrays were given")
-        arrays = [
-            key_array(given, field)
-            for given, field in zip(columns, to_arrow(Schema("key", fields)))
-        ]
+            raise SchemaError(f"a key has {self.parts} parts, but {len(columns)} arrays were given")
+        arrays = [key_array(given, field.type) for given, field in zip(columns, fields)]
         if len({len(array) for array in arrays}) != 1:
-            raise ValueError("the arrays of the parts of keys have different lengths")
+            raise SchemaError("the arrays of the parts of keys have different lengths")
         return arrays
 
     cdef int vacate(self, int64_t slot) except -1:
@@ -210,28 +203,41 @@ cdef class Directory:
         assert live - held <= waiting, "a key without rows would never be freed"
 
 
-def key_array(given, field):
-    """Return one part of keys as an Arrow array without nulls; raises TypeError, ValueError."""
+def key_array(given, of):
+    """Return one part of keys as an Arrow array without nulls; raises SchemaError."""
     if isinstance(given, pa.ChunkedArray):
-        array = given.combine_chunks()
-    elif isinstance(given, pa.Array):
-        array = given
-    else:
-        if isinstance(given, str):
-            raise TypeError(f"keys are a list or an array, not {given!r}")
-        array = pa.array(given, None if isinstance(given, np.ndarray) else field.type)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if array.type != field.type:
-        if len(array) and not same_family(array.type, field.type):
-            raise TypeError(f"keys are {field.type}, not {array.type}")
-        array = array.cast(field.type)
-    if array.null_count:
-        raise ValueError("a key is null")
-    return array
+        given = given.combine_chunks()
+    if isinstance(of, String) and isinstance(given, pa.Array) and given.type in TEXTS:
+        array = given.cast(pa.string())
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid:
+            raise SchemaError("a key is not UTF-8") from None
+        if array.null_count:
+            raise SchemaError("a key is null")
+        return array
+    found = fitted(given, of, WHAT)
+    for reason in found.misfits.values():
+        raise SchemaError(reason)
+    if found.valid is not None and not found.valid.all():
+        raise SchemaError("a key is null")
+    return pa.array(found.values, pa.string() if isinstance(of, String) else None)
 
 
-cdef bint same_family(a, b):
-    if pa.types.is_string(b):
-        return pa.types.is_string(a) or pa.types.is_large_string(a)
-    return pa.types.is_integer(a) and pa.types.is_integer(b)
+cdef const char* utf8_of(object key, Py_ssize_t* size) except NULL:
+    """Return the bytes of a text key, which holds them; raises SchemaError for any other."""
+    cdef const char* data
+    if type(key) is not str:
+        key_text(key)
+    try:
+        data = PyUnicode_AsUTF8AndSize(key, size)
+    except UnicodeEncodeError:
+        key_text(key)
+        raise
+    if size[0] > BYTES_MAX:
+        raise SchemaError(f"a key of {size[0]} bytes is too long")
+    return data
+
+
+cdef object key_text(object key):
+    return value_of(key, TEXT_TYPE, WHAT)

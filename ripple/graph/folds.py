@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from ripple import aggregate as aggregates
 from ripple.aggregate.contract import Aggregate, is_float, is_integer
+from ripple.arguments import need_bool, need_function, shown
 from ripple.errors import GraphError, PlanError
 from ripple.expression import as_column
 from ripple.expression.bound import Values
 from ripple.expression.typed import unknown_field
+from ripple.graph.arguments import Options, cell_options
 from ripple.graph.column_fold import AggregateFold, FloatSum, FunctionFold, IntSum, RowCount
-from ripple.graph.cutoff import Cutoff
 from ripple.schema.types import Option, String
 
 if TYPE_CHECKING:
@@ -50,29 +51,35 @@ def fold(
     """
     if isinstance(what, Aggregate):
         if add is not None or remove is not None or approximate:
-            raise TypeError(f"{what} knows how to add and remove; give it alone")
-        return _aggregate_fold(column, what, options)
+            raise GraphError(f"fold: {what} knows how to add and remove; give it alone")
+        return _aggregate_fold(column, what, "fold", options)
     if add is None or remove is None:
-        raise TypeError("a fold needs an aggregate, or an initial total, add and remove")
-    return FunctionFold(column, what, add, remove, approximate, *_cell_options(**options))
+        raise GraphError(
+            "fold: what must be an aggregate, or an initial total with add and remove, not "
+            f"{shown(what)} alone"
+        )
+    need_function("fold: add", add, GraphError)
+    need_function("fold: remove", remove, GraphError)
+    need_bool("fold: approximate", approximate, GraphError)
+    return FunctionFold(column, what, add, remove, approximate, *_options("fold", options))
 
 
 def sum_of(column: KeyedColumn[Any, Any], field: str | None, **options: Any) -> Cell[Any]:
     """Return the exact sum of a field."""
     place, of = _field(column.row_type, field, "sum")
     if is_float(of):
-        return FloatSum(column, place, *_cell_options(**options))
+        return FloatSum(column, place, *_options("sum", options))
     if is_integer(of):
-        return IntSum(column, place, *_cell_options(**options))
+        return IntSum(column, place, *_options("sum", options))
     raise aggregates.sum(column.row_type.names[place]).misfit("a number", of)
 
 
 def count_of(column: KeyedColumn[Any, Any], field: str | None, **options: Any) -> Cell[int]:
     """Return the number of rows, or of those in which a field is not null."""
     if field is None:
-        return RowCount(column, *_cell_options(**options))
+        return RowCount(column, *_options("count", options))
     place, _ = _field(column.row_type, field, "count")
-    return _aggregate_fold(column, aggregates.count(column.row_type.names[place]), options)
+    return _aggregate_fold(column, aggregates.count(column.row_type.names[place]), "count", options)
 
 
 def aggregate_of(
@@ -81,7 +88,7 @@ def aggregate_of(
     """Return the aggregate of this name over one field."""
     place, _ = _field(column.row_type, field, name)
     aggregate = getattr(aggregates, name)(column.row_type.names[place])
-    return _aggregate_fold(column, aggregate, options)
+    return _aggregate_fold(column, aggregate, name, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +157,7 @@ class BoundAggregate:
 
 
 def _aggregate_fold(
-    column: KeyedColumn[Any, Any], aggregate: Aggregate, options: Mapping[str, Any]
+    column: KeyedColumn[Any, Any], aggregate: Aggregate, method: str, options: Mapping[str, Any]
 ) -> Cell[Any]:
     if aggregate.ordered:
         raise PlanError(f"{aggregate} needs event times, which the rows of a column do not have")
@@ -158,7 +165,16 @@ def _aggregate_fold(
     inputs = tuple(as_column(x).bind(types) for x in aggregate.inputs)
     bound = aggregate.bind(tuple(expr.type for expr in inputs))
     over = BoundAggregate(column.row_type.names, types, inputs, bound)
-    return AggregateFold(column, over, *_cell_options(**options))
+    return AggregateFold(column, over, *_options(method, options))
+
+
+def _options(method: str, options: Mapping[str, Any]) -> Options:
+    for name in options:
+        if name not in ("equal", "cutoff", "name", "serializer"):
+            raise GraphError(
+                f"{method}: there is no option {name!r}; there are equal, cutoff, name, serializer"
+            )
+    return cell_options(method, **options)
 
 
 def _field(row_type: RowType, name: str | None, what: str) -> tuple[int, FieldType]:
@@ -167,7 +183,7 @@ def _field(row_type: RowType, name: str | None, what: str) -> tuple[int, FieldTy
         if len(row_type.fields) != 1:
             raise GraphError(f"{what} of which field? There are {', '.join(row_type.names)}")
         name = row_type.names[0]
-    if name not in row_type.names:
+    if not isinstance(name, str) or name not in row_type.names:
         raise unknown_field(name, row_type.types)
     of = row_type.types[name]
     return row_type.names.index(name), of.of if isinstance(of, Option) else of
@@ -183,14 +199,3 @@ def _taken(values: Any, mask: npt.NDArray[np.bool_]) -> Any:
 
 def _python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _cell_options(
-    equal: Callable[[Any, Any], bool] | None = None,
-    cutoff: Cutoff | None = None,
-    name: str | None = None,
-    serializer: Any = None,
-) -> tuple[Any, Any, Any]:
-    if equal is not None and cutoff is not None:
-        raise TypeError("give equal or cutoff, not both")
-    return (cutoff if equal is None else Cutoff.equal(equal)), name, serializer

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
+from ripple.arguments import need_bool, need_function
+from ripple.errors import GraphError
 from ripple.graph import node
+from ripple.graph.arguments import cell_options, need_cell, need_cells, need_name
 from ripple.graph.bind import Bind
 from ripple.graph.cell import Cell, Fold, IncrFold, Leaf, Map, Map2, MapN
 from ripple.graph.cutoff import Cutoff
@@ -57,7 +60,8 @@ class Graph(node.Graph):
         serializer: Callable[[T], Sexp] | None = None,
     ) -> Leaf[T]:
         """Return a cell whose value is set from outside with ``leaf.set(value)``."""
-        return Leaf(self, value, _cutoff(equal, cutoff), name, serializer)
+        options = cell_options("leaf", equal=equal, cutoff=cutoff, name=name, serializer=serializer)
+        return Leaf(self, value, *options)
 
     @overload
     def column(self, schema: type[T], *, name: str | None = None) -> LeafColumn[str, T]: ...
@@ -92,6 +96,7 @@ class Graph(node.Graph):
         As with cells, what was written shows at the next stabilize. Rows that are written to what
         they were, to the bit, are not a change.
         """
+        need_name("column", name)
         from ripple.graph.columns import make_column  # noqa: PLC0415  # needs numpy and pyarrow
 
         return make_column(self, schema, key, name)
@@ -166,12 +171,17 @@ class Graph(node.Graph):
         column's rows have no cutoff but equality to the bit. A row that an expression cannot
         compute (an integer overflow, a division by zero) raises NodeError as functions do.
         """
+        options = cell_options("map", equal=equal, cutoff=cutoff, name=name, serializer=serializer)
         if isinstance(parent, Cell):
-            return Map(self, parent, function, _cutoff(equal, cutoff), name, serializer)
+            need_function("map: function", function, GraphError)
+            if batch is not False or schema is not None:
+                raise GraphError("map: a cell has no batch and no schema; columns have")
+            return Map(self, parent, function, *options)
         if not (equal is cutoff is serializer is None):
-            raise TypeError("a column has no equal, cutoff or serializer")
+            raise GraphError("map: a column has no equal, cutoff or serializer")
         from ripple.graph.columns import map_columns  # noqa: PLC0415  # needs numpy and pyarrow
 
+        need_bool("map: batch", batch, GraphError)
         return map_columns(self, parent, function, batch=batch, schema=schema, name=name)
 
     def map2(
@@ -186,7 +196,11 @@ class Graph(node.Graph):
         serializer: Callable[[T], Sexp] | None = None,
     ) -> Cell[T]:
         """Return ``function(first, second)``."""
-        return Map2(self, first, second, function, _cutoff(equal, cutoff), name, serializer)
+        need_cell("map2", "first", first)
+        need_cell("map2", "second", second)
+        need_function("map2: function", function, GraphError)
+        options = cell_options("map2", equal=equal, cutoff=cutoff, name=name, serializer=serializer)
+        return Map2(self, first, second, function, *options)
 
     def map_n(
         self,
@@ -199,7 +213,12 @@ class Graph(node.Graph):
         serializer: Callable[[T], Sexp] | None = None,
     ) -> MapN[T]:
         """Return ``function(*parents)``; ``add_parent``, ``remove_parent`` change the list."""
-        return MapN(self, parents, function, _cutoff(equal, cutoff), name, serializer)
+        cells = need_cells("map_n", "parents", parents)
+        need_function("map_n: function", function, GraphError)
+        options = cell_options(
+            "map_n", equal=equal, cutoff=cutoff, name=name, serializer=serializer
+        )
+        return MapN(self, cells, function, *options)
 
     def fold(
         self,
@@ -213,7 +232,10 @@ class Graph(node.Graph):
         serializer: Callable[[T], Sexp] | None = None,
     ) -> Fold[A, T]:
         """Return ``function(... function(init, parent_0) ..., parent_n)``: O(parents) a change."""
-        return Fold(self, parents, init, function, _cutoff(equal, cutoff), name, serializer)
+        cells = need_cells("fold", "parents", parents)
+        need_function("fold: function", function, GraphError)
+        options = cell_options("fold", equal=equal, cutoff=cutoff, name=name, serializer=serializer)
+        return Fold(self, cells, init, function, *options)
 
     def incr_fold(
         self,
@@ -234,8 +256,14 @@ class Graph(node.Graph):
         total drifts: float sums do not, unless the values are few-bit; use an exact aggregate.
         ``approximate=True`` accepts the drift, and keeps the invariant check from reporting it.
         """
-        cut = _cutoff(equal, cutoff)
-        return IncrFold(self, parents, init, add, remove, approximate, cut, name, serializer)
+        cells = need_cells("incr_fold", "parents", parents)
+        need_function("incr_fold: add", add, GraphError)
+        need_function("incr_fold: remove", remove, GraphError)
+        need_bool("incr_fold: approximate", approximate, GraphError)
+        options = cell_options(
+            "incr_fold", equal=equal, cutoff=cutoff, name=name, serializer=serializer
+        )
+        return IncrFold(self, cells, init, add, remove, approximate, *options)
 
     def bind(
         self,
@@ -251,14 +279,10 @@ class Graph(node.Graph):
 
         The function runs again when ``parent`` changes. It may return an existing cell or make
         new ones; those it made belong to the bind and are removed when it runs again, so only
-        each other and the bind may depend on them.
+        each other and the bind may depend on them. They have no value yet while it runs: each is
+        computed in its turn. Binds may be nested ``ripple.graph.bind.BIND_DEPTH_MAX`` deep.
         """
-        return Bind(self, parent, function, _cutoff(equal, cutoff), name, serializer)
-
-
-def _cutoff(equal: Callable[[T, T], bool] | None, cutoff: Cutoff | None) -> Cutoff | None:
-    if equal is None:
-        return cutoff
-    if cutoff is not None:
-        raise TypeError("give equal or cutoff, not both")
-    return Cutoff.equal(equal)
+        need_cell("bind", "parent", parent)
+        need_function("bind: function", function, GraphError)
+        options = cell_options("bind", equal=equal, cutoff=cutoff, name=name, serializer=serializer)
+        return Bind(self, parent, function, *options)

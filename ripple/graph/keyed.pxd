@@ -27,10 +27,9 @@ cdef class LeafColumn(KeyedColumn):
     cdef int64_t* staged_bits           # per field: a row on its way in
     cdef uint8_t* staged_valid
     cdef list staged_objects
+    cdef list converters                # per field: ripple.schema.values.converter of its type
 
     cdef int stage(self, int f, object value) except -1
-    cdef int stage_int(self, int f, object value) except -1
-    cdef int stage_object(self, int f, object value) except -1
     cdef int commit(self, object key) except -1
     cdef int open_row(self, int64_t slot) except -1
     cdef bint take_out(self, int64_t slot) except -1

@@ -17,8 +17,9 @@ from ripple.graph.node cimport Graph
 
 from types import GenericAlias
 
-from ripple.errors import GraphError
+from ripple.errors import GraphError, SchemaError
 from ripple.graph.column import fingerprint
+from ripple.schema.values import Misfit, converter
 
 cdef object UNSET = object()
 
@@ -237,6 +238,7 @@ cdef class LeafColumn(KeyedColumn):
         if not (self.staged_bits and self.staged_valid):
             raise MemoryError
         self.staged_objects = [None] * self.field_count
+        self.converters = [converter(field.type) for field in row_type.fields]
         directory.leaves.append(self)
 
     def __dealloc__(self):
@@ -252,13 +254,13 @@ cdef class LeafColumn(KeyedColumn):
         """Give a key its row, as from the next stabilize on.
 
         row: the value of a column of single values; else a record or a dict, or the fields by
-        name. A field that is left out is null. Raises TypeError, and changes nothing, for values
+        name. A field that is left out is null. Raises SchemaError, and changes nothing, for values
         that do not fit.
         """
         if row is UNSET:
             self.put(key, fields[self.names[0]] if self.is_single and self.names[0] in fields and len(fields) == 1 else fields)
         elif fields:
-            raise TypeError("give a row or its fields, not both")
+            raise GraphError("give a row or its fields, not both")
         else:
             self.put(key, row)
 
@@ -274,50 +276,30 @@ cdef class LeafColumn(KeyedColumn):
         return self.commit(key)
 
     cdef int stage(self, int f, object value) except -1:
-        """Convert a value of the row on its way in; raises TypeError."""
+        """Convert a value of the row on its way in; raises SchemaError."""
         cdef Field* field = &self.fields[f]
         self.staged_valid[f] = 1
         if field.kind == FLOAT and type(value) is float:
             self.staged_bits[f] = float_bits(<double>value)
-        elif field.kind == INT and type(value) is int:
-            self.stage_int(f, value)
-        else:
-            self.stage_object(f, value)
-        return 0
-
-    cdef int stage_object(self, int f, object value) except -1:
-        cdef Field* field = &self.fields[f]
+            return 0
         if value is None:
             if not field.nullable:
-                raise TypeError(f"the field {self.names[f]!r} cannot be null; declare it as | None")
+                raise SchemaError(f"the field {self.names[f]!r} cannot be null; declare it as | None")
             self.staged_valid[f] = 0
             self.staged_bits[f] = 0
-        elif field.kind == OBJECT:
-            if self.row_type.is_text[f] and not isinstance(value, str):
-                raise TypeError(f"the field {self.names[f]!r} must be a text, not {value!r}")
-            self.staged_bits[f] = fingerprint(value)
-        elif field.kind == BOOL:
-            if not isinstance(value, (bool, np.bool_)):
-                raise TypeError(f"the field {self.names[f]!r} must be a bool, not {value!r}")
-            self.staged_bits[f] = 1 if value else 0
-        elif field.kind == INT:
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise TypeError(f"the field {self.names[f]!r} must be an int, not {value!r}")
-            self.stage_int(f, int(value))
-        else:
-            if isinstance(value, bool) or not isinstance(value, (float, int, np.floating, np.integer)):
-                raise TypeError(f"the field {self.names[f]!r} must be a float, not {value!r}")
-            self.staged_bits[f] = float_bits(float(value))
-        self.staged_objects[f] = value if field.kind == OBJECT else None
-        return 0
-
-    cdef int stage_int(self, int f, object value) except -1:
+            self.staged_objects[f] = None
+            return 0
         try:
+            value = self.converters[f](value)
+        except Misfit as misfit:
+            raise SchemaError(f"the field {self.names[f]!r} {misfit}") from None
+        if field.kind == FLOAT:
+            self.staged_bits[f] = float_bits(<double>value)
+        elif field.kind == OBJECT:
+            self.staged_bits[f] = fingerprint(value)
+            self.staged_objects[f] = value
+        else:
             self.staged_bits[f] = value
-        except OverflowError:
-            raise ValueError(
-                f"the field {self.names[f]!r} holds 64-bit integers, not {value}"
-            ) from None
         return 0
 
     cdef int commit(self, object key) except -1:
@@ -352,15 +334,15 @@ cdef class LeafColumn(KeyedColumn):
 
         keys: a list, NumPy or Arrow array (of tuples for keys of several parts, or a tuple of one
         array per part). values: the array of the only field; or arrays by name: lists, NumPy or
-        Arrow arrays, one value a key. A field that is left out is null. Raises TypeError or
-        ValueError, and changes nothing, for what does not fit.
+        Arrow arrays, one value a key. A field that is left out is null. Raises SchemaError, and
+        changes nothing, for what does not fit.
         """
         cdef int64_t[::1] slots
         cdef Py_ssize_t i
         if self.graph is None or self.graph.busy():
             self.refuse_write()
         if values is not None and arrays:
-            raise TypeError("give values or arrays by name, not both")
+            raise GraphError("give values or arrays by name, not both")
         key_arrays = self.directory.arrays(keys)
         columns, valid = self.row_type.arrays(arrays if values is None else values, len(key_arrays[0]))
         self.directory.reclaim(self.graph)

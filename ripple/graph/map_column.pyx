@@ -17,11 +17,14 @@ from ripple.graph.slots cimport SlotSet
 
 from ripple.errors import NodeError
 from ripple.expression.program import FAILURES, NULL_STATE
+from ripple.schema.types import Bool, Float, Int64
+from ripple.schema.values import value_of
 
 cdef enum:
     CHUNK = 256
     INPUTS_MAX = 64
 
+cdef dict CELL_TYPES = {FLOAT: Float(), INT: Int64(), BOOL: Bool()}
 cdef dict INPUT_KINDS = {"float": FLOAT, "int": INT, "bool": BOOL}
 cdef int NULL_ROW = NULL_STATE
 
@@ -263,15 +266,11 @@ cdef class MapColumn(KeyedColumn):
         return 0
 
     def cell_bits(self, int k):
-        """Return the 64 bits of a cell's value; raises TypeError if its type changed."""
+        """Return the 64 bits of a cell's value; raises SchemaError if its type changed."""
         cdef Cell cell = <Cell>self.cells[self.inputs[k].place]
-        value = cell.current
         kind = self.inputs[k].kind
-        if kind == FLOAT and type(value) in (float, int):
-            return float_bits(value)
-        if type(value) is not (int if kind == INT else bool):
-            raise TypeError(f"{cell!r} holds {value!r}, which is not of the type that it had")
-        return int(value)
+        value = value_of(cell.current, CELL_TYPES[kind], f"the value of {cell!r}")
+        return float_bits(value) if kind == FLOAT else int(value)
 
     cdef int store(self, int64_t slot, int64_t bits, bint valid) except -1:
         """Put a row of one field."""

@@ -17,6 +17,7 @@ Invariants, as code in ``ripple.graph.invariants`` and checked by ``Graph.check_
 
 from heapq import heapify, heappop, heappush
 
+from ripple.arguments import need_function, shown
 from ripple.errors import GraphError, NodeError
 from ripple.graph import heights, invariants
 
@@ -96,8 +97,7 @@ cdef class Node(Ranked):
         """
         if self.graph is None:
             raise GraphError(f"{self!r} was removed from its graph; it will not change any more")
-        if not callable(callback):
-            raise GraphError(f"observe: callback must be a function of a change, not {callback!r}")
+        need_function("observe: callback", callback, GraphError)
         cdef dict observers = self.graph.observers
         self.is_output = True
         observers.setdefault(self, []).append(callback)
@@ -156,8 +156,8 @@ cdef class Graph:
     """
 
     def __init__(self, now=None):
-        if now is not None and not callable(now):
-            raise GraphError(f"Graph: now must be a function that returns nanoseconds, not {now!r}")
+        if now is not None:
+            need_function("Graph: now", now, GraphError)
         self.now = now
         self.nodes = []
         self.free_ids = []
@@ -356,9 +356,9 @@ cdef class Graph:
 
         Raises GraphError when other nodes depend on it, unless ``cascade``: then they go too.
         """
-        self.refuse_while_busy(f"remove {node!r}")
+        self.refuse_while_busy(f"remove {shown(node)}")
         if not isinstance(node, Node) or (<Node>node).graph is not self:
-            raise GraphError(f"{node!r} is not in this graph")
+            raise GraphError(f"{shown(node)} is not in this graph")
         if node.dependents and not cascade:
             raise GraphError(
                 f"{node!r} cannot be removed: {named(node.dependents)} depend on it; "
@@ -478,7 +478,7 @@ cdef class Graph:
     def output(self, node):
         """Make ``node`` an output: :meth:`stabilize` returns its changes. Returns the node."""
         if not isinstance(node, Node) or (<Node>node).graph is not self:
-            raise GraphError(f"{node!r} is not in this graph")
+            raise GraphError(f"{shown(node)} is not in this graph")
         node.is_output = True
         return node
 

@@ -29,6 +29,7 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
+from ripple.arguments import need_text, shown
 from ripple.errors import SchemaError
 from ripple.schema.document import build
 from ripple.schema.members import (
@@ -126,6 +127,8 @@ def _derive(
             f"{_show(cls)} is not a record class: decorate it with @record, or make it a "
             "dataclass, a msgspec.Struct or a pydantic model"
         )
+    if name is not None:
+        need_text("schema_of: name", name, SchemaError)
     info = record_info(cls)
     return Schema(
         name=name or schema_name_of(cls),
@@ -236,4 +239,4 @@ def _is_event_time(annotation: Annotation) -> bool:
 
 
 def _show(annotation: Annotation) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else repr(annotation)
+    return annotation.__name__ if isinstance(annotation, type) else shown(annotation)

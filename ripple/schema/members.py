@@ -65,7 +65,7 @@ def _resolved(cls: type, name: str) -> Annotation:
             localns={owner.__name__: owner},
             include_extras=True,
         )
-    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+    except Exception as error:  # whatever evaluating a text as a type raises
         raise SchemaError(
             f"{cls.__name__}.{name}: the type {single.__annotations__[name]!r} cannot be resolved "
             f"({error}): define what it mentions at the top level of {owner.__module__}"

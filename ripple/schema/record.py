@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform, overload
 
+from ripple.arguments import need_text, need_whole, shown
 from ripple.errors import SchemaError
 from ripple.schema.checks import Checks
 
@@ -95,22 +96,31 @@ def record(
     satisfy beyond their types is said with :func:`field`. Raises
     :class:`ripple.errors.SchemaError` if the version is not a whole number from 1 on.
     """
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise SchemaError(
-            f"the version of a record is {version!r}, but versions are whole numbers from 1 on"
-        )
+    version = need_whole("record: version", version, 1, SchemaError)
+    for what, text in (("name", name), ("doc", doc)):
+        if text is not None:
+            need_text(f"record: {what}", text, SchemaError)
 
     def decorate(cls: Any) -> Any:
+        _need_class(cls)
         # A dataclass would invent a docstring; only one that somebody wrote documents a schema.
         text = doc or (cls.__doc__ and " ".join(cls.__doc__.split())) or None
         _hide_inherited_columns(cls)
-        dataclass(frozen=True)(cls)
+        try:
+            dataclass(frozen=True)(cls)
+        except (TypeError, ValueError) as error:  # what dataclasses say of fields and defaults
+            raise SchemaError(f"{cls.__name__} cannot be a record: {error}") from error
         cls.__ripple_record__ = RecordInfo(name or snake_case(cls.__name__), version, text)
         for member in dataclasses.fields(cls):
             setattr(cls, member.name, Column(member.name))
         return cls
 
     return decorate if cls is None else decorate(cls)
+
+
+def _need_class(given: object) -> None:
+    if not isinstance(given, type):
+        raise SchemaError(f"record must decorate a class, not {shown(given)}")
 
 
 def record_info(cls: type) -> RecordInfo | None:

@@ -12,12 +12,10 @@ ones, and a peer's must be readable. They cannot be declared, imported or filled
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from ripple.arguments import need_bool, need_text, need_whole, shown
 from ripple.errors import SchemaError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Far below Python's own recursion limit, so that code which walks a schema may simply recurse.
 DEPTH_MAX = 48
@@ -74,7 +72,7 @@ class Record:
     fields: tuple[Field, ...]
 
     def __post_init__(self) -> None:
-        _check_names("a record", "field", (field.name for field in self.fields))
+        _check_members("a record", "field", Field, self.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ class Variant:
     cases: tuple[Case, ...]
 
     def __post_init__(self) -> None:
-        _check_names("a variant", "case", (case.name for case in self.cases))
+        _check_members("a variant", "case", Case, self.cases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +129,13 @@ class Schema:
     doc: str | None = None
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise SchemaError("a schema needs a name, not an empty one")
-        if isinstance(self.version, bool) or not isinstance(self.version, int) or self.version < 1:
-            raise SchemaError(
-                f"schema {self.name}: the version is {self.version!r}, but versions are whole "
-                "numbers from 1 on"
-            )
-        _check_names(f"schema {self.name}", "field", (field.name for field in self.fields))
+        need_text("the name of a schema", self.name, SchemaError)
+        version = need_whole(f"schema {self.name}: the version", self.version, 1, SchemaError)
+        object.__setattr__(self, "version", version)
+        _check_doc(f"schema {self.name}", self.doc)
+        _check_members(f"schema {self.name}", "field", Field, self.fields)
         for field in self.fields:
-            if _depth(field.type) > DEPTH_MAX:
-                raise SchemaError(
-                    f"{self.name}.{field.name}: nested deeper than {DEPTH_MAX} (DEPTH_MAX); "
-                    "give the inner part a schema of its own and refer to it"
-                )
+            _check_type(f"{self.name}.{field.name}", field.type)
 
 
 def inner_types(kind: FieldType) -> tuple[FieldType, ...]:
@@ -158,21 +149,41 @@ def inner_types(kind: FieldType) -> tuple[FieldType, ...]:
     return ()
 
 
-def _depth(kind: FieldType) -> int:
+def _check_type(path: str, kind: FieldType) -> None:
     # Level by level: a type too deep for the limit must not exhaust the stack first.
-    level, depth = inner_types(kind), 1
-    while level and depth <= DEPTH_MAX:
-        level, depth = tuple(inner for outer in level for inner in inner_types(outer)), depth + 1
-    return depth
+    level: tuple[FieldType, ...] = (kind,)
+    for _ in range(DEPTH_MAX):
+        for inner in level:
+            if not isinstance(inner, FieldType):
+                raise SchemaError(f"{path}: the type must be a field type, not {shown(inner)}")
+        level = tuple(part for inner in level for part in inner_types(inner))
+    if level:
+        raise SchemaError(
+            f"{path}: nested deeper than {DEPTH_MAX} (DEPTH_MAX); give the inner part a schema of "
+            "its own and refer to it"
+        )
 
 
-def _check_names(owner: str, member: str, names: Iterable[str]) -> None:
+def _check_members(owner: str, member: str, kind: type, members: tuple[Field | Case, ...]) -> None:
+    if not isinstance(members, tuple) or not all(isinstance(one, kind) for one in members):
+        raise SchemaError(
+            f"{owner}: {member}s must be a tuple of {kind.__name__}s, not {shown(members)}"
+        )
     seen: set[str] = set()
-    for name in names:
-        if not name:
-            raise SchemaError(f"{owner} has a {member} with an empty name")
-        if any("\ud800" <= char <= "\udfff" for char in name):
-            raise SchemaError(f"{owner} has a {member} whose name is not UTF-8: {name!r}")
-        if name in seen:
-            raise SchemaError(f"{owner} has two {member}s named {name!r}; rename one")
-        seen.add(name)
+    for one in members:
+        need_text(f"the name of a {member} of {owner}", one.name, SchemaError)
+        if one.name in seen:
+            raise SchemaError(f"{owner} has two {member}s named {one.name!r}; rename one")
+        seen.add(one.name)
+        if isinstance(one, Field):
+            need_bool(f"{owner}: optional of {one.name!r}", one.optional, SchemaError)
+            _check_doc(f"{owner}.{one.name}", one.doc)
+        elif not isinstance(one.args, tuple):
+            raise SchemaError(
+                f"{owner}: args of {one.name!r} must be a tuple of types, not {shown(one.args)}"
+            )
+
+
+def _check_doc(owner: str, doc: object) -> None:
+    if doc is not None and not (isinstance(doc, str) and not doc):
+        need_text(f"{owner}: doc", doc, SchemaError)

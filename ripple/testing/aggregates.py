@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from ripple.aggregate.contract import Aggregate
 from ripple.aggregate.custom import Custom
 from ripple.aggregate.edges import Edge, Ohlc
-from ripple.aggregate.errors import IntegerRangeError
+from ripple.aggregate.errors import AggregateError, IntegerRangeError
 from ripple.aggregate.extremes import CountDistinct, Extreme, TopK
 from ripple.aggregate.quantiles import Quantile
 from ripple.aggregate.spread import Spread
 from ripple.aggregate.sums import Count, Mean, Sum, Vwap
 from ripple.schema.types import FieldType
-from ripple.testing.expressions import INT64, python_type
+from ripple.testing.expressions import is_int64, python_type
 
 
 class ResultFailed(Exception):  # noqa: N818  # not an error of the program: the group's fate
@@ -53,7 +55,16 @@ def results(aggregate: Aggregate, types: Sequence[FieldType], entries: Entries) 
 
 def _typed(value: Any, of: FieldType) -> Any:
     kind = python_type(of)
-    return kind(value) if value is not None and kind in (bool, int, float) else value
+    if value is None or kind not in (bool, int, float):
+        return value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) is (kind is bool):
+        if isinstance(value, kind):
+            return value
+        if kind is float and isinstance(value, int) and int(float(value)) == value:
+            return float(value)
+    raise AggregateError(f"a result must be {kind.__name__}, not {value!r}")
 
 
 def _count(_: Count, entries: Entries) -> int:
@@ -65,7 +76,7 @@ def _sum(_: Sum, entries: Entries) -> Any:
     if any(isinstance(value, float) for value in values):
         return float_sum(values)
     total = sum(values)
-    if total not in INT64:
+    if not is_int64(total):
         raise IntegerRangeError(total, 0)
     return total
 

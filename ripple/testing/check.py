@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ripple.engine import OP_REMOVE, Changes, Engine
-from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.uncomputable import ROWS_NAMED_MAX
 from ripple.pipeline import Pipeline
 from ripple.plan import Plan
+from ripple.schema.columns import records_of
 from ripple.testing.reference import Reference, Table, same_row
 from ripple.testing.steps import Row
 from ripple.testing.windows import Key
@@ -186,7 +186,6 @@ class Lane:
         self._pending: list[Mapping[str, Any]] = []
         self._refused: list[tuple[str, int, str]] = []
         self._restarted = False
-        self._schema = pa.schema(arrow_fields(plan.source.fields))
 
     def take(self, source: str, happening: Mapping[str, Any] | Marker) -> None:
         """Queue an event, after feeding those of another input; pass on a marker."""
@@ -203,7 +202,7 @@ class Lane:
     def _feed(self) -> None:
         if not self._pending:
             return
-        batch = pa.RecordBatch.from_pylist(self._pending, schema=self._schema)
+        batch = records_of(self._pending, self._plan.source.fields)
         first = self.engine.cut[self._source]
         rejected = self.engine.apply(self._source, batch, first + len(self._pending))
         self._refused += [(self._source, first + bad.row, bad.step) for bad in rejected]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from ripple.engine.arrow_types import arrow_fields
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
+from ripple.schema.columns import records_of
 from ripple.testing.check import Happening, Marker, one_by_one
 from ripple.testing.sim_world import sim_world
 
@@ -79,7 +79,6 @@ class CrashSource:
 
     def _framed(self, events: Iterator[tuple[str, Mapping[str, Any] | Marker]]) -> Iterator[Frame]:
         """Cut the events into appends, in the order given."""
-        schema = pa.schema(arrow_fields(self._plan.source.fields))
         rows: list[Row] = []
         name, sizes = self.inputs[0], cycle(FRAME_ROWS)
         size = next(sizes)
@@ -87,7 +86,7 @@ class CrashSource:
         def frame() -> Iterator[Frame]:
             if rows:
                 first_offset = len(self.events[name]) - len(rows)
-                records = pa.RecordBatch.from_pylist(rows, schema=schema)
+                records = records_of(rows, self._plan.source.fields)
                 yield Frame(self.inputs.index(name), first_offset, records)
                 rows.clear()
 

@@ -12,8 +12,6 @@ from typing import Any
 from ripple.expression.expr import Expr
 from ripple.schema.types import Bool, Float, Int, Int64, Option, String
 
-INT64 = range(-(2**63), 2**63)
-
 
 @dataclass(frozen=True)
 class Failed:
@@ -134,15 +132,20 @@ def _promoted(kind: type, value: Any) -> Any:
     return float(value) if kind is float and type(value) is int else value
 
 
+def is_int64(value: int) -> bool:
+    """Tell whether a whole number fits 64 bits."""
+    return -(2**63) <= value < 2**63
+
+
 def _checked(value: int) -> Any:
-    return value if value in INT64 else OVERFLOW
+    return value if is_int64(value) else OVERFLOW
 
 
 def _to_int(value: float | int | bool) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return CONVERSION
     whole = int(value)
-    return whole if whole in INT64 else CONVERSION
+    return whole if is_int64(whole) else CONVERSION
 
 
 def _divide(a: float, b: float) -> float:

@@ -36,7 +36,7 @@ from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT, Assigner, OnWatermark, 
 Table: TypeAlias = dict[Key, Row]
 
 END_NS = (1 << 63) - 1  # the watermark of an input that goes on no more
-_TIMES = range(-(1 << 62), 1 << 62)
+TIME_END_NS = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Reference:
         if source.time_field is None:
             return True
         time_ns, watermark_ns = row[source.time_field], given.watermark_ns
-        if time_ns not in _TIMES:
+        if not -TIME_END_NS <= time_ns < TIME_END_NS:
             reason = f"the event time {source.time_field!r} is outside [-2^62, 2^62) ns"
             raise RefusedRow(source.name, reason)
         ahead_ns = source.reject_future_ns

@@ -12,7 +12,7 @@ import numpy as np
 
 from ripple.plan import Derive, Fields, Filter, Map, SourceSpec, Step, type_of
 from ripple.schema.types import Field, Option
-from ripple.testing.expressions import INT64, Failed, evaluate, python_type
+from ripple.testing.expressions import Failed, evaluate, is_int64, python_type
 
 Row: TypeAlias = dict[str, Any]
 
@@ -27,6 +27,7 @@ _PASSES: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 _DTYPES: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_}
+_KINDS = {float: "fiu", int: "iu", bool: "b"}  # of arrays that need no conversion of their kind
 
 
 class RefusedRow(Exception):  # noqa: N818  # not an error of the program: the row's fate
@@ -103,20 +104,19 @@ def _mapped(step: Map, row: Row) -> Row:
         arrays = {field.name: _array_of_one(field, given[field.name]) for field in step.fields_in}
         try:
             returned = step.function(arrays)
-            return {field.name: _checked(_only(returned[field.name]), field) for field in wanted}
+            made = {field.name: _only(returned[field.name], field) for field in wanted}
         except Exception as error:  # whatever a user's function raises
             raise FunctionFailed(step.name, error) from error
+    else:
+        try:
+            result = step.function((step.row or SimpleNamespace)(**given))
+            made = {field.name: getattr(result, field.name) for field in wanted}
+        except Exception as error:  # whatever a user's function raises
+            raise RefusedRow(step.name, f"{type(error).__name__}: {error}") from error
     try:
-        result = step.function((step.row or SimpleNamespace)(**given))
-        return {field.name: _checked(getattr(result, field.name), field) for field in wanted}
-    except Exception as error:  # whatever a user's function raises
-        raise RefusedRow(step.name, f"{type(error).__name__}: {error}") from error
-
-
-def _only(values: Any) -> Any:
-    if len(values) != 1:
-        raise ValueError(f"{len(values)} values for one row")
-    return values[0]
+        return {field.name: _checked(made[field.name], field) for field in wanted}
+    except TypeError as error:
+        raise RefusedRow(step.name, str(error)) from error
 
 
 def _array_of_one(field: Field, value: Any) -> np.ndarray[Any, Any]:
@@ -124,21 +124,40 @@ def _array_of_one(field: Field, value: Any) -> np.ndarray[Any, Any]:
     dtype = None if isinstance(of, Option) else _DTYPES.get(python_type(of))
     array = np.empty(1, object if dtype is None else dtype)
     array[0] = value
+    array.flags.writeable = False
     return array
 
 
-def _checked(value: Any, field: Field) -> Any:
-    """Return a value of the field's type; raises TypeError for one of another type."""
+def _only(array: Any, field: Field) -> Any:
+    """Return the value of an array of one; raises TypeError if its dtype is another type's."""
+    if len(array) != 1:
+        raise ValueError(f"{len(array)} values for one row")
+    value = array[0]
+    if value is np.ma.masked:
+        return None
+    kinds = _KINDS.get(python_type(type_of(field)), "OTU")
+    dtype = getattr(array, "dtype", None)
+    if dtype is not None and dtype.kind not in kinds + "O":
+        raise TypeError(f"the field {field.name!r} cannot be an array of {dtype}")
+    return value
+
+
+def _checked(value: Any, field: Field) -> Any:  # one case a line
+    """Return a value of the field's type; raises TypeError for one that is none or would change."""
     of = type_of(field)
-    kind = python_type(of)
-    if isinstance(value, np.generic):
-        value = value.item()
+    kind: Any = python_type(of)
     if value is None and isinstance(of, Option):
         return None
+    if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
+        value = value.item()
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > 2**1023 or int(float(value)) != value:
+            raise TypeError(f"the field {field.name!r} would change: {value!r}")
         return float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"the field {field.name!r} must be {kind.__name__}, not {value!r}")
-    if kind is int and value not in INT64:
+    if kind is int and not is_int64(value):
         raise TypeError(f"the field {field.name!r} does not fit 64 bits: {value!r}")
-    return value
+    if kind is str and value.encode(errors="replace").decode() != value:
+        raise TypeError(f"the field {field.name!r} is no UTF-8: {value!r}")
+    return kind(value) if kind in (int, float) else value

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import re
 
+from ripple.arguments import shown
 from ripple.errors import PlanError
 
 _UNIT_NS = {
@@ -17,34 +19,39 @@ _UNIT_NS = {
     "h": 3600 * 10**9,
     "d": 86400 * 10**9,
 }
-_FORM = re.compile(r"([0-9]+)(?:\.([0-9]{1,9}))?\s*([a-z]+)")
+_FORM = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,9}))?\s*([a-z]+)")
 
 DURATION_NS_MAX = 1 << 60  # 36 years: start and end of a window stay inside int64
 
 
-def duration_ns(span: str | int) -> int:
+def duration_ns(span: str | int, what: str = "a duration") -> int:
     """Return ``span`` in nanoseconds: ``"60s"``, ``"1.5min"``, ``"500ms"`` or an ``int`` as it is.
 
-    Raises :class:`PlanError` when the text is not a number and a unit, when it is not a whole
-    number of nanoseconds, or when it lies outside [0, 2^60].
+    what: how messages call it. Raises :class:`PlanError` when the text is not a number and a unit,
+    when it is not a whole number of nanoseconds, or when it lies outside [0, 2^60].
     """
-    if isinstance(span, bool) or not isinstance(span, (str, int)):
-        raise PlanError(f"a duration is text such as '60s' or integer nanoseconds, not {span!r}")
-    value_ns = span if isinstance(span, int) else _parse(span)
+    try:
+        value_ns = _parse(span, what) if isinstance(span, str) else operator.index(span)
+    except TypeError:
+        value_ns = None
+    if value_ns is None or isinstance(span, bool):
+        raise PlanError(
+            f"{what} must be a text such as '60s' or integer nanoseconds, not {shown(span)}"
+        )
     if not 0 <= value_ns <= DURATION_NS_MAX:
-        raise PlanError(f"the duration {span!r} is outside 0 to 2^60 ns (36 years)")
+        raise PlanError(f"{what} must be within 0 to 2^60 ns (36 years), not {shown(span)}")
     return value_ns
 
 
-def _parse(text: str) -> int:
+def _parse(text: str, what: str) -> int:
     match = _FORM.fullmatch(text.strip())
     if match is None or match[3] not in _UNIT_NS:
         units = ", ".join(_UNIT_NS)
-        raise PlanError(f"cannot read the duration {text!r}: write a number and a unit ({units})")
+        raise PlanError(f"{what} must be a number and a unit ({units}), not {shown(text)}")
     whole, fraction, unit = match[1], match[2] or "", match[3]
     scaled = int(whole + fraction) * _UNIT_NS[unit]
     scale: int = 10 ** len(fraction)
     value_ns, remainder = divmod(scaled, scale)
     if remainder:
-        raise PlanError(f"the duration {text!r} is not a whole number of nanoseconds")
+        raise PlanError(f"{what} must be a whole number of nanoseconds, unlike {shown(text)}")
     return value_ns

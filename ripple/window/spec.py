@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ripple.arguments import need_whole, shown
 from ripple.errors import PlanError
 from ripple.window.duration import duration_ns
 
@@ -20,7 +21,7 @@ class Tumbling:
     size_ns: int
 
     def __init__(self, size: str | int) -> None:
-        object.__setattr__(self, "size_ns", _positive(size, "Tumbling size"))
+        object.__setattr__(self, "size_ns", _positive(size, "Tumbling: size"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Sliding:
     slide_ns: int
 
     def __init__(self, size: str | int, slide: str | int) -> None:
-        size_ns, slide_ns = _positive(size, "Sliding size"), _positive(slide, "Sliding slide")
+        size_ns, slide_ns = _positive(size, "Sliding: size"), _positive(slide, "Sliding: slide")
         if slide_ns > size_ns:
             raise PlanError(
                 f"Sliding: slide ({slide!r}) exceeds size ({size!r}), so some events would be in "
@@ -57,7 +58,7 @@ class Session:
     gap_ns: int
 
     def __init__(self, gap: str | int) -> None:
-        object.__setattr__(self, "gap_ns", _positive(gap, "Session gap"))
+        object.__setattr__(self, "gap_ns", _positive(gap, "Session: gap"))
 
 
 Assigner: TypeAlias = Tumbling | Sliding | Session
@@ -93,7 +94,7 @@ class OnInterval:
     interval_ns: int
 
     def __init__(self, interval: str | int) -> None:
-        object.__setattr__(self, "interval_ns", _positive(interval, "OnInterval interval"))
+        object.__setattr__(self, "interval_ns", _positive(interval, "OnInterval: interval"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,7 @@ class OnCount:
     count: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
-            raise PlanError(f"OnCount needs a whole number of at least 1, not {self.count!r}")
+        object.__setattr__(self, "count", need_whole("OnCount: count", self.count, 1))
 
 
 Trigger: TypeAlias = OnWatermark | OnEveryElement | OnInterval | OnCount
@@ -140,21 +140,22 @@ def window_spec(
 ) -> WindowSpec:
     """Return the checked form of a ``.window(...)`` step; raises :class:`PlanError`."""
     if not isinstance(assigner, (Tumbling, Sliding, Session)):
-        raise PlanError(f"window {name!r}: expected Tumbling, Sliding or Session, not {assigner!r}")
+        raise PlanError(
+            f"assigner must be rp.Tumbling, rp.Sliding or rp.Session, not {shown(assigner)}"
+        )
     if trigger is not None and not isinstance(
         trigger, (OnWatermark, OnEveryElement, OnInterval, OnCount)
     ):
         raise PlanError(
-            f"window {name!r}: expected OnWatermark, OnEveryElement, OnInterval or OnCount as "
-            f"the trigger, not {trigger!r}"
+            "trigger must be rp.OnWatermark, rp.OnEveryElement, rp.OnInterval or rp.OnCount, not "
+            f"{shown(trigger)}"
         )
-    return WindowSpec(
-        name, assigner, trigger or OnWatermark(), duration_ns(lateness), duration_ns(future)
-    )
+    late_ns, future_ns = duration_ns(lateness, "lateness"), duration_ns(future, "future")
+    return WindowSpec(name, assigner, trigger or OnWatermark(), late_ns, future_ns)
 
 
 def _positive(span: str | int, what: str) -> int:
-    value_ns = duration_ns(span)
+    value_ns = duration_ns(span, what)
     if value_ns == 0:
-        raise PlanError(f"{what} must be longer than zero, not {span!r}")
+        raise PlanError(f"{what} must be longer than zero, not {shown(span)}")
     return value_ns

@@ -46,7 +46,6 @@ TYPES = frozenset((*range(6), *range(16, 24)))
 
 _HEADER = struct.Struct("<4sBBBqq32si")
 _CRC = struct.Struct("<I")
-_INT64 = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def encode(frame: Frame, limits: Limits = DEFAULT_LIMITS) -> bytes:
 def _check_sendable(frame: Frame, limits: Limits) -> None:
     if frame.type not in TYPES:
         raise LocalProtocolError(f"there is no message type {frame.type}")
-    if frame.sequence not in _INT64 or frame.timestamp_ns not in _INT64:
+    if not (_is_int64(frame.sequence) and _is_int64(frame.timestamp_ns)):
         raise LocalProtocolError("the sequence number and the timestamp are 64-bit integers")
     fingerprint = frame.fingerprint
     if len(fingerprint) > FINGERPRINT_BYTES or not _is_fingerprint(fingerprint):
@@ -105,6 +104,10 @@ def _check_sendable(frame: Frame, limits: Limits) -> None:
             f"a payload of {len(frame.payload)} bytes exceeds payload_bytes_max="
             f"{limits.payload_bytes_max}: send it in parts"
         )
+
+
+def _is_int64(number: int) -> bool:
+    return isinstance(number, int) and -(1 << 63) <= number < 1 << 63
 
 
 def _is_fingerprint(text: str) -> bool:

@@ -73,7 +73,7 @@ MISUSES: list[tuple[Any, str]] = [
     (lambda: bool(col("a") > 1), "& | ~ instead of and, or, not"),
     (lambda: 1 < col("a") < 3, "a < b < c"),
     (lambda: col("a") in [col("b")], "per row, not as a whole"),
-    (lambda: col(""), "named by a text"),
+    (lambda: col(""), "the name of a column must be a text"),
     (lambda: lit(2**63), "64 bits"),
     (lambda: lit(b"x"), "cannot stand in an expression"),
     (lambda: col("a") + when(col("p")).then(1), "with .otherwise"),

@@ -229,7 +229,7 @@ def test_never_stays_at_its_first_value(g):
 
 
 def test_equal_and_cutoff_together_are_refused(g):
-    with pytest.raises(TypeError, match="not both"):
+    with pytest.raises(GraphError, match="not both"):
         g.leaf(1, equal=operator.eq, cutoff=Cutoff.ALWAYS)
 
 
@@ -303,9 +303,9 @@ def test_a_parent_of_another_graph_is_refused(g):
     other = Graph().leaf(1)
     with pytest.raises(GraphError, match="not in this graph"):
         g.map(other, lambda v: v)
-    with pytest.raises(TypeError):
+    with pytest.raises(GraphError, match="parent must be a column or a cell, not 3"):
         g.map(3, lambda v: v)
-    with pytest.raises(TypeError, match="must be a Cell, not int"):
+    with pytest.raises(GraphError, match=r"parents\[0\] must be a cell, not 3"):
         g.fold([3], 0, operator.add)
     assert len(g) == 0
 

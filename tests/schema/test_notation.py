@@ -104,7 +104,7 @@ def test_what_the_original_writes_of_a_type_without_members_is_read() -> None:
         ("((name t)(version 1)(doc()))", "a schema lacks fields"),
         (f"((name t)(name t)(version 1)(fields({GOOD_FIELD}))(doc()))", r"each once.*\(name t\)"),
         (f"((name t)(version 1)(fields({GOOD_FIELD}))(doc())(x y))", r"seen \(x y\)"),
-        (f"((name t)(version 0)(fields({GOOD_FIELD}))(doc()))", "whole numbers from 1 on"),
+        (f"((name t)(version 0)(fields({GOOD_FIELD}))(doc()))", "whole number from 1 on"),
         (f"((name t)(version -1)(fields({GOOD_FIELD}))(doc()))", "version is -1"),
         (f"((name t)(version 1{'0' * 30})(fields({GOOD_FIELD}))(doc()))", "version is 1000"),
         (f"((name (t))(version 1)(fields({GOOD_FIELD}))(doc()))", r"name is \(t\), not an atom"),
@@ -138,5 +138,5 @@ def test_field_that_is_neither_optional_nor_required_is_refused() -> None:
 
 def test_name_that_is_not_utf8_is_refused() -> None:
     text = GOOD_FIELD.replace("x", r'"\255"')
-    with pytest.raises(SchemaError, match="not UTF-8"):
+    with pytest.raises(SchemaError, match="a text in UTF-8"):
         notation.loads(f"((name t)(version 1)(fields({text}))(doc()))")

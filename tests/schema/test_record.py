@@ -73,7 +73,7 @@ def test_field_declared_again_in_a_subclass_keeps_no_stale_default() -> None:
 
 @pytest.mark.parametrize("version", [0, -1, True, "1", 1.0])
 def test_version_below_one_is_refused(version: object) -> None:
-    with pytest.raises(SchemaError, match="versions are whole numbers from 1 on"):
+    with pytest.raises(SchemaError, match="version must be a whole number from 1 on"):
         record(version=version)  # type: ignore[call-overload]
 
 

@@ -29,7 +29,7 @@ def test_window_that_cannot_work_is_refused() -> None:
         rw.Sliding("10s", "11s")
     with pytest.raises(PlanError, match="windows"):
         rw.Sliding("1h", "1ms")
-    with pytest.raises(PlanError, match="at least 1"):
+    with pytest.raises(PlanError, match="count must be a whole number from 1 on, not 0"):
         rw.OnCount(0)
     with pytest.raises(PlanError, match="trigger"):
         rw.window_spec("w", rw.Tumbling("1s"), trigger="often")  # type: ignore[arg-type]
