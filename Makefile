@@ -9,8 +9,9 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
 
+# One process a processor; a single test is debugged with `.venv/bin/python -m pytest PATH`.
 test: $(VENV)/.dev
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n auto
 
 # What takes a minute, or needs something outside: the wheel by itself, built and installed.
 test-services: $(VENV)/.dev

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         check_inverse,
         count,
         count_distinct,
-        custom,
         first,
         last,
         max,  # noqa: A004 - users write rp.max; nothing here uses the builtin
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
         variance_pop,
         vwap,
     )
+    from ripple.aggregate.custom import custom
     from ripple.engine import Changes, Engine, Snapshot
     from ripple.errors import (
         DeltaError,

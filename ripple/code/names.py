@@ -138,7 +138,7 @@ def _cells(
 
 def _globals(reading: Reading, value: FunctionType, found: Reads) -> Iterator[tuple[str, Sexp]]:
     known = value.__globals__
-    builtin = value.__builtins__  # type: ignore[attr-defined]  # typeshed lacks it
+    builtin = value.__builtins__
     if "__file__" in found.globals:
         reading.blind("__file__", "where the code lies")
     for name in sorted(found.globals.keys() - _ABOUT_MODULE):
