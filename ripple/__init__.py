@@ -137,7 +137,6 @@ _NAMES_BY_HOME = {
         "check_inverse",
         "count",
         "count_distinct",
-        "custom",
         "first",
         "last",
         "max",
@@ -154,6 +153,7 @@ _NAMES_BY_HOME = {
         "variance_pop",
         "vwap",
     ),
+    "ripple.aggregate.custom": ("custom",),
     "ripple.engine": ("Changes", "Engine", "Snapshot"),
     "ripple.errors": (
         "DeltaError",

@@ -371,7 +371,7 @@ TABLE: dict[str, P] = {
     "Engine(partition)": P(lambda v: rp.Engine(PLAN, v), "zero three np_int"),
     "Engine(retractions)": P(lambda v: rp.Engine(PLAN, retractions=v), "true false"),
     "Engine(inputs)": P(lambda v: rp.Engine(PLAN, inputs=v), "none texts"),
-    "Engine(start)": P(lambda v: rp.Engine(PLAN, start=v), "no_dict dict"),
+    "Engine(start)": P(lambda v: rp.Engine(PLAN, start=v), "no_dict"),
     "Engine.restore(plan)": P(lambda v: rp.Engine.restore(v, rp.Engine(PLAN).snapshot())),
     "Engine.restore(snapshot)": P(lambda v: rp.Engine.restore(PLAN, v)),
     "Engine.apply(source)": P(lambda v: rp.Engine(PLAN).apply(v, NO_RECORDS, 0), "", "input"),

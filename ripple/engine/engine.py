@@ -126,9 +126,10 @@ class Engine:
         new engine. Raises SnapshotError when a fold, a step on its results or the events are other
         ones, or when digests do not match.
         """
-        snapshot = in_present_keys(plan, snapshot)
+        _check_plan(plan)
         if not isinstance(snapshot, Snapshot):
             raise SnapshotError(f"Engine: snapshot must be a Snapshot, not {shown(snapshot)}")
+        snapshot = in_present_keys(plan, snapshot)
         engine = cls(plan, snapshot.partition, tuple(snapshot.cut), retractions=retractions)
         engine._load(snapshot, digests_to_make(plan, snapshot))
         return engine
@@ -305,8 +306,8 @@ class Engine:
         """Return the batch with exactly the declared columns, cast where nothing is lost."""
         if not isinstance(batch, pa.RecordBatch):
             raise InputError(
-                f"source {self.plan.source.name!r}: a batch is a pyarrow.RecordBatch, not "
-                f"{type(batch).__name__}: of a table, apply each of table.to_batches()"
+                f"source {self.plan.source.name!r}: apply takes a pyarrow.RecordBatch (a table has "
+                f"them as .to_batches()), not {shown(batch)}"
             )
         if batch.schema.equals(self._accepted):
             return batch
@@ -540,9 +541,13 @@ class Engine:
                 )
 
 
-def _check_arguments(plan: object, inputs: object, start: object) -> None:
+def _check_plan(plan: object) -> None:
     if not isinstance(plan, Plan):
         raise PlanError(f"Engine: plan must be what pipeline.plan() returns, not {shown(plan)}")
+
+
+def _check_arguments(plan: object, inputs: object, start: object) -> None:
+    _check_plan(plan)
     if inputs is not None and not (
         isinstance(inputs, (list, tuple)) and all(isinstance(name, str) for name in inputs)
     ):

@@ -96,7 +96,10 @@ class Topic:
         try:
             if disk.exists(f"{path}/topic"):
                 raise TopicError(f"{path}: there is a topic already")
-            if any(map(is_number, disk.list(path))):
+            if any(
+                is_number(name) and _has_segments(disk, f"{path}/{name}")
+                for name in disk.list(path)
+            ):
                 raise TopicError(
                     f"{path} has partitions, but {path}/topic, which describes them, is missing: "
                     "restore it from a copy, or create a topic of another name"
@@ -185,3 +188,8 @@ def _read(value: Sexp) -> tuple[Schema, int, tuple[str, ...], str | None, LogSet
                 LogSettings.from_sexp(settings),
             )
     raise TopicError("a topic has format, schema, partitions, key, time_field and settings")
+
+
+def _has_segments(disk: Disk, folder: str) -> bool:
+    """Whether a folder is a partition's; one that a crash left empty, or somebody's own, is not."""
+    return any(name.endswith(SEGMENT_ENDING) for name in disk.list(folder))

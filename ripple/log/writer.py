@@ -77,6 +77,8 @@ class PartitionWriter:
         try:
             if not self._disk.exists(f"{topic.path}/topic"):
                 raise TopicError(f"{topic.path}: the topic is gone")  # by ``withdraw``
+            # Whoever made the topic may have died, or failed, before its name was durable.
+            self._disk.sync_folder(topic.path)
             self._open()
         except BaseException:
             self._notes.close()

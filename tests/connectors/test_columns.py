@@ -134,10 +134,10 @@ def test_columns_that_do_not_fit_are_named() -> None:
             [pa.record_batch({"name": outside, "count": [1, 2], "level": [1.0, 2.0]})], SHAPE
         )
     with pytest.raises(
-        SchemaError, match="the mappings have no field 'name': they have Name, count"
+        SchemaError, match="the source has no column 'name': it has Name, count, level"
     ):
         MemorySource([{"Name": "a", "count": 1, "level": 1.0}], SHAPE)
-    with pytest.raises(InputError, match="mappings, record batches or tables, not tuple"):
+    with pytest.raises(InputError, match="rows are mappings by field name"):
         MemorySource([("a", None, 1, 1.0, None)], SHAPE)
 
 

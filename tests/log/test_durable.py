@@ -251,10 +251,12 @@ def test_notes_begin_anew_before_they_are_long() -> None:
 class NoRoomForNotes(SimDisk):
     """A disk that takes no notes."""
 
-    def open(self, path: str, *, create: bool = False, exclusive: bool = False) -> SimFile:
+    def open(
+        self, path: str, *, create: bool = False, exclusive: bool = False, like: str = ""
+    ) -> SimFile:
         if ".durable" in path:
             raise DiskFullError(path)
-        return super().open(path, create=create, exclusive=exclusive)
+        return super().open(path, create=create, exclusive=exclusive, like=like)
 
 
 def test_nothing_fails_where_notes_cannot_be_written() -> None:
