@@ -14,6 +14,7 @@ from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError, SchemaError
 from ripple.log.body import columns_of
 from ripple.log.errors import TopicError
+from ripple.log.segment import SEGMENT_SUFFIX
 from ripple.log.settings import LogSettings
 from ripple.schema import notation
 from ripple.schema.types import Int, Int64, Schema
@@ -192,4 +193,4 @@ def _read(value: Sexp) -> tuple[Schema, int, tuple[str, ...], str | None, LogSet
 
 def _has_segments(disk: Disk, folder: str) -> bool:
     """Whether a folder is a partition's; one that a crash left empty, or somebody's own, is not."""
-    return any(name.endswith(SEGMENT_ENDING) for name in disk.list(folder))
+    return any(name.endswith(SEGMENT_SUFFIX) for name in disk.list(folder))

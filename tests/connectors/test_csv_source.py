@@ -529,10 +529,10 @@ def test_a_stray_quote_costs_one_line(tmp_path: Path, line: str) -> None:
 
 
 def test_quoted_numbers_are_numbers(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", b'"a","","-7","1.5","true","3"\n"b",x,"","",0,"-1e1"\n')
+    path = write(tmp_path / "t.csv", b'"a","ab","-7","1.5","true","3"\n"b",xx,"","",0,"-1e1"\n')
     rows, rejected = good_and_bad(CsvSource(path, EVERYTHING))
     assert rows == [
-        {"name": "a", "note": "", "count": -7, "ratio": 1.5, "flag": True, "bounded": 3}
+        {"name": "a", "note": "ab", "count": -7, "ratio": 1.5, "flag": True, "bounded": 3}
     ]
     assert [bad.reason for bad in rejected] == ["bounded is not an integer"]
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from ripple.connectors.checks import Positive
 
 from ripple.connectors.base import Rejected
 from ripple.connectors.json_source import LINE_LENGTH_BYTES_MAX, JsonSource
 from ripple.connectors.record_shape import RecordShape
+from ripple.schema.checks import Checks
 from ripple.schema.types import Bool, Field, Float, Int, Schema, String
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ def test_a_line_that_is_too_long_costs_itself(tmp_path: Path) -> None:
 def test_offsets_count_records_and_lines_count_lines(
     tmp_path: Path, batch_rows: int | None
 ) -> None:
-    shape = RecordShape(SHAPE.schema, {"count": (Positive(),)})
+    shape = RecordShape(SHAPE.schema, {"count": Checks(gt=0)})
     text = '{"é":"a"}\n\n{"é":"b","count":0}\r\n[]\n{"é":"c","count":1}\n{"count":2}\n'
     rows, rejected = read(tmp_path / "t.jsonl", text.encode(), shape, batch_rows)
     assert [row["é"] for row in rows] == ["a", "c"]

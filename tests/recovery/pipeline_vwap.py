@@ -9,7 +9,7 @@ import ripple as rp
 class Trade:
     symbol: str
     price: float
-    size: int
+    size: int = rp.field(gt=0)
     timestamp_ns: rp.Timestamp
     venue: str
 
