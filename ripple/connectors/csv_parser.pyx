@@ -245,7 +245,9 @@ cdef const uint8_t* _record_stop(
     """Where the record at ``p`` stops: at a line's end that is not in quotes; null if unknown yet.
 
     Quotes that are not closed within the length of a record, or not before a comma or a line's
-    end, are a mistake, which costs this line alone: it stops at the first line's end.
+    end, or not opened at a field's beginning, are a mistake, which costs this line alone: it stops
+    at the first line's end. So every quote opens or closes, and a line that leaves quotes open
+    would close them again: what is looked at in vain for one line is not for the next.
     """
     cdef const uint8_t* start = p
     cdef const uint8_t* first = <const uint8_t*>memchr(p, b"\n", end - p)
@@ -267,6 +269,8 @@ cdef const uint8_t* _record_stop(
             if p < last and p[0] != b"," and p[0] != b"\n":
                 return first
         while p < last and p[0] != b"," and p[0] != b"\n":
+            if p[0] == b'"':
+                return first
             p += 1
         if p == end or (p < last and p[0] == b"\n"):
             length = p - start - ((p - 1)[0] == b"\r")

@@ -121,7 +121,9 @@ def how_it_ends(text: bytes) -> str:
             rest = rest[found.end() :]
             if rest and not rest.startswith(b","):
                 return "badly"
-        _, comma, after = rest.partition(b",")
+        field, comma, after = rest.partition(b",")
+        if b'"' in field:
+            return "badly"
         rest = after if comma else None
     return "well"
 
@@ -526,6 +528,16 @@ def test_a_stray_quote_costs_one_line(tmp_path: Path, line: str) -> None:
     rows, rejected = notes(tmp_path, f"{text}{line}\n{text}")
     assert rows == good + good
     assert [offset for offset, _, _ in rejected] == list(range(5, 6 + line.count("\n")))
+
+
+def test_stray_quotes_cost_no_more_time_than_their_lines() -> None:
+    reader = CsvReader(TEXT_AND_NUMBER, "test", 1 << 20)
+    # Each of these lines leaves quotes open, or would if what is in it opened and closed them.
+    for line in (b'"a\n', b'x,"\n', b'a","\n', b'"a"",\n', b'"""\n', b'a"b,"c\n'):
+        block = line * ((1 << 20) // len(line))
+        started = time.process_time()
+        list(reader.read([memoryview(block)]))
+        assert time.process_time() - started < 20
 
 
 def test_quoted_numbers_are_numbers(tmp_path: Path) -> None:
