@@ -289,8 +289,10 @@ class Pipeline:
 
         batch=False: called per row with an object whose attributes are the fields (an instance of
         the record class where rows still have its fields), returns an instance of ``into``.
-        batch=True: called with a dict of NumPy arrays, returns a dict of arrays of that length,
-        at a small fraction of the cost. The function must be a function of its argument alone. On
+        batch=True: called with a dict of NumPy arrays that can only be read, returns a dict of
+        arrays of that length, at a small fraction of the cost. A value that the field's type does
+        not take as it is (``ripple.schema.values``) makes the row a dead letter, an array of
+        another type is a NodeError. The function must be a function of its argument alone. On
         result rows, the key and window fields are carried over and must be in ``into``; a row for
         which the function raises is absent from the results.
         """

@@ -99,8 +99,8 @@ class Map:
     """Replaces each row by what a Python function makes of it.
 
     batch=False: called with one row, an instance of ``row`` (attributes are the fields), returns
-    an instance of ``into``. batch=True: called with a dict of NumPy arrays, one per field,
-    returns such a dict for the fields of ``into``. On result rows, ``kept`` names the key and
+    an instance of ``into``. batch=True: called with a dict of read-only NumPy arrays, one per
+    field, returns such a dict for the fields of ``into``. On result rows, ``kept`` names the key and
     window fields, which are carried over whatever the function returns.
     """
 

@@ -181,6 +181,9 @@ TABLE: dict[str, P] = {
     "Pipeline.source(out_of_order)": P(
         lambda v: rp.Pipeline("p").source("s", In, out_of_order=v), "zero three np_int"
     ),
+    "Pipeline.source(reject_future)": P(
+        lambda v: rp.Pipeline("p").source("s", In, reject_future=v), "none zero three np_int"
+    ),
     "Pipeline.derive(name)": P(lambda v: SOURCE.derive(v, z=rp.col("n")), "digit word"),
     "Pipeline.derive(fields)": P(
         lambda v: SOURCE.derive("d", z=v),
@@ -195,6 +198,10 @@ TABLE: dict[str, P] = {
     "Pipeline.map(batch)": P(lambda v: SOURCE.map("m", nothing, into=In, batch=v), "true false"),
     "Pipeline.partition(name)": P(lambda v: SOURCE.partition(v, key="k"), "digit word"),
     "Pipeline.partition(key)": P(lambda v: SOURCE.partition("g", key=v), "", f"key|{INPUT}"),
+    "Pipeline.partition(partitions)": P(
+        lambda v: FOLDED.partition("g2", key="k", partitions=v), "none three"
+    ),
+    "Pipeline.partition(via)": P(lambda v: FOLDED.partition("g2", key="k", via=v), "none"),
     "Pipeline.window(name)": P(lambda v: KEYED.window(v, rp.Tumbling("1s")), "digit word"),
     "Pipeline.window(assigner)": P(lambda v: KEYED.window("w", v), "tumbling"),
     "Pipeline.window(trigger)": P(

@@ -93,6 +93,7 @@ class Graph(node.Graph):
         the parts; or another column, to have its keys: only columns of the same keys can be
         mapped together. Raises SchemaError for other types.
 
+        Values that a type does not take as they are (``ripple.schema.values``) are a SchemaError.
         As with cells, what was written shows at the next stabilize. Rows that are written to what
         they were, to the bit, are not a change.
         """
@@ -163,8 +164,9 @@ class Graph(node.Graph):
         of three, in order of speed:
 
         - a column expression over the fields of the columns and the names of the cells;
-        - with ``batch``, a NumPy function of a dict by the same names: an array per field, as it
-          is for each cell; it returns an array, or for rows of several fields a dict of arrays;
+        - with ``batch``, a NumPy function of a dict by the same names: an array per field, which
+          can only be read, as it is for each cell; it returns an array, or for rows of several
+          fields a dict of arrays;
         - a function of the rows and the cells' values, in the order of the parents.
 
         schema: what the rows of the last two are, as in :meth:`column`; by default ``float``. A

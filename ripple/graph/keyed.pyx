@@ -19,7 +19,7 @@ from types import GenericAlias
 
 from ripple.errors import GraphError, SchemaError
 from ripple.graph.column import fingerprint
-from ripple.schema.values import Misfit, converter
+from ripple.schema.values import INT64_MAX, INT64_MIN, Misfit, converter
 
 cdef object UNSET = object()
 
@@ -281,6 +281,9 @@ cdef class LeafColumn(KeyedColumn):
         self.staged_valid[f] = 1
         if field.kind == FLOAT and type(value) is float:
             self.staged_bits[f] = float_bits(<double>value)
+            return 0
+        if field.kind == INT and type(value) is int and INT64_MIN <= value <= INT64_MAX:
+            self.staged_bits[f] = value
             return 0
         if value is None:
             if not field.nullable:
