@@ -428,7 +428,9 @@ def _texts(value: Any) -> list[str]:
 # What is only looked at, never made by users, or takes anything; and parameters that hold nothing
 # a user could get wrong.
 # Those of ``field`` have a table in tests/schema/test_checks.py.
-NOT_MADE = {*("Changes", "Plan", "Report", "Runner", "Snapshot", "Timestamp", "Expr", "run", "field")}
+NOT_MADE = {
+    *("Changes", "Plan", "Report", "Runner", "Snapshot", "Timestamp", "Expr", "run", "field"),
+}
 ANYTHING = {"self", "value", "init", "more"}
 
 

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ripple.code.bytecode import Chain, Reads, reads
 from ripple.code.owner import find, is_python, library_of_globals, library_of_module
@@ -138,7 +138,7 @@ def _cells(
 
 def _globals(reading: Reading, value: FunctionType, found: Reads) -> Iterator[tuple[str, Sexp]]:
     known = value.__globals__
-    builtin = value.__builtins__
+    builtin = cast("Any", value).__builtins__  # which typeshed knows in some versions only
     if "__file__" in found.globals:
         reading.blind("__file__", "where the code lies")
     for name in sorted(found.globals.keys() - _ABOUT_MODULE):
