@@ -100,8 +100,8 @@ class Map:
 
     batch=False: called with one row, an instance of ``row`` (attributes are the fields), returns
     an instance of ``into``. batch=True: called with a dict of read-only NumPy arrays, one per
-    field, returns such a dict for the fields of ``into``. On result rows, ``kept`` names the key and
-    window fields, which are carried over whatever the function returns.
+    field, returns such a dict for the fields of ``into``. On result rows, ``kept`` names the key
+    and window fields, which are carried over whatever the function returns.
     """
 
     name: str
