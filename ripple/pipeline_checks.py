@@ -214,8 +214,8 @@ def check_spread(partitions: object, via: object, *, is_first: bool, key: Sequen
             "input is"
         )
     if partitions is not None and (type(partitions) is not int or partitions < 1):
-        raise PlanError(f"partitions is {partitions!r}: it must be a whole number from 1 on")
+        raise PlanError(f"partitions is {shown(partitions)}: it must be a whole number from 1 on")
     if not key and partitions not in (None, 1):
         raise PlanError(f"one total is in one partition, not in {partitions}: name a key, or none")
     if via not in (None, "log"):
-        raise PlanError(f"via is {via!r}: 'log' is the only way that can be asked for")
+        raise PlanError(f"via is {shown(via)}: 'log' is the only way that can be asked for")
