@@ -29,6 +29,7 @@ from ripple.topology import digest_of
 from ripple.window.spec import Session
 
 TIME_FIELD_DEFAULT = "timestamp_ns"
+PARTITIONS_MAX = 1 << 16
 NAME_LENGTH_MAX = 100
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
@@ -213,9 +214,14 @@ def check_spread(partitions: object, via: object, *, is_first: bool, key: Sequen
             "partitions= and via= belong to a partition of results: events are spread as their "
             "input is"
         )
-    if partitions is not None and (type(partitions) is not int or partitions < 1):
-        raise PlanError(f"partitions is {shown(partitions)}: it must be a whole number from 1 on")
+    if partitions is not None and (
+        type(partitions) is not int or not 1 <= partitions <= PARTITIONS_MAX
+    ):
+        raise PlanError(
+            f"partitions is {shown(partitions)}: it must be a whole number from 1 on, up to "
+            f"{PARTITIONS_MAX}"
+        )
     if not key and partitions not in (None, 1):
         raise PlanError(f"one total is in one partition, not in {partitions}: name a key, or none")
-    if via not in (None, "log"):
+    if via is not None and not (isinstance(via, str) and via == "log"):
         raise PlanError(f"via is {shown(via)}: 'log' is the only way that can be asked for")

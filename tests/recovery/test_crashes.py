@@ -51,7 +51,8 @@ def test_every_shape_survives_random_faults() -> None:
 
 def test_rows_that_cannot_be_computed_survive_random_faults() -> None:
     report = explore(scenarios.any_shape_dividing, seeds=range(0, FRESH, 4))
-    assert len(report.landed) > 10, report
+    # Which kinds of faults land is held to above, over four times as many runs.
+    assert report.landed.total() > 100, report
 
 
 def test_two_inputs_survive_random_faults() -> None:
