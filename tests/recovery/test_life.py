@@ -202,7 +202,7 @@ def test_deadline_that_no_life_meets_as_a_whole_does_not_stop_a_partition(long_l
 
     done = run(story, 0, Deadline(effects_of(story) // 3))
     assert done.error is None, done.error
-    assert 3 < done.lives < 50
+    assert 3 < done.lives < 100  # it comes to its end; how fast depends on the effects of a start
 
 
 def test_replay_that_is_killed_over_and_over_comes_to_its_end(long_log) -> None:
@@ -223,7 +223,7 @@ def test_replay_that_is_killed_over_and_over_comes_to_its_end(long_log) -> None:
 
     done = run(story, 0, Deadline(effects_of(story) // 2))
     assert done.error is None, done.error
-    assert 3 < done.lives < 50
+    assert 3 < done.lives < 100  # it comes to its end; how fast depends on the effects of a start
 
 
 # --- replays ---
