@@ -42,7 +42,7 @@ def test_sync_that_succeeds_after_one_that_failed_is_not_believed(without: tuple
     run = repeat(
         scenarios.synced_each_time,
         seed=6056,
-        plan="0.17:kill_after:477 1.4:sync_failed:697 2.21:power_before:806",
+        plan="0.17:kill_after:477 1.5:sync_failed:697 2.22:power_before:806",
         check=scenarios.survived,
         without=without,
     )
