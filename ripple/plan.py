@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 OP_FIELD = "op"  # what became of a row, in changes: no field of a result row may be called so
 INTERNAL_PREFIX = "ripple."  # of the engine's own columns in tables of state
 
-CODE_PARTS_NOTED_MAX = 500  # per step; of larger code it is not told what has changed
 FORMAT_VERSION = 1  # of the canonical form; a change of it changes every hash
 
 Fields: TypeAlias = tuple[Field, ...]
@@ -245,7 +244,7 @@ class Plan:
         noted = {
             digest_of(node.node_key): dict(self.code[node.name].parts)
             for node in self._nodes()
-            if node.name in self.code and len(self.code[node.name].parts) <= CODE_PARTS_NOTED_MAX
+            if node.name in self.code
         }
         return {"code": json.dumps(noted), "libraries": json.dumps(self.libraries)}
 

@@ -10,15 +10,15 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ripple.change.adaptation import adapt
+from ripple.change.evolution import Comparison, Verdict, compare
+from ripple.change.lineage import Node
 from ripple.checkpoint import CheckpointError, Checkpoints, partitions
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.places import a_place
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.description import blind_spots
 from ripple.errors import InputError
-from ripple.recovery.adaptation import adapt
-from ripple.recovery.evolution import Comparison, Verdict, compare
-from ripple.recovery.lineage import Node
 from ripple.store import DiskStore
 from ripple.world import LiveDisk
 

@@ -130,6 +130,16 @@ def _column(reading: Reading, column: Any, place: str) -> Sexp:
     of = column.type
     if not reading.fits("values", len(column), place):
         return ["arrow", str(of), str(len(column))]
-    if pa.types.is_temporal(of):  # as Python's own, they would lose nanoseconds
-        column = column.cast(pa.int32() if of.bit_width == 32 else pa.int64())
+    if pa.types.is_dictionary(of):
+        column = column.dictionary_decode()
+    if pa.types.is_temporal(column.type):  # as Python's own, they would lose nanoseconds
+        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    elif _has_times(column.type):
+        return ["arrow", str(of), reading.blind(place, "times within the values of an Arrow array")]
     return ["arrow", str(of), *(reading.form(item, place) for item in column.to_pylist())]
+
+
+def _has_times(of: pa.DataType) -> bool:
+    return pa.types.is_temporal(of) or any(
+        _has_times(of.field(at).type) for at in range(of.num_fields)
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -31,15 +32,16 @@ import numpy as np
 
 from ripple.code import data, names, objects
 from ripple.code.bytecode import operations
-from ripple.code.owner import is_python
+from ripple.code.owner import is_python, library_of_module
 from ripple.sexp import Sexp
 
 # For one code: with what it reads.
-VALUES_MAX = 200_000
+VALUES_MAX = 100_000
 BYTES_MAX = 256 << 20  # of texts and arrays
 OPERATIONS_MAX = 100_000  # of Python's machine, about ten a line
 _MAXIMA = {"values": VALUES_MAX, "bytes": BYTES_MAX, "operations": OPERATIONS_MAX}
 NESTING_MAX = 30  # tuples in tuples, or objects that a library made of each other
+PARTS_MAX = 500  # of larger code it is not told what has changed
 SETS_MAX = 2  # objects in sets in objects in sets
 
 BEYOND = "beyond"
@@ -55,9 +57,9 @@ class CodeForm:
     """What some code is.
 
     digest: of all of it, 32 hexadecimal digits. parts: (place, 8 digits) of everything in it, where
-    the place is a name as the code would say it, "" for the code itself. unseen: what the code
-    reads that is not in the digest, and why. libraries: the packages that it takes by their names,
-    other than Python's own.
+    the place is a name as the code would say it, "" for the code itself; none if they are too many.
+    unseen: what the code reads that is not in the digest, and why. libraries: the packages that it
+    takes by their names, other than Python's own.
     """
 
     digest: str
@@ -110,11 +112,16 @@ class Reading:
     def __init__(self, own: frozenset[str], sets: int = 0) -> None:
         self._own = own
         self._sets = sets
+        self._owners: dict[type, str | None] = {}
         self._numbers: dict[object, int] = {}
         self._met: list[tuple[Any, str]] = []  # kept: no other object must get the identity of one
+        # Code is described before data, so that a large table hides no code.
+        self._code: deque[int] = deque()
+        self._data: deque[int] = deque()
         self._depth = 0
         self._left = dict(_MAXIMA)
         self._refused = 0
+        self._exhausted: set[str] = set()
         self._unseen: dict[str, None] = {}
         self._libraries: dict[str, None] = {}
 
@@ -127,19 +134,22 @@ class Reading:
             for place, form in parts:
                 text = ascii(form)  # the fastest text that is the same everywhere
                 whole.update(f"{len(text)}:{text}".encode())
-                # Numbers shift when something new is met earlier, which changes nothing here.
-                found.setdefault(place, []).append(_NUMBER.sub(self._named, text))
+                if len(found) <= PARTS_MAX:
+                    # Numbers shift when something new is met earlier: names do not.
+                    found.setdefault(place, []).append(_NUMBER.sub(self._named, text))
             whole.update(b"end")
 
         take((place, self.form(root, place)) for place, root in roots.items())
-        for value, place in self._met:  # which grows on the way
+        while self._code or self._data:
+            value, place = self._met[(self._code or self._data).popleft()]
             try:
                 take(self._described(value, place))
             except Exception as error:  # as in ``form``
                 take([(place, self.blind(place, f"{type(error).__name__} when it was read"))])
+        parts = ((place, _short("".join(texts))) for place, texts in found.items())
         return CodeForm(
             whole.hexdigest(),
-            tuple((place, _short("".join(texts))) for place, texts in found.items()),
+            tuple(parts) if len(found) <= PARTS_MAX else (),
             tuple(self._unseen),
             tuple(sorted(self._libraries)),
         )
@@ -151,10 +161,12 @@ class Reading:
 
     def form(self, value: Any, place: str) -> Sexp:
         """Return what stands for ``value`` where it is used."""
-        if self._depth > NESTING_MAX:
-            return self.blind(place, f"nested more than {NESTING_MAX} deep")
         if not self.affords("values", 1, place):
             return BEYOND
+        if (plain := data.plain(self, value, place)) is not None:
+            return plain
+        if self._depth > NESTING_MAX:
+            return self.blind(place, f"nested more than {NESTING_MAX} deep")
         self._depth += 1
         try:
             return self._form(value, place)
@@ -165,17 +177,22 @@ class Reading:
 
     def _form(self, value: Any, place: str) -> Sexp:
         kind = type(value)
-        if (plain := data.plain(self, value, place)) is not None:
-            return plain
-        if kind in _CHANGING or self._is_own(value):
+        if kind in _CHANGING or self.is_own(value):
             return self.number(value, place)
         return next(form for of, form in _FORMS if issubclass(kind, of))(self, value, place)
 
-    def _is_own(self, value: Any) -> bool:
+    def is_own(self, value: Any) -> bool:
         """Tell whether it is an object of a class of the user's; not a class, nor a member."""
         kind = type(value)
         is_apart = issubclass(kind, (type, Enum)) or kind.__name__ in objects.CYTHON
-        return not is_apart and objects.owner(self, kind) is None
+        return not is_apart and self.owner(kind) is None
+
+    def owner(self, kind: type) -> str | None:
+        """Return the library that a class is from, None for the user's."""
+        if kind not in self._owners:
+            module = kind.__module__
+            self._owners[kind] = library_of_module(module if isinstance(module, str) else None)
+        return self.library(self._owners[kind])
 
     def number(self, value: Any, place: str, key: object = None) -> Sexp:
         """Return the number of an object, which is described in its turn.
@@ -184,8 +201,9 @@ class Reading:
         """
         key = id(value) if key is None else key
         if key not in self._numbers:
-            self._numbers[key] = len(self._numbers)
+            number = self._numbers[key] = len(self._met)
             self._met.append((value, place))
+            (self._code if issubclass(type(value), _CODE) else self._data).append(number)
         return ["object", str(self._numbers[key])]
 
     def set_form(self, values: Any, place: str) -> Sexp:
@@ -206,6 +224,7 @@ class Reading:
             return self.blind(place, f"in more than {SETS_MAX} sets")
         apart = Reading(self._own, self._sets + 1)
         apart._left, apart._depth = self._left, self._depth
+        apart._exhausted, apart._owners = self._exhausted, self._owners
         found = apart.read({place: value})
         self._refused += apart._refused
         self._unseen.update(dict.fromkeys(found.unseen))
@@ -229,7 +248,7 @@ class Reading:
 
     def _described(self, value: Any, place: str) -> Iterator[tuple[str, Sexp]]:
         kind = type(value)
-        if kind is not names.Imported and self._is_own(value):
+        if kind is not names.Imported and self.is_own(value):
             return objects.parts(self, value, place)
         return next(parts for of, parts in _PARTS if issubclass(kind, of))(self, value, place)
 
@@ -251,8 +270,12 @@ class Reading:
         """Tell whether so many more could be taken; if not, note it."""
         if count <= self._left[what]:
             return True
+        # Once nothing is left, everything is refused: the first is said.
+        if count > 1 or what not in self._exhausted:
+            self.blind(place, f"more than {_MAXIMA[what]} {what} in all")
         self._refused += 1
-        self.blind(place, f"more than {_MAXIMA[what]} {what} in all")
+        if count == 1:
+            self._exhausted.add(what)
         return False
 
     def library(self, package: str | None) -> str | None:
@@ -268,6 +291,7 @@ def _short(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=_PART_BYTES).hexdigest()
 
 
+_CODE = (FunctionType, type, names.Imported)
 # What can change, and is described once.
 _CHANGING = frozenset({list, dict, set, bytearray})
 # How everything else stands where it is used. The first that fits counts.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
+from ripple.code.attributes import attributes, is_plain
 from ripple.code.bytecode import Chain, Reads, reads
 from ripple.code.owner import find, is_python, library_of_globals, library_of_module
 from ripple.code.place import within
@@ -105,15 +106,15 @@ def imported(reading: Reading, value: Imported, place: str) -> Iterator[tuple[st
 def _made_by_library(
     reading: Reading, package: str, value: FunctionType, place: str
 ) -> Iterator[tuple[str, Sexp]]:
-    """Yield what a library's function holds on to: above all, the function that it wraps."""
+    """Yield what a library's function holds on to: what it wraps, and how it was told to."""
     yield place, ["library", package, value.__qualname__]
-    registry = vars(value).get("registry")  # of functools.singledispatch
-    if registry is not None:
+    registry = vars(value).get("registry")
+    if registry is not None:  # functools.singledispatch, which holds a cache beside it
         yield place, reading.form(registry, place)
-    elif "__wrapped__" in vars(value):
+        return
+    yield from _cells(reading, value, Reads(), place)
+    if "__wrapped__" in vars(value):
         yield place, reading.form(vars(value)["__wrapped__"], place)
-    else:
-        yield from _cells(reading, value, Reads(), place)
 
 
 def _defaults(value: FunctionType) -> Iterator[tuple[str, Any]]:
@@ -155,12 +156,19 @@ def _globals(reading: Reading, value: FunctionType, found: Reads) -> Iterator[tu
 def _named(
     reading: Reading, place: str, value: Any, chains: set[Chain]
 ) -> Iterator[tuple[str, Sexp]]:
-    """Yield what a name stands for, or what is read from the module that it stands for."""
-    if not issubclass(type(value), ModuleType):  # isinstance would ask the value
+    """Yield what a name stands for, or only what is read from the module or object that it is."""
+    if issubclass(type(value), ModuleType):  # isinstance would ask the value
+        for chain in sorted(chains):
+            yield _attribute(reading, value, chain, place)
+        return
+    names = {chain[0] for chain in chains if chain}
+    is_whole = () in chains or not reading.is_own(value)
+    if is_whole or not all(is_plain(value, name) for name in names):
         yield place, [place, reading.form(value, place)]
         return
-    for chain in sorted(chains):
-        yield _attribute(reading, value, chain, place)
+    for name in sorted(names):
+        rest = {chain[1:] for chain in chains if chain[0] == name}
+        yield from _named(reading, within(place, name), attributes(value)[name], rest)
 
 
 def _attribute(reading: Reading, module: ModuleType, chain: Chain, place: str) -> tuple[str, Sexp]:

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from enum import EnumType
 from types import (
+    BuiltinFunctionType,
     FunctionType,
     GetSetDescriptorType,
     MemberDescriptorType,
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ripple.code.attributes import attributes
 from ripple.code.data import array
 from ripple.code.names import library
 from ripple.code.owner import is_compiled, is_python, library_of_module
@@ -29,7 +31,10 @@ from ripple.topology import canonical
 if TYPE_CHECKING:
     from ripple.code.form import Reading
 
-_METHODS = (FunctionType, staticmethod, classmethod, property)
+_METHODS = (
+    *(FunctionType, BuiltinFunctionType, MethodType, staticmethod, classmethod, property),
+    *(functools.partial, functools.partialmethod),
+)
 _SLOTS = (GetSetDescriptorType, MemberDescriptorType)
 # What an object of a class below one of these holds as such, whatever its own class does.
 _HELD: dict[type, Callable[[Any], Any]] = {
@@ -52,16 +57,10 @@ _MADE = {"__reduce__", "__reduce_ex__"}
 
 def class_form(reading: Reading, value: type, place: str) -> Sexp:
     """Return the form of a class where it is used."""
-    package = owner(reading, value)
+    package = reading.owner(value)
     if package is None:
         return reading.number(value, value.__qualname__.rpartition("<locals>.")[2] or place)
     return library(reading, package, value.__qualname__)
-
-
-def owner(reading: Reading, kind: type) -> str | None:
-    """Return the library that a class is from, None for the user's."""
-    module = kind.__module__
-    return reading.library(library_of_module(module if isinstance(module, str) else None))
 
 
 def class_parts(reading: Reading, value: type, place: str) -> Iterator[tuple[str, Sexp]]:
@@ -70,7 +69,7 @@ def class_parts(reading: Reading, value: type, place: str) -> Iterator[tuple[str
     if is_compiled(value.__module__):
         reading.blind(place, "compiled code")
     if made_by is not type:
-        package = owner(reading, made_by)
+        package = reading.owner(made_by)
         if package is not None and not is_python(package):
             reading.blind(place, f"what {package} makes of the class")
     bases = [reading.form(base, place) for base in value.__bases__]
@@ -90,8 +89,8 @@ def _is_about(of: Any, name: str, held: Any) -> bool:
     is_enum = issubclass(type(of), EnumType)
     if is_enum and name in of.__members__:
         return True
-    is_marked = name.startswith("__") or (is_enum and name.startswith("_"))
-    return is_marked and name.endswith("_") and not issubclass(kind, _METHODS)
+    mark = "_" if is_enum else "__"
+    return name.startswith(mark) and name.endswith(mark) and not issubclass(kind, _METHODS)
 
 
 def _members(reading: Reading, value: Any, place: str) -> Iterator[tuple[str, Sexp]]:
@@ -160,12 +159,11 @@ def instance(reading: Reading, value: Any, place: str) -> Sexp:
     kind = type(value)
     if kind.__name__ in CYTHON:
         return builtin(reading, value, place)
-    package = owner(reading, kind)
+    package = reading.owner(kind)
     if package is None:
         return reading.number(value, place)
-    wrapped = _attributes(value).get("__wrapped__")  # of functools.lru_cache
-    if wrapped is not None:
-        return ["wrapper", package, kind.__qualname__, reading.form(wrapped, place)]
+    if package == "functools" and "__wrapped__" in attributes(value):  # lru_cache
+        return ["cached", reading.form(attributes(value)["__wrapped__"], place)]
     if package == "ripple":
         try:
             return ["ripple", canonical(value, lambda held: reading.form(held, place))]
@@ -179,35 +177,14 @@ def parts(reading: Reading, value: Any, place: str) -> Iterator[tuple[str, Sexp]
     kind = type(value)
     yield place, ["instance", reading.form(kind, place)]
     yield from _inherited(reading, value, place)
-    held = {**dict(_slots(reading, value)), **_attributes(value)}
-    for name, item in sorted(held.items(), key=lambda pair: str(pair[0])):
+    for name, item in sorted(attributes(value).items(), key=lambda pair: str(pair[0])):
         yield within(place, str(name)), [str(name), reading.form(item, within(place, str(name)))]
-
-
-def _attributes(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object without asking it."""
-    try:
-        found: dict[str, Any] = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return found
-
-
-def _slots(reading: Reading, value: Any) -> Iterator[tuple[str, Any]]:
-    for base in reversed(type(value).__mro__):
-        if owner(reading, base) is None:
-            for name, slot in vars(base).items():
-                if isinstance(slot, MemberDescriptorType) and not name.startswith("__"):
-                    try:
-                        yield name, slot.__get__(value)
-                    except AttributeError:  # not assigned
-                        continue
 
 
 def _inherited(reading: Reading, value: Any, place: str) -> Iterator[tuple[str, Sexp]]:
     """Yield what an object holds as an instance of a library's class."""
     for base in type(value).__mro__:
-        package = owner(reading, base)
+        package = reading.owner(base)
         if package is None or base is object:
             continue
         if base in _HELD:
@@ -255,8 +232,6 @@ def _made(reading: Reading, package: str, value: Any, place: str) -> Sexp:
     try:
         reduce: Any = copyreg.dispatch_table.get(kind)
         made: Any = reduce(value) if reduce is not None else value.__reduce_ex__(4)
-        if isinstance(made, str):
-            return ["named", *about, made]
         if isinstance(made, str):
             return ["named", *about, made]
         function, arguments, *rest = made

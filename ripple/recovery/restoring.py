@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ripple.change.adaptation import decide
 from ripple.engine import Engine
 from ripple.errors import InputError
 from ripple.fenced import DamagedError
 from ripple.recovery import cuts
-from ripple.recovery.adaptation import decide
 
 if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Checkpoints

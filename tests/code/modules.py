@@ -157,7 +157,8 @@ def made(c, call, bound, given):
             total = helper(row.size) + even(3) + wrapped(1) + cached(2) + kind_of(3) + late(1)
         except KeyError:
             total = c.f
-        total += BOOK.scaled(1) + CONF.share + ORIGIN.x + OPEN.at + len(ARROW) + len(RECENT)
+        total += BOOK.scaled(1) + CONF.share + len(Conf().names) + ORIGIN.x + OPEN.at
+        total += len(ARROW) + len(RECENT)
         total += r.RATE + r.sub.NAME + shop.taxes.vat(1) + float(FEE) + PAUSE.seconds
         return total + call(1) + bound(1) + given(2) + count(2)
 

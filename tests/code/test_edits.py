@@ -47,7 +47,7 @@ EDITS = {
     "attribute beside slots": ("steps.py", 'Book(3, "n")', 'Book(3, "m")', "BOOK.note"),
     "default of a frozen dataclass": ("steps.py", "share: float = 0.5", "share: float = 0.6", None),
     "instance of a frozen dataclass": ("steps.py", "CONF = Conf()", "CONF = Conf(0.7)", None),
-    "factory of a field": ("steps.py", '["p"]', '["q"]', "CONF.names"),
+    "factory of a field": ("steps.py", '["p"]', '["q"]', "Conf.<lambda>"),
     "attribute of a closed-over object": ("steps.py", "Closed(1.0)", "Closed(3.0)", "c.f"),
     "callable object": ("steps.py", "return x**self", "return x*self", "Caller.__call__"),
     "state of a callable object": ("steps.py", "Caller(2)", "Caller(4)", "call.power"),
@@ -157,8 +157,9 @@ SAME = {
     ),
     "what nothing reads": lambda text: text + "\nOTHER = 1\ndef unused(x): return x\n",
     "annotations": lambda text: text.replace("def deeper(x)", "def deeper(x: int) -> int"),
-    "order of attributes": lambda text: text.replace(
-        "self.depth, self.note = depth, note", "self.depth, self.note = depth, note"
+    "attribute that is not read": lambda text: text.replace(
+        "def __init__(self, f):\n        self.f = f",
+        "def __init__(self, f):\n        self.f, self.at = f, object()",
     ),
 }
 

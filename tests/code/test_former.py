@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import ripple.aggregate as ra
+from ripple.change.adaptation import decide
+from ripple.change.evolution import Verdict, compare
 from ripple.code.former import former
 from ripple.engine import Engine, Snapshot
 from ripple.pipeline import Pipeline
 from ripple.plan import Plan
-from ripple.recovery.adaptation import decide
-from ripple.recovery.evolution import Verdict, compare
+from tests.change.versions import fed, shown
 from tests.engine.trades import Row, Trade
 from tests.plan_example import mapped, to_quote
-from tests.recovery.versions import fed, shown
 
 EVENTS: list[Row] = [("ABC"[at % 3], 1.5 * at, 1 + at % 4, 7 * at, "XNAS") for at in range(40)]
 

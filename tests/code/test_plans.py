@@ -12,9 +12,9 @@ import ripple as rp
 import ripple.aggregate as ra
 from ripple.aggregate.contract import Bound
 from ripple.aggregate.sums import Count
+from ripple.change.evolution import compare
 from ripple.engine import Engine
 from ripple.plan import Plan
-from ripple.recovery.evolution import compare
 from ripple.schema.types import FieldType
 from tests.code.modules import imported, written
 from tests.engine.trades import Trade

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import ripple.code.form as form_module
@@ -84,6 +85,12 @@ def test_objects_without_readable_state_are_said() -> None:
     assert form(lambda r: (lock, noise, seeded, weak, compiled)).digest == found.digest
 
 
+def test_times_within_arrow_lists_are_said() -> None:
+    table = pa.table({"at": pa.array([[1]], pa.list_(pa.timestamp("ns"))), "size": [1]})
+    found = form(lambda r: table)
+    assert found.unseen == ("table (times within the values of an Arrow array)",)
+
+
 def test_rest_of_an_object_with_something_unreadable_is_seen() -> None:
     def with_lock(limit: int) -> Any:
         held = types.SimpleNamespace(limit=limit, lock=threading.Lock())
@@ -137,6 +144,17 @@ def compile_long(lines: int) -> Any:
     names: dict[str, Any] = {"__name__": "any"}
     exec("def step(r):\n" + "    r += 1\n" * lines, names)
     return names["step"]
+
+
+@pytest.mark.usefixtures("small")
+def test_large_tables_hide_no_code() -> None:
+    def with_helper(factor: str) -> CodeForm:
+        names: dict[str, Any] = {"__name__": "any", "ROWS": [[at] for at in range(90)]}
+        exec(f"def helper(x): return x * {factor}\ndef step(r): return ROWS, helper(r)", names)
+        return form(names["step"])
+
+    assert with_helper("2").unseen == ("ROWS[6] (more than 100 values in all)",)
+    assert with_helper("2").digest != with_helper("3").digest
 
 
 @pytest.mark.usefixtures("small")
@@ -225,6 +243,28 @@ def test_installed_library_stands_by_its_name(tmp_path: Path, place: str) -> Non
     other = acme_form(folder, {k: v for k, v in EDITED.items() if k != "steps.py"}, "acme.rules")
     assert one.digest != other.digest
     assert not one.libraries
+
+
+def test_what_a_decorator_of_a_library_was_told_is_seen(tmp_path: Path) -> None:
+    library = {
+        "acme.py": "import functools\n"
+        "def scaled(factor):\n"
+        "    def decorate(function):\n"
+        "        @functools.wraps(function)\n"
+        "        def inner(x): return factor * function(x)\n"
+        "        return inner\n"
+        "    return decorate\n"
+    }
+    user = "import acme\n@acme.scaled(2)\ndef helper(x): return x + 1\nstep = lambda r: helper(r)\n"
+    folder = written(tmp_path / "site-packages", library)
+    digests = []
+    for at, (old, new) in enumerate([("", ""), ("(2)", "(3)"), ("+ 1", "+ 2")]):
+        with imported(folder, "acme"):
+            files = {"steps.py": user.replace(old, new) if old else user}
+            found = acme_form(tmp_path / str(at), files)
+            assert found.libraries == ("acme",)
+            digests.append(found.digest)
+    assert len({*digests}) == 3
 
 
 def test_package_that_is_not_installed_is_looked_into(tmp_path: Path) -> None:

@@ -179,6 +179,8 @@ DIFFERENT: list[Any] = [
     *(pa.array([1, 2]), pa.array([1, None]), pa.array([1, 2], "i4"), pa.chunked_array([[1, 2, 3]])),
     *(pa.array([1], pa.timestamp("ns")), pa.array([2], pa.timestamp("ns")), pa.nulls(1)),
     *(pa.scalar(1, pa.timestamp("ns")), pa.scalar(None, pa.timestamp("ns")), pa.array([b"a"])),
+    *(pa.array(["a", "b"]).dictionary_encode(), pa.array(["a", "c"]).dictionary_encode()),
+    *(pa.array([{"a": 1}]), pa.array([{"a": 2}]), pa.array([1], "date32"), pa.array([1], "date64")),
     *(pa.table({"a": [1]}), pa.table({"b": [1]}), pa.table({"a": [2]}), pa.array([[1], []])),
     *(pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]}), pd.DataFrame({"b": [1]})),
     *(pd.Series([1]), pd.Series([2]), pd.Timestamp(1), pd.Timestamp(2)),

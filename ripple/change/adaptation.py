@@ -6,14 +6,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ripple.change.evolution import Comparison, Verdict, compare
+from ripple.change.lineage import Node
+from ripple.change.migration import check_accepted, migrated, wrong
 from ripple.engine.counters import Counters
 from ripple.engine.engine import Engine
 from ripple.engine.fitting import in_present_keys
 from ripple.engine.snapshot import uncomputable_counter
 from ripple.errors import RippleError
-from ripple.recovery.evolution import Comparison, Verdict, compare
-from ripple.recovery.lineage import Node
-from ripple.recovery.migration import check_accepted, migrated, wrong
 
 if TYPE_CHECKING:
     import pyarrow as pa

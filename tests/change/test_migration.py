@@ -10,18 +10,18 @@ import pyarrow.compute as pc
 import pytest
 
 import ripple.aggregate as ra
+from ripple.change.adaptation import decide
+from ripple.change.evolution import Verdict
+from ripple.change.migration import MigrationError
 from ripple.engine import Engine
 from ripple.errors import PlanError
 from ripple.expression import col
 from ripple.pipeline import Pipeline
 from ripple.plan import Plan
-from ripple.recovery.adaptation import decide
-from ripple.recovery.evolution import Verdict
-from ripple.recovery.migration import MigrationError
 from ripple.topology import digest_of
 from ripple.window import Session, Tumbling
+from tests.change.versions import fed, shown
 from tests.engine.trades import Row, Trade
-from tests.recovery.versions import fed, shown
 
 Change = Callable[[pa.Table], pa.Table]
 

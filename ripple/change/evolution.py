@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ripple.engine.fitting import in_present_keys
-from ripple.recovery.lineage import (
+from ripple.change.lineage import (
     Lineage,
     Node,
     changed_libraries,
@@ -25,6 +24,7 @@ from ripple.recovery.lineage import (
     source_change,
     written_lineage,
 )
+from ripple.engine.fitting import in_present_keys
 
 if TYPE_CHECKING:
     from ripple.engine.snapshot import Snapshot

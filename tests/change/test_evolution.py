@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ripple.aggregate as ra
+from ripple.change.adaptation import ChangedPlanError, adapt, decide
+from ripple.change.evolution import compare
+from ripple.change.lineage import Node
 from ripple.engine import Engine
 from ripple.pipeline import Pipeline
 from ripple.plan import Migration, Plan
-from ripple.recovery.adaptation import ChangedPlanError, adapt, decide
-from ripple.recovery.evolution import compare
-from ripple.recovery.lineage import Node
 from ripple.schema.types import Field, Float, Int64, Schema, String
 from ripple.topology import digest_of
+from tests.change.versions import Version, edited, fed, shown
 from tests.engine.ticks import EXAMPLES
 from tests.engine.trades import Row, rows
-from tests.recovery.versions import Version, edited, fed, shown
 
 
 @settings(max_examples=150 * EXAMPLES)
