@@ -31,14 +31,14 @@ fuzz: $(VENV)/.dev
 
 # SEEDS=1000000 for a night; a failure prints its seed, its faults and the command to repeat it.
 sim: $(VENV)/.dev
-	for scenario in tests.recovery.scenarios:any_shape tests.world.scenarios:temp_and_rename \
+	for scenario in tests.partition.scenarios:any_shape tests.world.scenarios:temp_and_rename \
 			tests.world.scenarios:counting_workers tests.world.scenarios:one_winner; do \
 		$(PYTHON) -m ripple.testing $$scenario --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
 	done
 
 # A million trades and fifty SIGKILLs: minutes.
 kill: $(VENV)/.dev
-	$(PYTHON) -m tests.recovery.kill_nine --trades 1000000 --kills $(or $(KILLS),50)
+	$(PYTHON) -m tests.partition.kill_nine --trades 1000000 --kills $(or $(KILLS),50)
 
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.
 corruption: $(VENV)/.dev

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bench.one_change import CALLS, one_change
 from bench.row import Row
-from ripple.graph.graph import Graph
+from ripple.notebook.graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable

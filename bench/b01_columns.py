@@ -15,13 +15,13 @@ from bench.one_change import CALL, CALLS, KEYS, STRIDE, one_change
 from bench.row import Row
 from bench.timing import in_turns
 from ripple.expression import col
-from ripple.graph.graph import Graph
+from ripple.notebook.graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ripple.graph.cell import Cell
-    from ripple.graph.keyed import LeafColumn
+    from ripple.notebook.keyed import LeafColumn
 
 BATCH = 10_000
 CLOCKED = "with a clock, set, stabilize, read: 1,000 keys, fixed key"

@@ -26,7 +26,7 @@ from ripple.delta.column_table import ColumnTable
 from ripple.delta.layout import OP, SET, Layout
 from ripple.encoding import arrow
 from ripple.encoding.crc import crc32c
-from ripple.schema import Timestamp, record, schema_of
+from ripple.records import Timestamp, record, schema_of
 from ripple.wire.bin_prot import codec_for, list_of
 from ripple.wire.envelope import Decoder, encode
 from ripple.wire.messages import Changes, cut_of, from_frame, to_frame

@@ -26,7 +26,7 @@ from ripple.delta import FieldSet, Patch, Set, apply, columns, diff, to_sexp
 from ripple.delta.column_table import ColumnTable
 from ripple.delta.layout import OP, Layout
 from ripple.encoding import arrow
-from ripple.schema.record import Timestamp, record
+from ripple.records.record import Timestamp, record
 from ripple.schema.types import Field, Float, Int64, Schema, String
 from ripple.sexp import dumps
 from ripple.wire.deltas import DeltaCodec

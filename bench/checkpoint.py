@@ -18,7 +18,7 @@ from bench.trades import Trade, feed, slices, trades, vwap_plan
 from ripple.checkpoint import Checkpoint, Checkpoints, decode, encode
 from ripple.engine import Engine
 from ripple.engine.increment import applied
-from ripple.pipeline import Pipeline
+from ripple.pipeline.builder import Pipeline
 from ripple.store import DiskStore
 from ripple.window import Assigner, OnCount, Session, Trigger, Tumbling
 from ripple.world import live_world
@@ -26,7 +26,7 @@ from ripple.world import live_world
 if TYPE_CHECKING:
     from ripple.engine import Snapshot
     from ripple.engine.saving import PendingSnapshot
-    from ripple.plan import Plan
+    from ripple.pipeline.plan import Plan
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.trades import blocks
 from ripple.connectors.target import open_target
-from ripple.connectors.text_sink import TextSink
+from ripple.connectors.text.sink import TextSink
 
 SAMPLE = 5
 

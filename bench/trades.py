@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 import ripple.aggregate as ra
-from ripple.pipeline import Pipeline
-from ripple.schema.record import Timestamp, record
+from ripple.pipeline.builder import Pipeline
+from ripple.records.record import Timestamp, record
 from ripple.window import Tumbling
 
 if TYPE_CHECKING:
     from ripple.engine import Engine
-    from ripple.plan import Plan
+    from ripple.pipeline.plan import Plan
 
 WINDOW = "60s"
 INTERVAL_NS = 1_000_000  # so that a window of 60 s gets 60,000 trades

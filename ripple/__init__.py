@@ -51,12 +51,13 @@ if TYPE_CHECKING:
     )
     from ripple.expression import Expr, col, greatest, least, lit, when
     from ripple.graph.cutoff import Cutoff
-    from ripple.graph.graph import Graph
-    from ripple.pipeline import Pipeline
-    from ripple.plan import Plan
+    from ripple.notebook.graph import Graph
+    from ripple.pipeline.builder import Pipeline
+    from ripple.pipeline.plan import Plan
+    from ripple.records import schema_of
+    from ripple.records.record import Timestamp, field, record
     from ripple.runner import Report, Runner, run
-    from ripple.schema import Schema, schema_of
-    from ripple.schema.record import Timestamp, field, record
+    from ripple.schema import Schema
     from ripple.window import (
         OnCount,
         OnEveryElement,
@@ -169,12 +170,13 @@ _NAMES_BY_HOME = {
     ),
     "ripple.expression": ("Expr", "col", "greatest", "least", "lit", "when"),
     "ripple.graph.cutoff": ("Cutoff",),
-    "ripple.graph.graph": ("Graph",),
-    "ripple.pipeline": ("Pipeline",),
-    "ripple.plan": ("Plan",),
+    "ripple.notebook.graph": ("Graph",),
+    "ripple.pipeline.builder": ("Pipeline",),
+    "ripple.pipeline.plan": ("Plan",),
     "ripple.runner": ("Report", "Runner", "run"),
-    "ripple.schema": ("Schema", "schema_of"),
-    "ripple.schema.record": ("Timestamp", "field", "record"),
+    "ripple.records": ("schema_of",),
+    "ripple.records.record": ("Timestamp", "field", "record"),
+    "ripple.schema": ("Schema",),
     "ripple.window": (
         "OnCount",
         "OnEveryElement",

@@ -10,14 +10,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ripple.connectors.base import Batch, MarkedSource, Marker, Rejected, Sink, is_source
+from ripple.batch import Batch, Marker, Rejected
+from ripple.connectors.contract import MarkedSource, Sink, is_source
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import open_sink, open_source
 from ripple.connectors.target import open_target
 from ripple.engine import Engine
 from ripple.errors import InputError, LostRecordsWarning, OutputError, PlanError
-from ripple.pipeline import Pipeline
-from ripple.plan import Plan
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa

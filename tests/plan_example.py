@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import ripple.aggregate as rpa
-from ripple.pipeline import Pipeline
-from ripple.plan import Plan
-from ripple.schema import Timestamp, record
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Plan
+from ripple.records import Timestamp, record
 from ripple.schema.types import Field, Float, Int64, Schema, String
 
 TRADE = Schema(

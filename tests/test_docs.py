@@ -56,7 +56,7 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
 def test_sinks_document_continues_a_file(folder: Path) -> None:
     (pipeline,), (code,) = _python("README.md"), _python("docs/sinks.md")
     before = """
-from ripple.connectors.base import Commit
+from ripple.connectors.contract import Commit
 from ripple.engine import Engine
 plan = pipeline.plan()
 reached = Commit({"trades": 0}, "d")

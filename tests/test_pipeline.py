@@ -10,8 +10,8 @@ import ripple.aggregate as rpa
 from ripple.aggregate import Aggregate
 from ripple.errors import PlanError
 from ripple.expression import col
-from ripple.pipeline import _REFUSALS, _TRANSITIONS, Pipeline, Stage
-from ripple.schema import Timestamp, record
+from ripple.pipeline.builder import _REFUSALS, _TRANSITIONS, Pipeline, Stage
+from ripple.records import Timestamp, record
 from ripple.schema.types import Field, Float, Int, Int64, Option, Schema, String
 from ripple.window import Session, Sliding, Tumbling
 

@@ -13,8 +13,8 @@ import ripple.aggregate as rpa
 from ripple.code.former import former
 from ripple.errors import PlanError
 from ripple.expression import col
-from ripple.pipeline import Pipeline
-from ripple.plan import Plan
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Plan
 from ripple.schema.types import Field, Float, Schema, String
 from ripple.topology import canonical
 from ripple.window import OnCount, OnEveryElement, Session, Sliding, Tumbling

@@ -17,7 +17,7 @@ import pydantic
 import pytest
 
 import ripple as rp
-from ripple.connectors.base import Batch
+from ripple.batch import Batch
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import open_cut_sink, open_source
 from ripple.connectors.memory import MemorySink, MemorySource

@@ -8,7 +8,7 @@ import pytest
 
 import ripple as rp
 from ripple.errors import PlanError
-from ripple.stages import EdgeKind, stages_of
+from ripple.pipeline.stages import EdgeKind, stages_of
 
 
 @rp.record(version=1)

@@ -12,7 +12,7 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from ripple.aggregate.integers cimport IntegerSums, i128
-from ripple.aggregate.slots cimport check_length, check_slots
+from ripple.keys.checked cimport check_length, check_slots
 
 
 cdef extern from "rounding.h" nogil:

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from ripple.aggregate.slots cimport check_length, check_slots
+from ripple.keys.checked cimport check_length, check_slots
 
 
 cdef extern from "integers.h" nogil:

@@ -8,7 +8,7 @@ import numpy as np
 from libc.stdint cimport int64_t, uint64_t
 
 from ripple.aggregate.exact cimport Accumulators, ExactSums
-from ripple.aggregate.slots cimport check_length, check_slots
+from ripple.keys.checked cimport check_length, check_slots
 
 from ripple.aggregate.exact import quotient_of
 

@@ -6,7 +6,7 @@ import numpy as np
 from libc.math cimport isfinite
 from libc.stdint cimport int64_t, uint64_t
 
-from ripple.aggregate.slots cimport check_length
+from ripple.keys.checked cimport check_length
 
 
 cdef extern from "accumulator.h" nogil:

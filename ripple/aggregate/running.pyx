@@ -12,7 +12,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from ripple.aggregate.errors import AggregateError
-from ripple.aggregate.slots cimport check_length, check_slots
+from ripple.keys.checked cimport check_length, check_slots
 
 
 cdef extern from "ordered.hpp" namespace "ripple" nogil:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.engine.snapshot import Snapshot
-    from ripple.plan import Plan
+    from ripple.pipeline.plan import Plan
 
 
 class ChangedPlanError(RippleError):

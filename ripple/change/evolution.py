@@ -28,7 +28,7 @@ from ripple.engine.fitting import in_present_keys
 
 if TYPE_CHECKING:
     from ripple.engine.snapshot import Snapshot
-    from ripple.plan import Fold, Migration, Plan
+    from ripple.pipeline.plan import Fold, Migration, Plan
 _PLACES_MAX = 5  # of code that changed, in a message
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.engine.snapshot import Snapshot
-    from ripple.plan import Plan
+    from ripple.pipeline.plan import Plan
     from ripple.schema.types import Field, Schema
 
 

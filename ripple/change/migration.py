@@ -11,7 +11,7 @@ from ripple.engine.windowed_fold import FAILED
 from ripple.errors import RippleError
 
 if TYPE_CHECKING:
-    from ripple.plan import Fold, Migration
+    from ripple.pipeline.plan import Fold, Migration
 
 
 class MigrationError(RippleError):

@@ -11,25 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
+from ripple import log_place
 from ripple.cli.exits import say
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
 from ripple.cli.rejects import shown
-from ripple.connectors import log_place
 from ripple.connectors.dead_letter import text_of
-from ripple.connectors.log_place import LogPlace
 from ripple.errors import InputError
 from ripple.log import Topic, TopicWriter
-from ripple.recovery.dead_letters import count_lost, letters_path, read_letters
-from ripple.recovery.retries import Name, Retries, read_journal, retries_path
+from ripple.log_place import LogPlace
+from ripple.partition.letters import count_lost, letters_path, read_letters
+from ripple.partition.retries import Name, Retries, read_journal, retries_path
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from ripple.recovery.letter import Letter
-    from ripple.recovery.retries import Outcome
+    from ripple.partition.letter import Letter
+    from ripple.partition.retries import Outcome
 
 REFUSED_SHOWN_MAX = 5
 _VERSION_CHARACTERS = 12

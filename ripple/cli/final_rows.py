@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ripple.graph.keyspace import TextKeys
+from ripple.keys.space import TextKeys
 from ripple.schema.types import Field, String
 
 if TYPE_CHECKING:
-    from ripple.connectors.base import Sink
+    from ripple.connectors.contract import Sink
 
 # Rows kept before they are reduced to the last of each symbol.
 PENDING_ROWS_MAX = 1 << 18

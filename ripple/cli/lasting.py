@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from ripple import cut as cuts
 from ripple.checkpoint import Checkpoints
 from ripple.cli.exits import say
 from ripple.cli.progress import Progress
@@ -20,16 +21,15 @@ from ripple.cli.statistics import (
     uncomputable,
     watermark_text,
 )
-from ripple.connectors.base import CutSink
+from ripple.connectors.contract import CutSink
 from ripple.connectors.locate import open_cut_sink
-from ripple.connectors.log_place import PREFIX, LogPlace
-from ripple.connectors.log_source import open_topic
+from ripple.connectors.log.source import open_topic
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError, OutputError
-from ripple.recovery import cuts
-from ripple.recovery.inputs import Inputs
-from ripple.recovery.life import Life, Report
-from ripple.recovery.settings import Settings
+from ripple.log_place import PREFIX, LogPlace
+from ripple.partition.inputs import Inputs
+from ripple.partition.life import Life, Report
+from ripple.partition.settings import Settings
 from ripple.store import DiskStore
 from ripple.window import duration_ns
 from ripple.world import live_world
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.engine import Engine
-    from ripple.plan import Plan
+    from ripple.pipeline.plan import Plan
 
 PROGRAM = "ripple"
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -8,6 +8,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from ripple.batch import Marker
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.log_schema import SCHEMA_FORMS, read_schema
 from ripple.cli.log_state import print_info, print_verified, repair
@@ -15,24 +16,24 @@ from ripple.cli.numbers import count, offsets, positive
 from ripple.cli.places import a_place
 from ripple.cli.progress import Progress
 from ripple.cli.rejects import ToldLetters
-from ripple.connectors.base import Marker
-from ripple.connectors.json_source import JsonSource
+from ripple.connectors.json.source import JsonSource
 from ripple.connectors.locate import open_source
-from ripple.connectors.log_place import LogPlace
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.target import open_target
-from ripple.connectors.text_sink import TextFormat, TextSink
+from ripple.connectors.text.sink import TextFormat, TextSink
 from ripple.errors import InputError
 from ripple.log import LogSettings, PartitionReader, Topic
 from ripple.log.router import TopicWriter
 from ripple.log.settings import compression_of
+from ripple.log_place import LogPlace
 from ripple.window import duration_ns
 from ripple.world import LiveClock, LiveDisk
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ripple.connectors.base import Batch, MarkedSource
+    from ripple.batch import Batch
+    from ripple.connectors.contract import MarkedSource
 
 PROGRAM = "ripple"
 APPEND_ROWS = 16_384

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from ripple.connectors.csv_format import TRADE_SCHEMA
+from ripple.connectors.csv.format import TRADE_SCHEMA
 from ripple.errors import InputError, SchemaError
 from ripple.schema import notation
 from ripple.schema.avro import from_avro

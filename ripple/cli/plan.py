@@ -17,8 +17,8 @@ from ripple.checkpoint import CheckpointError, Checkpoints, partitions
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.places import a_place
 from ripple.cli.user_file import FILE_HELP, load_plan
-from ripple.description import blind_spots
 from ripple.errors import InputError
+from ripple.pipeline.description import blind_spots
 from ripple.store import DiskStore
 from ripple.world import LiveDisk
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import argparse
 
     from ripple.checkpoint import Found
-    from ripple.plan import Plan
+    from ripple.pipeline.plan import Plan
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

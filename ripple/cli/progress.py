@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.exits import say_inline
 
 if TYPE_CHECKING:
-    from ripple.connectors.base import MarkedSource
+    from ripple.connectors.contract import MarkedSource
 
 INTERVAL_S = 0.2
 _WIDTH = 24

@@ -9,7 +9,7 @@ from ripple.cli.exits import say
 from ripple.connectors.dead_letter import DeadLetters
 
 if TYPE_CHECKING:
-    from ripple.connectors.base import Rejected
+    from ripple.batch import Rejected
     from ripple.connectors.target import Target
 
 SHOWN_MAX = 5

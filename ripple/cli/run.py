@@ -34,7 +34,7 @@ from ripple.runner import BATCH_ROWS, Report, Runner, open_sinks
 if TYPE_CHECKING:
     import argparse
 
-    from ripple.plan import Plan
+    from ripple.pipeline.plan import Plan
 
 PROGRAM = "ripple"
 _NAMED = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import ripple
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.errors import InputError, PlanError, RippleError
-from ripple.pipeline import Pipeline
-from ripple.plan import Plan
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Plan
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -24,19 +24,19 @@ from ripple.cli.statistics import (
     watermark_text,
 )
 from ripple.cli.without_pandas import keep_pandas_out
-from ripple.connectors.csv_format import CsvFormat
-from ripple.connectors.csv_source import CsvSource
+from ripple.connectors.csv.format import CsvFormat
+from ripple.connectors.csv.source import CsvSource
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.record_shape import TIMESTAMP_NS_END
 from ripple.connectors.synthetic import SYMBOLS, SyntheticSource
 from ripple.connectors.target import open_target
-from ripple.connectors.text_sink import TextFormat, TextSink
+from ripple.connectors.text.sink import TextFormat, TextSink
 from ripple.engine import Engine
 from ripple.runner import BATCH_ROWS, Report, Runner
 
 if TYPE_CHECKING:
-    from ripple.connectors.base import Source
-    from ripple.plan import Plan
+    from ripple.connectors.contract import Source
+    from ripple.pipeline.plan import Plan
 
 PROGRAM = "ripple-vwap-demo"
 SYNTHETIC_DEFAULT = 100_000

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from ripple.connectors.well_formed import ill_formed
 from ripple.errors import SchemaError
+from ripple.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from ripple.connectors.cut_record import Owner
-from ripple.connectors.file_sink import FileCutSink
-from ripple.connectors.log_place import LogPlace
-from ripple.connectors.log_sink import LogCutSink, LogSink, schema_of_output, topic_for
+from ripple.connectors.log.sink import LogCutSink, LogSink, schema_of_output, topic_for
+from ripple.connectors.text.cut_record import Owner
+from ripple.connectors.text.file import FileCutSink
 from ripple.errors import InputError, OutputError
+from ripple.log_place import LogPlace
 from ripple.world.live import LiveClock
 from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ripple.connectors.text_sink import TextFormat
+    from ripple.connectors.text.sink import TextFormat
     from ripple.log import Topic
-    from ripple.plan import Output, Plan
+    from ripple.pipeline.plan import Output, Plan
     from ripple.world.ports import Clock, Disk
 
 

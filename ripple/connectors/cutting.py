@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.connectors.base import Batch
+from ripple.batch import Batch
 from ripple.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def recut(
             elif block.first_offset >= from_offset:
                 yield from cutter.cut(block)
             elif block.next_offset > from_offset:
-                yield from cutter.cut(split(block, from_offset - block.first_offset)[1])
+                yield from cutter.cut(block.split(from_offset - block.first_offset)[1])
     except InputError:
         yield from cutter.flush()
         raise
@@ -64,7 +63,7 @@ class _Cutter:
                 self._pending.append(block)
                 yield from self.flush()
                 return
-            head, block = split(block, missing)
+            head, block = block.split(missing)
             self._pending.append(head)
             yield from self.flush()
         self._pending.append(block)
@@ -73,15 +72,6 @@ class _Cutter:
         if self._pending:
             pending, self._pending = self._pending, []
             yield pending[0] if len(pending) == 1 else _joined(pending)
-
-
-def split(batch: Batch, count: int) -> tuple[Batch, Batch]:
-    """Divide ``batch`` after its first ``count`` offsets, ``0 < count < span``."""
-    middle = batch.first_offset + count
-    bad = bisect_left(batch.rejected, middle, key=lambda rejected: rejected.offset)
-    rows = count - bad
-    head = Batch(batch.records.slice(0, rows), middle, batch.rejected[:bad])
-    return head, Batch(batch.records.slice(rows), batch.next_offset, batch.rejected[bad:])
 
 
 def _joined(batches: list[Batch]) -> Batch:

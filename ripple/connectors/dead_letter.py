@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ripple.connectors.base import RAW_BYTES_MAX, Rejected
+from ripple.batch import RAW_BYTES_MAX, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

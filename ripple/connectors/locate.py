@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.connectors import log_place
-from ripple.connectors.base import is_cut_sink, is_sink, is_source
-from ripple.connectors.csv_format import CsvFormat
-from ripple.connectors.csv_source import CsvSource
+from ripple import log_place
+from ripple.connectors.contract import is_cut_sink, is_sink, is_source
+from ripple.connectors.csv.format import CsvFormat
+from ripple.connectors.csv.source import CsvSource
 from ripple.connectors.cutting import check_batch_rows
 from ripple.connectors.record_shape import RecordShape
-from ripple.connectors.stream_sink import StreamCutSink
 from ripple.connectors.synthetic import SyntheticSource
 from ripple.connectors.target import open_target
-from ripple.connectors.text_sink import TextFormat, TextSink
+from ripple.connectors.text.sink import TextFormat, TextSink
+from ripple.connectors.text.stream import StreamCutSink
 from ripple.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ripple.connectors.base import CutSink, MarkedSource, Sink
-    from ripple.plan import Plan
+    from ripple.connectors.contract import CutSink, MarkedSource, Sink
+    from ripple.pipeline.plan import Plan
     from ripple.schema.checks import Checks
     from ripple.schema.types import Schema
     from ripple.world.ports import Clock, Disk
@@ -73,18 +73,18 @@ def open_source(
         return _held(place, shape, name, batch_rows)
     text = os.fspath(place)
     if text.startswith(log_place.PREFIX):
-        from ripple.connectors.log_source import open_log  # noqa: PLC0415 - slow to import
+        from ripple.connectors.log.source import open_log  # noqa: PLC0415 - slow to import
 
         return open_log(text, shape, name=name, batch_rows=batch_rows, pause=pause)
     if text.startswith("synthetic:"):
         return _synthetic(text, name, batch_rows)
     kind = _suffix(text)
     if kind == ".parquet":
-        from ripple.connectors.parquet import ParquetSource  # noqa: PLC0415 - slow to import
+        from ripple.connectors.parquet.files import ParquetSource  # noqa: PLC0415 - slow to import
 
         return ParquetSource(text, shape, name=name, batch_rows=batch_rows)
     if kind in {".jsonl", ".ndjson"}:
-        from ripple.connectors.json_source import JsonSource  # noqa: PLC0415 - slow to import
+        from ripple.connectors.json.source import JsonSource  # noqa: PLC0415 - slow to import
 
         return JsonSource(text, shape, name=name, batch_rows=batch_rows)
     if kind == ".csv" or _is_stream(text):
@@ -123,7 +123,7 @@ def open_sink(
     if kind in {".jsonl", ".ndjson", ".json"}:
         return TextSink(open_target(text), TextFormat("json", decimals or {}, removes="mark"))
     if kind == ".parquet":
-        from ripple.connectors.parquet import ParquetSink  # noqa: PLC0415 - slow to import
+        from ripple.connectors.parquet.files import ParquetSink  # noqa: PLC0415 - slow to import
 
         return ParquetSink(open_target(text))
     raise OutputError(f"cannot tell how to write {text!r}: it must be {SINK_FORMS}")

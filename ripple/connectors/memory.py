@@ -15,12 +15,12 @@ from ripple.connectors.raw_record import raw_of_values
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.screening import screened
 from ripple.errors import InputError, SchemaError
-from ripple.schema.members import field_names, is_record_class
+from ripple.records.members import field_names, is_record_class
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from ripple.connectors.base import Batch
+    from ripple.batch import Batch
     from ripple.connectors.record_shape import RecordShape
     from ripple.connectors.screening import Shown
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.connectors import json_text
-from ripple.connectors.base import RAW_BYTES_MAX
+from ripple.batch import RAW_BYTES_MAX
 from ripple.connectors.conforming import is_text
+from ripple.connectors.json import text as json_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

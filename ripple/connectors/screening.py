@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ripple.connectors.base import Batch, Rejected
+from ripple.batch import Batch, Rejected
 from ripple.connectors.conforming import conformed
 from ripple.connectors.raw_record import raw_of
 from ripple.connectors.record_shape import value_type

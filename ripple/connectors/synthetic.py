@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ripple.connectors.base import Batch
-from ripple.connectors.csv_format import TRADES
+from ripple.batch import Batch
+from ripple.connectors.csv.format import TRADES
 from ripple.connectors.record_shape import TIMESTAMP_NS_END
 from ripple.errors import InputError
 

@@ -21,7 +21,7 @@ from ripple.delta.layout import (
     snapshot_of,
 )
 from ripple.errors import DeltaError
-from ripple.graph.keyspace import key_space
+from ripple.keys.space import key_space
 
 if TYPE_CHECKING:
     Slots = npt.NDArray[np.int64]

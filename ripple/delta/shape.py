@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.delta.equality import class_field_names, field_names
 from ripple.errors import DeltaError
+from ripple.records.derive import schema_of
 from ripple.schema import types
-from ripple.schema.derive import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from ripple.schema.failing import Judge
 
 if TYPE_CHECKING:
     from ripple.engine.rows import Rows
-    from ripple.plan import SourceSpec
+    from ripple.pipeline.plan import SourceSpec
 
 
 class Admission:

@@ -30,9 +30,9 @@ from ripple.errors import InputError, NodeError, PlanError, SchemaError
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
 from ripple.graph.column import Column
-from ripple.graph.graph import Graph
 from ripple.hashing import mix_of
-from ripple.plan import Plan
+from ripple.notebook.graph import Graph
+from ripple.pipeline.plan import Plan
 from ripple.window import duration_ns, watermark
 from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT
 

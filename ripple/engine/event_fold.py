@@ -14,13 +14,13 @@ from ripple.engine.result_rows import ResultRows
 from ripple.engine.states import States
 from ripple.engine.uncomputable import UncomputableRows
 from ripple.graph.column import InputColumn
-from ripple.graph.keyspace import KeySpace, key_space
-from ripple.graph.slots import SlotSet
+from ripple.keys.slots import SlotSet
+from ripple.keys.space import KeySpace, key_space
 
 if TYPE_CHECKING:
     from ripple.engine.rows import Rows
     from ripple.graph.node import Graph
-    from ripple.plan import Fold
+    from ripple.pipeline.plan import Fold
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,7 +9,7 @@ from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.topology import digest_of
 
 if TYPE_CHECKING:
-    from ripple.plan import Fold, Plan
+    from ripple.pipeline.plan import Fold, Plan
 
 
 def in_present_keys(plan: Plan, snapshot: Snapshot) -> Snapshot:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ripple.engine.output import OP_SET
 from ripple.engine.saving import OP
 from ripple.engine.snapshot import Snapshot, SnapshotError
-from ripple.graph.keyspace import KeySpace, key_space
+from ripple.keys.space import KeySpace, key_space
 from ripple.schema.types import Bool, Field, Int64, String
 
 

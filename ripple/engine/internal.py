@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from ripple.plan import INTERNAL_PREFIX
+from ripple.pipeline.plan import INTERNAL_PREFIX
 
 
 def internal(name: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ripple.engine.output import OP_REMOVE
 from ripple.engine.saving import OP, Saving
 from ripple.engine.slot_arrays import grown
-from ripple.graph.keyspace import KeySpace
+from ripple.keys.space import KeySpace
 
 Ints = npt.NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.result_rows import row_arrays
 from ripple.engine.row_order import RowOrder
 from ripple.graph.column import Column, Tap
-from ripple.plan import OP_FIELD
+from ripple.pipeline.plan import OP_FIELD
 
 if TYPE_CHECKING:
     from ripple.schema.types import Field

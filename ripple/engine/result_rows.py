@@ -15,7 +15,7 @@ from ripple.engine.rows import Rows, as_list, select
 from ripple.engine.uncomputable import Failure, lacks_memory
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind, kind_of
-from ripple.plan import Fold, Map, type_of
+from ripple.pipeline.plan import Fold, Map, type_of
 
 if TYPE_CHECKING:
     from ripple.engine.states import States

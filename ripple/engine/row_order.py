@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ripple.graph.keyspace import Hashes, KeySpace, part_of
-from ripple.plan import WINDOW_FIELD_NAMES
+from ripple.keys.space import Hashes, KeySpace, part_of
+from ripple.pipeline.plan import WINDOW_FIELD_NAMES
 from ripple.schema.types import Int64
 
 Ints = npt.NDArray[np.int64]

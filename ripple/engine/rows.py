@@ -16,7 +16,7 @@ from ripple.arguments import shown
 from ripple.errors import NodeError, SchemaError
 from ripple.expression.bound import Bound, Values, numbers
 from ripple.expression.typed import Kind, kind_of
-from ripple.plan import Derive, Filter, Map, Step, type_of
+from ripple.pipeline.plan import Derive, Filter, Map, Step, type_of
 from ripple.schema.columns import Fitted, called, fitted, objects
 from ripple.schema.types import Field
 

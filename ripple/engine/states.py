@@ -12,7 +12,7 @@ import pyarrow as pa
 from ripple.aggregate import AggregateError, State
 from ripple.engine.uncomputable import lacks_memory
 from ripple.expression.bound import Values
-from ripple.plan import FoldAggregate
+from ripple.pipeline.plan import FoldAggregate
 
 if TYPE_CHECKING:
     from ripple.engine.rows import Rows

@@ -19,12 +19,12 @@ from ripple.engine.states import States
 from ripple.engine.uncomputable import Failure, UncomputableRows
 from ripple.expression.bound import Values
 from ripple.graph.column import Column, DerivedColumn
-from ripple.graph.keyspace import key_space
-from ripple.graph.slots import SlotSet
+from ripple.keys.slots import SlotSet
+from ripple.keys.space import key_space
 
 if TYPE_CHECKING:
     from ripple.graph.node import Graph, Node
-    from ripple.plan import Fold
+    from ripple.pipeline.plan import Fold
     from ripple.schema.types import Field
 
 Ints = npt.NDArray[np.int64]

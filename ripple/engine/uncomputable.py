@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ripple.graph.keyspace import KeySpace
+from ripple.keys.space import KeySpace
 
 Ints = npt.NDArray[np.int64]
 

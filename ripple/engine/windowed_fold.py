@@ -11,8 +11,8 @@ import pyarrow as pa
 from ripple.engine.event_fold import EventFold
 from ripple.engine.internal import as_now, internal
 from ripple.engine.slot_arrays import grown
-from ripple.graph.keyspace import PairKeys, key_space
-from ripple.graph.slots import SlotSet
+from ripple.keys.slots import SlotSet
+from ripple.keys.space import PairKeys, key_space
 from ripple.schema.types import Field, Int64
 from ripple.window import OnCount, OnEveryElement, OnInterval, Session, watermark
 from ripple.window.assign import reached_count
@@ -22,7 +22,7 @@ from ripple.window.timers import Timers
 if TYPE_CHECKING:
     from ripple.engine.rows import Rows
     from ripple.graph.node import Graph
-    from ripple.plan import Fold
+    from ripple.pipeline.plan import Fold
 
 Ints = npt.NDArray[np.int64]
 

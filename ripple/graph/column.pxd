@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from ripple.graph.node cimport Node
-from ripple.graph.slots cimport SlotSet
+from ripple.keys.slots cimport SlotSet
 
 
 cdef enum Kind:

@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ripple.graph.keyspace import KeySpace
 from ripple.graph.node import Graph, Node
+from ripple.keys.space import KeySpace
 
 Slots = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | npt.NDArray[np.bool_]

@@ -13,9 +13,9 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from ripple.aggregate.slots cimport check_slots
+from ripple.keys.checked cimport check_slots
 from ripple.graph.node cimport Graph, Node
-from ripple.graph.slots cimport SlotSet
+from ripple.keys.slots cimport SlotSet
 from ripple.hashing cimport mix, xxh64
 
 cdef extern from *:

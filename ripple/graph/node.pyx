@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The graph core: nodes, their edges, and stabilization in height order.
 
-Users build graphs with :class:`ripple.graph.graph.Graph`; kinds of nodes subclass :class:`Node`
+Users build graphs with :class:`ripple.notebook.graph.Graph`; kinds of nodes subclass :class:`Node`
 in Cython, or :class:`PyNode` in Python. A graph belongs to one thread.
 
 Invariants, as code in ``ripple.graph.invariants`` and checked by ``Graph.check_invariants``:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.connectors.well_formed import check_text
 from ripple.encoding import arrow
 from ripple.encoding.errors import EncodingError
 from ripple.errors import SchemaError
 from ripple.log.frame import NO_TIME_NS, FrameError, body_of
 from ripple.log.salvage import UNREADABLE, lost, salvaged
 from ripple.schema.arrow import to_arrow
+from ripple.schema.well_formed import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ripple.connectors.base import Rejected
+    from ripple.batch import Rejected
     from ripple.log.frame import Header
     from ripple.schema.types import Schema
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.connectors.base import Batch, Marker
-from ripple.connectors.cutting import split
+from ripple.batch import Batch, Marker
 from ripple.log import body, frame
 from ripple.log import index as index_file
 from ripple.log.durable import durable_offset
@@ -394,7 +393,7 @@ class PartitionReader:
             return Marker(header.time_ns_min, header.next_offset)
         batch = self._batch(found)
         if header.first_offset < self._skip_to:
-            _, batch = split(batch, self._skip_to - header.first_offset)
+            _, batch = batch.split(self._skip_to - header.first_offset)
         return batch
 
     def _batch(self, found: Frame) -> Batch:
@@ -414,5 +413,5 @@ class PartitionReader:
 def _until(entry: Batch | Marker, to_offset: int | None) -> Batch | Marker:
     if to_offset is None or isinstance(entry, Marker) or entry.next_offset <= to_offset:
         return entry
-    head, _ = split(entry, to_offset - entry.first_offset)
+    head, _ = entry.split(to_offset - entry.first_offset)
     return head

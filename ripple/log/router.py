@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from ripple.connectors.partitioner import partitioned
+from ripple.keys.partitioner import partitioned
 from ripple.log.writer import Appended, PartitionWriter
 
 if TYPE_CHECKING:

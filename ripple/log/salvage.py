@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.connectors.base import RAW_BYTES_MAX, Rejected
+from ripple.batch import RAW_BYTES_MAX, Rejected
 from ripple.log.frame import FrameError
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ripple import sexp
-from ripple.connectors.log_place import is_number
 from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError, SchemaError
 from ripple.log.body import columns_of
 from ripple.log.errors import TopicError
 from ripple.log.segment import SEGMENT_SUFFIX
 from ripple.log.settings import LogSettings
+from ripple.log_place import is_number
 from ripple.schema import notation
 from ripple.schema.types import Int, Int64, Schema
 from ripple.sexp import SexpError

@@ -13,7 +13,7 @@ from ripple.log.segment import index_path
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ripple.connectors.base import Rejected
+    from ripple.batch import Rejected
     from ripple.log.segment import Frame
     from ripple.log.topic import Topic
 

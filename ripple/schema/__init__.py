@@ -1,4 +1,4 @@
-"""Types that describe themselves: schemas, how they are derived, compared and fingerprinted."""
+"""Types that describe themselves: schemas, how they are compared, projected and fingerprinted."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ from ripple.schema.compat import (
     check_full,
     check_readable,
 )
-from ripple.schema.constraints import checks_of
-from ripple.schema.derive import schema_of, schemas_of, time_field_of
 from ripple.schema.fingerprint import fingerprint, layout_hash
 from ripple.schema.projection import project
-from ripple.schema.record import Timestamp, field, record
 from ripple.schema.types import (
     Bool,
     Case,
@@ -58,19 +55,12 @@ __all__ = [
     "Ref",
     "Schema",
     "String",
-    "Timestamp",
     "Variant",
     "check_backward",
     "check_forward",
     "check_full",
     "check_readable",
-    "checks_of",
-    "field",
     "fingerprint",
     "layout_hash",
     "project",
-    "record",
-    "schema_of",
-    "schemas_of",
-    "time_field_of",
 ]

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from ripple.engine import OP_REMOVE, Changes, Engine
 from ripple.engine.uncomputable import ROWS_NAMED_MAX
-from ripple.pipeline import Pipeline
-from ripple.plan import Plan
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Plan
 from ripple.schema.columns import records_of
 from ripple.testing.reference import Reference, Table, same_row
 from ripple.testing.steps import Row

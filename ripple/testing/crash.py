@@ -9,8 +9,8 @@ from ripple.testing.crash_scenario import CrashScenario
 from ripple.testing.explore import Report, enumerate_crashes, explore
 
 if TYPE_CHECKING:
-    from ripple.pipeline import Pipeline
-    from ripple.plan import Plan
+    from ripple.pipeline.builder import Pipeline
+    from ripple.pipeline.plan import Plan
     from ripple.testing.check import Happening
     from ripple.testing.sim_faults import Faults
 

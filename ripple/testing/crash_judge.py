@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ripple.connectors.base import OP_NAMES
+from ripple.ops import OP_NAMES
 from ripple.testing.check import Divergence, Follower, Marker
 from ripple.testing.reference import Reference, Table, same_row
 
 if TYPE_CHECKING:
     from ripple.engine import Engine
-    from ripple.plan import Plan
+    from ripple.pipeline.plan import Plan
     from ripple.testing.crash_source import CrashSource
     from ripple.testing.steps import Row
     from ripple.testing.windows import Key

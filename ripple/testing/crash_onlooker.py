@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.checkpoint.manifest import Holding, HoldingContent
-from ripple.connectors import cut_record
+from ripple.connectors.text import cut_record
 from ripple.errors import LimitError
 from ripple.fenced import decode_entry
 from ripple.testing.sim_disk import SimDisk
@@ -14,7 +14,7 @@ from ripple.testing.sim_disk import SimDisk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ripple.connectors.cut_record import CutRecord
+    from ripple.connectors.text.cut_record import CutRecord
     from ripple.testing.sim_world import SimWorld
 
 _ENTRY = re.compile(r"\d+\.json")

@@ -7,21 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from ripple.batch import Batch
 from ripple.checkpoint import Checkpoints
 from ripple.checkpoint.checkpoints import prefix_of
-from ripple.connectors import cut_record
-from ripple.connectors.base import Batch
-from ripple.connectors.cut_record import Owner
-from ripple.connectors.file_sink import FileCutSink
-from ripple.connectors.log_sink import LogCutSink, schema_of_output, topic_for
+from ripple.connectors.log.sink import LogCutSink, schema_of_output, topic_for
 from ripple.connectors.record_shape import RecordShape
-from ripple.connectors.text_sink import TextFormat, TextLines
+from ripple.connectors.text import cut_record
+from ripple.connectors.text.cut_record import Owner
+from ripple.connectors.text.file import FileCutSink
+from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.log import PartitionReader, Topic
-from ripple.pipeline import Pipeline
-from ripple.recovery.dead_letters import letters_path, read_letters
-from ripple.recovery.inputs import Inputs
-from ripple.recovery.life import Life, Report
-from ripple.recovery.settings import Settings
+from ripple.partition.inputs import Inputs
+from ripple.partition.letters import letters_path, read_letters
+from ripple.partition.life import Life, Report
+from ripple.partition.settings import Settings
+from ripple.pipeline.builder import Pipeline
 from ripple.store import DiskStore
 from ripple.testing.crash_judge import BATCH_ROWS, Judge
 from ripple.testing.crash_onlooker import Onlooker, Place
@@ -35,9 +35,9 @@ from ripple.world.errors import DiskLockedError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ripple.connectors.base import CutSink
+    from ripple.connectors.contract import CutSink
     from ripple.engine import Engine
-    from ripple.plan import Plan
+    from ripple.pipeline.plan import Plan
     from ripple.testing.check import Happening
     from ripple.testing.steps import Row
 

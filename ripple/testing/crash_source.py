@@ -14,7 +14,7 @@ from ripple.testing.check import Happening, Marker, one_by_one
 from ripple.testing.sim_world import sim_world
 
 if TYPE_CHECKING:
-    from ripple.plan import Plan
+    from ripple.pipeline.plan import Plan
     from ripple.testing.sim_disk import SimDisk
     from ripple.testing.sim_world import SimWorld
     from ripple.testing.steps import Row

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from ripple.aggregate.custom import Custom
 from ripple.aggregate.errors import IntegerRangeError
 from ripple.errors import InputError
-from ripple.plan import Fold, FoldAggregate, Plan
+from ripple.pipeline.plan import Fold, FoldAggregate, Plan
 from ripple.testing import aggregates
 from ripple.testing.aggregates import Entry
 from ripple.testing.expressions import Failed, evaluate, python_type

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ripple.plan import Derive, Fields, Filter, Map, SourceSpec, Step, type_of
+from ripple.pipeline.plan import Derive, Fields, Filter, Map, SourceSpec, Step, type_of
 from ripple.schema.types import Field, Option
 from ripple.testing.expressions import Failed, evaluate, is_int64, python_type
 

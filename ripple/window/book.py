@@ -17,7 +17,7 @@ from ripple.window.sessions import SessionBook
 from ripple.window.spec import Assigner, Session, Tumbling
 
 if TYPE_CHECKING:
-    from ripple.graph.keyspace import PairKeys
+    from ripple.keys.space import PairKeys
 
 Ints = npt.NDArray[np.int64]
 

@@ -1,7 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from ripple.graph.keys import KeyIndex
+from ripple.keys.index import KeyIndex
 
 Ints = npt.NDArray[np.int64]
 

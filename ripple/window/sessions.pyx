@@ -10,8 +10,8 @@ from libcpp.vector cimport vector
 
 import numpy as np
 
-from ripple.aggregate.slots cimport check_length, check_slots
-from ripple.graph.keys cimport KeyIndex
+from ripple.keys.checked cimport check_length, check_slots
+from ripple.keys.index cimport KeyIndex
 
 cdef extern from *:
     """

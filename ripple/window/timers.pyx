@@ -6,7 +6,7 @@ from libc.stdlib cimport free, realloc
 
 import numpy as np
 
-from ripple.aggregate.slots cimport check_length, check_slots
+from ripple.keys.checked cimport check_length, check_slots
 
 cdef extern from *:
     """

@@ -13,8 +13,8 @@ from ripple.change.adaptation import ChangedPlanError, adapt, decide
 from ripple.change.evolution import compare
 from ripple.change.lineage import Node
 from ripple.engine import Engine
-from ripple.pipeline import Pipeline
-from ripple.plan import Migration, Plan
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Migration, Plan
 from ripple.schema.types import Field, Float, Int64, Schema, String
 from ripple.topology import digest_of
 from tests.change.versions import Version, edited, fed, shown

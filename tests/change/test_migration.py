@@ -16,8 +16,8 @@ from ripple.change.migration import MigrationError
 from ripple.engine import Engine
 from ripple.errors import PlanError
 from ripple.expression import col
-from ripple.pipeline import Pipeline
-from ripple.plan import Plan
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Plan
 from ripple.topology import digest_of
 from ripple.window import Session, Tumbling
 from tests.change.versions import fed, shown

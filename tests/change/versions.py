@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import ripple.aggregate as ra
 from ripple.engine import Engine
 from ripple.expression import col
-from ripple.pipeline import Pipeline
-from ripple.plan import Plan
-from ripple.schema.record import field, record
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Plan
+from ripple.records.record import field, record
 from ripple.window import OnCount, OnEveryElement, Session, Tumbling
 from tests.engine.trades import Row, Trade, batch_of
 

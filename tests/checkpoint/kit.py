@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from ripple.checkpoint import Checkpoints, Owner
 from ripple.engine import Engine
-from ripple.plan import Plan
+from ripple.pipeline.plan import Plan
 from ripple.testing import Chance
 from ripple.world import StoreError
 from tests.engine.trades import SCHEMA, vwap_plan

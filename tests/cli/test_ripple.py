@@ -13,7 +13,7 @@ from tests.cli.processes import BOOK_TRADES, ROOT, ripple, shell
 EXAMPLES = ROOT / "examples"
 HEAD = """
 import ripple as rp
-from ripple.connectors.csv_format import TRADE_SCHEMA
+from ripple.connectors.csv.format import TRADE_SCHEMA
 """
 PIPELINE = (
     'rp.Pipeline("{0}").source("trades", TRADE_SCHEMA).partition("p", key="symbol")'

@@ -15,8 +15,8 @@ from ripple.change.adaptation import decide
 from ripple.change.evolution import Verdict, compare
 from ripple.code.former import former
 from ripple.engine import Engine, Snapshot
-from ripple.pipeline import Pipeline
-from ripple.plan import Plan
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Plan
 from tests.change.versions import fed, shown
 from tests.engine.trades import Row, Trade
 from tests.plan_example import mapped, to_quote

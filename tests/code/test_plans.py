@@ -14,7 +14,7 @@ from ripple.aggregate.contract import Bound
 from ripple.aggregate.sums import Count
 from ripple.change.evolution import compare
 from ripple.engine import Engine
-from ripple.plan import Plan
+from ripple.pipeline.plan import Plan
 from ripple.schema.types import FieldType
 from tests.code.modules import imported, written
 from tests.engine.trades import Trade

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ripple as rp
-from ripple.connectors.base import Batch
+from ripple.batch import Batch
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.memory import MemorySink
 from ripple.engine import Engine

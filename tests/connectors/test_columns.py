@@ -15,15 +15,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ripple.connectors.csv_format import TRADES, CsvFormat
-from ripple.connectors.csv_reader import CsvReader
-from ripple.connectors.csv_source import CsvSource
+from ripple.connectors.csv.format import TRADES, CsvFormat
+from ripple.connectors.csv.reader import CsvReader
+from ripple.connectors.csv.source import CsvSource
 from ripple.connectors.memory import MemorySink, MemorySource
-from ripple.connectors.parquet import ParquetSink, ParquetSource
+from ripple.connectors.parquet.files import ParquetSink, ParquetSource
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.synthetic import SyntheticSource
 from ripple.connectors.target import open_target
-from ripple.connectors.text_sink import TextFormat, TextSink
+from ripple.connectors.text.sink import TextFormat, TextSink
 from ripple.errors import InputError, OutputError, SchemaError
 from ripple.schema.checks import Checks
 from ripple.schema.types import Bool, Field, Float, Int64, Schema, String
@@ -31,7 +31,8 @@ from ripple.schema.types import Bool, Field, Float, Int64, Schema, String
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ripple.connectors.base import Batch, Source
+    from ripple.batch import Batch
+    from ripple.connectors.contract import Source
 
 SHAPE = RecordShape(
     Schema(

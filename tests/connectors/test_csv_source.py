@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.connectors.base import Batch, Rejected
-from ripple.connectors.csv_format import TRADES, CsvFormat
-from ripple.connectors.csv_reader import CsvReader
-from ripple.connectors.csv_source import CsvSource, _Numbered
+from ripple.batch import Batch, Rejected
+from ripple.connectors.csv.format import TRADES, CsvFormat
+from ripple.connectors.csv.reader import CsvReader
+from ripple.connectors.csv.source import CsvSource, _Numbered
 from ripple.connectors.cutting import recut
 from ripple.connectors.line_blocks import line_blocks
 from ripple.errors import InputError, SchemaError

@@ -6,7 +6,7 @@ import base64
 import json
 from typing import TYPE_CHECKING
 
-from ripple.connectors.base import RAW_BYTES_MAX, Rejected
+from ripple.batch import RAW_BYTES_MAX, Rejected
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.target import open_target
 

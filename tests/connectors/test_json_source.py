@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ripple.connectors.base import Rejected
-from ripple.connectors.json_source import LINE_LENGTH_BYTES_MAX, JsonSource
+from ripple.batch import Rejected
+from ripple.connectors.json.source import LINE_LENGTH_BYTES_MAX, JsonSource
 from ripple.connectors.record_shape import RecordShape
 from ripple.schema.checks import Checks
 from ripple.schema.types import Bool, Field, Float, Int, Schema, String

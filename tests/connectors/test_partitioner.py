@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.connectors.partitioner import key_bytes, partitioned
 from ripple.errors import SchemaError
 from ripple.hashing import partition_of
+from ripple.keys.partitioner import key_bytes, partitioned
 
 COLUMNS = {
     "s": (st.text(max_size=5), pa.string(), str.encode),

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ripple.connectors.parquet import ParquetSink
+from ripple.connectors.parquet.files import ParquetSink
 from ripple.connectors.prefetch import prefetched
 from ripple.connectors.synthetic import SyntheticSource
 from ripple.connectors.target import open_target
-from ripple.connectors.text_sink import TextSink
+from ripple.connectors.text.sink import TextSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,9 +68,9 @@ def test_a_process_ends_although_it_has_not_read_to_the_end(tmp_path: Path, kind
         sink.write(batch.records)
     sink.finish()
     script = f"""
-from ripple.connectors.csv_format import TRADES
-from ripple.connectors.csv_source import CsvSource
-from ripple.connectors.parquet import ParquetSource
+from ripple.connectors.csv.format import TRADES
+from ripple.connectors.csv.source import CsvSource
+from ripple.connectors.parquet.files import ParquetSource
 source = {"CsvSource" if kind == "csv" else "ParquetSource"}({str(path)!r}, TRADES)
 batches = source.batches()
 print(next(batches).next_offset)

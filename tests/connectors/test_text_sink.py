@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ripple.connectors.target import ClosedPipeError, StreamTarget, open_target
-from ripple.connectors.text_sink import TextFormat, TextSink
+from ripple.connectors.text.sink import TextFormat, TextSink
 from ripple.errors import OutputError
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def test_standard_output_receives_all_of_a_large_batch() -> None:
     program = (
         "import pyarrow as pa\n"
         "from ripple.connectors.target import open_target\n"
-        "from ripple.connectors.text_sink import TextSink\n"
+        "from ripple.connectors.text.sink import TextSink\n"
         "sink = TextSink(open_target('-'))\n"
         "sink.write(pa.record_batch({'n': pa.array(range(200_000))}))\n"
         "sink.finish()\n"

@@ -22,7 +22,7 @@ from ripple.delta import (
     same,
 )
 from ripple.errors import DeltaError
-from ripple.schema.record import Timestamp, record
+from ripple.records.record import Timestamp, record
 from ripple.schema.types import Field, Float, Int, Option, Schema, String
 
 

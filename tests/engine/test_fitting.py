@@ -9,9 +9,9 @@ import pytest
 import ripple.aggregate as ra
 from ripple.engine import Engine, Snapshot, SnapshotError
 from ripple.expression import col
-from ripple.pipeline import Pipeline
-from ripple.plan import Plan
-from ripple.schema.record import Timestamp, record
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Plan
+from ripple.records.record import Timestamp, record
 from ripple.window import Tumbling
 from tests.engine.trades import Row, Trade, batch_of
 

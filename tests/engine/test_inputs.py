@@ -14,7 +14,7 @@ import ripple.aggregate as ra
 from ripple.engine import Engine
 from ripple.engine.arrow_types import arrow_fields
 from ripple.errors import InputError
-from ripple.plan import Plan
+from ripple.pipeline.plan import Plan
 from ripple.testing import Marker, Reference, check_pipeline
 from ripple.testing.check import Lane
 from ripple.window import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import ripple.aggregate as ra
-from ripple.pipeline import Pipeline
+from ripple.pipeline.builder import Pipeline
 from ripple.testing import Divergence, Reference, check_pipeline
 from ripple.testing.check import Lane
 from ripple.window import OnCount, OnEveryElement, OnInterval, Session, Sliding, Tumbling

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import ripple.window as rw
 from ripple.engine import OP_REMOVE, Engine, Snapshot
-from ripple.plan import Plan
+from ripple.pipeline.plan import Plan
 from tests.engine.trades import Row, batch_of, rows, vwap_plan
 
 ASSIGNERS = [rw.Tumbling(50), rw.Sliding(60, 25), rw.Session(30)]

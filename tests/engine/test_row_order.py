@@ -14,8 +14,8 @@ import ripple.aggregate as ra
 from ripple.engine import Changes, Engine, Snapshot
 from ripple.engine.row_order import RowOrder
 from ripple.expression import col
-from ripple.graph.keyspace import key_space
-from ripple.plan import Plan
+from ripple.keys.space import key_space
+from ripple.pipeline.plan import Plan
 from ripple.schema.types import Field, Int64, String
 from ripple.window import Assigner, Session, Trigger, Tumbling
 from tests.engine.test_against_reference import each_shape

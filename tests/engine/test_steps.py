@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import ripple.aggregate as ra
 from ripple.expression import col, when
-from ripple.pipeline import Pipeline
+from ripple.pipeline.builder import Pipeline
 from ripple.schema.types import Field, Float, Int64, Option, Schema, String
 from ripple.testing import check_pipeline
 from ripple.window import OnCount, OnInterval, Session, Sliding, Tumbling

@@ -11,7 +11,7 @@ import ripple.aggregate as ra
 from ripple.engine import OP_REMOVE, Engine
 from ripple.engine.arrow_types import arrow_fields
 from ripple.expression import col
-from ripple.pipeline import Pipeline
+from ripple.pipeline.builder import Pipeline
 from ripple.testing import Emit, Marker, Reference, Retract, check_pipeline
 from ripple.window import OnCount, OnInterval, Session, Sliding, Tumbling
 from tests.engine.ticks import Tick, keyed

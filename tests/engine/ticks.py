@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import ripple.aggregate as ra
 from ripple.aggregate import Aggregate
 from ripple.expression import col
-from ripple.pipeline import Pipeline
-from ripple.schema.record import Timestamp, field, record
+from ripple.pipeline.builder import Pipeline
+from ripple.records.record import Timestamp, field, record
 from ripple.window import (
     Assigner,
     OnCount,

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import ripple.aggregate as ra
 from ripple.expression import col
-from ripple.pipeline import Pipeline
-from ripple.plan import Plan
-from ripple.schema.record import Timestamp, record
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Plan
+from ripple.records.record import Timestamp, record
 from ripple.window import Assigner, Trigger
 
 

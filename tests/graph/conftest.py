@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ripple.graph.graph import Graph
+from ripple.notebook.graph import Graph
 
 
 class CheckedGraph(Graph):

@@ -8,7 +8,7 @@ import pytest
 
 from ripple.errors import GraphError, NodeError
 from ripple.graph.bind import BIND_DEPTH_MAX
-from ripple.graph.graph import Graph
+from ripple.notebook.graph import Graph
 
 
 def test_bind_switches_between_existing_cells(g):

@@ -10,7 +10,7 @@ import pytest
 from ripple.errors import GraphError
 from ripple.graph.cell import Cell, same_bits
 from ripple.graph.cutoff import Cutoff
-from ripple.graph.graph import Graph
+from ripple.notebook.graph import Graph
 
 
 class Counted:

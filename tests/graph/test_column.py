@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ripple.errors import NodeError
 from ripple.graph.column import Column, DerivedColumn, InputColumn, Tap
-from ripple.graph.graph import Graph
-from ripple.graph.keyspace import key_space
+from ripple.keys.space import key_space
+from ripple.notebook.graph import Graph
 from ripple.schema.types import Field, Int64
 
 FIELDS = [

@@ -15,8 +15,8 @@ from ripple import aggregate
 from ripple.errors import GraphError, NodeError, PlanError, SchemaError
 from ripple.expression import col, when
 from ripple.graph import introspect
-from ripple.graph.graph import Graph
-from ripple.schema import record
+from ripple.notebook.graph import Graph
+from ripple.records import record
 from ripple.schema.types import Field, Float, Schema
 
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from ripple import aggregate
 from ripple.errors import NodeError
 from ripple.expression import col
-from ripple.graph.graph import Graph
+from ripple.notebook.graph import Graph
 
 keys = st.sampled_from(["", "a", "é", "k" * 20, "b", "c"])
 floats = st.one_of(

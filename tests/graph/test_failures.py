@@ -7,8 +7,8 @@ import operator
 import pytest
 
 from ripple.errors import NodeError
-from ripple.graph.graph import Graph
 from ripple.graph.node import PyNode
+from ripple.notebook.graph import Graph
 
 
 def _inverse(value):

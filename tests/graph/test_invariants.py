@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ripple.graph.cutoff import Cutoff
-from ripple.graph.graph import Graph
+from ripple.notebook.graph import Graph
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.graph.keys import KeyIndex
+from ripple.keys.index import KeyIndex
 
 short_keys = st.binary(max_size=24)
 

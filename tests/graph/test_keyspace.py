@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripple.graph.keyspace import PairKeys, key_space
+from ripple.keys.space import PairKeys, key_space
 from ripple.schema.types import Bool, Field, Int64, String
 
 ARROW = {String: pa.string(), Int64: pa.int64(), Bool: pa.bool_()}

@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 
-from ripple.graph.graph import Graph
+from ripple.notebook.graph import Graph
 
 
 def _static(g):

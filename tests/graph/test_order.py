@@ -7,8 +7,8 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.graph.graph import Graph
 from ripple.graph.node import PyNode
+from ripple.notebook.graph import Graph
 
 
 class Logged(PyNode):

@@ -8,7 +8,7 @@ from mypy import api
 GOOD = """
 from typing import assert_type
 from ripple.graph.cell import Cell, Leaf, MapN
-from ripple.graph.graph import Graph
+from ripple.notebook.graph import Graph
 
 g = Graph()
 price = g.leaf(100.0)
@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from typing import assert_type
 from ripple.expression import col
 from ripple.graph.cell import Cell
-from ripple.graph.graph import Graph
-from ripple.graph.keyed import LeafColumn
-from ripple.graph.map_column import MapColumn
+from ripple.notebook.graph import Graph
+from ripple.notebook.keyed import LeafColumn
+from ripple.notebook.map_column import MapColumn
 
 @dataclass
 class Quote:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ripple.connectors.log_source import LogSource
+from ripple.connectors.log.source import LogSource
 from ripple.log import (
     LogDamagedError,
     OffsetOutOfRangeError,

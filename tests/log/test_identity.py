@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ripple.connectors.log_source import LogSource
+from ripple.connectors.log.source import LogSource
 from ripple.errors import InputError
 from ripple.log import LogChangedError, OffsetOutOfRangeError, PartitionWriter, Topic
 from ripple.testing.sim_disk import SimDisk

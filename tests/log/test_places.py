@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
-from ripple.connectors.base import Batch, Marker
+from ripple.batch import Batch, Marker
 from ripple.connectors.locate import open_source
-from ripple.connectors.log_place import LogPlace
-from ripple.connectors.log_source import LogSource
+from ripple.connectors.log.source import LogSource
 from ripple.engine import Engine
 from ripple.errors import InputError, RippleError, SchemaError
 from ripple.log import PartitionWriter, Topic, TopicError
+from ripple.log_place import LogPlace
 from ripple.runner import Runner
 from ripple.schema.types import Field, Int64, Schema, String
 from ripple.testing import SimDisk

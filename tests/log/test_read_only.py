@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.processes import BOOK_TRADES, RIPPLE, Ended, ripple, run
 
-PIPELINE = Path(__file__).parents[1] / "recovery" / "pipeline_vwap.py"
+PIPELINE = Path(__file__).parents[1] / "partition" / "pipeline_vwap.py"
 # Root may write wherever it likes, until it gives that up.
 POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
-from ripple.connectors.base import Batch
-from ripple.connectors.log_source import LogSource
+from ripple.batch import Batch
+from ripple.connectors.log.source import LogSource
 from ripple.connectors.memory import MemorySink
 from ripple.connectors.record_shape import RecordShape
 from ripple.encoding.compression import Compression

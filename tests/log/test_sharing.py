@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ripple.connectors.base import Batch, Marker
-from ripple.connectors.log_source import LogSource
+from ripple.batch import Batch, Marker
+from ripple.connectors.log.source import LogSource
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError
 from ripple.hashing import partition_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ripple.connectors.base import Batch, Marker
+from ripple.batch import Batch, Marker
 from ripple.log import LogSettings, PartitionReader, Topic
 from ripple.log.durable import notes_path
 from ripple.schema.types import Field, Int, Int64, Schema, String

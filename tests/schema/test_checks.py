@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import ripple as rp
 from ripple.errors import PlanError, SchemaError
-from ripple.schema import Checks, Field, Float, Int, Option, Schema, String, checks_of, fingerprint
+from ripple.records import checks_of
+from ripple.schema import Checks, Field, Float, Int, Option, Schema, String, fingerprint
 from ripple.schema.failing import Judge
 
 

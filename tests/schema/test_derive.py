@@ -16,6 +16,7 @@ import pydantic
 import pytest
 
 from ripple.errors import SchemaError
+from ripple.records import Timestamp, record, schema_of, schemas_of
 from ripple.schema import (
     Bool,
     Case,
@@ -30,11 +31,7 @@ from ripple.schema import (
     Ref,
     Schema,
     String,
-    Timestamp,
     Variant,
-    record,
-    schema_of,
-    schemas_of,
 )
 
 T = TypeVar("T")
@@ -287,7 +284,7 @@ def test_class_without_fields_is_refused() -> None:
 
 def test_deriving_imports_neither_msgspec_nor_pydantic() -> None:
     program = (
-        "import sys, dataclasses, ripple.schema as s;"
+        "import sys, dataclasses, ripple.records as s;"
         "s.schema_of(dataclasses.make_dataclass('A', [('x', int)]));"
         "sys.exit('msgspec' in sys.modules or 'pydantic' in sys.modules)"
     )

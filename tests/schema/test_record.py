@@ -8,9 +8,10 @@ import pytest
 
 from ripple.errors import SchemaError
 from ripple.expression import Expr, col
-from ripple.schema import Field, Float, Int, Int64, String, Timestamp, record, schema_of
-from ripple.schema.derive import time_field_of
-from ripple.schema.record import snake_case
+from ripple.records import Timestamp, record, schema_of
+from ripple.records.derive import time_field_of
+from ripple.records.record import snake_case
+from ripple.schema import Field, Float, Int, Int64, String
 
 
 @record(version=3, doc="One fill")

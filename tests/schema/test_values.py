@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ripple.errors import SchemaError
-from ripple.schema import schema_of
+from ripple.records import schema_of
 from ripple.schema.types import (
     Bool,
     Case,

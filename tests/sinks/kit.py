@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ripple.connectors import cut_record
-from ripple.connectors.base import Commit, CutSink
-from ripple.connectors.cut_record import Owner
-from ripple.connectors.file_sink import FileCutSink
-from ripple.connectors.log_sink import LogCutSink
-from ripple.connectors.text_sink import TextFormat
+from ripple.connectors.contract import Commit, CutSink
+from ripple.connectors.log.sink import LogCutSink
+from ripple.connectors.text import cut_record
+from ripple.connectors.text.cut_record import Owner
+from ripple.connectors.text.file import FileCutSink
+from ripple.connectors.text.sink import TextFormat
 from ripple.log import LogSettings, PartitionReader, Topic
 from ripple.schema.types import Field, Int, Schema, String
 from ripple.testing import SimWorld

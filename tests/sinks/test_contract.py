@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ripple.connectors.base import Commit
+from ripple.connectors.contract import Commit
 from ripple.errors import OutputError
 from ripple.testing.sim_disk import SimDisk
 from ripple.world import Disk, DiskFullError, DiskLockedError, LiveDisk

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ripple.connectors import cut_record
-from ripple.connectors.base import Commit
-from ripple.connectors.cut_record import CutRecord, Owner
-from ripple.connectors.file_sink import FileCutSink
-from ripple.connectors.text_sink import TextFormat
+from ripple.connectors.contract import Commit
+from ripple.connectors.text import cut_record
+from ripple.connectors.text.cut_record import CutRecord, Owner
+from ripple.connectors.text.file import FileCutSink
+from ripple.connectors.text.sink import TextFormat
 from ripple.errors import OutputError
 from ripple.world import LiveDisk, NotALockError
 from tests.sinks.kit import CUTS, KINDS, OWNER, changes, contents, reached, rewrite, world_of, write

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ripple.connectors.base import Commit
-from ripple.connectors.cut_record import Owner
-from ripple.connectors.log_sink import LogCutSink, LogSink, topic_for
+from ripple.connectors.contract import Commit
+from ripple.connectors.log.sink import LogCutSink, LogSink, topic_for
+from ripple.connectors.text.cut_record import Owner
 from ripple.errors import OutputError
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
 from ripple.schema.types import Field, Float, Schema, String

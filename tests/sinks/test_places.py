@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import ripple as rp
-from ripple.connectors.base import Commit
+from ripple.connectors.contract import Commit
 from ripple.connectors.locate import open_cut_sink, open_sink, open_source
-from ripple.connectors.log_sink import schema_of_output
+from ripple.connectors.log.sink import schema_of_output
 from ripple.engine import Engine
 from ripple.errors import OutputError
 from ripple.log import PartitionReader, PartitionWriter, Topic
-from ripple.plan import Plan
+from ripple.pipeline.plan import Plan
 from ripple.runner import run
 from ripple.world import DiskLockedError, LiveDisk
 from tests.log.trades import ManualClock, listed

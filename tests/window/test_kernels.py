@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.graph.keys import KeyIndex
-from ripple.graph.slots import SlotSet
+from ripple.keys.index import KeyIndex
+from ripple.keys.slots import SlotSet
 from ripple.window import assign, watermark
 from ripple.window.sessions import SessionBook
 from ripple.window.timers import Timers

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.errors import SchemaError
+from ripple.records.record import record as rp_record
 from ripple.schema import types
-from ripple.schema.record import record as rp_record
 from ripple.wire.bin_prot import (
     BOOL,
     BYTES,
@@ -516,7 +516,7 @@ def test_what_is_decoded_takes_a_bounded_multiple_of_its_bytes(codec, item: byte
 
 
 def test_what_a_schema_was_derived_from_can_be_written() -> None:
-    from ripple.schema.derive import schema_of
+    from ripple.records.derive import schema_of
 
     codec = codec_for(schema_of(Order), Order)
     order = Order(Side.SELL, Slotted("x", 1), [Slotted("y", 2)], Plain("z", 3))

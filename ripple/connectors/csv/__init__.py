@@ -1,0 +1,1 @@
+"""CSV: the format, a compiled parser, and the source that reads it."""

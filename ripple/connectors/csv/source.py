@@ -1,0 +1,117 @@
+"""Records from CSV: a file, compressed or not, or standard input."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import TYPE_CHECKING
+
+from ripple.connectors.csv.format import TRADES, CsvFormat
+from ripple.connectors.csv.reader import CsvReader
+from ripple.connectors.cutting import recut
+from ripple.connectors.line_blocks import line_blocks
+from ripple.connectors.prefetch import prefetched
+from ripple.connectors.raw_input import open_input
+from ripple.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from ripple.batch import Batch
+    from ripple.connectors.raw_input import RawInput
+
+BLOCK_BYTES = 1 << 20
+LINE_LENGTH_BYTES_MAX = 1 << 20
+PREFETCH_BLOCKS = 4
+
+
+class CsvSource:
+    """The lines of ``path`` (``-``: standard input; ``.gz``, ``.zst``: decompressed) as records.
+
+    A background thread reads and parses up to PREFETCH_BLOCKS blocks of ``block_bytes`` ahead
+    while the consumer works. Batches end at multiples of ``batch_rows`` (None: whole blocks),
+    except the last one, and except where input trickles in: what is there goes out when nothing
+    more is waiting.
+    Memory is bounded by the blocks and ``line_length_bytes_max``; a longer line is rejected.
+    ``fraction_read`` says how much of the input the batches so far are, to a block; None before
+    the first and where the length is not known.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        csv_format: CsvFormat = TRADES,
+        *,
+        name: str = "trades",
+        batch_rows: int | None = 1000,
+        block_bytes: int = BLOCK_BYTES,
+        line_length_bytes_max: int = LINE_LENGTH_BYTES_MAX,
+    ) -> None:
+        for limit, value in (
+            ("batch_rows", 1 if batch_rows is None else batch_rows),
+            ("block_bytes", block_bytes),
+            ("line_length_bytes_max", line_length_bytes_max),
+        ):
+            if value < 1:
+                raise InputError(f"{limit} must be at least 1, not {value}")
+        self.name = name
+        self._path = os.fspath(path)
+        self._format = csv_format
+        self._batch_rows = batch_rows
+        self._block_bytes = block_bytes
+        self._line_length_bytes_max = line_length_bytes_max
+        # Weak, so that reading also ends when the caller drops the iterator.
+        self._reading: weakref.ref[Generator[Batch, None, None]] | None = None
+        self.fraction_read: float | None = None
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch]:
+        """Yield the records from ``from_offset`` on; see Source."""
+        self.close()
+        reading = self._read(from_offset)
+        self._reading = weakref.ref(reading)
+        return reading
+
+    def close(self) -> None:
+        """Stop reading, and release the file and the thread."""
+        reading = self._reading() if self._reading is not None else None
+        if reading is not None:
+            reading.close()
+
+    def _read(self, from_offset: int) -> Generator[Batch, None, None]:
+        raw = open_input(self._path)
+        try:
+            lines = line_blocks(raw, self._block_bytes, self._line_length_bytes_max)
+            reader = CsvReader(self._format, self._path, self._line_length_bytes_max)
+            read = _Numbered(reader.read(lines), raw)
+            ahead = prefetched(iter(read), PREFETCH_BLOCKS, raw.interrupt)
+            try:
+                yield from recut(self._noting(ahead, read), self._batch_rows, from_offset)
+            finally:
+                ahead.close()
+        finally:
+            raw.close()
+
+    def _noting(
+        self, ahead: Iterator[tuple[int, float | None, Batch | None]], read: _Numbered
+    ) -> Iterator[Batch | None]:
+        for number, self.fraction_read, block in ahead:
+            # A pause is over if more has come while the consumer was busy.
+            if block is not None or number == read.number:
+                yield block
+
+
+class _Numbered:
+    """Blocks and pauses with their numbers, and how much of the input was read with each.
+
+    ``number`` is that of the latest; another thread may look at it.
+    """
+
+    def __init__(self, blocks: Iterator[Batch | None], raw: RawInput) -> None:
+        self._blocks = blocks
+        self._raw = raw
+        self.number = 0
+
+    def __iter__(self) -> Iterator[tuple[int, float | None, Batch | None]]:
+        for block in self._blocks:
+            self.number += 1
+            yield self.number, self._raw.fraction_read, block

@@ -1,0 +1,1 @@
+"""The embedded event log as a source and as a sink."""

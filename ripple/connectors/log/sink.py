@@ -1,0 +1,351 @@
+"""Changes as records of an event log, with what they reach in the log itself."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ripple.connectors.text import cut_record
+from ripple.connectors.text.cut_record import CutRecord, Owner, from_json, to_json
+from ripple.errors import LimitError, OutputError, SchemaError
+from ripple.log import LogError, LogSettings, PartitionReader, PartitionWriter, Topic
+from ripple.log.body import columns_of
+from ripple.ops import with_named_ops
+from ripple.schema.types import Field, Option, Schema, String
+from ripple.world.ports import all_guards
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+    from ripple.connectors.contract import Commit
+    from ripple.pipeline.plan import Output, Plan
+    from ripple.world.ports import Clock, Disk, Guards
+
+NOTE = "ripple.reached"
+
+
+def schema_of_output(plan: Plan, output: Output) -> Schema:
+    """Return the schema of an output's changes as records.
+
+    ``op`` is text, one of OP_NAMES; the other fields are those of the result rows, and may be none
+    where they are not part of the key, because a Remove has no values: not even the end of a
+    session, which is not what tells it from others.
+    """
+    identity = {*(member.name for member in plan.fold(output.of).key), "window_start_ns"}
+    fields = (
+        member
+        if member.name in identity or isinstance(member.type, Option)
+        else Field(member.name, member.type, optional=True)
+        for member in output.fields
+    )
+    return Schema(f"{plan.name}.{output.name}", (Field("op", String()), *fields))
+
+
+def topic_for(disk: Disk, path: str, schema: Schema) -> Topic:
+    """Return the topic at ``path``, made with ``schema`` if there is none.
+
+    Raises OutputError naming the first field in which its schema differs.
+    """
+    try:
+        if not disk.exists(f"{path}/topic"):
+            # Each commit syncs, so that appends need not.
+            return Topic.create(disk, path, schema, settings=LogSettings(sync_appends=0))
+        topic = Topic.open(disk, path)
+    except (LogError, SchemaError) as error:
+        raise OutputError(f"cannot write: {error}") from error
+    found, wanted = list(columns_of(topic.schema)), list(columns_of(schema))
+    for have, want in zip(found, wanted, strict=False):
+        if have != want:
+            raise OutputError(
+                f"topic {path} has the field {_text(have)} where the output has {_text(want)}: "
+                "name another topic"
+            )
+    if len(found) != len(wanted):
+        raise OutputError(
+            f"topic {path} has the fields {', '.join(one.name for one in found)}, the output has "
+            f"{', '.join(one.name for one in wanted)}: name another topic"
+        )
+    return topic
+
+
+def _text(field: pa.Field) -> str:
+    return f"{field.name!r} ({field.type}{', may be none' if field.nullable else ''})"
+
+
+class LogSink:
+    """A Sink that appends to a partition without saying what the changes reach.
+
+    Raises OutputError where a restartable pipeline writes: it could not go on.
+    """
+
+    def __init__(
+        self, topic: Topic, partition: int, clock: Clock, *, name: str, is_new: bool = False
+    ) -> None:
+        """Take the partition's lock.
+
+        name: of the place, for errors. is_new: whether the topic was made for this sink.
+        """
+        self.name = name
+        self._is_new = is_new
+        try:
+            self._writer = PartitionWriter(topic, partition, clock, holder="another run")
+        except LogError as error:
+            raise OutputError(f"cannot write {self.name}: {error}") from error
+        try:
+            with PartitionReader(topic, partition) as reader:
+                owner = _owner_of(reader)
+            if owner is not None:
+                raise OutputError(f"{self.name} belongs to {owner}: choose another place")
+        except BaseException:
+            self._writer.close()
+            raise
+
+    def write(self, changes: pa.RecordBatch) -> None:
+        """Append the changes; see Sink."""
+        if changes.num_rows:
+            _append(self._writer, with_named_ops(changes), lambda _: None)
+
+    def finish(self) -> None:
+        """Make everything durable and release the partition."""
+        self._writer.close()
+        self._is_new = False
+
+    def abort(self) -> None:
+        """Release the partition; readers have seen what was appended, so it stays.
+
+        A topic that was made for this sink, and in which nothing is, is removed.
+        """
+        with suppress(OSError):
+            _release(self._writer, withdraws=self._is_new)
+        self._is_new = False
+
+
+class LogCutSink:
+    """A CutSink that appends to a partition of a topic; no other writer may.
+
+    Each frame says in its notes what its cut is and how many of the cut's rows are there with it,
+    so that the last frame says what was reached. Cuts without changes leave no frame: for them
+    ``commit`` keeps a record beside the segments.
+
+    Invariant: ``_start`` is the offset at which the changes of ``_current`` begin, so that
+    ``next_offset - _start`` of its ``_rows`` rows are in the log.
+    """
+
+    records_cut = True
+    promise = "each cut once and in order; one of more than batch_bytes_max may be seen in parts"
+
+    def __init__(
+        self,
+        topic: Topic,
+        partition: int,
+        clock: Clock,
+        owner: Owner,
+        *,
+        name: str | None = None,
+        is_new: bool = False,
+        guards: Guards = all_guards,
+    ) -> None:
+        """Take the partition's lock and find out what was reached.
+
+        name: of the place, for errors. is_new: whether the topic was made for this sink, which
+        removes it if it writes nothing. guards: which safeguards are on, for tests of the tests.
+        Raises OutputError, DiskLockedError and OSError.
+        """
+        self.name = name or f"{topic.path}/{partition}"
+        self.committed: Commit | None = None
+        self._current: Commit | None = None
+        self._start = self._rows = 0
+        self._disk = topic.disk
+        self._owner = owner
+        self._columns = tuple(field.name for field in topic.schema.fields)
+        self._is_new = is_new
+        self._guards = guards
+        try:
+            self._record_path = _record_path(topic, partition)
+            self._writer = PartitionWriter(
+                topic, partition, clock, holder=str(owner), guards=guards
+            )
+        except LogError as error:
+            raise OutputError(f"cannot write {self.name}: {error}") from error
+        try:
+            with PartitionReader(topic, partition) as reader:
+                self._resume(reader)
+        except BaseException:
+            self._writer.close()
+            raise
+        self.cut_off_bytes = self._writer.cut.length if self._writer.cut is not None else 0
+        self._reached: Commit | None = self.committed
+
+    @property
+    def unfinished(self) -> Mapping[str, int] | None:
+        """A cut of which some changes are there, and some are not; see CutSink."""
+        if self._current is None or not 0 < self._writer.next_offset - self._start < self._rows:
+            return None
+        return self._current.cut
+
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
+        """Append what is not yet there of the changes; see CutSink."""
+        if reached != self._current:
+            if self.unfinished is not None:
+                raise OutputError(
+                    f"{self.name} holds a part of the changes up to {dict(self.unfinished)}: they "
+                    f"must be completed before those up to {dict(reached.cut)}"
+                )
+            self._current, self._start = reached, self._writer.next_offset
+            self._rows = changes.num_rows
+        done = self._writer.next_offset - self._start if self._guards("skipped_rows") else 0
+        if changes.num_rows != self._rows or done > self._rows:
+            raise OutputError(
+                f"{self.name} holds {done} of {self._rows} changes up to {dict(reached.cut)}, and "
+                f"now they are {changes.num_rows}: the pipeline was changed, or is not a function "
+                "of its input"
+            )
+        if done < self._rows:
+            note = _Note(self._owner, reached, self._rows, self._reached)
+            left = with_named_ops(changes.slice(done))
+            _append(self._writer, left, lambda rows: note.notes(done + rows))
+        self._reached = reached
+
+    def commit(self, reached: Commit) -> None:
+        """Make the log durable, then the record; see CutSink."""
+        if self.unfinished is not None:
+            raise OutputError(f"{self.name}: the cut {dict(self.unfinished)} is not complete")
+        if self._guards("data_sync"):
+            self._writer.sync()
+        end, crc = self._writer.next_offset, self._writer.last_crc
+        record = CutRecord(self._owner, self._columns, reached, end, crc)
+        cut_record.write(self._disk, self._record_path, record, self._guards)
+        self.committed = reached
+
+    def close(self) -> None:
+        """Release the partition; a topic that was made for this sink goes if nothing is in it."""
+        if self._is_new and self.committed is None:
+            with suppress(OSError):  # what is left is continued
+                _release(self._writer, withdraws=True)
+        self._is_new = False
+        self._writer.close()
+
+    # --- opening ---
+
+    def _resume(self, reader: PartitionReader) -> None:
+        record = cut_record.read(self._disk, self._record_path)
+        if record is not None:
+            record.check_owner(self._owner, self.name)
+            self._check(reader, record)
+            self.committed = record.reached
+        end = self._writer.next_offset
+        self._start = end
+        if end == self._writer.first_offset or not self._guards("cut_in_frame"):
+            return
+        note = _Note.of(reader.notes_at(end - 1))
+        if note is None:
+            raise OutputError(
+                f"{self.name} holds records that no output has written: choose another place"
+            )
+        CutRecord(note.owner, ()).check_owner(self._owner, self.name)
+        self._current, self._rows = note.reached, note.rows
+        self._start = end - note.rows_to
+        if record is None or record.end < end:
+            self.committed = note.since if self.unfinished is not None else note.reached
+
+    def _check(self, reader: PartitionReader, record: CutRecord) -> None:
+        """Raise OutputError unless the log is the one that the record speaks of."""
+        end = self._writer.next_offset
+        if end < record.end:
+            raise OutputError(
+                f"{self.name} ends at offset {end}, but {record.end} were committed: restore it, "
+                f"or remove {self._record_path} to go on from what the log says"
+            )
+        if record.end > self._writer.first_offset:
+            header = reader.frame_with(record.end - 1).header
+            if (header.next_offset, header.crc) != (record.end, record.crc):
+                raise OutputError(
+                    f"{self.name} holds other records before offset {record.end} than those that "
+                    f"were committed: restore it, or remove {self._record_path} to begin anew"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What a frame says of its cut: the changes have ``rows`` rows, ``rows_to`` of them with it.
+
+    since: what was reached before.
+    """
+
+    owner: Owner
+    reached: Commit
+    rows: int
+    since: Commit | None
+    rows_to: int = 0
+
+    def notes(self, rows_to: int) -> dict[str, str]:
+        """Return the notes of the frame with which ``rows_to`` rows are there."""
+        held = {
+            "owner": self.owner,
+            "reached": to_json(self.reached),
+            "rows": self.rows,
+            "rows_to": rows_to,
+            "since": to_json(self.since),
+        }
+        return {NOTE: json.dumps(held)}
+
+    @classmethod
+    def of(cls, notes: Mapping[str, str]) -> _Note | None:
+        """Return what a frame says, None if it is not of an output."""
+        if NOTE not in notes:
+            return None
+        held = json.loads(notes[NOTE])
+        reached = from_json(held["reached"])
+        assert reached is not None
+        since = from_json(held["since"])
+        return cls(Owner(*held["owner"]), reached, held["rows"], since, held["rows_to"])
+
+
+def _release(writer: PartitionWriter, *, withdraws: bool) -> None:
+    if withdraws and not writer.next_offset:
+        writer.withdraw()
+    else:
+        writer.close()
+
+
+def _append(
+    writer: PartitionWriter,
+    records: pa.RecordBatch,
+    notes: Callable[[int], Mapping[str, str] | None],
+    before: int = 0,
+) -> None:
+    """Append records as one frame, or as several where they exceed the topic's limit.
+
+    notes: of a frame, by how many of the records are there with it.
+    """
+    rows = records.num_rows
+    try:
+        writer.append(records, notes=notes(before + rows))
+    except SchemaError as error:
+        raise OutputError(
+            f"cannot write {writer.topic.path}/{writer.partition}: {error}"
+        ) from error
+    except LimitError as error:
+        if rows == 1:
+            raise OutputError(f"a change is too long for the log: {error}") from error
+        half = rows // 2
+        _append(writer, records.slice(0, half), notes, before)
+        _append(writer, records.slice(half), notes, before + half)
+
+
+def _owner_of(reader: PartitionReader) -> Owner | None:
+    """Return the output that a partition belongs to, None if it is free."""
+    record = cut_record.read(reader.topic.disk, _record_path(reader.topic, reader.partition))
+    first_offset, next_offset = reader.range()
+    if record is not None:
+        return record.owner
+    note = None if first_offset == next_offset else _Note.of(reader.notes_at(next_offset - 1))
+    return None if note is None else note.owner
+
+
+def _record_path(topic: Topic, partition: int) -> str:
+    return f"{topic.folder(partition)}/output.cut"

@@ -1,0 +1,201 @@
+"""Records and markers from one partition of an embedded log."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ripple.batch import Batch, Marker
+from ripple.connectors.conforming import check_columns
+from ripple.connectors.cutting import recut
+from ripple.connectors.record_shape import arrow_schema_of
+from ripple.connectors.screening import screened
+from ripple.errors import InputError
+from ripple.log import PartitionReader, Topic, TopicError, identity
+from ripple.log.body import columns_of
+from ripple.log_place import LogPlace
+from ripple.world.live_disk import LiveDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.log.frame import Header
+
+# A checkpoint asks about the frame just read; finding it again would mean reading all headers.
+RECENT_FRAMES = 256
+
+
+def open_log(
+    text: str,
+    shape: RecordShape,
+    *,
+    name: str,
+    batch_rows: int | None = 1000,
+    pause: Callable[[], None] | None = None,
+) -> LogSource:
+    """Return the source at ``log:DIR/TOPIC[/PARTITION]``, up to its present end without ``pause``.
+
+    Raises as ``open_topic`` does, and InputError when there are several partitions to choose from.
+    """
+    topic, partition = open_topic(text, shape)
+    if partition is None and topic.partitions > 1:
+        raise InputError(
+            f"cannot read {text}: choose one of its {topic.partitions} partitions, as in {text}/0"
+        )
+    with PartitionReader(topic, partition or 0) as reader:
+        _, end = reader.range()
+    return LogSource(
+        topic,
+        partition or 0,
+        name=name,
+        shape=shape,
+        batch_rows=batch_rows,
+        to_offset=end if pause is None else None,
+        pause=pause,
+    )
+
+
+def open_topic(text: str, shape: RecordShape) -> tuple[Topic, int | None]:
+    """Return the topic at ``log:DIR/TOPIC[/PARTITION]``, and the partition if one is named.
+
+    Raises InputError when there is no such log or partition; SchemaError naming the field of
+    ``shape`` that it does not have.
+    """
+    place = LogPlace.parse(text)
+    try:
+        topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
+        topic.folder(place.partition or 0)
+    except TopicError as error:
+        raise InputError(f"cannot read {text}: {error}") from error
+    check_columns(columns_of(topic.schema), arrow_schema_of(shape.schema.fields), text)
+    return topic, place.partition
+
+
+class LogSource:
+    """One partition of a topic, up to ``to_offset``, its present end, or for ever.
+
+    Offsets are the log's own. With ``shape``, records are screened as those of any source are.
+    ``batch_rows`` joins small frames and divides large ones, to batches that end at its multiples
+    (None: one batch a frame); a batch ends before a marker. ``pause`` is called when nothing more
+    is there yet and returns when it is time to look again; without it, reading ends there.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        partition: int,
+        *,
+        name: str | None = None,
+        shape: RecordShape | None = None,
+        batch_rows: int | None = 1000,
+        to_offset: int | None = None,
+        pause: Callable[[], None] | None = None,
+    ) -> None:
+        """Read a partition.
+
+        Raises TopicError if the topic has no such one, and SchemaError naming the field of
+        ``shape`` that it does not have.
+        """
+        self.name = name or topic.path.rpartition("/")[2]
+        if shape is not None:
+            wanted = arrow_schema_of(shape.schema.fields)
+            check_columns(columns_of(topic.schema), wanted, self.name)
+        self._reader = PartitionReader(topic, partition)
+        self._shape = shape
+        self._batch_rows = batch_rows
+        self._to_offset = to_offset
+        self._pause = pause
+        self._recent: deque[Header] = deque(maxlen=RECENT_FRAMES)
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch | Marker]:
+        """Yield batches and markers from ``from_offset`` on; see MarkedSource.
+
+        Raises OffsetOutOfRangeError, LogDamagedError and LogDivergedError, which are InputErrors.
+        """
+        self._reader.seek(from_offset)
+        return self._runs(self._entries())
+
+    def follow(self, from_offset: int = 0) -> Iterator[Batch | Marker | None]:
+        """Yield as ``batches`` does, and None wherever nothing more is there yet; never ends."""
+        self._reader.seek(from_offset)
+        return self._followed()
+
+    def _followed(self) -> Iterator[Batch | Marker | None]:
+        while True:
+            yield from self._runs(self._available())
+            yield None
+
+    def _runs(self, entries: Iterator[Batch | Marker | None]) -> Iterator[Batch | Marker]:
+        while True:
+            run = _Run(entries)
+            yield from recut(run, self._batch_rows)
+            if run.marker is None:
+                return
+            yield run.marker
+
+    def sync(self) -> None:
+        """Make durable what was read, before a cut that includes it is stored."""
+        self._reader.sync()
+
+    def identity_at(self, offset: int) -> str:
+        """Return what ``check_identity`` needs to know this log again by a cut at ``offset``."""
+        for header in reversed(self._recent):
+            if header.first_offset < offset <= header.next_offset:
+                return identity.identity_of(header)
+        with PartitionReader(self._reader.topic, self._reader.partition) as reader:
+            return identity.identity_at(reader, offset)
+
+    def check_identity(self, offset: int, text: str) -> None:
+        """Raise an InputError unless the log still is what it was; see ``ripple.log.identity``."""
+        with PartitionReader(self._reader.topic, self._reader.partition) as reader:
+            identity.check_identity(reader, offset, text)
+
+    def close(self) -> None:
+        """Release the file."""
+        self._reader.close()
+
+    def _entries(self) -> Iterator[Batch | Marker | None]:
+        while True:
+            yield from self._available()
+            is_whole = self._to_offset is not None and self._reader.next_offset >= self._to_offset
+            if self._pause is None or is_whole:
+                return
+            yield None
+            self._pause()
+
+    def _available(self) -> Iterator[Batch | Marker]:
+        while self._to_offset is None or self._reader.next_offset < self._to_offset:
+            entry = self._reader.next(self._to_offset)
+            if entry is None:
+                return
+            assert self._reader.header is not None
+            self._recent.append(self._reader.header)
+            yield self._shaped(entry) if isinstance(entry, Batch) else entry
+
+    def _shaped(self, batch: Batch) -> Batch:
+        if self._shape is None:
+            return batch
+        if not batch.rejected:
+            return screened(batch.records, self._shape, batch.first_offset)
+        offsets = batch.offsets()
+        found = screened(batch.records, self._shape, 0)
+        refused = (replace(bad, offset=int(offsets[bad.offset])) for bad in found.rejected)
+        rejected = sorted((*batch.rejected, *refused), key=lambda bad: bad.offset)
+        return Batch(found.records, batch.next_offset, tuple(rejected))
+
+
+class _Run:
+    """The batches up to the next marker, which is then ``marker``."""
+
+    def __init__(self, entries: Iterator[Batch | Marker | None]) -> None:
+        self.marker: Marker | None = None
+        self._entries = entries
+
+    def __iter__(self) -> Iterator[Batch | None]:
+        for entry in self._entries:
+            if isinstance(entry, Marker):
+                self.marker = entry
+                return
+            yield entry

@@ -1,0 +1,467 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Keys to slots: the hash index behind every column.
+
+A slot is a small integer that stands for a key as long as the key lives; freed slots are handed
+out again. Keys are bytes (UTF-8 text), 64-bit integers, or pairs of them; each index holds keys
+of one kind. Up to 16 bytes are kept in place, longer keys on the heap.
+
+The table is open addressing with linear probing and backward-shift deletion. Nothing ever
+iterates in table order, so the hash function cannot influence a result.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcmp, memcpy, memset
+
+import numpy as np
+
+from ripple.keys.checked cimport check_slots
+from ripple.hashing cimport xxh64
+
+cdef extern from *:
+    """
+    #define INLINE_MAX 16u
+    #define MIX_1 0x9E3779B97F4A7C15ULL
+    #define MIX_2 0xD6E8FEB86659FD93ULL
+    static inline uint64_t ripple_fold(uint64_t a, uint64_t b) {
+        __uint128_t p = (__uint128_t)a * b;
+        return (uint64_t)p ^ (uint64_t)(p >> 64);
+    }
+    """
+    const uint32_t INLINE_MAX
+    const uint64_t MIX_1, MIX_2
+    uint64_t ripple_fold(uint64_t a, uint64_t b) noexcept nogil
+
+cdef int64_t SLOTS_MAX = 4294967294  # an entry keeps slot + 1 in 32 bits
+
+
+cdef inline int64_t slot_in(uint64_t entry) noexcept nogil:
+    """Return the slot that a table entry names; -1 for an empty one."""
+    return <int64_t><uint32_t>entry - 1
+
+
+cdef inline uint64_t load_padded(const uint8_t* p, uint32_t n) noexcept nogil:
+    """Load n <= 8 bytes, zero padded, without reading past them."""
+    cdef uint64_t whole
+    cdef uint32_t first, last
+    if n >= 8:
+        memcpy(&whole, p, 8)
+        return whole
+    if n >= 4:
+        memcpy(&first, p, 4)
+        memcpy(&last, p + n - 4, 4)
+        return <uint64_t>first | (<uint64_t>last << (8 * (n - 4)))
+    if n > 0:
+        return (
+            <uint64_t>p[0]
+            | (<uint64_t>p[n >> 1] << (8 * (n >> 1)))
+            | (<uint64_t>p[n - 1] << (8 * (n - 1)))
+        )
+    return 0
+
+
+cdef inline uint64_t hash_short(const Key* key) noexcept nogil:
+    return ripple_fold(key.low ^ MIX_1, ripple_fold(key.high ^ MIX_2, key.length ^ MIX_1) ^ MIX_2)
+
+
+cdef inline uint64_t describe(Key* key, const uint8_t* data, uint32_t length) noexcept nogil:
+    """Fill ``key`` from bytes and return its hash; a long key's bytes are not copied yet."""
+    cdef uint64_t hashed
+    key.length = length
+    if length <= INLINE_MAX:
+        key.low = load_padded(data, length if length < 8 else 8)
+        key.high = load_padded(data + 8, length - 8) if length > 8 else 0
+        hashed = hash_short(key)
+    else:
+        key.low = 0
+        key.high = 0
+        hashed = xxh64(data, length, 0)
+    key.tag = <uint32_t>(hashed >> 32)
+    return hashed
+
+
+cdef class KeyIndex:
+    # Invariants (check_invariants):
+    #   every live key is found at its slot; live slots + free slots = slots ever handed out;
+    #   a table entry is 0 (empty) or tag << 32 | slot + 1; the table is at most 5/8 full.
+
+    def __cinit__(self):
+        self._open()
+
+    cdef int _open(self) except -1:
+        self.capacity = 64
+        self._mask = 127
+        self._keys = <Key*>calloc(self.capacity, sizeof(Key))
+        self._uses = <int64_t*>calloc(self.capacity, sizeof(int64_t))
+        self._free = <int64_t*>malloc(self.capacity * sizeof(int64_t))
+        self._table = <uint64_t*>calloc(self._mask + 1, sizeof(uint64_t))
+        if not (self._keys and self._uses and self._free and self._table):
+            raise MemoryError
+        return 0
+
+    def trim(self):
+        """Give the memory back if there are no keys."""
+        if len(self) == 0 and self.capacity > 64:
+            free(self._keys)
+            free(self._uses)
+            free(self._free)
+            free(self._table)
+            self._top = self._free_count = 0
+            self._open()
+
+    def __dealloc__(self):
+        cdef int64_t slot
+        if self._keys:
+            for slot in range(self._top):
+                if self._keys[slot].length > INLINE_MAX:
+                    free(<void*>self._keys[slot].low)
+        free(self._keys)
+        free(self._uses)
+        free(self._free)
+        free(self._table)
+
+    def __len__(self):
+        return self._top - self._free_count
+
+    @property
+    def nbytes(self):
+        """Bytes held, table and long keys included."""
+        return (
+            self.capacity * <int64_t>(sizeof(Key) + 16)
+            + <int64_t>(self._mask + 1) * 8
+            + self._long_bytes
+        )
+
+    # --- one key ---
+
+    cdef int64_t find(self, const uint8_t* data, uint32_t length) noexcept nogil:
+        """Return the slot of a key, or -1."""
+        cdef Key key
+        cdef uint64_t hashed = describe(&key, data, length)
+        cdef int64_t entry = self._locate(&key, data, hashed)
+        return slot_in(self._table[entry])
+
+    cdef int64_t find_pair(self, int64_t a, int64_t b) noexcept nogil:
+        """Return the slot of a pair, or -1."""
+        cdef Key key
+        cdef uint64_t hashed
+        key.length = 16
+        key.low = <uint64_t>a
+        key.high = <uint64_t>b
+        hashed = hash_short(&key)
+        key.tag = <uint32_t>(hashed >> 32)
+        return slot_in(self._table[self._locate(&key, NULL, hashed)])
+
+    cdef int64_t find_or_add(self, const uint8_t* data, uint32_t length) except -1 nogil:
+        cdef Key key
+        cdef uint64_t hashed = describe(&key, data, length)
+        cdef uint64_t found = self._table[self._locate(&key, data, hashed)]
+        if found:
+            return slot_in(found)
+        return self._insert(&key, data, hashed)
+
+    cdef int64_t find_or_add_pair(self, int64_t a, int64_t b) except -1 nogil:
+        cdef Key key
+        cdef uint64_t hashed, found
+        key.length = 16
+        key.low = <uint64_t>a
+        key.high = <uint64_t>b
+        hashed = hash_short(&key)
+        key.tag = <uint32_t>(hashed >> 32)
+        found = self._table[self._locate(&key, NULL, hashed)]
+        if found:
+            return slot_in(found)
+        return self._insert(&key, NULL, hashed)
+
+    cdef int64_t _locate(self, const Key* key, const uint8_t* data, uint64_t hashed) noexcept nogil:
+        """Return the table position that holds the key, or the empty one where it belongs."""
+        cdef uint64_t at = hashed & self._mask
+        cdef uint64_t entry
+        cdef Key* other
+        while True:
+            entry = self._table[at]
+            if entry == 0:
+                return at
+            if <uint32_t>(entry >> 32) == key.tag:
+                other = &self._keys[slot_in(entry)]
+                if other.length == key.length:
+                    if key.length > INLINE_MAX:
+                        if memcmp(<void*>other.low, data, key.length) == 0:
+                            return at
+                    elif other.low == key.low and other.high == key.high:
+                        return at
+            at = (at + 1) & self._mask
+
+    cdef int64_t _insert(self, Key* key, const uint8_t* data, uint64_t hashed) except -1 nogil:
+        cdef int64_t slot
+        cdef uint8_t* copied
+        if <uint64_t>(self._top - self._free_count + 1) * 8 > (self._mask + 1) * 5:
+            self._grow_table()
+        if self._free_count == 0 and self._top == self.capacity:
+            self._grow_slots()
+        if key.length > INLINE_MAX:
+            copied = <uint8_t*>malloc(key.length)
+            if not copied:
+                with gil:
+                    raise MemoryError
+            memcpy(copied, data, key.length)
+            key.low = <uint64_t>copied
+            self._long_bytes += key.length
+        if self._free_count:
+            self._free_count -= 1
+            slot = self._free[self._free_count]
+        else:
+            slot = self._top
+            self._top += 1
+        self._keys[slot] = key[0]
+        self._uses[slot] = 0
+        self._table[self._locate(key, data, hashed)] = (
+            (<uint64_t>key.tag << 32) | <uint64_t>(slot + 1)
+        )
+        return slot
+
+    cdef int _grow_slots(self) except -1 nogil:
+        cdef int64_t capacity = self.capacity * 2
+        cdef void* keys
+        cdef void* uses
+        cdef void* free_slots
+        if capacity > SLOTS_MAX:
+            with gil:
+                raise MemoryError(f"more than {SLOTS_MAX} keys in one index")
+        keys = realloc(self._keys, capacity * sizeof(Key))
+        if keys:
+            self._keys = <Key*>keys
+        uses = realloc(self._uses, capacity * sizeof(int64_t))
+        if uses:
+            self._uses = <int64_t*>uses
+        free_slots = realloc(self._free, capacity * sizeof(int64_t))
+        if free_slots:
+            self._free = <int64_t*>free_slots
+        if not (keys and uses and free_slots):
+            with gil:
+                raise MemoryError
+        self.capacity = capacity
+        return 0
+
+    cdef int _grow_table(self) except -1 nogil:
+        cdef uint64_t size = (self._mask + 1) * 2
+        cdef uint64_t* table = <uint64_t*>calloc(size, sizeof(uint64_t))
+        cdef uint64_t* old = self._table
+        cdef uint64_t at, entry, i, old_size = self._mask + 1
+        if not table:
+            with gil:
+                raise MemoryError
+        self._table = table
+        self._mask = size - 1
+        for i in range(old_size):
+            entry = old[i]
+            if entry:
+                at = self._home(entry)
+                while table[at]:
+                    at = (at + 1) & self._mask
+                table[at] = entry
+        free(old)
+        return 0
+
+    cdef uint64_t _home(self, uint64_t entry) noexcept nogil:
+        """Return where probing for this entry's key starts."""
+        cdef Key* key = &self._keys[slot_in(entry)]
+        if key.length > INLINE_MAX:
+            return xxh64(<const uint8_t*>key.low, key.length, 0) & self._mask
+        return hash_short(key) & self._mask
+
+    cdef int free_slot(self, int64_t slot) except -1 nogil:
+        """Forget the slot's key. The caller knows that the slot is live."""
+        cdef Key* key = &self._keys[slot]
+        cdef uint64_t hole, at, home
+        hole = self._home(<uint64_t>(slot + 1))
+        while slot_in(self._table[hole]) != slot:
+            hole = (hole + 1) & self._mask
+        at = hole
+        while True:
+            at = (at + 1) & self._mask
+            if self._table[at] == 0:
+                break
+            home = self._home(self._table[at])
+            # Move the entry back unless that would put it before its home.
+            if ((at - home) & self._mask) >= ((at - hole) & self._mask):
+                self._table[hole] = self._table[at]
+                hole = at
+        self._table[hole] = 0
+        if key.length > INLINE_MAX:
+            self._long_bytes -= key.length
+            free(<void*>key.low)
+        memset(key, 0, sizeof(Key))
+        self._free[self._free_count] = slot
+        self._free_count += 1
+        return 0
+
+    cdef const uint8_t* bytes_of(self, int64_t slot) noexcept nogil:
+        cdef Key* key = &self._keys[slot]
+        if key.length > INLINE_MAX:
+            return <const uint8_t*>key.low
+        return <const uint8_t*>&key.low  # low and high are neighbours: 16 bytes in order
+
+    # --- batches ---
+
+    def slots_of_bytes(self, const int32_t[::1] offsets not None, const uint8_t[::1] data not None):
+        """Return the slot of each key ``data[offsets[i]:offsets[i + 1]]``, adding the new ones.
+
+        offsets: int32[n + 1], data: uint8. Returns int64[n].
+        """
+        cdef Py_ssize_t i, n = offsets.shape[0] - 1
+        slots = np.empty(n, np.int64)
+        cdef int64_t[::1] out = slots
+        cdef const uint8_t* base = &data[0] if data.shape[0] else NULL
+        with nogil:
+            for i in range(n):
+                out[i] = self.find_or_add(base + offsets[i], offsets[i + 1] - offsets[i])
+        return slots
+
+    def slots_of_pairs(self, const int64_t[::1] a not None, const int64_t[::1] b not None):
+        """Return the slot of each pair (a[i], b[i]), adding the new ones."""
+        cdef Py_ssize_t i, n = a.shape[0]
+        assert b.shape[0] == n
+        slots = np.empty(n, np.int64)
+        cdef int64_t[::1] out = slots
+        with nogil:
+            for i in range(n):
+                out[i] = self.find_or_add_pair(a[i], b[i])
+        return slots
+
+    def slots_of_ints(self, const int64_t[::1] values not None):
+        """Return the slot of each integer key, adding the new ones."""
+        cdef Py_ssize_t i, n = values.shape[0]
+        slots = np.empty(n, np.int64)
+        cdef int64_t[::1] out = slots
+        with nogil:
+            for i in range(n):
+                out[i] = self.find_or_add_pair(values[i], 0)
+        return slots
+
+    def slot_of(self, bytes key not None):
+        """Return the slot of one key, or -1."""
+        return self.find(<const uint8_t*><const char*>key, len(key))
+
+    def add(self, bytes key not None):
+        """Return the slot of one key, adding it when it is new."""
+        return self.find_or_add(<const uint8_t*><const char*>key, len(key))
+
+    def adopt(self, const int64_t[::1] slots not None):
+        """Mark slots as seen; return those that were not marked before, distinct, in order."""
+        check_slots(slots, self._top)
+        cdef Py_ssize_t i, found = 0
+        new = np.empty(slots.shape[0], np.int64)
+        cdef int64_t[::1] out = new
+        for i in range(slots.shape[0]):
+            if not self._uses[slots[i]] & 1:
+                self._uses[slots[i]] |= 1
+                out[found] = slots[i]
+                found += 1
+        return new[:found]
+
+    def hashes_at(self, const int64_t[::1] slots not None):
+        """Return the XXH64 of each slot's key bytes: uint64[n]."""
+        check_slots(slots, self._top)
+        cdef Py_ssize_t i
+        hashes = np.empty(slots.shape[0], np.uint64)
+        cdef uint64_t[::1] out = hashes
+        with nogil:
+            for i in range(slots.shape[0]):
+                out[i] = xxh64(self.bytes_of(slots[i]), self._keys[slots[i]].length, 0)
+        return hashes
+
+    def retain(self, const int64_t[::1] slots not None):
+        """Count one more use of each slot, duplicates included."""
+        check_slots(slots, self._top)
+        cdef Py_ssize_t i
+        for i in range(slots.shape[0]):
+            self._uses[slots[i]] += 2
+
+    def drop_uses(self, const int64_t[::1] slots not None):
+        """Count one use less of each slot; return the distinct slots that have none left."""
+        check_slots(slots, self._top)
+        cdef Py_ssize_t i, found = 0
+        gone = np.empty(slots.shape[0], np.int64)
+        cdef int64_t[::1] out = gone
+        for i in range(slots.shape[0]):
+            assert self._uses[slots[i]] >= 2, slots[i]
+            self._uses[slots[i]] -= 2
+            if self._uses[slots[i]] < 2:
+                out[found] = slots[i]
+                found += 1
+        return gone[:found]
+
+    def free(self, const int64_t[::1] slots not None):
+        """Forget the keys of these live, distinct slots; the slots will be handed out again."""
+        cdef Py_ssize_t i
+        for i in range(slots.shape[0]):
+            assert 0 <= slots[i] < self._top and self._keys[slots[i]].tag | self._keys[slots[i]].length, (
+                f"slot {slots[i]} is not live"
+            )
+            self.free_slot(slots[i])
+
+    def bytes_at(self, const int64_t[::1] slots not None):
+        """Return the keys of ``slots`` as Arrow string buffers: int32[n + 1] offsets, uint8 data."""
+        check_slots(slots, self._top)
+        cdef Py_ssize_t i, n = slots.shape[0]
+        offsets = np.empty(n + 1, np.int32)
+        cdef int32_t[::1] ends = offsets
+        cdef int64_t total = 0
+        for i in range(n):
+            ends[i] = <int32_t>total
+            total += self._keys[slots[i]].length
+            if total > 0x7FFFFFFF:
+                raise OverflowError("the keys of one batch exceed 2 GiB")
+        ends[n] = <int32_t>total
+        data = np.empty(total, np.uint8)
+        cdef uint8_t[::1] out = data
+        cdef uint8_t* base = &out[0] if total else NULL
+        with nogil:
+            for i in range(n):
+                memcpy(base + ends[i], self.bytes_of(slots[i]), ends[i + 1] - ends[i])
+        return offsets, data
+
+    def pairs_at(self, const int64_t[::1] slots not None):
+        """Return the two halves of the pair keys of ``slots``: int64[n], int64[n]."""
+        check_slots(slots, self._top)
+        cdef Py_ssize_t i, n = slots.shape[0]
+        first = np.empty(n, np.int64)
+        second = np.empty(n, np.int64)
+        cdef int64_t[::1] a = first
+        cdef int64_t[::1] b = second
+        for i in range(n):
+            a[i] = <int64_t>self._keys[slots[i]].low
+            b[i] = <int64_t>self._keys[slots[i]].high
+        return first, second
+
+    def live_slots(self):
+        """Return every live slot in ascending order: int64[n]."""
+        cdef int64_t slot, n = 0
+        slots = np.empty(self._top - self._free_count, np.int64)
+        cdef int64_t[::1] out = slots
+        freed = np.zeros(self._top, np.uint8)
+        cdef uint8_t[::1] is_free = freed
+        for slot in range(self._free_count):
+            is_free[self._free[slot]] = 1
+        for slot in range(self._top):
+            if not is_free[slot]:
+                out[n] = slot
+                n += 1
+        return slots
+
+    def check_invariants(self):
+        """Raise AssertionError when the index contradicts itself."""
+        cdef int64_t slot, entries = 0
+        cdef uint64_t i
+        cdef Key* key
+        live = self.live_slots()
+        assert len(live) == len(self)
+        assert len(set(self._free[i] for i in range(self._free_count))) == self._free_count
+        for i in range(self._mask + 1):
+            entries += self._table[i] != 0
+        assert entries == len(self), (entries, len(self))
+        assert entries * 8 <= <int64_t>(self._mask + 1) * 5
+        for slot in live:
+            key = &self._keys[slot]
+            assert self.find(self.bytes_of(slot), key.length) == slot, slot

@@ -1,0 +1,117 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""A set of slots that remembers the order of first insertion: what is dirty, what is due."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+import numpy as np
+
+from ripple.keys.checked cimport check_slots
+
+
+cdef class SlotSet:
+    # Invariant: _slots[:size] are distinct, and _place[s] is i + 1 exactly where _slots[i] is s.
+
+    def __dealloc__(self):
+        free(self._place)
+        free(self._slots)
+
+    cdef int reserve(self, int64_t slots) except -1 nogil:
+        """Make room for slots below ``slots``."""
+        cdef int64_t room = self._room if self._room else 64
+        cdef void* place
+        if slots <= self._room:
+            return 0
+        while room < slots:
+            room *= 2
+        place = realloc(self._place, room * sizeof(uint32_t))
+        if not place:
+            with gil:
+                raise MemoryError
+        self._place = <uint32_t*>place
+        memset(self._place + self._room, 0, (room - self._room) * sizeof(uint32_t))
+        self._room = room
+        return 0
+
+    cdef int push(self, int64_t slot) except -1 nogil:
+        """Insert one slot, below the reserved room."""
+        cdef int64_t capacity
+        cdef void* grown
+        if self._place[slot]:
+            return 0
+        if self.size == self._capacity:
+            capacity = self._capacity * 2 if self._capacity else 64
+            grown = realloc(self._slots, capacity * sizeof(int64_t))
+            if not grown:
+                with gil:
+                    raise MemoryError
+            self._slots = <int64_t*>grown
+            self._capacity = capacity
+        self._slots[self.size] = slot
+        self.size += 1
+        self._place[slot] = <uint32_t>self.size
+        return 0
+
+    cdef void empty(self) noexcept nogil:
+        cdef int64_t i
+        for i in range(self.size):
+            self._place[self._slots[i]] = 0
+        self.size = 0
+
+    cdef void shed(self) noexcept nogil:
+        """Empty the set and give its memory back."""
+        free(self._place)
+        free(self._slots)
+        self._place = NULL
+        self._slots = NULL
+        self.size = self._room = self._capacity = 0
+
+    def add(self, const int64_t[::1] slots not None, int64_t capacity):
+        """Insert ``slots``, all below ``capacity``."""
+        cdef Py_ssize_t i
+        check_slots(slots, capacity)
+        with nogil:
+            self.reserve(capacity)
+            for i in range(slots.shape[0]):
+                self.push(slots[i])
+
+    def members(self):
+        """Return the members in order of first insertion: int64[n]."""
+        cdef int64_t i
+        listed = np.empty(self.size, np.int64)
+        cdef int64_t[::1] out = listed
+        for i in range(self.size):
+            out[i] = self._slots[i]
+        return listed
+
+    def take(self):
+        """Return the members in order of first insertion, int64[n], and empty the set."""
+        taken = self.members()
+        self.empty()
+        return taken
+
+    def has(self, const int64_t[::1] slots not None):
+        """Return whether each of ``slots`` is a member: bool[n]."""
+        cdef Py_ssize_t i
+        found = np.zeros(slots.shape[0], np.bool_)
+        cdef uint8_t[::1] out = found.view(np.uint8)
+        for i in range(slots.shape[0]):
+            out[i] = 0 <= slots[i] < self._room and self._place[slots[i]] != 0
+        return found
+
+    def __len__(self):
+        return self.size
+
+    @property
+    def nbytes(self):
+        """Bytes held."""
+        return self._room * 4 + self._capacity * 8
+
+    def check_invariants(self):
+        """Raise AssertionError when members and flags disagree."""
+        cdef int64_t i
+        members = {self._slots[i] for i in range(self.size)}
+        assert len(members) == self.size
+        assert {i for i in range(self._room) if self._place[i]} == members
+        assert all(self._place[self._slots[i]] == i + 1 for i in range(self.size))

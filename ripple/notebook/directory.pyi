@@ -1,0 +1,23 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ripple.graph.column import Column
+from ripple.keys.space import KeySpace
+
+Slots = npt.NDArray[np.int64]
+
+class Directory:
+    space: KeySpace
+    parts: int
+    leaves: list[Column]
+    def __init__(self, space: KeySpace) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def slots(self, keys: Any) -> Slots: ...
+    def arrays(self, keys: Any) -> list[pa.Array]: ...
+    def keys_at(self, slots: Slots) -> list[Any]: ...
+    def check(self) -> None: ...

@@ -1,0 +1,288 @@
+"""What a partition is working on, in a file that its next life reads: nobody survives to tell."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager, suppress
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.batch import Batch, Rejected
+from ripple.checkpoint.checkpoints import prefix_of
+from ripple.connectors.raw_record import raw_of
+from ripple.errors import InputError, RippleError
+from ripple.hashing import xxh64_of
+from ripple.partition.letter import QUARANTINE, REASON_CHARACTERS_MAX
+from ripple.partition.suspicion import DEATHS_MAX, End, Range, Suspicion
+from ripple.world.paths import folder_of
+from ripple.world.replacing import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ripple.partition.suspicion import Entry
+    from ripple.world.ports import Disk, File
+
+# Beyond, the file begins anew with what still matters.
+FILE_BYTES_MAX = 1 << 20
+# So many killers are no accident of the data.
+QUARANTINED_MAX = 100
+_READ_BYTES_MAX = 64 << 20
+
+
+def in_flight_path(pipeline: str, partition: int = 0) -> str:
+    """Return the file on the disk of the checkpoints, beside the dead letters."""
+    return f"{prefix_of(pipeline, partition)}in-flight.jsonl"
+
+
+class InFlight:
+    """Notes what is applied before it is, so that a life that dies leaves a trace.
+
+    The calls are, per batch: ``begin`` before each piece is applied, ``stabilizing`` before the
+    views are brought up to date, ``idle`` before anything else is done (sinks, checkpoints, waiting
+    for input). What applying or bringing up raises is noted by ``blamed``, and why a life ends
+    otherwise by ``ended``: one that has noted neither was killed.
+
+    Each note is one append without a sync: what a dead process wrote, the system still has. A power
+    failure may forget some, which costs a count. What is quarantined is durable before
+    ``quarantined`` tells of it.
+
+    The file: lines of a checksum and a JSON array; the first says how many lines after it were made
+    durable together. Those must be whole; the rest counts up to the first line that is not.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        *,
+        version: str,
+        shown: Mapping[str, int] = MappingProxyType({}),
+        bytes_max: int = FILE_BYTES_MAX,
+    ) -> None:
+        """Read what the lives before left, count the death of the last one, and judge.
+
+        version: the pipeline's topology hash; a new version is not blamed for an old one's deaths.
+        shown: per input, the offset up to which an output shows the records: they have been passed
+        once, and without them the output could not be gone on with, so that none is quarantined.
+        bytes_max: of the file, beyond which it begins anew. Raises InputError when the file is
+        damaged or of a later release, and OSError.
+        """
+        self._disk = disk
+        self._path = path
+        self._bytes_max = bytes_max
+        try:
+            self._suspicion = Suspicion.of(_read(disk, path))
+        except InputError as error:
+            raise InputError(f"{path} in the folder of the checkpoints {error}") from error
+        self._suspicion.note(["opened", version])
+        guilty = self._suspicion.guilty()
+        self.newly_quarantined = [one for one in guilty if one[1] >= shown.get(one[0], 0)]
+        """(input, offset) of the records that were found guilty just now."""
+        self._guilty_but_shown = [one for one in guilty if one not in self.newly_quarantined]
+        for name, offset in self.newly_quarantined:
+            self._suspicion.note(["quarantined", name, offset])
+        self._reasons = {
+            name: {offset: _reason(raised) for offset, raised in offsets.items()}
+            for name, offsets in self._suspicion.quarantined.items()
+        }
+        self._file: File | None = None
+        self._write()
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether there was a life before that has not said how it ended."""
+        return self._last.reason is None
+
+    @property
+    def was_killed_stabilizing(self) -> bool:
+        """Whether it was killed while the views were brought up to date."""
+        return self.was_killed and isinstance(self._last.at, dict)
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what the user should know of the lives before, as lines."""
+        for name, offset in self.newly_quarantined:
+            why = self._reasons[name][offset]
+            yield f"{name}, offset {offset}: {why}; it is set aside as a dead letter"
+        for name, offset in self._guilty_but_shown:
+            yield (
+                f"{name}, offset {offset}: it ends each run that replays it, but an output shows "
+                "it already, so it cannot be set aside: repair the pipeline"
+            )
+        if self._last.at is not None and self._last.reason:
+            yield f"the run before ended while it {_doing(self._last.at)}: {self._last.reason}"
+        stuck = self._suspicion.stuck
+        if stuck is not None and stuck[1] >= DEATHS_MAX:
+            yield (
+                f"{stuck[1]} runs were killed while they brought the views up to date, the last "
+                f"one to {json.dumps(stuck[0])}: by somebody who waits less long than that takes, "
+                "for want of memory, or by an aggregate of your own? A smaller --batch makes "
+                "smaller steps"
+            )
+        count = sum(map(len, self._reasons.values()))
+        if count > QUARANTINED_MAX:
+            yield (
+                f"{count} records are set aside because each ended the run {DEATHS_MAX} times: "
+                "that is hardly the records' fault; ripple dead-letter list shows them"
+            )
+
+    def quarantined(self, name: str) -> Mapping[int, str]:
+        """Return the offsets of input ``name`` that must be skipped, and why."""
+        return self._reasons.get(name, {})
+
+    def resume(self, cut: Mapping[str, int]) -> None:
+        """Note where the life begins to apply: the records before will not come again."""
+        self._note(["resumed", dict(cut)])
+
+    def pieces(self, name: str, first_offset: int, next_offset: int) -> list[Range]:
+        """Return the pieces in which to apply these records: one, as long as none is suspect."""
+        return self._suspicion.pieces(Range(name, first_offset, next_offset))
+
+    def begin(self, name: str, first_offset: int, next_offset: int) -> None:
+        """Note that these records are about to be applied; whatever was noted before is passed."""
+        self._note(["begin", name, first_offset, next_offset])
+
+    def stabilizing(self, cut: Mapping[str, int]) -> None:
+        """Note that the views are about to be brought up to ``cut``."""
+        self._note(["stabilizing", dict(cut)])
+
+    def idle(self) -> None:
+        """Note that nothing is in flight: if the process dies now, no record is to blame."""
+        if self._suspicion.in_flight is not None:
+            self._note(["idle"])
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Note what is raised within as the doing of what is in flight.
+
+        Not what says that the caller or somebody outside is at fault: an InputError, an interrupt.
+        """
+        try:
+            yield
+        except InputError:
+            raise
+        except (Exception, SystemExit) as error:
+            with suppress(OSError):
+                self._note(["failed", _text(error)])
+            raise
+
+    def ended(self, error: BaseException | None = None) -> None:
+        """Note that the life ends, and by which error if not in good order; no record is to blame.
+
+        What ``blamed`` has noted stands. A disk that takes no note is no error any more.
+        """
+        if self._suspicion.reason is None:
+            with suppress(OSError):
+                self._note(["ended", "" if error is None else _text(error)])
+
+    def close(self) -> None:
+        """Release the file, with what is in flight standing in it; closing twice is allowed."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @property
+    def _last(self) -> End:
+        return self._suspicion.last or End(None, "")
+
+    def _note(self, entry: Entry) -> None:
+        if self._file is None:
+            raise ValueError(f"{self._path} is closed")
+        self._suspicion.note(entry)
+        line = _line(entry)
+        if self._length + len(line) > self._bytes_max:
+            self._begin_anew()
+        self._file.append(line)
+        self._length += len(line)
+
+    def _begin_anew(self) -> None:
+        """Forget what is passed: by cutting it off, if nothing else has changed."""
+        assert self._file is not None
+        if self._suspicion.entries() == self._kept:
+            self._file.truncate(self._kept_length)
+            self._length = self._kept_length
+        else:
+            self._write()
+
+    def _write(self) -> None:
+        """Replace the file by one with what matters, durably."""
+        self.close()
+        self._kept = self._suspicion.entries()
+        data = b"".join(map(_line, [["kept", len(self._kept)], *self._kept]))
+        self._disk.make_folder(folder_of(self._path))
+        replace(self._disk, self._path, data)
+        self._file = self._disk.open(self._path)
+        self._length = self._kept_length = len(data)
+
+
+def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
+    """Return the batch with the records at these offsets among the rejected, for these reasons."""
+    chosen = [at for at in reasons if batch.first_offset <= at < batch.next_offset]
+    if not chosen:
+        return batch
+    is_killer = np.isin(batch.offsets(), chosen)
+    killers = [
+        Rejected(at, None, reasons[at], raw_of(batch.records, int(row)), QUARANTINE)
+        for row, at in zip(
+            np.flatnonzero(is_killer), batch.offsets()[is_killer].tolist(), strict=True
+        )
+    ]
+    rejected = sorted((*batch.rejected, *killers), key=lambda bad: bad.offset)
+    return Batch(batch.records.filter(pa.array(~is_killer)), batch.next_offset, tuple(rejected))
+
+
+def part_of(batch: Batch, piece: Range) -> Batch:
+    """Return the records of a batch that are in ``piece``, which lies within it."""
+    first, end = np.searchsorted(batch.offsets(), (piece.first_offset, piece.next_offset))
+    rejected = tuple(
+        bad for bad in batch.rejected if piece.first_offset <= bad.offset < piece.next_offset
+    )
+    return Batch(batch.records.slice(first, end - first), piece.next_offset, rejected)
+
+
+def _reason(raised: str) -> str:
+    """Return why a record is set aside. raised: what applying it did, empty where it killed."""
+    if not raised:
+        return f"killed the process {DEATHS_MAX} times"
+    return f"ended the run {DEATHS_MAX} times: {raised}"
+
+
+def _doing(at: Range | Mapping[str, int]) -> str:
+    if isinstance(at, Range):
+        return f"applied records {at.first_offset} to {at.next_offset} of {at.input}"
+    return f"brought the views up to {json.dumps(at)}"
+
+
+def _text(error: BaseException) -> str:
+    said = str(error) if isinstance(error, RippleError) else f"{type(error).__name__}: {error}"
+    return said[:REASON_CHARACTERS_MAX]
+
+
+def _line(entry: Entry) -> bytes:
+    text = json.dumps(entry).encode()
+    return b"%016x %b\n" % (xxh64_of(text), text)
+
+
+def _read(disk: Disk, path: str) -> list[Entry]:
+    if not disk.exists(path):
+        return []
+    entries = list(_entries(disk.read_bytes(path, length_max=_READ_BYTES_MAX)))
+    match entries:
+        case [["kept", int() as count], *rest] if len(rest) >= count:
+            return rest
+    raise InputError(
+        "is damaged: restore it from a copy; without it records that were quarantined would be "
+        "taken in again"
+    )
+
+
+def _entries(data: bytes) -> Iterator[Entry]:
+    """Yield what the lines say, up to the first that is not whole."""
+    for line in data.split(b"\n")[:-1]:
+        checksum, _, text = line.partition(b" ")
+        if checksum != b"%016x" % xxh64_of(text):
+            return
+        yield json.loads(text)

@@ -1,0 +1,99 @@
+"""The input partitions of a life: logs, read in an order that depends on the cut alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ripple.connectors.log.source import LogSource
+from ripple.cut import Cut
+from ripple.log.reader import PartitionReader
+
+if TYPE_CHECKING:
+    from ripple.batch import Batch, Marker
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.log.topic import Topic
+
+
+class Inputs:
+    """Partitions of one topic, by the names that the engine knows them by.
+
+    Whose turn it is follows from the cut: the input that is the fewest batches into its log, the
+    first of those that are as far. So a life reads on in the order in which the one before would
+    have, as long as the logs have what is asked for.
+    """
+
+    def __init__(
+        self, topic: Topic, partitions: Mapping[str, int], shape: RecordShape, batch_rows: int
+    ) -> None:
+        self._topic = topic
+        self._partitions = partitions
+        self._shape = shape
+        self._batch_rows = batch_rows
+        self._rank = {name: rank for rank, name in enumerate(partitions)}
+        self._sources: dict[str, LogSource] = {}
+        self._entries: dict[str, Iterator[Batch | Marker | None]] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs, in the order in which they were declared."""
+        return tuple(self._partitions)
+
+    def bounds(self) -> tuple[Cut, Cut]:
+        """Return the first cut that can be read from, and the present end."""
+        first, end = {}, {}
+        for name, partition in self._partitions.items():
+            with PartitionReader(self._topic, partition) as reader:
+                first[name], end[name] = reader.range()
+        return first, end
+
+    def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        """Raise InputError unless the logs reach ``cut``, by what was read when it was stored.
+
+        identities: per input, what ``identities`` returned then; nothing for an unknown one.
+        """
+        for name, offset in cut.items():
+            source = self._source(name, self._batch_rows, None)
+            source.check_identity(offset, identities.get(name, ""))
+            source.close()
+
+    def identities(self, cut: Cut) -> dict[str, str]:
+        """Return per input a text that tells what was read up to ``cut``."""
+        return {name: self._sources[name].identity_at(offset) for name, offset in cut.items()}
+
+    def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
+        self.close()
+        for name, offset in cut.items():
+            source = self._source(name, rows, stop[name] if stop is not None else None)
+            self._sources[name] = source
+            self._entries[name] = source.follow(offset)
+
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | None:
+        """Return what comes after ``cut``, and of which input; None if nothing is there yet."""
+        turns = sorted(cut, key=lambda name: (cut[name] // self._batch_rows, self._rank[name]))
+        for name in turns:
+            entry = next(self._entries[name])
+            if entry is not None:
+                return name, entry
+        return None
+
+    def sync(self) -> None:
+        """Make durable what was read, before a cut that includes it is stored."""
+        for source in self._sources.values():
+            source.sync()
+
+    def close(self) -> None:
+        """Release the files."""
+        for source in self._sources.values():
+            source.close()
+
+    def _source(self, name: str, batch_rows: int, to_offset: int | None) -> LogSource:
+        return LogSource(
+            self._topic,
+            self._partitions[name],
+            name=name,
+            shape=self._shape,
+            batch_rows=batch_rows,
+            to_offset=to_offset,
+        )

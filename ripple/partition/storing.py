@@ -1,0 +1,84 @@
+"""Checkpoints made beside the work: copied between batches, stored in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ripple import cut as cuts
+from ripple.fenced import FencedError
+from ripple.world.errors import StoreError
+
+if TYPE_CHECKING:
+    from ripple.checkpoint import Checkpoint, Owner
+    from ripple.engine import Engine
+    from ripple.engine.saving import PendingSnapshot
+
+
+class Storing:
+    """At most one checkpoint at a time: being copied, then being stored by a task.
+
+    A store that fails costs a checkpoint and not the run: it is told, and the next one is tried
+    when it is due. A fence that another owner has passed ends the run.
+    """
+
+    def __init__(self, owner: Owner, rows: int, tell: Callable[[str], None]) -> None:
+        self._owner = owner
+        self._rows = rows
+        self._tell = tell
+        self._copying: PendingSnapshot | None = None
+        self._task: asyncio.Task[Checkpoint] | None = None
+        self._notes: Mapping[str, str] = {}
+        self.last: Checkpoint | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a checkpoint is under way."""
+        return self._copying is not None or self._task is not None
+
+    def begin(self, engine: Engine, notes: Mapping[str, str]) -> None:
+        """Begin a checkpoint of the present cut, which the sinks have committed.
+
+        It holds only what changed since the last that was stored, unless all of it is due.
+        """
+        assert not self.is_busy
+        self._copying, self._notes = engine.begin_snapshot(self._owner.since), notes
+
+    def step(self) -> None:
+        """Copy some rows; note how the storing went. Raises FencedError. Between two batches."""
+        if self._copying is not None and self._copying.step(self._rows):
+            pending, self._copying = self._copying, None
+            self._task = asyncio.create_task(self._store(pending, self._notes))
+        elif self._task is not None and self._task.done():
+            self._finish(self._task)
+
+    async def drain(self) -> None:
+        """Complete what is under way."""
+        while self._copying is not None:
+            self.step()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+            self._finish(self._task)
+
+    async def abandon(self) -> None:
+        """Give up what is under way: the run has failed."""
+        self._copying = None
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _store(self, pending: PendingSnapshot, notes: Mapping[str, str]) -> Checkpoint:
+        snapshot = await asyncio.to_thread(pending.finish)
+        return await self._owner.write(replace(snapshot, notes={**snapshot.notes, **notes}))
+
+    def _finish(self, task: asyncio.Task[Checkpoint]) -> None:
+        self._task = None
+        try:
+            self.last = task.result()
+        except FencedError:
+            raise
+        except (StoreError, OSError) as error:
+            since = cuts.text(self.last.cut) if self.last else "none"
+            self._tell(f"a checkpoint was not stored (the last one that was: {since}): {error}")

@@ -1,0 +1,102 @@
+"""Where a plan may be cut: stages that one partition computes alone, and the edges between them.
+
+Reading :mod:`ripple.pipeline.plan` only. The rules and what was rejected: ``docs/stages.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.pipeline.plan import Fold, Plan
+
+PARTITIONS_DEFAULT = 8
+
+
+class EdgeKind(Enum):
+    """What flows from a stage to the next."""
+
+    PARTIAL = "partial"
+    ROW = "row"
+    EVENT = "event"
+
+    @property
+    def is_state(self) -> bool:
+        """Whether the receiver holds a copy that a snapshot can replace."""
+        return self is not EdgeKind.EVENT
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """How rows of fold ``of`` come to fold ``to``, which begins a stage. why: for people."""
+
+    of: str
+    to: str
+    kind: EdgeKind
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Folds that one partition computes from its own rows alone.
+
+    number: from 0. key: the names of the fields whose hash chooses the partition, () for one total.
+    partitions: how many there are; None for the first stage, which has as many as are configured.
+    edge: what comes in; None for the first stage, which reads the source.
+    """
+
+    number: int
+    key: tuple[str, ...]
+    folds: tuple[str, ...]
+    partitions: int | None
+    edge: Edge | None
+
+
+def stages_of(plan: Plan) -> tuple[Stage, ...]:
+    """Cut ``plan`` wherever rows must change partition."""
+    return tuple(_stages(plan))
+
+
+def _stages(plan: Plan) -> Iterator[Stage]:
+    groups: list[list[Fold]] = []
+    for fold in plan.folds:
+        if groups and set(_key_of(groups[-1][0])) <= set(_key_of(fold)) and _key_of(groups[-1][0]):
+            groups[-1].append(fold)
+        else:
+            groups.append([fold])
+    for number, folds in enumerate(groups):
+        first = folds[0]
+        names = tuple(fold.name for fold in folds)
+        if number == 0:
+            yield Stage(0, _key_of(first), names, None, None)
+            continue
+        count = first.partitions or (PARTITIONS_DEFAULT if first.key else 1)
+        yield Stage(number, _key_of(first), names, count, _edge(plan, first))
+
+
+def _key_of(fold: Fold) -> tuple[str, ...]:
+    return tuple(member.name for member in fold.key)
+
+
+def _edge(plan: Plan, fold: Fold) -> Edge:
+    """Return the first kind of edge that is possible, and why it is that one."""
+    above = plan.fold(fold.input)
+
+    def edge(kind: EdgeKind, why: str) -> Edge:
+        return Edge(above.name, fold.name, kind, why)
+
+    if fold.via_log:
+        return edge(EdgeKind.EVENT, "asked for by via='log'")
+    whole = [one.name for one in fold.aggregates if not one.aggregate.decomposes]
+    if not whole:
+        return edge(EdgeKind.PARTIAL, "every aggregate decomposes into exact accumulators")
+    needs = f"{', '.join(whole)} {'needs' if len(whole) == 1 else 'need'} the rows themselves"
+    if not plan.frees(above):
+        return edge(EdgeKind.ROW, f"{needs}, and {above.name} keeps them all")
+    if plan.frees(fold):
+        return edge(EdgeKind.ROW, f"{needs}, and groups end with the window of {above.name}")
+    return edge(EdgeKind.EVENT, f"{needs}, and groups outlive the windows of {above.name}")

@@ -1,1 +1,0 @@
-"""A partition that survives its process: its life, its dead letters, and what killed it."""

@@ -1,0 +1,179 @@
+"""``ripple dead-letter``: what it prints, what it appends, and how it ends."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from ripple.batch import Batch, Rejected
+from ripple.cli.main import main
+from ripple.engine import RejectedRow
+from ripple.log import Topic, TopicWriter
+from ripple.partition.letter import refused
+from ripple.partition.letters import DeadLetterLog, letters_path
+from ripple.world import LiveClock, LiveDisk
+from tests.log.trades import read_all
+
+TRADES = [
+    {"symbol": "AAPL", "price": 1.5, "size": 1, "timestamp_ns": 1, "venue": "X"},
+    {"symbol": "GOOG", "price": -2.0, "size": 2, "timestamp_ns": 2, "venue": "X"},
+    {"symbol": "MSFT", "price": -3.0, "size": 3, "timestamp_ns": 3, "venue": "X"},
+]
+
+
+def write_letters(disk: LiveDisk, pipeline: str, partition: int = 0, name: str = "trades") -> None:
+    """Offset 10 is refused by the source, 12 and 13 by a step."""
+    log = DeadLetterLog(
+        disk,
+        letters_path(pipeline, partition),
+        pipeline=pipeline,
+        version="f00d",
+        clock=LiveClock(),
+    )
+    malformed = Rejected(10, 4, "price is empty", b"\x1b[2JAMZN,,1")
+    batch = Batch(pa.RecordBatch.from_pylist(TRADES), 14, (malformed,))
+    failed = [RejectedRow(1, "check", "it is\x1b[2J negative"), RejectedRow(2, "check", "too low")]
+    log.write(name, [malformed, *refused(batch, failed)], batch)
+    log.close()
+
+
+@pytest.fixture
+def disk(tmp_path) -> LiveDisk:
+    """A folder of checkpoints with the letters of one partition, beside an empty topic."""
+    disk = LiveDisk(tmp_path)
+    write_letters(LiveDisk(tmp_path / "checkpoints"), "vwap")
+    assert main(["log", "create", f"{tmp_path}/trades"]) == 0
+    return disk
+
+
+@pytest.fixture
+def command(disk, capfd):
+    """Run an action; return its exit code and what it printed."""
+    capfd.readouterr()
+
+    def run(action: str, *arguments: object) -> tuple[int, str, str]:
+        given = ["dead-letter", action, "--checkpoint-dir", f"{disk.root}/checkpoints"]
+        if action == "retry" and "--source" not in arguments:
+            given += ["--source", f"log:{disk.root}/trades"]
+        code = main([*given, *map(str, arguments)])
+        said = capfd.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def stored(disk: LiveDisk) -> list[object]:
+    return read_all(Topic.open(disk, "trades"))
+
+
+def test_list_shows_letters_and_totals_and_cannot_touch_the_terminal(command) -> None:
+    code, out, err = command("list")
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out
+    assert out.splitlines() == [
+        "Dead letters of vwap/0",
+        "  trades  offset 10 (line 4)  version f00d  price is empty: '\\x1b[2JAMZN,,1'",
+        "  trades  offset 12  version f00d  check: it is\\x1b[2J negative: "
+        '\'{"symbol": "GOOG", "price": -2.0, "size": 2, "timestamp_ns":\'...',
+        "  trades  offset 13  version f00d  check: too low: "
+        '\'{"symbol": "MSFT", "price": -3.0, "size": 3, "timestamp_ns":\'...',
+        "3 letters",
+        *(f"         1  {why}" for why in ("price is empty", "check: it is\\x1b[2J negative")),
+        "         1  check: too low",
+    ]
+
+
+def test_letters_that_are_lost_are_told_and_counted_when_given_up(command, disk) -> None:
+    (segment,) = disk.root.glob("**/dead-letters.topic/0/*.log")
+    segment.unlink()
+    code, out, err = command("list")
+    assert code == 1
+    assert "but records up to 3 were durable" in err
+    topic = segment.parent.parent
+    assert main(["log", "repair", str(topic), "--give-up", "0-2"]) == 0
+    code, out, err = command("list")
+    assert (code, out.splitlines()[-1]) == (0, "0 letters")
+    assert "vwap/0: 3 letters were lost from vwap/00000/dead-letters.topic and given up" in err
+
+
+def test_list_as_json_and_chosen(command) -> None:
+    def listed(*arguments: object) -> list[dict[str, object]]:
+        return [json.loads(line) for line in command("list", "--json", *arguments)[1].splitlines()]
+
+    first, second, _ = listed()
+    assert (first["offset"], first["line_number"], first["can_be_retried"]) == (10, 4, False)
+    assert (second["step"], second["retried"]) == ("check", False)
+    assert json.loads(str(second["raw"])) == TRADES[1]
+    assert [one["offset"] for one in listed("--reason", "negative")] == [12]
+    assert [one["offset"] for one in listed("--from", 13)] == [13]
+    assert listed("--input", "quotes") == []
+
+
+def test_retry_appends_each_record_once_and_tells_what_it_cannot(command, disk) -> None:
+    code, out, err = command("retry", "--offset", 12, "--offset", 10)
+    assert code == 0
+    assert out.splitlines() == [
+        "vwap/0: 1 retried",
+        "         1  cannot be retried",
+        "                   1  only its first bytes were kept",
+    ]
+    assert err == "trades, offset 10 cannot be retried: only its first bytes were kept\n"
+    assert command("retry", "--reason", "check: ")[1].splitlines() == [
+        "vwap/0: 1 retried",
+        "         1  were retried before",
+    ]
+    assert stored(disk) == TRADES[1:]
+    assert command("list")[1].count("(retried)") == 2
+
+
+def test_schema_that_no_longer_fits_is_told(command, disk, tmp_path) -> None:
+    (tmp_path / "trade.avsc").write_text(
+        json.dumps(
+            {"type": "record", "name": "t", "fields": [{"name": "symbol", "type": "string"}]}
+        )
+    )
+    schema = str(tmp_path / "trade.avsc")
+    assert main(["log", "create", f"{disk.root}/narrow", "--schema", schema]) == 0
+    code, out, _ = command("retry", "--source", f"log:{disk.root}/narrow", "--offset", 12)
+    assert code == 0
+    assert "vwap/0: 0 retried" in out
+    assert "1  the topic has no field 'price'" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--source", "trades"], "not of the form log:DIR/TOPIC"),
+        (["--source", "log:/a/trades/0"], "not of the form log:DIR/TOPIC"),
+        (["--source", "log:/nowhere/trades"], "no topic"),
+        (["--pipeline", "other"], "there are vwap/0"),
+        (["--partition", "1"], "there are vwap/0"),
+    ],
+)
+def test_wrong_arguments_end_in_one_line(command, arguments, complaint) -> None:
+    code, out, err = command("retry", *arguments)
+    assert (code, out) == (1, "")
+    assert complaint in err
+    assert len(err.splitlines()) == 1
+
+
+def test_letters_that_belong_to_several_topics_must_be_chosen(command, disk) -> None:
+    checkpoints = LiveDisk(disk.root / "checkpoints")
+    write_letters(checkpoints, "vwap", name="quotes")
+    assert "choose one with --input" in command("retry")[2]
+    assert command("retry", "--input", "quotes")[0] == 0
+    write_letters(checkpoints, "other")
+    assert "other, vwap" in command("retry")[2]
+    write_letters(checkpoints, "vwap", partition=1)
+    code, out, _ = command("retry", "--pipeline", "vwap", "--input", "trades")
+    assert code == 0
+    assert "vwap/0: 2 retried" in out
+    assert "vwap/1: 2 retried" in out
+
+
+def test_topic_that_is_being_written_is_left_alone(command, disk) -> None:
+    with TopicWriter(Topic.open(disk, "trades"), LiveClock(), holder="somebody"):
+        assert "held by somebody" in command("retry")[2]
+    assert "2 retried" in command("retry")[1]

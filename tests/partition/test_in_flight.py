@@ -1,0 +1,322 @@
+"""The file that outlives the process: what was in flight, what is suspected, what is skipped."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pyarrow as pa
+import pytest
+
+from ripple.batch import Batch, Rejected
+from ripple.checkpoint import partitions
+from ripple.errors import InputError, NodeError
+from ripple.partition import in_flight as in_flight_file
+from ripple.partition.in_flight import InFlight, in_flight_path, part_of, set_aside
+from ripple.partition.letter import QUARANTINE
+from ripple.partition.letters import DeadLetterLog, letters_path
+from ripple.partition.suspicion import DEATHS_MAX, Range
+from ripple.store import DiskStore
+from ripple.testing import SimulationError, SimWorld, enumerate_crashes
+from ripple.world import Disk, LiveClock, LiveDisk
+
+PATH = in_flight_path("vwap")
+KILLER = 23
+KILLED = f"killed the process {DEATHS_MAX} times"
+
+
+def opened(disk: Disk, **limits: int) -> InFlight:
+    return InFlight(disk, PATH, version="v1", **limits)
+
+
+def die_in(disk: Disk, first: int, end: int) -> None:
+    life = opened(disk)
+    life.begin("trades", first, end)
+    life.close()
+
+
+def test_record_that_an_output_shows_is_not_quarantined(tmp_path) -> None:
+    """The process was killed from outside: without the record, the output could not go on."""
+    disk = LiveDisk(tmp_path)
+    for first, end in ((0, 10), (4, 5), (4, 5)):
+        die_in(disk, first, end)
+    life = InFlight(disk, PATH, version="v1", shown={"trades": 5})
+    assert life.newly_quarantined == []
+    assert life.quarantined("trades") == {}
+    assert "offset 4: it ends each run that replays it" in "".join(life.remarks())
+    life.close()
+    life = InFlight(disk, PATH, version="v1", shown={"trades": 4})
+    assert life.newly_quarantined == [("trades", 4)]
+    life.close()
+
+
+def test_killer_is_quarantined_and_stays_so(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for first, end in ((0, 10), (4, 5), (4, 5)):
+        die_in(disk, first, end)
+    life = opened(disk)
+    assert life.newly_quarantined == [("trades", 4)]
+    for _ in range(2):
+        life.close()
+        life = opened(disk)
+        assert life.newly_quarantined == []
+        assert life.quarantined("trades") == {4: KILLED}
+        assert life.quarantined("quotes") == {}
+
+
+def test_life_that_was_idle_leaves_no_suspect(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for _ in range(5):
+        life = opened(disk)
+        assert life.pieces("trades", 0, 10) == [Range("trades", 0, 10)]
+        life.begin("trades", 0, 10)
+        life.stabilizing({"trades": 10})
+        life.idle()
+        life.close()
+
+
+def die_stabilizing(disk: Disk, offset: int, version: str = "v1") -> InFlight:
+    life = InFlight(disk, PATH, version=version)
+    life.begin("trades", 0, offset)
+    life.stabilizing({"trades": offset})
+    life.close()
+    return life
+
+
+def test_kills_while_views_are_brought_up_never_stop_a_partition(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for life_number in range(100):
+        life = die_stabilizing(disk, 10)
+        assert life.was_killed == life.was_killed_stabilizing == (life_number > 0)
+        said = [line for line in life.remarks() if "brought the views up" in line]
+        assert bool(said) == (life_number >= DEATHS_MAX)
+        if said:
+            assert said[0].startswith(f"{life_number} runs were killed")
+            assert 'the last one to {"trades": 10}' in said[0]
+            assert "memory" in said[0]
+    assert not list(die_stabilizing(disk, 10, "repaired").remarks())
+
+
+def test_cut_that_was_passed_is_no_more_talked_of(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for _ in range(DEATHS_MAX):
+        die_stabilizing(disk, 10)
+    life = opened(disk)
+    assert list(life.remarks())
+    life.stabilizing({"trades": 9})  # by smaller batches
+    life.stabilizing({"trades": 12})
+    life.idle()
+    life.close()
+    assert not list(opened(disk).remarks())
+
+
+def test_error_that_ends_a_run_is_no_kill_and_is_told_to_the_next(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for number in range(2 * DEATHS_MAX):
+        life = opened(disk)
+        assert not life.was_killed
+        said = 'the run before ended while it brought the views up to {"trades": 10}: no room'
+        assert list(life.remarks()) == [said] * (number > 0)
+        life.begin("trades", 0, 10)
+        life.stabilizing({"trades": 10})
+        with pytest.raises(NodeError), life.blamed():
+            raise NodeError("no room")
+        life.ended(NodeError("no room"))
+        life.close()
+
+
+def test_error_from_elsewhere_blames_nothing_that_was_in_flight(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for error in (OSError("disk full"), KeyboardInterrupt(), InputError("no such column")):
+        for _ in range(2 * DEATHS_MAX):
+            life = opened(disk)
+            assert life.pieces("trades", 4, 6) == [Range("trades", 4, 6)]
+            assert not life.was_killed
+            life.begin("trades", 4, 5)
+            if not isinstance(error, OSError):  # that comes from reading on, say
+                with pytest.raises(type(error)), life.blamed():
+                    raise error
+            life.ended(error)
+            life.close()
+    assert not list(opened(disk).remarks())
+
+
+def test_record_whose_error_ends_each_run_is_set_aside_with_the_error(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for first, end in ((0, 10), (4, 5), (4, 5)):
+        life = opened(disk)
+        life.begin("trades", first, end)
+        with pytest.raises(ZeroDivisionError), life.blamed():
+            raise ZeroDivisionError("by 4")
+        life.ended(ZeroDivisionError("by 4"))
+        life.close()
+    why = f"ended the run {DEATHS_MAX} times: ZeroDivisionError: by 4"
+    life = opened(disk)
+    assert f"trades, offset 4: {why}; it is set aside as a dead letter" in list(life.remarks())
+    for _ in range(2):
+        life.close()
+        life = opened(disk)
+        assert life.quarantined("trades") == {4: why}
+
+
+def test_too_many_killers_are_told_and_do_not_stop_a_partition(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(in_flight_file, "QUARANTINED_MAX", 1)
+    disk = LiveDisk(tmp_path)
+    for offset in (4, 6):
+        assert not any("hardly the records' fault" in line for line in opened(disk).remarks())
+        for _ in range(DEATHS_MAX):
+            die_in(disk, offset, offset + 1)
+    life = opened(disk)
+    assert [*life.quarantined("trades")] == [4, 6]
+    assert any(line.startswith("2 records are set aside") for line in life.remarks())
+
+
+def test_suspects_that_will_not_come_again_are_forgotten(tmp_path) -> None:
+    """Each kill leaves one; the checkpoint from which the next life goes on has passed them."""
+    disk = LiveDisk(tmp_path)
+    for first in range(0, 5000, 10):
+        life = opened(disk)
+        life.resume({"trades": first})
+        life.begin("trades", first, first + 10)
+        life.close()
+    life = opened(disk)
+    assert len(life.pieces("trades", 0, 5000)) <= 21
+    assert (tmp_path / PATH).stat().st_size < 500
+
+
+def test_file_of_an_earlier_release_is_read(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    disk.make_folder("vwap/00000")
+    old = disk.open(PATH, create=True)
+    entries: list[list[object]] = [
+        ["kept", 4],
+        ["opened", "v1"],
+        ["quarantined", "trades", 4],
+        ["suspect", "trades", 7, 8, 2],
+        ["stuck", {"trades": 10}, 3],
+        ["begin", "trades", 7, 8],
+    ]
+    old.append(b"".join(map(in_flight_file._line, entries)))
+    old.close()
+    life = opened(disk)
+    assert life.quarantined("trades") == {4: KILLED, 7: KILLED}
+    assert any(line.startswith("3 runs were killed") for line in life.remarks())
+
+
+def test_file_of_a_later_release_is_refused_by_name(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    life = opened(disk)
+    life._note(["failed", "whatever"])
+    file = tmp_path / PATH
+    file.write_bytes(file.read_bytes() + in_flight_file._line(["divined", 7]))
+    with pytest.raises(InputError, match=r"in-flight.jsonl.*divined.*upgrade"):
+        opened(disk)
+
+
+def test_file_stays_small_and_forgets_nothing(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for _ in range(DEATHS_MAX):
+        die_in(disk, 4, 5)
+    die_in(disk, 5000, 5002)
+    life = opened(disk, bytes_max=2000)
+    for offset in range(10_000):
+        life.begin("trades", offset, offset + 1)
+        assert (tmp_path / PATH).stat().st_size <= 2000
+    life.close()
+    life = opened(disk)
+    assert life.quarantined("trades") == {4: KILLED}
+    assert len(life.pieces("trades", 5000, 5002)) == 1, "it was passed"
+    assert life.pieces("trades", 9998, 10_000) == [
+        Range("trades", 9998, 9999),
+        Range("trades", 9999, 10_000),
+    ]
+
+
+def test_torn_line_costs_a_count_and_a_damaged_list_is_refused(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for _ in range(DEATHS_MAX):
+        die_in(disk, 4, 5)
+    opened(disk).close()
+    die_in(disk, 7, 8)
+    file = tmp_path / PATH
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-3])
+    assert len(opened(disk).pieces("trades", 7, 9)) == 1
+    at = whole.index(b"quarantined")
+    file.write_bytes(whole[:at] + b"Q" + whole[at + 1 :])
+    with pytest.raises(InputError, match="damaged"):
+        opened(disk)
+
+
+def test_checkpoint_store_does_not_see_what_lies_beside(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    DeadLetterLog(
+        disk, letters_path("vwap"), pipeline="vwap", version="v", clock=LiveClock()
+    ).close()
+    opened(disk).close()
+    store = DiskStore(disk)
+    assert asyncio.run(partitions(store)) == ()
+    assert asyncio.run(store.list("vwap/00000/manifest/")) == []
+
+
+# --- batches ---
+
+BATCH = Batch(
+    pa.record_batch({"size": [10, 11, 13, 14, 15]}),
+    16,
+    (Rejected(12, None, "size is empty", b""),),
+)
+
+
+def test_quarantined_record_is_set_aside_as_rejected() -> None:
+    rest = set_aside(BATCH, dict.fromkeys([3, 11, 12, 15, 99], "it kills"))
+    assert rest.records.column("size").to_pylist() == [10, 13, 14]
+    assert rest.offsets().tolist() == [10, 13, 14]
+    assert [(one.offset, one.step) for one in rest.rejected] == [
+        *((11, QUARANTINE), (12, None), (15, QUARANTINE))
+    ]
+    assert rest.rejected[0].raw == b'{"size": 11}'
+    assert rest.rejected[0].reason == "it kills"
+    assert set_aside(BATCH, {3: "it kills", 99: "it kills"}) is BATCH
+
+
+def test_pieces_of_a_batch_are_the_batch() -> None:
+    for middle in range(10, 17):
+        parts = [part_of(BATCH, Range("a", *ends)) for ends in ((10, middle), (middle, 16))]
+        assert [part.next_offset for part in parts] == [middle, 16]
+        assert [part.span for part in parts] == [middle - 10, 16 - middle]
+        offsets = [offset for part in parts for offset in part.offsets()]
+        assert offsets == BATCH.offsets().tolist()
+
+
+# --- crashes ---
+
+
+def life(world: SimWorld, seed: int) -> None:
+    """Take 40 records in batches of 10; one of them ends the life.
+
+    The witness keeps what was said to be quarantined.
+    """
+    in_flight = opened(world.disk, bytes_max=600)
+    skipped = [*in_flight.quarantined("trades")]
+    assert skipped in ([], [KILLER]), "an innocent record was quarantined"
+    assert skipped or not world.witness.get("skipped"), "a quarantined record was taken in again"
+    world.witness["skipped"] = skipped
+    for first in range(0, 40, 10):
+        for piece in in_flight.pieces("trades", first, first + 10):
+            in_flight.begin("trades", piece.first_offset, piece.next_offset)
+            if piece.first_offset <= KILLER < piece.next_offset and not skipped:
+                in_flight.close()
+                return life(world, seed)
+        in_flight.stabilizing({"trades": first + 10})
+        in_flight.idle()
+    in_flight.close()
+    return None
+
+
+@pytest.mark.parametrize("safeguards", [(), ("fsync_file",), ("fsync_folder",)])
+def test_what_was_skipped_once_is_skipped_for_ever(safeguards: tuple[str, ...]) -> None:
+    if not safeguards:
+        enumerate_crashes(life, pairs=60)
+        return
+    with pytest.raises(SimulationError):
+        enumerate_crashes(life, pairs=60, without=safeguards)
