@@ -24,4 +24,5 @@ BENCHMARKS = (
     "checkpoint",
     "log",
     "recovery",
+    "ring",
 )
