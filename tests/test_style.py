@@ -73,12 +73,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "world": {"errors"},
     "fenced": {"errors", "world"},
     "checkpoint": {"engine", "errors", "fenced", "world"},
+    "cut": {"errors"},
     "encoding": {"errors"},
     "log_place": {"errors"},
     "log": {"batch", "encoding", "errors", "keys", "log_place", "schema", "sexp", "world"},
     "ops": set(),
     "connectors": {
         "batch",
+        "cut",
         "encoding",
         "errors",
         "log",
@@ -89,7 +91,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "schema",
         "world",
     },
-    "cut": {"errors"},
     "partition": {
         "batch",
         "change",

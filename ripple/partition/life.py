@@ -16,12 +16,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ripple.batch import Marker
 from ripple.checkpoint.checkpoints import prefix_of
+from ripple.connectors.inputs import Signal
 from ripple.engine import Engine
 from ripple.errors import InputError
 from ripple.partition.in_flight import InFlight, in_flight_path, part_of, set_aside
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from ripple.batch import Batch
     from ripple.checkpoint import Checkpoint, Checkpoints
     from ripple.connectors.contract import CutSink
+    from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
-    from ripple.partition.inputs import Inputs
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import World
 
@@ -88,7 +89,8 @@ class Life:
         open_sinks: called when nobody else can be writing any more. world: its disk has the lock,
         dead letters and what is in flight. rebuild: folds that may be computed from the log's first
         record. holder: who runs it, for people. tell: takes a line for the user. stop: asked
-        between two batches whether to end in good order. watch: called after each batch.
+        between two batches whether to end in good order; whoever makes it say so while the life
+        waits for more calls ``inputs.wake``. watch: called after each batch.
         """
         self._plan = plan
         self._inputs = inputs
@@ -140,17 +142,18 @@ class Life:
             )
 
     async def _restore_and_go_on(self) -> None:
-        self._storing = Storing(self._owner, self._settings.snapshot_rows, self._tell)
+        rows, wake = self._settings.snapshot_rows, self._inputs.wake
+        self._storing = Storing(self._owner, rows, self._tell, wake)
         listed = await self._checkpoints.list()
-        with ExitStack() as opened:
-            opened.callback(self._inputs.close)
+        async with AsyncExitStack() as opened:
+            opened.push_async_callback(self._inputs.close)
             self._letters = self._open_letters()
             self.report.letters = self._letters.counts
             opened.callback(self._letters.close)
             sinks = self._open_sinks()
             for sink in sinks.values():
                 opened.callback(sink.close)
-            self._start = first_cut(listed, sinks, self._inputs)
+            self._start = await first_cut(listed, sinks, self._inputs)
             self._outputs = Outputs(sinks, self._start, self._world.guards)
             self._in_flight = self._open_in_flight()
             opened.callback(self._in_flight.close)
@@ -220,7 +223,7 @@ class Life:
         restored = self._restored
         began_ns, before = self._world.clock.monotonic_ns(), self._engine.counters.consumed
         for stop in self._outputs.stops:
-            self._inputs.check(stop, {})
+            await self._inputs.check(stop, {})
             if not await self._replay_to(stop):
                 return False
         restored.cut = self._engine.cut
@@ -240,12 +243,15 @@ class Life:
         frees = self._plan.folds[0].window is not None
         settings = self._settings
         rows = settings.batch_rows if is_shown else settings.rows_per_replay_step(self._plan)
-        self._inputs.open(self._engine.cut, rows, stop)
-        while (entry := self._inputs.next(self._engine.cut)) is not None:
+        await self._inputs.open(self._engine.cut, rows, stop)
+        while (entry := self._inputs.next(self._engine.cut)) is not Signal.ENDED:
+            if entry is Signal.WAITING:
+                await self._inputs.more()
+                continue
             self._apply(*entry)
             if is_shown or frees:
                 self._bring_up()
-            self._keep_progress(self._world.clock.monotonic_ns())
+            await self._keep_progress(self._world.clock.monotonic_ns())
             self._watch(self._engine, self.report)
             await asyncio.sleep(0)
             if self._stop():
@@ -254,7 +260,7 @@ class Life:
             self._bring_up()
         return True
 
-    def _keep_progress(self, now_ns: int) -> None:
+    async def _keep_progress(self, now_ns: int) -> None:
         """Store a checkpoint when one is due, so that the next life need not replay all this.
 
         Not while the outputs show what other code has made: what it took to go on from there would
@@ -267,15 +273,14 @@ class Life:
         if is_due and not self._storing.is_busy:
             if not self._is_up:
                 self._bring_up()
-            self._commit()
-            self._begin_checkpoint()
+            await self._commit()
+            await self._begin_checkpoint()
             self._stores.begin(now_ns)
 
     # --- going on ---
 
     async def _go_on(self) -> None:
-        clock, settings = self._world.clock, self._settings
-        self._inputs.open(self._engine.cut, self._settings.batch_rows)
+        await self._inputs.open(self._engine.cut, self._settings.batch_rows)
         # A later life must find the state of this code, or where the beginning was; or it may be
         # killed like the last one, while the views are brought up to date for the first time.
         if (
@@ -283,21 +288,33 @@ class Life:
             or (any(self._start.values()) and self._start == self._engine.cut)
             or (self._restored.events and self._in_flight.was_killed_stabilizing)
         ):
-            self._commit()
+            await self._commit()
             await self._store()
         while not self._stop():
             entry = self._inputs.next(self._engine.cut)
-            if entry is not None:
-                self._take(*entry)
-            elif settings.follow:
-                await clock.sleep(settings.poll_s)
-            else:
+            if entry is Signal.ENDED:
                 break
-            self._keep_safe(clock.monotonic_ns())
+            if entry is Signal.WAITING:
+                await self._wait()
+            else:
+                self._take(*entry)
+            await self._keep_safe(self._world.clock.monotonic_ns())
             if self.report.batches % _BATCHES_PER_TURN == 0:
                 await asyncio.sleep(0)
-        self._commit()
+        await self._commit()
         await self._store()
+
+    async def _wait(self) -> None:
+        """Wait until there may be more, a checkpoint is stored, or something is due."""
+        if self._storing.is_copying:
+            await asyncio.sleep(0)
+            return
+        now_ns = self._world.clock.monotonic_ns()
+        paces = [self._commits] if self._storing.is_busy else [self._commits, self._stores]
+        due_in_s = [pace.due_in_s(now_ns) for pace in paces]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min((s for s in due_in_s if s is not None), default=None)):
+                await self._inputs.more()
 
     def _take(self, name: str, entry: Batch | Marker) -> None:
         """Bring the views up to the end of one batch and write what changed."""
@@ -334,19 +351,19 @@ class Life:
         self._is_up = True
         self._outputs.write(changes, self._engine)
 
-    def _keep_safe(self, now_ns: int) -> None:
+    async def _keep_safe(self, now_ns: int) -> None:
         """Commit and begin checkpoints when they are due."""
         self._storing.step()
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
         if store_due and not self._storing.is_busy:
             if self._world.guards("commit_first"):
-                self._commit()
-            self._begin_checkpoint()
+                await self._commit()
+            await self._begin_checkpoint()
             self._stores.begin(now_ns)
         elif commit_due:
-            self._commit()
+            await self._commit()
 
-    def _commit(self) -> None:
+    async def _commit(self) -> None:
         """Let every output's data, with the cut that they reach, survive whatever happens."""
         self._commits.begin(self._world.clock.monotonic_ns())
         if self._committed == self._engine.cut:
@@ -354,20 +371,20 @@ class Life:
         if self._world.guards("letter_sync"):
             self._letters.sync()
         if self._world.guards("source_sync"):
-            self._inputs.sync()
+            await self._inputs.sync()
         self._outputs.commit(self._engine)
         self._committed = self._engine.cut
         self.report.commits += 1
 
-    def _begin_checkpoint(self) -> None:
+    async def _begin_checkpoint(self) -> None:
         last = self._storing.last
         if last is not None and dict(last.cut) == self._engine.cut:
             return
-        kept = notes(self._inputs, self._engine.cut, self._start)
+        kept = await notes(self._inputs, self._engine.cut, self._start)
         self._storing.begin(self._engine, kept)
 
     async def _store(self) -> None:
         await self._storing.drain()  # one that was begun while catching up, or in time
-        self._begin_checkpoint()
+        await self._begin_checkpoint()
         await self._storing.drain()
         self.report.checkpoint = self._storing.last.name if self._storing.last else None

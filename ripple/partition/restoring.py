@@ -15,8 +15,8 @@ from ripple.fenced import DamagedError
 if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Checkpoints
     from ripple.connectors.contract import CutSink
+    from ripple.connectors.inputs import Inputs
     from ripple.engine.snapshot import Snapshot
-    from ripple.partition.inputs import Inputs
     from ripple.partition.outputs import Outputs
     from ripple.pipeline.plan import Plan
 
@@ -53,7 +53,7 @@ class Restored:
         return "; ".join(parts)
 
 
-def first_cut(
+async def first_cut(
     listed: tuple[Checkpoint, ...], sinks: Mapping[str, CutSink], inputs: Inputs
 ) -> dict[str, int]:
     """Return the cut of the empty state: where the very first life began to read."""
@@ -62,13 +62,13 @@ def first_cut(
         return {name: int(listed[0].notes.get(f"start/{name}", "0")) for name in zero}
     if any(sink.committed for sink in sinks.values()):
         return zero
-    return dict(inputs.bounds()[0])
+    return dict((await inputs.bounds())[0])
 
 
-def notes(inputs: Inputs, cut: Mapping[str, int], start: Mapping[str, int]) -> dict[str, str]:
+async def notes(inputs: Inputs, cut: Mapping[str, int], start: Mapping[str, int]) -> dict[str, str]:
     """Return what a checkpoint at ``cut`` must remember beside the state."""
     return {
-        **{f"log/{name}": text for name, text in inputs.identities(cut).items()},
+        **{f"log/{name}": text for name, text in (await inputs.identities(cut)).items()},
         **{f"start/{name}": str(offset) for name, offset in start.items()},
     }
 
@@ -99,13 +99,13 @@ async def restore(
         changed = frozenset(shown.difference(decided.kept_outputs))
         if decided.snapshot is not None:
             identities = {name: checkpoint.notes.get(f"log/{name}", "") for name in inputs.names}
-            inputs.check(checkpoint.cut, identities)
+            await inputs.check(checkpoint.cut, identities)
             engine = Engine.restore(plan, decided.snapshot)
             return engine, Restored(checkpoint, engine.cut, passed_over, changed)
         passed_over = (*passed_over, f"{checkpoint.name}: the log is read from its first record")
     else:
         changed = frozenset(output.name for output in plan.outputs if rebuild)
-    first, _ = inputs.bounds()
+    first, _ = await inputs.bounds()
     if not cuts.is_within(first, start):
         why = f" ({'; '.join(passed_over)})" if passed_over else ""
         raise InputError(

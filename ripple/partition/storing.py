@@ -24,8 +24,16 @@ class Storing:
     when it is due. A fence that another owner has passed ends the run.
     """
 
-    def __init__(self, owner: Owner, rows: int, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        rows: int,
+        tell: Callable[[str], None],
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Store for ``owner``, copying so many rows a step. wake: called when one is stored."""
         self._owner = owner
+        self._wake = wake
         self._rows = rows
         self._tell = tell
         self._copying: PendingSnapshot | None = None
@@ -37,6 +45,11 @@ class Storing:
     def is_busy(self) -> bool:
         """Whether a checkpoint is under way."""
         return self._copying is not None or self._task is not None
+
+    @property
+    def is_copying(self) -> bool:
+        """Whether ``step`` has rows to copy."""
+        return self._copying is not None
 
     def begin(self, engine: Engine, notes: Mapping[str, str]) -> None:
         """Begin a checkpoint of the present cut, which the sinks have committed.
@@ -51,6 +64,7 @@ class Storing:
         if self._copying is not None and self._copying.step(self._rows):
             pending, self._copying = self._copying, None
             self._task = asyncio.create_task(self._store(pending, self._notes))
+            self._task.add_done_callback(lambda _: self._wake())
         elif self._task is not None and self._task.done():
             self._finish(self._task)
 

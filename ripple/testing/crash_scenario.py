@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.batch import Batch
 from ripple.checkpoint import Checkpoints
 from ripple.checkpoint.checkpoints import prefix_of
+from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.sink import LogCutSink, schema_of_output, topic_for
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text import cut_record
@@ -17,7 +18,6 @@ from ripple.connectors.text.cut_record import Owner
 from ripple.connectors.text.file import FileCutSink
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.log import PartitionReader, Topic
-from ripple.partition.inputs import Inputs
 from ripple.partition.letters import letters_path, read_letters
 from ripple.partition.life import Life, Report
 from ripple.partition.settings import Settings
@@ -166,8 +166,12 @@ class CrashScenario:
 
         life = Life(
             plan,
-            Inputs(
-                topic, partitions, RecordShape(plan.source.schema, plan.source.checks), BATCH_ROWS
+            LogInputs(
+                topic,
+                partitions,
+                RecordShape(plan.source.schema, plan.source.checks),
+                BATCH_ROWS,
+                follow=variant.alongside,
             ),
             lambda: self._open_sinks(world, variant),
             Checkpoints(
@@ -184,7 +188,6 @@ class CrashScenario:
                 checkpoint_batches=2 if variant.eager else 3,
                 snapshot_rows=1000 if variant.eager else 2,
                 keep=2,
-                follow=variant.alongside,
             ),
             stop=lambda: variant.alongside and is_done(),
             watch=watch,

@@ -12,6 +12,7 @@ from ripple.world.errors import (
 from ripple.world.live import LiveClock, LiveRandom, live_world
 from ripple.world.live_disk import LiveDisk
 from ripple.world.live_network import LiveNetwork
+from ripple.world.live_watch import LiveWatch
 from ripple.world.ports import (
     Clock,
     Disk,
@@ -23,6 +24,7 @@ from ripple.world.ports import (
     ObjectStore,
     Random,
     Stream,
+    Watch,
     World,
     all_guards,
 )
@@ -39,6 +41,7 @@ __all__ = [
     "LiveDisk",
     "LiveNetwork",
     "LiveRandom",
+    "LiveWatch",
     "Lock",
     "Network",
     "NotALockError",
@@ -47,6 +50,7 @@ __all__ = [
     "StoreError",
     "Stream",
     "SyncFailedError",
+    "Watch",
     "World",
     "all_guards",
     "live_world",

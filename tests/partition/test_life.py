@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -9,19 +11,21 @@ import pytest
 
 import ripple as rp
 from ripple.checkpoint import Checkpoints
+from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.sink import LogCutSink, schema_of_output, topic_for
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import Owner
 from ripple.connectors.text.file import FileCutSink
 from ripple.connectors.text.sink import TextFormat
+from ripple.engine import Engine
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic, TopicError
-from ripple.partition.inputs import Inputs
-from ripple.partition.life import Life
+from ripple.partition.life import Life, Report
 from ripple.partition.settings import Settings
 from ripple.store import DiskStore
 from ripple.testing import SimWorld, sim_world
 from ripple.testing.sim_faults import Fault
+from ripple.testing.sim_loop import SimulationStuckError
 from ripple.testing.sim_run import run
 
 SECOND_NS = 10**9
@@ -85,9 +89,12 @@ def sinks(world: SimWorld) -> dict[str, FileCutSink | LogCutSink]:
     }
 
 
-def life(world: SimWorld, settings: Settings = SETTINGS, **more: Any) -> Life:
+def life(
+    world: SimWorld, settings: Settings = SETTINGS, *, follow: bool = False, **more: Any
+) -> Life:
     topic = Topic.open(world.disk, "trades")
-    inputs = Inputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), settings.batch_rows)
+    shape, rows = RecordShape(PLAN.source.schema), settings.batch_rows
+    inputs = LogInputs(topic, {"trades": 0}, shape, rows, follow=follow)
     checkpoints = Checkpoints(DiskStore(world.disk, world.random), PLAN.name)
     return Life(PLAN, inputs, lambda: sinks(world), checkpoints, world, settings=settings, **more)
 
@@ -269,3 +276,60 @@ def test_replay_takes_no_more_at_once_than_the_life_did(assigner, batch_rows, ro
         keyed = keyed.window("w", assigner)
     plan = keyed.fold("n", n=rp.count()).sink("out").plan()
     assert Settings(batch_rows=batch_rows).rows_per_replay_step(plan) == rows
+
+
+async def _followed(world: SimWorld, **more: Any) -> tuple[list[float], Life]:
+    """Follow a log that grows every ten seconds; return how long each record waited."""
+    append(world, ROWS[:1])
+    settings = replace(SETTINGS, commit_batches=1000, checkpoint_batches=1000)
+    waited: list[float] = []
+
+    def seen(engine: Engine, _: Report) -> None:
+        if engine.cut["trades"] > 1:
+            waited.append((world.clock.monotonic_ns() - appended_ns) / 1e9)
+
+    one = life(world, settings, follow=True, watch=seen, stop=lambda: len(waited) == 5)
+    living = asyncio.create_task(one.run())
+    for count in range(2, 7):
+        await world.clock.sleep(10)
+        appended_ns = world.clock.monotonic_ns()
+        append(world, ROWS[:count])
+    await living
+    return waited, one
+
+
+def test_record_is_taken_in_when_it_is_appended_and_nobody_looks_before() -> None:
+    world = sim_world()
+    waited, one = world.loop.run_until_complete(_followed(world))
+    assert one.report.events == 6
+    assert max(waited) < 0.001
+
+
+def test_life_whose_watch_tells_nothing_waits_for_ever() -> None:
+    world = sim_world().without("watch")
+    with pytest.raises(SimulationStuckError, match="nothing will ever happen"):
+        world.loop.run_until_complete(_followed(world))
+
+
+def test_life_that_waits_commits_when_that_is_due_and_stops_when_it_is_woken() -> None:
+    world = sim_world()
+
+    async def story() -> None:
+        append(world)
+        settings = replace(SETTINGS, commit_batches=0, checkpoint_batches=0)
+        stopped = False
+        one = life(world, settings, follow=True, stop=lambda: stopped)
+        living = asyncio.create_task(one.run())
+        await world.clock.sleep(1.5)
+        assert one.report.commits == 1
+        await world.clock.sleep(10)
+        assert one.engine.cut == {"trades": len(ROWS)}
+        checkpoints = await one._checkpoints.list()
+        assert [dict(each.cut) for each in checkpoints] == [{"trades": len(ROWS)}]
+        began_ns = world.clock.monotonic_ns()
+        stopped = True
+        one._inputs.wake()
+        await living
+        assert world.clock.monotonic_ns() - began_ns < SECOND_NS // 100
+
+    world.loop.run_until_complete(story())

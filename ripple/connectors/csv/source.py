@@ -62,6 +62,7 @@ class CsvSource:
         self._line_length_bytes_max = line_length_bytes_max
         # Weak, so that reading also ends when the caller drops the iterator.
         self._reading: weakref.ref[Generator[Batch, None, None]] | None = None
+        self._raw: RawInput | None = None
         self.fraction_read: float | None = None
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
@@ -74,11 +75,15 @@ class CsvSource:
     def close(self) -> None:
         """Stop reading, and release the file and the thread."""
         reading = self._reading() if self._reading is not None else None
-        if reading is not None:
+        if reading is None:
+            return
+        if getattr(reading, "gi_running", False) and self._raw is not None:
+            self._raw.interrupt()  # another thread waits in it, and ends it now
+        else:
             reading.close()
 
     def _read(self, from_offset: int) -> Generator[Batch, None, None]:
-        raw = open_input(self._path)
+        raw = self._raw = open_input(self._path)
         try:
             lines = line_blocks(raw, self._block_bytes, self._line_length_bytes_max)
             reader = CsvReader(self._format, self._path, self._line_length_bytes_max)
@@ -89,6 +94,7 @@ class CsvSource:
             finally:
                 ahead.close()
         finally:
+            self._raw = None
             raw.close()
 
     def _noting(
