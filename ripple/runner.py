@@ -123,7 +123,9 @@ class Runner:
             return
         self._reject(entry.rejected)
         offsets = entry.offsets()
-        failed = self._engine.apply(name, entry.records, entry.next_offset, offsets)
+        failed = self._engine.apply(
+            name, entry.records, entry.next_offset, offsets, len(entry.rejected)
+        )
         if failed:
             self._reject([_letter(entry.records, int(offsets[bad.row]), bad) for bad in failed])
 

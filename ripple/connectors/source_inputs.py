@@ -102,4 +102,6 @@ class SourceInputs:
     def _until_stop(self, entry: Batch | Marker) -> Batch | Marker:
         if self._stop is None or not isinstance(entry, Batch) or entry.next_offset <= self._stop:
             return entry
-        return entry.split(self._stop - entry.first_offset)[0]
+        if entry.first_offset >= self._stop:  # behind a hole in which the stop is
+            return Batch(entry.records.slice(0, 0), self._stop, (), entry.offsets()[:0])
+        return entry.split_at(self._stop)[0]

@@ -176,13 +176,19 @@ class Engine:
     # --- events ---
 
     def apply(
-        self, source: str, batch: pa.RecordBatch, next_offset: int, offsets: Ints | None = None
+        self,
+        source: str,
+        batch: pa.RecordBatch,
+        next_offset: int,
+        offsets: Ints | None = None,
+        rejected: int | None = None,
     ) -> list[RejectedRow]:
         """Consume a slice of one input's log.
 
         batch: rows with the fields of the plan's source, in offset order, following what was
         applied before. next_offset: the offset after them; what it exceeds the rows by, the source
-        rejected itself. offsets: of the rows, int64[n], needed when there are such gaps. Returns
+        rejected itself: all, or as many as ``rejected`` says, and then the others are holes, which
+        nobody counts. offsets: of the rows, int64[n], needed when there are such gaps. Returns
         the rows that could not be processed, for the dead letters; raises InputError when the
         batch does not fit, with nothing consumed. After any other error (a batch function or a
         user's aggregate that raised) the engine refuses to go on.
@@ -192,16 +198,16 @@ class Engine:
         given = self._input(source)
         if offsets is not None:
             given.check_offsets(offsets, next_offset, batch.num_rows)
-        skipped = given.advance_to(next_offset, batch.num_rows)
+        refused = given.advance_to(next_offset, batch.num_rows, rejected)
         if offsets is None:
             offsets = np.arange(next_offset - batch.num_rows, next_offset)
-        self.counters.consumed += batch.num_rows + skipped
-        self.counters.dead_lettered += skipped
+        self.counters.consumed += batch.num_rows + refused
+        self.counters.dead_lettered += refused
         self._reported = False
         self._broken = True
-        rejected = self._consume_all(given, batch, offsets)
+        failed = self._consume_all(given, batch, offsets)
         self._broken = False
-        return rejected
+        return failed
 
     def _consume_all(self, given: Input, batch: pa.RecordBatch, offsets: Ints) -> list[RejectedRow]:
         if not self._fold.stepwise:

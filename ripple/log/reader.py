@@ -396,7 +396,7 @@ class PartitionReader:
             return Marker(header.time_ns_min, header.next_offset)
         batch = self._batch(found)
         if header.first_offset < self._skip_to:
-            _, batch = batch.split(self._skip_to - header.first_offset)
+            _, batch = batch.split_at(self._skip_to)
         return batch
 
     def _batch(self, found: Frame) -> Batch:
@@ -416,5 +416,5 @@ class PartitionReader:
 def _until(entry: Batch | Marker, to_offset: int | None) -> Batch | Marker:
     if to_offset is None or isinstance(entry, Marker) or entry.next_offset <= to_offset:
         return entry
-    head, _ = entry.split(to_offset - entry.first_offset)
+    head, _ = entry.split_at(to_offset)
     return head

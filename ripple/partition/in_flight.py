@@ -223,24 +223,27 @@ def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
     chosen = [at for at in reasons if batch.first_offset <= at < batch.next_offset]
     if not chosen:
         return batch
-    is_killer = np.isin(batch.offsets(), chosen)
+    offsets = batch.offsets()
+    is_killer = np.isin(offsets, chosen)
     killers = [
         Rejected(at, None, reasons[at], raw_of(batch.records, int(row)), QUARANTINE)
-        for row, at in zip(
-            np.flatnonzero(is_killer), batch.offsets()[is_killer].tolist(), strict=True
-        )
+        for row, at in zip(np.flatnonzero(is_killer), offsets[is_killer].tolist(), strict=True)
     ]
     rejected = sorted((*batch.rejected, *killers), key=lambda bad: bad.offset)
-    return Batch(batch.records.filter(pa.array(~is_killer)), batch.next_offset, tuple(rejected))
+    kept = None if batch.row_offsets is None else offsets[~is_killer]
+    left = batch.records.filter(pa.array(~is_killer))
+    return Batch(left, batch.next_offset, tuple(rejected), kept)
 
 
 def part_of(batch: Batch, piece: Range) -> Batch:
     """Return the records of a batch that are in ``piece``, which lies within it."""
-    first, end = np.searchsorted(batch.offsets(), (piece.first_offset, piece.next_offset))
+    offsets = batch.offsets()
+    first, end = np.searchsorted(offsets, (piece.first_offset, piece.next_offset))
     rejected = tuple(
         bad for bad in batch.rejected if piece.first_offset <= bad.offset < piece.next_offset
     )
-    return Batch(batch.records.slice(first, end - first), piece.next_offset, rejected)
+    at = None if batch.row_offsets is None else offsets[first:end]
+    return Batch(batch.records.slice(first, end - first), piece.next_offset, rejected, at)
 
 
 def _reason(raised: str) -> str:

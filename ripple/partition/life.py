@@ -332,11 +332,14 @@ class Life:
             return
         batch = set_aside(entry, self._in_flight.quarantined(name))
         rejected = [*batch.rejected]
-        for piece in self._in_flight.pieces(name, batch.first_offset, batch.next_offset):
-            part = batch if piece.span == batch.span else part_of(batch, piece)
+        pieces = self._in_flight.pieces(name, batch.first_offset, batch.next_offset)
+        for piece in pieces:
+            part = batch if len(pieces) == 1 else part_of(batch, piece)
             self._in_flight.begin(name, piece.first_offset, piece.next_offset)
             with self._in_flight.blamed():
-                failed = self._engine.apply(name, part.records, part.next_offset, part.offsets())
+                failed = self._engine.apply(
+                    name, part.records, part.next_offset, part.offsets(), len(part.rejected)
+                )
             rejected += refused(part, failed)
         if rejected:
             self._in_flight.idle()  # a disk that is full is no record's fault

@@ -141,6 +141,11 @@ class Reference:
             self.dead_letters.append((name, offset, refused.step, refused.reason))
         self._fold.step(accepted, before_ns, self.watermark_ns)
 
+    def skip(self, next_offset: int, source: str | None = None) -> None:
+        """Pass a hole of an input: offsets up to ``next_offset`` that have no record."""
+        given = self._input(source if source is not None else next(iter(self._inputs)))
+        given.next_offset = max(given.next_offset, next_offset)
+
     def advance(self, source: str, watermark_ns: int) -> None:
         """Consume a marker: no event below ``watermark_ns`` follows in that input."""
         given = self._input(source)

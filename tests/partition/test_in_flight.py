@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -286,6 +287,55 @@ def test_pieces_of_a_batch_are_the_batch() -> None:
         assert [part.span for part in parts] == [middle - 10, 16 - middle]
         offsets = [offset for part in parts for offset in part.offsets()]
         assert offsets == BATCH.offsets().tolist()
+
+
+HOLES = Batch(
+    pa.record_batch({"size": [10, 11, 40, 900]}),
+    1000,
+    (Rejected(25, None, "size is empty", b""),),
+    np.array([10, 11, 40, 900]),
+)
+
+
+def test_record_between_holes_is_set_aside_and_the_others_keep_their_offsets() -> None:
+    rest = set_aside(HOLES, {40: "it kills", 41: "so did this, which is no more"})
+    assert rest.offsets().tolist() == [10, 11, 900]
+    assert [(one.offset, one.step) for one in rest.rejected] == [(25, None), (40, QUARANTINE)]
+    assert (rest.first_offset, rest.next_offset, rest.span) == (10, 1000, 5)
+
+
+@pytest.mark.parametrize("killer", [10, 11, 40, 900])
+def test_record_that_kills_is_found_between_holes(tmp_path, killer: int) -> None:
+    """No life takes a record twice or leaves one out, and only the killer is set aside."""
+    disk = LiveDisk(tmp_path)
+    for _ in range(DEATHS_MAX):
+        assert not take_holes(opened(disk), killer)
+    assert take_holes(opened(disk), killer)
+    assert opened(disk).quarantined("trades") == {killer: KILLED}
+
+
+def take_holes(life: InFlight, killer: int) -> bool:
+    """Apply HOLES; return whether the life got through."""
+    batch = set_aside(HOLES, life.quarantined("trades"))
+    taken: list[int] = []
+    for piece in life.pieces("trades", batch.first_offset, batch.next_offset):
+        part = part_of(batch, piece)
+        assert part.next_offset == piece.next_offset
+        life.begin("trades", piece.first_offset, piece.next_offset)
+        if killer in part.offsets():
+            life.close()
+            return False
+        taken += part.offsets().tolist()
+    life.idle()
+    life.close()
+    assert taken == batch.offsets().tolist()
+    return True
+
+
+def test_hole_without_a_record_is_one_piece(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    die_in(disk, 4, 5000)
+    assert opened(disk).pieces("trades", 100, 100) == [Range("trades", 100, 100)]
 
 
 # --- crashes ---
