@@ -25,10 +25,11 @@ from ripple.checkpoint.checkpoints import prefix_of
 from ripple.connectors.inputs import Signal
 from ripple.engine import Engine
 from ripple.errors import InputError
-from ripple.partition.in_flight import InFlight, in_flight_path, part_of, set_aside
+from ripple.partition.in_flight import InFlight, part_of, set_aside
 from ripple.partition.letter import refused
-from ripple.partition.letters import DeadLetterLog, letters_path
+from ripple.partition.letters import DeadLetterLog
 from ripple.partition.outputs import Outputs
+from ripple.partition.place import DiskPlace
 from ripple.partition.restoring import Restored, first_cut, notes, restore
 from ripple.partition.settings import Pace, Settings
 from ripple.partition.storing import Storing
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import CutSink
     from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
+    from ripple.partition.place import Place
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import World
 
@@ -77,6 +79,7 @@ class Life:
         checkpoints: Checkpoints,
         world: World,
         *,
+        place: Place | None = None,
         rebuild: Collection[str] = (),
         holder: str = "a run",
         settings: Settings | None = None,
@@ -86,17 +89,21 @@ class Life:
     ) -> None:
         """Connect the parts; nothing is touched before ``run``.
 
-        open_sinks: called when nobody else can be writing any more. world: its disk has the lock,
-        dead letters and what is in flight. rebuild: folds that may be computed from the log's first
-        record. holder: who runs it, for people. tell: takes a line for the user. stop: asked
-        between two batches whether to end in good order; whoever makes it say so while the life
-        waits for more calls ``inputs.wake``. watch: called after each batch.
+        open_sinks: called when nobody else can be writing any more. world: its disk has the lock.
+        place: of letters and of what is in flight; by default on that disk, too. rebuild: folds
+        that may be computed from the log's first record. holder: who runs it, for people. tell:
+        takes a line for the user. stop: asked between two batches whether to end in good order;
+        whoever makes it say so while the life waits for more calls ``inputs.wake``. watch: called
+        after each batch.
         """
         self._plan = plan
         self._inputs = inputs
         self._open_sinks = open_sinks
         self._checkpoints = checkpoints
         self._world = world
+        self._place = place or DiskPlace(
+            world.disk, plan.name, clock=world.clock, holder=holder, guards=world.guards
+        )
         self._rebuild = rebuild
         self._holder = holder
         self._settings = settings or Settings()
@@ -147,6 +154,8 @@ class Life:
         listed = await self._checkpoints.list()
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self._inputs.close)
+            opened.push_async_callback(self._place.close)
+            await self._place.open(self._owner.epoch)
             self._letters = self._open_letters()
             self.report.letters = self._letters.counts
             opened.callback(self._letters.close)
@@ -157,6 +166,7 @@ class Life:
             self._outputs = Outputs(sinks, self._start, self._world.guards)
             self._in_flight = self._open_in_flight()
             opened.callback(self._in_flight.close)
+            await self._place.flush()
             try:
                 await self._restore(listed)
                 if await self._catch_up():
@@ -169,21 +179,18 @@ class Life:
             self._in_flight.ended()
 
     def _open_in_flight(self) -> InFlight:
-        path = in_flight_path(self._plan.name)
         shown = self._outputs.stops[-1] if self._outputs.stops else self._start
-        found = InFlight(self._world.disk, path, version=self._plan.topology_hash, shown=shown)
+        found = InFlight(self._place.notes(), version=self._plan.topology_hash, shown=shown)
         for line in found.remarks():
             self._tell(line)
         return found
 
     def _open_letters(self) -> DeadLetterLog:
         return DeadLetterLog(
-            self._world.disk,
-            letters_path(self._plan.name),
+            self._place.letters(),
             pipeline=self._plan.name,
             version=self._plan.topology_hash,
             clock=self._world.clock,
-            holder=self._holder,
             guards=self._world.guards,
         )
 
@@ -248,16 +255,16 @@ class Life:
             if entry is Signal.WAITING:
                 await self._inputs.more()
                 continue
-            self._apply(*entry)
+            await self._apply(*entry)
             if is_shown or frees:
-                self._bring_up()
+                await self._bring_up()
             await self._keep_progress(self._world.clock.monotonic_ns())
             self._watch(self._engine, self.report)
             await asyncio.sleep(0)
             if self._stop():
                 return False
         if not self._is_up:
-            self._bring_up()
+            await self._bring_up()
         return True
 
     async def _keep_progress(self, now_ns: int) -> None:
@@ -272,7 +279,7 @@ class Life:
             return
         if is_due and not self._storing.is_busy:
             if not self._is_up:
-                self._bring_up()
+                await self._bring_up()
             await self._commit()
             await self._begin_checkpoint()
             self._stores.begin(now_ns)
@@ -297,7 +304,7 @@ class Life:
             if entry is Signal.WAITING:
                 await self._wait()
             else:
-                self._take(*entry)
+                await self._take(*entry)
             await self._keep_safe(self._world.clock.monotonic_ns())
             if self.report.batches % _BATCHES_PER_TURN == 0:
                 await asyncio.sleep(0)
@@ -309,6 +316,7 @@ class Life:
         if self._storing.is_copying:
             await asyncio.sleep(0)
             return
+        await self._place.flush()  # whoever kills it now kills no record's doing
         now_ns = self._world.clock.monotonic_ns()
         paces = [self._commits] if self._storing.is_busy else [self._commits, self._stores]
         due_in_s = [pace.due_in_s(now_ns) for pace in paces]
@@ -316,16 +324,16 @@ class Life:
             async with asyncio.timeout(min((s for s in due_in_s if s is not None), default=None)):
                 await self._inputs.more()
 
-    def _take(self, name: str, entry: Batch | Marker) -> None:
+    async def _take(self, name: str, entry: Batch | Marker) -> None:
         """Bring the views up to the end of one batch and write what changed."""
-        self._apply(name, entry)
-        self._bring_up()
+        await self._apply(name, entry)
+        await self._bring_up()
         self.report.batches += 1
         self.report.events += 1 if isinstance(entry, Marker) else entry.span
         self.report.rows_out = self._outputs.rows_out
         self._watch(self._engine, self.report)
 
-    def _apply(self, name: str, entry: Batch | Marker) -> None:
+    async def _apply(self, name: str, entry: Batch | Marker) -> None:
         self._is_up = False
         if isinstance(entry, Marker):
             self._engine.advance(name, entry.watermark_ns, entry.next_offset)
@@ -336,6 +344,7 @@ class Life:
         for piece in pieces:
             part = batch if len(pieces) == 1 else part_of(batch, piece)
             self._in_flight.begin(name, piece.first_offset, piece.next_offset)
+            await self._place.flush()
             with self._in_flight.blamed():
                 failed = self._engine.apply(
                     name, part.records, part.next_offset, part.offsets(), len(part.rejected)
@@ -345,9 +354,10 @@ class Life:
             self._in_flight.idle()  # a disk that is full is no record's fault
             self._letters.write(name, rejected, entry)
 
-    def _bring_up(self) -> None:
+    async def _bring_up(self) -> None:
         """Bring the views up to the engine's cut; write what changed to the sinks that lack it."""
         self._in_flight.stabilizing(self._engine.cut)
+        await self._place.flush()
         with self._in_flight.blamed():
             changes = self._engine.stabilize()
         self._in_flight.idle()
@@ -373,6 +383,7 @@ class Life:
             return
         if self._world.guards("letter_sync"):
             self._letters.sync()
+            await self._place.flush()
         if self._world.guards("source_sync"):
             await self._inputs.sync()
         self._outputs.commit(self._engine)

@@ -18,7 +18,8 @@ from ripple.connectors.text.cut_record import Owner
 from ripple.connectors.text.file import FileCutSink
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.log import PartitionReader, Topic
-from ripple.partition.letters import letters_path, read_letters
+from ripple.partition.letter_box import letters_path
+from ripple.partition.letters import read_letters
 from ripple.partition.life import Life, Report
 from ripple.partition.settings import Settings
 from ripple.pipeline.builder import Pipeline

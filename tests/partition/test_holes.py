@@ -13,7 +13,8 @@ from ripple.checkpoint import Checkpoints
 from ripple.connectors.cutting import recut
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.source_inputs import SourceInputs
-from ripple.partition.letters import letters_path, read_letters
+from ripple.partition.letter_box import letters_path
+from ripple.partition.letters import read_letters
 from ripple.partition.life import Life
 from ripple.store import DiskStore
 from ripple.testing import SimWorld, explore, sim_world

@@ -12,9 +12,11 @@ from ripple.batch import Batch, Rejected
 from ripple.checkpoint import partitions
 from ripple.errors import InputError, NodeError
 from ripple.partition import in_flight as in_flight_file
-from ripple.partition.in_flight import InFlight, in_flight_path, part_of, set_aside
+from ripple.partition.in_flight import InFlight, part_of, set_aside
 from ripple.partition.letter import QUARANTINE
-from ripple.partition.letters import DeadLetterLog, letters_path
+from ripple.partition.letter_box import LetterTopic, letters_path
+from ripple.partition.letters import DeadLetterLog
+from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.partition.suspicion import DEATHS_MAX, Range
 from ripple.store import DiskStore
 from ripple.testing import SimulationError, SimWorld, enumerate_crashes
@@ -26,7 +28,7 @@ KILLED = f"killed the process {DEATHS_MAX} times"
 
 
 def opened(disk: Disk, **limits: int) -> InFlight:
-    return InFlight(disk, PATH, version="v1", **limits)
+    return InFlight(NoteFile(disk, PATH), version="v1", **limits)
 
 
 def die_in(disk: Disk, first: int, end: int) -> None:
@@ -40,12 +42,12 @@ def test_record_that_an_output_shows_is_not_quarantined(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     for first, end in ((0, 10), (4, 5), (4, 5)):
         die_in(disk, first, end)
-    life = InFlight(disk, PATH, version="v1", shown={"trades": 5})
+    life = InFlight(NoteFile(disk, PATH), version="v1", shown={"trades": 5})
     assert life.newly_quarantined == []
     assert life.quarantined("trades") == {}
     assert "offset 4: it ends each run that replays it" in "".join(life.remarks())
     life.close()
-    life = InFlight(disk, PATH, version="v1", shown={"trades": 4})
+    life = InFlight(NoteFile(disk, PATH), version="v1", shown={"trades": 4})
     assert life.newly_quarantined == [("trades", 4)]
     life.close()
 
@@ -76,7 +78,7 @@ def test_life_that_was_idle_leaves_no_suspect(tmp_path) -> None:
 
 
 def die_stabilizing(disk: Disk, offset: int, version: str = "v1") -> InFlight:
-    life = InFlight(disk, PATH, version=version)
+    life = InFlight(NoteFile(disk, PATH), version=version)
     life.begin("trades", 0, offset)
     life.stabilizing({"trades": offset})
     life.close()
@@ -251,7 +253,10 @@ def test_torn_line_costs_a_count_and_a_damaged_list_is_refused(tmp_path) -> None
 def test_checkpoint_store_does_not_see_what_lies_beside(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     DeadLetterLog(
-        disk, letters_path("vwap"), pipeline="vwap", version="v", clock=LiveClock()
+        LetterTopic(disk, letters_path("vwap"), LiveClock()),
+        pipeline="vwap",
+        version="v",
+        clock=LiveClock(),
     ).close()
     opened(disk).close()
     store = DiskStore(disk)
