@@ -10,8 +10,10 @@ import pytest
 from ripple.batch import Rejected
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.source_inputs import SourceInputs
+from ripple.engine import Engine
 from ripple.fenced import DamagedError, FencedError, Journal
 from ripple.partition.in_flight import InFlight
+from ripple.partition.letter import QUARANTINE
 from ripple.partition.letter_box import letters_path
 from ripple.partition.letters import DeadLetterLog, read_letters
 from ripple.partition.life import Life
@@ -19,6 +21,8 @@ from ripple.partition.place import DiskPlace, Place
 from ripple.partition.store_place import StorePlace, letters_in
 from ripple.partition.suspicion import DEATHS_MAX, Range
 from ripple.testing import SimWorld, explore, sim_world
+from ripple.testing.sim_faults import Fault, Planned
+from ripple.testing.sim_run import run
 from ripple.world.errors import StoreError
 from tests.partition.test_holes import EXPECTED, SETTINGS_HERE, Compacted
 from tests.partition.test_life import PLAN, sinks, written
@@ -320,3 +324,32 @@ async def crashed(world: SimWorld, seed: int) -> None:
 
 def test_lives_whose_letters_are_in_a_store_may_crash_anywhere() -> None:
     assert explore(crashed, seeds=range(25)).lives > 50
+
+
+def test_record_that_kills_each_owner_is_set_aside_by_the_one_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    killer = int(Compacted(7).offsets[10])
+    worlds: list[SimWorld] = []
+    apply = Engine.apply
+
+    def deadly(engine: Engine, name: str, batch: Any, next_offset: int, *rest: Any) -> Any:
+        if killer in rest[0]:
+            worlds[-1].effects.die(Fault(0, 0, "kill_before", 0))
+        return apply(engine, name, batch, next_offset, *rest)
+
+    monkeypatch.setattr(Engine, "apply", deadly)
+
+    async def scenario(world: SimWorld, _: int) -> None:
+        worlds.append(world)
+        one = await live(world)
+        assert (one.engine.counters.consumed, one.engine.counters.dead_lettered) == (41, 2)
+        letters = await letters_in(world.store, PLAN.name)
+        assert [(one.offset, one.step) for one in letters] == [
+            (killer, QUARANTINE),
+            (Compacted(7).bad, None),
+        ]
+
+    done = run(scenario, 0, Planned(()))
+    assert done.error is None
+    assert done.lives == DEATHS_MAX + 1
