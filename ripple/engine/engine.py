@@ -18,8 +18,6 @@ from ripple.engine.counters import Counters
 from ripple.engine.event_fold import EventFold
 from ripple.engine.fitting import digests_to_make, in_present_keys
 from ripple.engine.inputs import Input
-from ripple.engine.output import View
-from ripple.engine.row_order import RowOrder
 from ripple.engine.rows import RejectedRow, Rows
 from ripple.engine.saving import PendingSnapshot
 from ripple.engine.snapshot import Snapshot, SnapshotError, uncomputable_counter
@@ -29,6 +27,7 @@ from ripple.engine.windowed_fold import WindowedFold
 from ripple.errors import InputError, NodeError, PlanError, SchemaError
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
+from ripple.fold.view import View
 from ripple.graph.column import Column
 from ripple.hashing import mix_of
 from ripple.notebook.graph import Graph
@@ -167,8 +166,8 @@ class Engine:
             column, fields = columns[name]
             # Without windows and with one input, rows are touched by events, in their order.
             in_order = column is self._fold.column and window is None and len(self._inputs) == 1
-            order = None if in_order else RowOrder(column.keys)
-            self._views[name] = View(column, fields, retractions=retractions, order=order)
+            types = arrow_fields(column.keys.fields), arrow_fields(fields)
+            self._views[name] = View(column, types, retractions=retractions, in_order=in_order)
         # Without windows nothing is too late: the result does not depend on when an event came.
         self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
         self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)

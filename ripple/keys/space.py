@@ -22,7 +22,7 @@ Hashes = npt.NDArray[np.uint64]
 
 KEY_TYPES = (String, Int, Int64, Bool)
 
-_HASH_SEED = np.uint64(0x27D4EB2F165667C5)
+HASH_SEED = np.uint64(0x27D4EB2F165667C5)
 
 
 class KeySpace(Protocol):
@@ -119,7 +119,7 @@ class IntKeys:
 
     def hashes(self, slots: Slots) -> Hashes:
         """Return a mix of each key's 64 bits."""
-        return _mixed(np.full(len(slots), _HASH_SEED), self.index.pairs_at(slots)[0])
+        return _mixed(np.full(len(slots), HASH_SEED), self.index.pairs_at(slots)[0])
 
     def adopt(self, slots: Slots) -> None:
         """Nothing: an integer key is made of nothing else."""
@@ -220,7 +220,7 @@ class UnitKeys:
 
     def hashes(self, slots: Slots) -> Hashes:
         """Return the same hash for every row."""
-        return np.full(len(slots), _HASH_SEED)
+        return np.full(len(slots), HASH_SEED)
 
     def adopt(self, slots: Slots) -> None:
         """Nothing: the one key is made of nothing."""
