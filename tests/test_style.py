@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "keys": {"errors", "hashing", "schema"},
     "aggregate": {"arguments", "errors", "keys", "schema"},
     "batch": set(),
+    "ops": set(),
     "expression": {"arguments", "errors", "schema", "sexp"},
     "graph": {"arguments", "errors", "hashing", "keys", "sexp"},
     "records": {"arguments", "errors", "expression", "schema"},
@@ -55,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "topology",
         "window",
     },
-    "fold": {"aggregate", "graph", "hashing", "keys", "pipeline", "schema"},
+    "fold": {"aggregate", "errors", "expression", "graph", "hashing", "keys", "pipeline", "schema"},
     "engine": {
         "aggregate",
         "arguments",
@@ -80,7 +81,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cut": {"errors"},
     "log_place": {"errors"},
     "log": {"batch", "encoding", "errors", "keys", "log_place", "schema", "sexp", "world"},
-    "ops": set(),
     "connectors": {
         "batch",
         "cut",

@@ -11,8 +11,8 @@ import pyarrow as pa
 from ripple.engine.internal import as_now
 from ripple.engine.ledger import Ledger
 from ripple.engine.result_rows import ResultRows
-from ripple.engine.states import States
 from ripple.engine.uncomputable import UncomputableRows
+from ripple.fold.states import States
 from ripple.graph.column import InputColumn
 from ripple.keys.slots import SlotSet
 from ripple.keys.space import KeySpace, key_space
@@ -49,6 +49,7 @@ class EventFold:
         self.space: KeySpace = keys or self.keys
         self.result_rows = ResultRows(fold)
         self.states = States(fold.aggregates, retractable=False)
+        self.result_rows.lay_out(self.states)
         self.column = InputColumn(graph, (), self.space, self.result_rows.column_fields, fold.name)
         self.touched = SlotSet()
         self.uncomputable = UncomputableRows(self.space)

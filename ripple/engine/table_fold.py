@@ -15,9 +15,9 @@ from ripple.engine.result_rows import ResultRows
 from ripple.engine.rows import Rows
 from ripple.engine.slot_arrays import grown
 from ripple.engine.snapshot import SnapshotError
-from ripple.engine.states import States
 from ripple.engine.uncomputable import Failure, UncomputableRows
 from ripple.expression.bound import Values
+from ripple.fold.states import States
 from ripple.graph.column import Column, DerivedColumn
 from ripple.keys.slots import SlotSet
 from ripple.keys.space import key_space
@@ -50,6 +50,7 @@ class TableFold(DerivedColumn):
         space = key_space(fold.key)
         super().__init__(graph, [parent], space, self.result_rows.column_fields, fold.name)
         self.states = States(fold.aggregates, retractable=True)
+        self.result_rows.lay_out(self.states)
         self._parent = parent
         self._parent_fields = fields
         self._needed = {field.name for field in fold.key}
@@ -131,7 +132,9 @@ class TableFold(DerivedColumn):
             self.uncomputable.forget(touched[empty])
             self._empty.append(touched[empty])
             live = touched[~empty]
-        if len(live):
+        if len(live) and self.result_rows.shown_as_they_are(self, self.states, live, lambda _: {}):
+            self.uncomputable.note(live, {})
+        elif len(live):
             kept, values, valid, failed = self.result_rows.computed(
                 self, self.states, live, lambda _: {}
             )

@@ -122,8 +122,3 @@ class UncomputableRows:
 def first_rows(rows: Iterable[UncomputableRow]) -> list[UncomputableRow]:
     """Return up to ROWS_NAMED_MAX of ``rows``, the first by key."""
     return nsmallest(ROWS_NAMED_MAX, rows, key=lambda row: row.key)
-
-
-def lacks_memory(error: BaseException) -> bool:
-    """Return whether the machine is to blame for an error and not what was computed."""
-    return isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError)
