@@ -155,7 +155,7 @@ class Engine:
             first.name: (self._fold.column, self._fold.result_rows.fields)
         }
         for fold in others:
-            below = TableFold(self.graph, fold, *columns[fold.input])
+            below = TableFold(self.graph, fold, columns[fold.input][0])
             self._table_folds.append(below)
             columns[fold.name] = (below, below.result_rows.fields)
         self._folds: list[EventFold | TableFold] = [self._fold, *self._table_folds]
