@@ -100,7 +100,7 @@ class EventFold:
         """Free these slots, and those that others absorbed."""
 
     def _key_slots(self, rows: Rows) -> Ints:
-        columns = [key_array(rows.columns[field.name]) for field in self.fold.key]
+        columns = [rows.columns.key(field.name) for field in self.fold.key]
         if not columns:  # a total over everything: any column tells how many rows there are
             columns = [np.empty(rows.count)]
         slots = self.keys.slots(columns)
@@ -159,8 +159,3 @@ class EventFold:
             + self.touched.nbytes
             + self.ledger.nbytes
         )
-
-
-def key_array(column: Any) -> pa.Array:
-    """Return a key column as an Arrow array."""
-    return column if isinstance(column, pa.Array) else pa.array(getattr(column, "values", column))

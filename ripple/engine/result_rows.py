@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from ripple.aggregate import AggregateError
 from ripple.engine.arrow_types import arrow_fields
+from ripple.engine.columns import picked
 from ripple.engine.internal import internal
-from ripple.engine.rows import Rows, as_list, select
+from ripple.engine.rows import Rows, as_list
 from ripple.engine.uncomputable import Failure
 from ripple.errors import lacks_memory
 from ripple.expression.bound import Values, numbers
@@ -136,7 +137,7 @@ class ResultRows:
             return []
         return [self._typed(rows.columns, slots if rows.origin is None else slots[rows.origin])]
 
-    def _typed(self, named: dict[str, Any], slots: Ints) -> Computed:
+    def _typed(self, named: Mapping[str, Any], slots: Ints) -> Computed:
         kinds = zip(self.fields, self._kinds, strict=True)
         typed = [_typed(named[field.name], *kind) for field, kind in kinds]
         return slots, [values for values, _ in typed], [valid for _, valid in typed]
@@ -184,7 +185,8 @@ def _shown(field: str) -> str:
 
 
 def _chosen(columns: dict[str, Any], mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    return {name: select(column, mask) for name, column in columns.items()}
+    rows = np.flatnonzero(mask)
+    return {name: picked(column, rows) for name, column in columns.items()}
 
 
 def row_arrays(

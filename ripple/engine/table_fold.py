@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.aggregate.parts import Tally
-from ripple.engine.event_fold import key_array
 from ripple.engine.internal import as_now, internal
 from ripple.engine.ledger import Ledger
 from ripple.engine.result_rows import ResultRows
@@ -82,7 +81,7 @@ class TableFold(DerivedColumn):
 
     def _groups(self, slots: Ints, rows: Rows) -> Ints:
         """Return the group of each row, making new ones."""
-        columns = [key_array(rows.columns[field.name]) for field in self.fold.key]
+        columns = [rows.columns.key(field.name) for field in self.fold.key]
         groups = self.keys.slots(columns or [slots])
         self.keys.adopt(groups)
         self._reserve()

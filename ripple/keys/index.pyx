@@ -304,18 +304,29 @@ cdef class KeyIndex:
 
     # --- batches ---
 
-    def slots_of_bytes(self, const int32_t[::1] offsets not None, const uint8_t[::1] data not None):
+    def slots_of_bytes(
+        self,
+        const int32_t[::1] offsets not None,
+        const uint8_t[::1] data not None,
+        const int64_t[::1] rows=None,
+    ):
         """Return the slot of each key ``data[offsets[i]:offsets[i + 1]]``, adding the new ones.
 
-        offsets: int32[n + 1], data: uint8. Returns int64[n].
+        offsets: int32[n + 1], data: uint8. Returns int64[n]; with ``rows``, int64[m], the slots
+        of the keys at these positions.
         """
-        cdef Py_ssize_t i, n = offsets.shape[0] - 1
+        cdef Py_ssize_t i, row, n = offsets.shape[0] - 1
+        cdef bint some = rows is not None
+        if some:
+            check_slots(rows, n)
+            n = rows.shape[0]
         slots = np.empty(n, np.int64)
         cdef int64_t[::1] out = slots
         cdef const uint8_t* base = &data[0] if data.shape[0] else NULL
         with nogil:
             for i in range(n):
-                out[i] = self.find_or_add(base + offsets[i], offsets[i + 1] - offsets[i])
+                row = rows[i] if some else i
+                out[i] = self.find_or_add(base + offsets[row], offsets[row + 1] - offsets[row])
         return slots
 
     def slots_of_pairs(self, const int64_t[::1] a not None, const int64_t[::1] b not None):
