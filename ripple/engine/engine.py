@@ -148,6 +148,8 @@ class Engine:
 
     def _build_folds(self, *, retractions: bool) -> None:
         first, *others = self.plan.folds
+        # Whether somebody asks where in the log an event is.
+        self._orders = any(one.aggregate.ordered for one in first.aggregates)
         kind = EventFold if first.window is None else WindowedFold
         self._fold = kind(self.graph, first)
         self._table_folds: list[TableFold] = []
@@ -198,7 +200,7 @@ class Engine:
         if offsets is not None:
             given.check_offsets(offsets, next_offset, batch.num_rows)
         refused = given.advance_to(next_offset, batch.num_rows, rejected)
-        if offsets is None:
+        if offsets is None and self._orders:
             offsets = np.arange(next_offset - batch.num_rows, next_offset)
         self.counters.consumed += batch.num_rows + refused
         self.counters.dead_lettered += refused
@@ -208,12 +210,15 @@ class Engine:
         self._broken = False
         return failed
 
-    def _consume_all(self, given: Input, batch: pa.RecordBatch, offsets: Ints) -> list[RejectedRow]:
+    def _consume_all(
+        self, given: Input, batch: pa.RecordBatch, offsets: Ints | None
+    ) -> list[RejectedRow]:
         if not self._fold.stepwise:
             return self._consume(given, batch, offsets)
         rejected: list[RejectedRow] = []
         for at in range(batch.num_rows):
-            alone = self._consume(given, batch.slice(at, 1), offsets[at : at + 1])
+            own = None if offsets is None else offsets[at : at + 1]
+            alone = self._consume(given, batch.slice(at, 1), own)
             rejected.extend(RejectedRow(at, bad.step, bad.reason) for bad in alone)
             self._fold.settle(self.watermark_ns)
         return rejected
@@ -244,10 +249,14 @@ class Engine:
         for name, given in self._inputs.items():
             self.advance(name, watermark.END, given.next_offset)
 
-    def _consume(self, given: Input, batch: pa.RecordBatch, offsets: Ints) -> list[RejectedRow]:
+    def _consume(
+        self, given: Input, batch: pa.RecordBatch, offsets: Ints | None
+    ) -> list[RejectedRow]:
         """Judge, transform and fold rows of one input."""
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        order = offsets * len(self._rank) + self._rank[given.name]
+        columns = dict(zip(self._schema.names, batch.columns, strict=True))
+        order = None
+        if self._orders and offsets is not None:
+            order = offsets * len(self._rank) + self._rank[given.name]
         rows = Rows(columns, batch.num_rows, offsets=order)
         self._admission.screen(rows)
         crossing = self._judge(given, rows)
@@ -356,12 +365,13 @@ class Engine:
         self._broken = True
         self._fold.settle(self.watermark_ns)
         self.graph.stabilize()
-        taken = {name: (view.take(), view.take_retracted()) for name, view in self._views.items()}
+        taken = {name: view.take() for name, view in self._views.items()}
+        gone = {name: view.take_retracted() for name, view in self._views.items()}
         self._free_expired()
         self._broken = False
         self._reported = True
-        outputs = {output.name: taken[output.of][0] for output in self.plan.outputs}
-        retracted = {output.name: taken[output.of][1] for output in self.plan.outputs}
+        outputs = {output.name: taken[output.of] for output in self.plan.outputs}
+        retracted = {output.name: gone[output.of] for output in self.plan.outputs}
         return Changes(outputs, self.cut, self.watermark_ns, retracted)
 
     def _free_expired(self) -> None:
@@ -377,6 +387,8 @@ class Engine:
             retired[fold.fold.name] = expired
 
     def _finalize(self, name: str, slots: Ints) -> None:
+        if not len(slots):
+            return
         if name in self._views:
             self._views[name].finalize(slots)
         for fold in self._table_folds:

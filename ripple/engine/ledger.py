@@ -71,7 +71,7 @@ class Ledger:
 
         Apart from ``copy`` because a slot changes with every event, but is marked once.
         """
-        if self.marks:
+        if self._number:
             self._changed = grown(self._changed, self._space.capacity, -1)
             self._changed[slots] = self._number
 

@@ -64,9 +64,9 @@ class Rows:
         """Return the expression over all rows; equal expressions are computed once."""
         values = self._seen.get(bound.canonical)
         if values is None:
-            kind = kind_of(bound.type)[0]
-            if bound.tree.operation == "col" and kind in _NUMERIC:
-                values = numbers(self.columns[bound.tree.value], kind)
+            tree = bound.tree
+            if tree.operation == "col" and tree.kind in _NUMERIC:
+                values = numbers(self.columns[tree.value], tree.kind)
             else:
                 values = bound.evaluate(self.columns, self.count)
             self._seen[bound.canonical] = values

@@ -77,7 +77,8 @@ class UncomputableRows:
     def note(self, slots: Ints, failed: Mapping[int, Failure]) -> None:
         """Take notice that ``slots`` were computed anew, and of the ``failed`` ones among them."""
         self.forget(slots)
-        self._failures.update(failed)
+        if failed:
+            self._failures.update(failed)
 
     def forget(self, slots: Ints) -> None:
         """Take notice that there is nothing to compute at ``slots``, or that it could be."""
