@@ -7,7 +7,7 @@ ways divide the same integer by the same power of ten.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from ripple.connectors.csv.fields cimport (
     BOOL, FLOAT, GOOD, INTEGER, STRING, Column, absent, bool_field, float_field, integer_field,
@@ -75,12 +75,14 @@ cdef inline const uint8_t* plain_line(
             return NULL
         if columns[i].kind == STRING:
             read = _string(p, stop, columns[i], row)
+        elif p == stop:
+            read = absent(columns[i], row) == GOOD
         elif columns[i].kind == INTEGER:
             read = _integer(p, stop, columns[i], row)
         elif columns[i].kind == FLOAT:
             read = _float(p, stop, columns[i], row)
         else:
-            read = bool_field(&p, stop, columns[i], row) == GOOD
+            read = _bool(p, stop, columns[i], row)
         if not read:
             return NULL
         p = stop + 1
@@ -164,6 +166,22 @@ cdef inline bint _float(
         return False
     if column.wanted:
         (<double*>column.values)[row] = value
+        if column.valid != NULL:
+            column.valid[row] = True
+    return True
+
+
+cdef inline bint _bool(
+    const uint8_t* p, const uint8_t* stop, Column& column, Py_ssize_t row
+) noexcept nogil:
+    cdef Py_ssize_t length = stop - p
+    cdef bint value = length == 4
+    if not (value and memcmp(p, b"true", 4) == 0) and not (
+        length == 5 and memcmp(p, b"false", 5) == 0
+    ):
+        return bool_field(&p, stop, column, row) == GOOD
+    if column.wanted:
+        column.values[row] = value
         if column.valid != NULL:
             column.valid[row] = True
     return True
