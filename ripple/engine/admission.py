@@ -30,7 +30,7 @@ class Admission:
         rows.reject_nulls(self._required, self._name)
         refused: dict[int, str] = {}
         for name, judge in self._judges.items():
-            for reason, failed in judge.failing(rows.columns[name]):
+            for reason, failed in judge.failing(rows.columns.arrow(name)):
                 for row in np.flatnonzero(failed).tolist():
                     refused.setdefault(row, f"{name} is {reason}")
         if refused:

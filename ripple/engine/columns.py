@@ -53,6 +53,11 @@ class Columns(Mapping[str, Any]):
             column if isinstance(column, pa.Array) else pa.array(getattr(column, "values", column))
         )
 
+    def arrow(self, name: str) -> pa.Array:
+        """Return a column that came as Arrow as such."""
+        column, left = self._came(name)
+        return column if left is None else column.take(pa.array(left))
+
     def add(self, columns: dict[str, Any]) -> None:
         """Add columns of the rows that are left, in the place of those of the same names."""
         self._layers.append((columns, None))
