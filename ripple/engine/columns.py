@@ -14,6 +14,7 @@ from ripple.expression.typed import Kind
 from ripple.keys.space import Picked
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 _NUMBERS = {pa.int64(): Kind.INT, pa.float64(): Kind.FLOAT, pa.bool_(): Kind.BOOL}
 
@@ -52,6 +53,16 @@ class Columns(Mapping[str, Any]):
         return (
             column if isinstance(column, pa.Array) else pa.array(getattr(column, "values", column))
         )
+
+    def valid(self, name: str) -> Mask | None:
+        """Return which rows are not null, None if all are."""
+        column, left = self._came(name)
+        valid: Mask | None = None
+        if isinstance(column, Values):
+            valid = column.valid
+        elif isinstance(column, pa.Array) and column.null_count:
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+        return valid if valid is None or left is None else valid[left]
 
     def arrow(self, name: str) -> pa.Array:
         """Return a column that came as Arrow as such."""

@@ -102,8 +102,7 @@ class Rows:
     def reject_nulls(self, fields: Sequence[Field], step: str) -> None:
         """Drop rows in which one of these fields is null."""
         for field in fields:
-            column = self.columns[field.name]
-            valid = column.valid if isinstance(column, Values) else _valid(column)
+            valid = self.columns.valid(field.name)
             if valid is not None and not valid.all():
                 reason = f"the field {field.name!r} is null"
                 self.reject(dict.fromkeys(np.flatnonzero(~valid).tolist(), reason), step)
@@ -239,13 +238,6 @@ def as_list(column: Any) -> list[Any]:
     if isinstance(column, pa.Array):
         return list(column.to_pylist())
     return list(column)
-
-
-def _valid(column: Any) -> Mask | None:
-    if isinstance(column, pa.Array) and column.null_count:
-        valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)
-        return valid
-    return None
 
 
 def _as_column(found: Fitted, field: Field) -> Any:

@@ -192,14 +192,18 @@ class WindowedFold(EventFold):
 
     def expired(self) -> Ints:
         """Return the windows that are over, once."""
-        over = np.concatenate((_NONE, *self.over))
+        if not self.over:
+            return _NONE
+        over = np.concatenate(self.over)
         self.over.clear()
         return over
 
     def free(self, expired: Ints) -> None:
         """Free windows that are over and sessions that became part of others."""
-        gone = np.concatenate((expired, *self.absorbed))
-        self.absorbed.clear()
+        gone = expired
+        if self.absorbed:
+            gone = np.concatenate((expired, *self.absorbed))
+            self.absorbed.clear()
         if not len(gone):
             return
         self.ledger.free(gone)

@@ -342,7 +342,8 @@ cdef class States:
     def nbytes(self):
         """Bytes held."""
         others = sum([state.nbytes for _, state, _ in self.others])
-        return others + sum([part.nbytes for part in self.parts])
+        between = self.records.stride - sum([(<Part>part).width() for part in self.parts])
+        return others + sum([part.nbytes for part in self.parts]) + between * self.room
 
 
 cdef const void* hold(vector[Py_buffer]& held, array, int64_t nbytes) except? NULL:
