@@ -194,6 +194,21 @@ def test_pipe_that_trickles_does_not_hold_the_loop(
     run(story())
 
 
+def test_source_may_be_closed_whatever_its_thread_is_doing(tmp_path: Path) -> None:
+    async def story() -> None:
+        for number in range(200):
+            inputs = of_file(tmp_path, waits=True)
+            cut = {"ticks": 20}
+            await inputs.open(cut, BATCH_ROWS)
+            inputs.next(cut)
+            for _ in range(number % 5):
+                await asyncio.sleep(0)
+            inputs.next(cut)
+            await inputs.close()
+
+    run(story())
+
+
 def test_what_a_source_raises_is_raised_where_it_is_asked(tmp_path: Path) -> None:
     class Broken:
         name = "ticks"

@@ -77,10 +77,12 @@ class CsvSource:
         reading = self._reading() if self._reading is not None else None
         if reading is None:
             return
-        if getattr(reading, "gi_running", False) and self._raw is not None:
-            self._raw.interrupt()  # another thread waits in it, and ends it now
-        else:
+        try:
             reading.close()
+        except ValueError:  # another thread is in it: let it end, and not wait any more
+            raw = self._raw
+            if raw is not None:
+                raw.interrupt()
 
     def _read(self, from_offset: int) -> Generator[Batch, None, None]:
         raw = self._raw = open_input(self._path)
