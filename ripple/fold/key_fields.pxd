@@ -12,7 +12,7 @@ cdef class KeyFields:
 
     # ids: int64[count * n]: per field, n numbers, or slots of texts in the field's index.
     cdef int read(self, const int64_t* slots, Py_ssize_t n, int64_t* ids) except -1
-    cdef int hash(self, const int64_t* ids, Py_ssize_t n, uint64_t* hashes) except -1
+    cdef int hash_into(self, const int64_t* ids, Py_ssize_t n, uint64_t* hashes) except -1
     cdef int order(
         self, const int64_t* ids, const uint64_t* hashes, Py_ssize_t n, int64_t* order
     ) except -1

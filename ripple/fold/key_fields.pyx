@@ -177,7 +177,7 @@ cdef class KeyFields:
                 check(ids + k * n, n, (<KeyIndex>self.texts[k])._top)
         return 0
 
-    cdef int hash(self, const int64_t* ids, Py_ssize_t n, uint64_t* hashes) except -1:
+    cdef int hash_into(self, const int64_t* ids, Py_ssize_t n, uint64_t* hashes) except -1:
         """Write a hash of each key that depends on the key alone."""
         cdef KeyIndex index
         cdef Py_ssize_t i

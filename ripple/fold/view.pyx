@@ -91,7 +91,7 @@ cdef class View(Node):
         for i in range(n):
             slots[i] = column.touched._slots[column.changed[i]]
         self.keys.read(slots.data(), n, ids.data())
-        self.keys.hash(ids.data(), n, hashes.data())
+        self.keys.hash_into(ids.data(), n, hashes.data())
         for i in range(n):
             at, slot = column.changed[i], slots[i]
             order[i] = i
@@ -253,7 +253,7 @@ cdef class View(Node):
         ids.resize(n * self.keys.count)
         hashes.resize(n)
         self.keys.read(&slots[0], n, ids.data())
-        self.keys.hash(ids.data(), n, hashes.data())
+        self.keys.hash_into(ids.data(), n, hashes.data())
         for i in range(n):
             if self.column.present[slots[i]]:
                 total += self.column._row_hash(hashes[i], slots[i], False)
