@@ -90,6 +90,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "world",
     },
     "cut": {"errors"},
+    "events": set(),
     "partition": {
         "batch",
         "change",
@@ -98,6 +99,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "cut",
         "engine",
         "errors",
+        "events",
         "fenced",
         "hashing",
         "log",

@@ -21,11 +21,13 @@ from ripple.cli.statistics import (
     uncomputable,
     watermark_text,
 )
+from ripple.cli.telling import line_of
 from ripple.connectors.contract import CutSink
 from ripple.connectors.locate import open_cut_sink
 from ripple.connectors.log.source import open_topic
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError, OutputError
+from ripple.events import CutOff, Event, Promise
 from ripple.log_place import PREFIX, LogPlace
 from ripple.partition.inputs import Inputs
 from ripple.partition.life import Life, Report
@@ -65,9 +67,11 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     def watch(engine: Engine, _: Report) -> None:
         progress.update(engine.counters.consumed)
 
-    def tell(line: str) -> None:
-        progress.clear()
-        say(f"{PROGRAM}: {line}")
+    def tell(event: Event) -> None:
+        line = line_of(event)
+        if line is not None:
+            progress.clear()
+            say(f"{PROGRAM}: {line}")
 
     def open_sinks() -> dict[str, CutSink]:
         with ExitStack() as opened:
@@ -76,9 +80,9 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
                 sinks[name] = sink = open_cut_sink(place, plan, name)
                 opened.callback(sink.close)
                 if not sink.records_cut:
-                    tell(f"{sink.name}: {sink.promise}")
+                    tell(Promise(sink.name, sink.promise))
                 if sink.cut_off_bytes:
-                    tell(f"{sink.name}: cut off {sink.cut_off_bytes} bytes behind the last commit")
+                    tell(CutOff(sink.name, sink.cut_off_bytes))
             opened.pop_all()
         return sinks
 

@@ -24,8 +24,9 @@ from ripple.batch import Marker
 from ripple.checkpoint.checkpoints import prefix_of
 from ripple.engine import Engine
 from ripple.errors import InputError
-from ripple.partition.in_flight import InFlight, in_flight_path, part_of, set_aside
-from ripple.partition.letter import refused
+from ripple.events import Began, Committed, Ended, Refused, Tell, Uncomputable, untold
+from ripple.partition.drive import Drive
+from ripple.partition.in_flight import InFlight, in_flight_path
 from ripple.partition.letters import DeadLetterLog, letters_path
 from ripple.partition.outputs import Outputs
 from ripple.partition.restoring import Restored, first_cut, notes, restore
@@ -79,7 +80,7 @@ class Life:
         rebuild: Collection[str] = (),
         holder: str = "a run",
         settings: Settings | None = None,
-        tell: Callable[[str], None] = lambda _: None,
+        tell: Tell = untold,
         stop: Callable[[], bool] = lambda: False,
         watch: Callable[[Engine, Report], None] = lambda _, __: None,
     ) -> None:
@@ -87,7 +88,7 @@ class Life:
 
         open_sinks: called when nobody else can be writing any more. world: its disk has the lock,
         dead letters and what is in flight. rebuild: folds that may be computed from the log's first
-        record. holder: who runs it, for people. tell: takes a line for the user. stop: asked
+        record. holder: who runs it, for people. tell: takes what happens. stop: asked
         between two batches whether to end in good order. watch: called after each batch.
         """
         self._plan = plan
@@ -99,6 +100,7 @@ class Life:
         self._holder = holder
         self._settings = settings or Settings()
         self._committed: Cut = {}
+        self._rows_told = 0
         self._tell = tell
         self._stop = stop
         self._watch = watch
@@ -123,6 +125,7 @@ class Life:
         try:
             clock, random = self._world.clock, self._world.random
             self._owner = await self._checkpoints.claim(clock, random, keep=self._settings.keep)
+            self._tell(Began(self._plan.name, 0, self._owner.epoch))
             await self._restore_and_go_on()
         finally:
             lock.release()
@@ -169,8 +172,8 @@ class Life:
         path = in_flight_path(self._plan.name)
         shown = self._outputs.stops[-1] if self._outputs.stops else self._start
         found = InFlight(self._world.disk, path, version=self._plan.topology_hash, shown=shown)
-        for line in found.remarks():
-            self._tell(line)
+        for event in found.remarks():
+            self._tell(event)
         return found
 
     def _open_letters(self) -> DeadLetterLog:
@@ -196,6 +199,7 @@ class Life:
             start=self._start,
             rebuild=self._rebuild,
         )
+        self._drive = Drive(self._engine, self._in_flight)
         restored = self.report.restored = self._restored
         self._storing.last = None if restored.changed else restored.checkpoint
         self._letters.begin(self._engine.cut)
@@ -227,7 +231,7 @@ class Life:
         restored.events = self._engine.counters.consumed - before
         restored.seconds = (self._world.clock.monotonic_ns() - began_ns) / 1e9
         restored.digest = self._engine.digest
-        self._tell(str(restored))
+        self._tell(restored.told())
         return True
 
     async def _replay_to(self, stop: Cut) -> bool:
@@ -298,6 +302,9 @@ class Life:
                 await asyncio.sleep(0)
         self._commit()
         await self._store()
+        for name, rows in self._engine.uncomputable.items():
+            self._tell(Uncomputable(name, rows.count, rows.final))
+        self._tell(Ended(self._engine.cut, self._engine.digest))
 
     def _take(self, name: str, entry: Batch | Marker) -> None:
         """Bring the views up to the end of one batch and write what changed."""
@@ -310,26 +317,17 @@ class Life:
 
     def _apply(self, name: str, entry: Batch | Marker) -> None:
         self._is_up = False
-        if isinstance(entry, Marker):
-            self._engine.advance(name, entry.watermark_ns, entry.next_offset)
-            return
-        batch = set_aside(entry, self._in_flight.quarantined(name))
-        rejected = [*batch.rejected]
-        for piece in self._in_flight.pieces(name, batch.first_offset, batch.next_offset):
-            part = batch if piece.span == batch.span else part_of(batch, piece)
-            self._in_flight.begin(name, piece.first_offset, piece.next_offset)
-            with self._in_flight.blamed():
-                failed = self._engine.apply(name, part.records, part.next_offset, part.offsets())
-            rejected += refused(part, failed)
-        if rejected:
+        rejected = self._drive.apply(name, entry, self._in_flight.passing)
+        if rejected and not isinstance(entry, Marker):
             self._in_flight.idle()  # a disk that is full is no record's fault
             self._letters.write(name, rejected, entry)
+            self._tell(Refused(name, Counter(bad.cause for bad in rejected)))
 
     def _bring_up(self) -> None:
         """Bring the views up to the engine's cut; write what changed to the sinks that lack it."""
         self._in_flight.stabilizing(self._engine.cut)
         with self._in_flight.blamed():
-            changes = self._engine.stabilize()
+            changes = self._drive.bring_up()
         self._in_flight.idle()
         self._is_up = True
         self._outputs.write(changes, self._engine)
@@ -348,7 +346,8 @@ class Life:
 
     def _commit(self) -> None:
         """Let every output's data, with the cut that they reach, survive whatever happens."""
-        self._commits.begin(self._world.clock.monotonic_ns())
+        began_ns = self._world.clock.monotonic_ns()
+        self._commits.begin(began_ns)
         if self._committed == self._engine.cut:
             return
         if self._world.guards("letter_sync"):
@@ -358,6 +357,9 @@ class Life:
         self._outputs.commit(self._engine)
         self._committed = self._engine.cut
         self.report.commits += 1
+        seconds = (self._world.clock.monotonic_ns() - began_ns) / 1e9
+        rows, self._rows_told = self._outputs.rows_out - self._rows_told, self._outputs.rows_out
+        self._tell(Committed(self._committed, rows, seconds, self._engine.digests))
 
     def _begin_checkpoint(self) -> None:
         last = self._storing.last

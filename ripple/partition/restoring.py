@@ -10,6 +10,8 @@ from ripple import cut as cuts
 from ripple.change.adaptation import decide
 from ripple.engine import Engine
 from ripple.errors import InputError
+from ripple.events import PassedOver
+from ripple.events import Restored as RestoredEvent
 from ripple.fenced import DamagedError
 
 if TYPE_CHECKING:
@@ -32,25 +34,19 @@ class Restored:
 
     checkpoint: Checkpoint | None
     start: dict[str, int]
-    passed_over: tuple[str, ...]
+    passed_over: tuple[PassedOver, ...]
     changed: frozenset[str]
     cut: dict[str, int] = field(default_factory=dict)
     events: int = 0
     seconds: float = 0.0
     digest: str = ""
 
-    def __str__(self) -> str:
-        start = cuts.text(self.start)
-        parts = [f"passed over: {why}" for why in self.passed_over]
-        if self.checkpoint is not None:
-            parts.append(f"restored checkpoint {self.checkpoint.name} at {start}")
-        elif self.cut == self.start:
-            return "; ".join([*parts, f"begins at {start}"])
-        parts.append(
-            f"replayed {self.events} events from {start} to {cuts.text(self.cut)} in "
-            f"{self.seconds:.3f} s, digest {self.digest}"
+    def told(self) -> RestoredEvent:
+        """Return what is told of it."""
+        name = None if self.checkpoint is None else self.checkpoint.name
+        return RestoredEvent(
+            name, self.start, self.cut, self.passed_over, self.events, self.seconds, self.digest
         )
-        return "; ".join(parts)
 
 
 def first_cut(
@@ -102,12 +98,13 @@ async def restore(
             inputs.check(checkpoint.cut, identities)
             engine = Engine.restore(plan, decided.snapshot)
             return engine, Restored(checkpoint, engine.cut, passed_over, changed)
-        passed_over = (*passed_over, f"{checkpoint.name}: the log is read from its first record")
+        why = f"{checkpoint.name}: the log is read from its first record"
+        passed_over = (*passed_over, PassedOver(checkpoint.name, why))
     else:
         changed = frozenset(output.name for output in plan.outputs if rebuild)
     first, _ = inputs.bounds()
     if not cuts.is_within(first, start):
-        why = f" ({'; '.join(passed_over)})" if passed_over else ""
+        why = f" ({'; '.join(one.why for one in passed_over)})" if passed_over else ""
         raise InputError(
             f"no checkpoint can be used{why}, and the log does not reach back any more to "
             f"{cuts.text(start)}, from where it would be replayed: it begins at {cuts.text(first)}"
@@ -119,14 +116,15 @@ async def restore(
 
 async def _choose(
     checkpoints: Checkpoints, listed: tuple[Checkpoint, ...], outputs: Outputs
-) -> tuple[Checkpoint | None, Snapshot | None, tuple[str, ...]]:
-    passed_over: list[str] = []
+) -> tuple[Checkpoint | None, Snapshot | None, tuple[PassedOver, ...]]:
+    passed_over: list[PassedOver] = []
     for one in listed:
         if not outputs.accepts(one.cut):
-            passed_over.append(f"{one.name} is ahead of what an output holds")
+            why = f"{one.name} is ahead of what an output holds"
+            passed_over.append(PassedOver(one.name, why))
             continue
         try:
             return one, await checkpoints.read(one), tuple(passed_over)
         except DamagedError as error:
-            passed_over.append(str(error))
+            passed_over.append(PassedOver(one.name, str(error)))
     return None, None, tuple(passed_over)

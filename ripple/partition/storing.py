@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ripple import cut as cuts
+from ripple.events import Stored, StoreFailed
 from ripple.fenced import FencedError
 from ripple.world.errors import StoreError
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Owner
     from ripple.engine import Engine
     from ripple.engine.saving import PendingSnapshot
+    from ripple.events import Tell
 
 
 class Storing:
@@ -24,7 +25,7 @@ class Storing:
     when it is due. A fence that another owner has passed ends the run.
     """
 
-    def __init__(self, owner: Owner, rows: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, owner: Owner, rows: int, tell: Tell) -> None:
         self._owner = owner
         self._rows = rows
         self._tell = tell
@@ -77,8 +78,8 @@ class Storing:
         self._task = None
         try:
             self.last = task.result()
+            self._tell(Stored(self.last.name, self.last.cut))
         except FencedError:
             raise
         except (StoreError, OSError) as error:
-            since = cuts.text(self.last.cut) if self.last else "none"
-            self._tell(f"a checkpoint was not stored (the last one that was: {since}): {error}")
+            self._tell(StoreFailed(self.last.cut if self.last else None, str(error)))
