@@ -1,19 +1,18 @@
 """What a life does, as plain values: whoever runs it renders them, counts them or logs them.
 
-A cut is, per input, the next offset to read. Nothing here says how it is told.
+A cut is, per input, the next offset to read. Nothing here says how it is told. They are named
+tuples: to make as many dataclasses would take a command that ends soon a noticeable time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 _Cut: TypeAlias = Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Began:
+class Began(NamedTuple):
     """A partition has a life. epoch: its fencing number, None where nothing is kept."""
 
     pipeline: str
@@ -21,24 +20,21 @@ class Began:
     epoch: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(NamedTuple):
     """A sink records no cut, so that a restart may repeat. text: what its reader may rely on."""
 
     sink: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CutOff:
+class CutOff(NamedTuple):
     """Opening a sink has removed what was written after its last commit."""
 
     sink: str
     length_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantined:
+class Quarantined(NamedTuple):
     """A record has ended so many lives that it is now set aside as a dead letter."""
 
     input: str
@@ -46,24 +42,21 @@ class Quarantined:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Inescapable:
+class Inescapable(NamedTuple):
     """A record ends each life, but an output shows it already: it cannot be set aside."""
 
     input: str
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class ManyQuarantined:
+class ManyQuarantined(NamedTuple):
     """So many records are set aside, after ``deaths`` each, that it is hardly their fault."""
 
-    count: int
+    records: int
     deaths: int
 
 
-@dataclass(frozen=True, slots=True)
-class Applying:
+class Applying(NamedTuple):
     """Records of one input, taken in."""
 
     input: str
@@ -71,39 +64,34 @@ class Applying:
     next_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class BringingUp:
+class BringingUp(NamedTuple):
     """The views, brought up to a cut."""
 
     cut: _Cut
 
 
-@dataclass(frozen=True, slots=True)
-class FailedBefore:
+class FailedBefore(NamedTuple):
     """The life before ended by an error. doing: what it did then."""
 
     doing: Applying | BringingUp
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stuck:
+class Stuck(NamedTuple):
     """So many lives were killed while they brought the views up, the last one to ``cut``."""
 
     cut: _Cut
     kills: int
 
 
-@dataclass(frozen=True, slots=True)
-class PassedOver:
+class PassedOver(NamedTuple):
     """A checkpoint that was not taken. why: in words, with its name."""
 
     checkpoint: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(NamedTuple):
     """The state is that of ``cut``, where what is new begins.
 
     checkpoint: its name, None for a replay from the beginning. start, cut: where the replay began
@@ -119,8 +107,7 @@ class Restored:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Diverged:
+class Diverged(NamedTuple):
     """A restored table is not what its sink has recorded at the cut: by digests."""
 
     output: str
@@ -129,16 +116,14 @@ class Diverged:
     recorded: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """Records of an input became dead letters. causes: how many, by step and reason."""
 
     input: str
     causes: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """All outputs have reached ``cut``.
 
     rows: written since the last commit. seconds: that it took. digests: by output.
@@ -150,33 +135,29 @@ class Committed:
     digests: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """A checkpoint counts from now on."""
 
     checkpoint: str
     cut: _Cut
 
 
-@dataclass(frozen=True, slots=True)
-class StoreFailed:
+class StoreFailed(NamedTuple):
     """A checkpoint could not be stored; the run goes on. last: the cut of the newest that was."""
 
     last: _Cut | None
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class Uncomputable:
+class Uncomputable(NamedTuple):
     """Rows of a fold that are absent as the life ends. final: how many of them for ever."""
 
     fold: str
-    count: int
+    rows: int
     final: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """The life has ended in good order."""
 
     cut: _Cut

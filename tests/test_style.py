@@ -108,7 +108,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "window",
         "world",
     },
-    "runner": {"batch", "connectors", "engine", "errors", "pipeline"},
+    "runner": {"connectors", "engine", "errors", "partition", "pipeline"},
     "store": {"errors", "world"},
     "delta": {"errors", "keys", "records", "schema", "sexp"},
     "registry_file": {"schema", "world"},

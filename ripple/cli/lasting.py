@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from contextlib import ExitStack
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -22,15 +22,15 @@ from ripple.cli.statistics import (
     watermark_text,
 )
 from ripple.cli.telling import line_of
-from ripple.connectors.contract import CutSink
-from ripple.connectors.locate import open_cut_sink
+from ripple.connectors.locate import open_sink
 from ripple.connectors.log.source import open_topic
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError, OutputError
-from ripple.events import CutOff, Event, Promise
 from ripple.log_place import PREFIX, LogPlace
+from ripple.partition.group import SinkGroup
 from ripple.partition.inputs import Inputs
-from ripple.partition.life import Life, Report
+from ripple.partition.keeper import Keeper
+from ripple.partition.life import Life
 from ripple.partition.settings import Settings
 from ripple.store import DiskStore
 from ripple.window import duration_ns
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from ripple.engine import Engine
+    from ripple.events import Event
+    from ripple.partition.report import Report
     from ripple.pipeline.plan import Plan
 
 PROGRAM = "ripple"
@@ -64,40 +65,32 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     stopping = _Stopping()
     progress = Progress(None)
 
-    def watch(engine: Engine, _: Report) -> None:
-        progress.update(engine.counters.consumed)
-
     def tell(event: Event) -> None:
         line = line_of(event)
         if line is not None:
             progress.clear()
             say(f"{PROGRAM}: {line}")
 
-    def open_sinks() -> dict[str, CutSink]:
-        with ExitStack() as opened:
-            sinks: dict[str, CutSink] = {}
-            for name, place in places.items():
-                sinks[name] = sink = open_cut_sink(place, plan, name)
-                opened.callback(sink.close)
-                if not sink.records_cut:
-                    tell(Promise(sink.name, sink.promise))
-                if sink.cut_off_bytes:
-                    tell(CutOff(sink.name, sink.cut_off_bytes))
-            opened.pop_all()
-        return sinks
-
-    life = Life(
-        plan,
-        inputs,
-        open_sinks,
+    keeper = Keeper(
         Checkpoints(store, plan.name),
         world,
         rebuild=options.rebuild,
         holder=f"ripple run, process {os.getpid()} on {os.uname().nodename}",
+    )
+    life = Life(
+        plan,
+        inputs,
+        SinkGroup(
+            {
+                name: partial(open_sink, place, plan, name, continues=True)
+                for name, place in places.items()
+            }
+        ),
+        keeper,
         settings=settings,
         tell=tell,
         stop=lambda: stopping.number is not None,
-        watch=watch,
+        watch=lambda _, report: progress.update(report.consumed),
     )
     started_s = time.perf_counter()
     try:
@@ -165,7 +158,7 @@ def _say_results(plan: Plan, life: Life, report: Report, elapsed_s: float) -> No
     counters = life.engine.counters
     lines = [
         ("Events processed", f"{report.events}, {counters.consumed} in all"),
-        ("Stabilizations", f"{report.batches}"),
+        ("Stabilizations", f"{report.stabilizations}"),
         *throughput(report.events, elapsed_s),
         ("Watermark", watermark_text(life.engine.watermark_ns)),
         ("Output records", f"{report.rows_out}"),
@@ -177,7 +170,7 @@ def _say_results(plan: Plan, life: Life, report: Report, elapsed_s: float) -> No
         ("Digest", life.engine.digest),
     ]
     say_statistics(f"--- {plan.name} ---", lines)
-    if report.letters:
-        say(f"Refused records: {report.letters.total()} (ripple dead-letter list shows them)")
-        for reason, count in report.letters.most_common():
+    if report.rejected:
+        say(f"Refused records: {report.rejected.total()} (ripple dead-letter list shows them)")
+        for reason, count in report.rejected.most_common():
             say(f"{count:>10}  {reason}")

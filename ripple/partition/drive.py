@@ -14,14 +14,13 @@ import pyarrow as pa
 
 from ripple.batch import Batch, Marker, Rejected
 from ripple.connectors.raw_record import raw_of
-from ripple.partition.letter import QUARANTINE, refused
-from ripple.partition.suspicion import Range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
 
-    from ripple.engine import Changes, Engine
+    from ripple.engine import Changes, Engine, RejectedRow
+    from ripple.partition.suspicion import Range
 
 
 class Suspects(Protocol):
@@ -36,10 +35,6 @@ class Suspects(Protocol):
         ...
 
 
-def _unnoted(_: Range) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
 class Drive:
     """An engine and what is known of its records."""
 
@@ -51,33 +46,33 @@ class Drive:
         self,
         name: str,
         entry: Batch | Marker,
-        passing: Callable[[Range], AbstractContextManager[None]] = _unnoted,
+        passing: Callable[[Range], AbstractContextManager[None]] | None = None,
     ) -> list[Rejected]:
         """Take in what comes next of input ``name``; return what is refused, in any order.
 
-        passing: what surrounds the applying of each piece, so that somebody can note it before and
-        learn of what it raises. Raises InputError for what does not go on at the cut, and what a
-        user's code raises; then the engine is done for.
+        passing: what surrounds the applying of each piece, where there are suspects, so that
+        somebody can note it before and learn of what it raises.
+        Raises InputError for what does not go on at the cut, and what a user's code raises; then
+        the engine is done for.
         """
         if isinstance(entry, Marker):
             self.engine.advance(name, entry.watermark_ns, entry.next_offset)
             return []
         if self._suspects is None:
-            whole = Range(name, entry.first_offset, entry.next_offset)
-            return [*entry.rejected, *self._apply(name, entry, passing(whole))]
+            return self._apply(name, entry, [*entry.rejected])
         batch = set_aside(entry, self._suspects.quarantined(name))
         rejected = [*batch.rejected]
         for piece in self._suspects.pieces(name, batch.first_offset, batch.next_offset):
             part = batch if piece.span == batch.span else part_of(batch, piece)
-            rejected += self._apply(name, part, passing(piece))
+            with nullcontext() if passing is None else passing(piece):
+                self._apply(name, part, rejected)
         return rejected
 
-    def _apply(
-        self, name: str, batch: Batch, passing: AbstractContextManager[None]
-    ) -> list[Rejected]:
-        with passing:
-            failed = self.engine.apply(name, batch.records, batch.next_offset, batch.offsets())
-        return refused(batch, failed) if failed else []
+    def _apply(self, name: str, batch: Batch, rejected: list[Rejected]) -> list[Rejected]:
+        failed = self.engine.apply(name, batch.records, batch.next_offset, batch.offsets())
+        if failed:
+            rejected += _refused(batch, failed)
+        return rejected
 
     def bring_up(self) -> Changes:
         """Bring the views up to the cut and return what changed since the last time."""
@@ -89,11 +84,22 @@ class Drive:
         return self.engine.stabilize()
 
 
+def _refused(batch: Batch, failed: Iterable[RejectedRow]) -> list[Rejected]:
+    """Return what the engine refused of a batch as rejected records."""
+    offsets = batch.offsets()
+    return [
+        Rejected(int(offsets[bad.row]), None, bad.reason, raw_of(batch.records, bad.row), bad.step)
+        for bad in failed
+    ]
+
+
 def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
     """Return the batch with the records at these offsets among the rejected, for these reasons."""
     chosen = [at for at in reasons if batch.first_offset <= at < batch.next_offset]
     if not chosen:
         return batch
+    from ripple.partition.letter import QUARANTINE  # noqa: PLC0415 - slow to import, rarely wanted
+
     is_killer = np.isin(batch.offsets(), chosen)
     killers = [
         Rejected(at, None, reasons[at], raw_of(batch.records, int(row)), QUARANTINE)

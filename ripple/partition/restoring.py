@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ripple import cut as cuts
@@ -11,57 +11,46 @@ from ripple.change.adaptation import decide
 from ripple.engine import Engine
 from ripple.errors import InputError
 from ripple.events import PassedOver
-from ripple.events import Restored as RestoredEvent
 from ripple.fenced import DamagedError
 
 if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Checkpoints
-    from ripple.connectors.contract import CutSink
+    from ripple.cut import Cut
     from ripple.engine.snapshot import Snapshot
-    from ripple.partition.inputs import Inputs
+    from ripple.partition.feed import Feed
+    from ripple.partition.group import Standing
     from ripple.partition.outputs import Outputs
     from ripple.pipeline.plan import Plan
 
 
-@dataclass(slots=True)
-class Restored:
-    """What a life did before it went on.
+@dataclass(frozen=True, slots=True)
+class Base:
+    """From what a life goes on.
 
-    checkpoint: None for a replay from the beginning. start, cut: where the replay began and ended.
-    events: how many it applied. digest: of all outputs at ``cut``. passed_over: newer checkpoints,
-    and why they were not taken. changed: outputs whose rows are not computed as they were.
+    checkpoint: None for a replay from the beginning. start: the cut of the state. passed_over:
+    newer checkpoints that were not taken. changed: outputs whose rows are not computed as they
+    were.
     """
 
     checkpoint: Checkpoint | None
-    start: dict[str, int]
+    start: Cut
     passed_over: tuple[PassedOver, ...]
     changed: frozenset[str]
-    cut: dict[str, int] = field(default_factory=dict)
-    events: int = 0
-    seconds: float = 0.0
-    digest: str = ""
-
-    def told(self) -> RestoredEvent:
-        """Return what is told of it."""
-        name = None if self.checkpoint is None else self.checkpoint.name
-        return RestoredEvent(
-            name, self.start, self.cut, self.passed_over, self.events, self.seconds, self.digest
-        )
 
 
 def first_cut(
-    listed: tuple[Checkpoint, ...], sinks: Mapping[str, CutSink], inputs: Inputs
+    listed: tuple[Checkpoint, ...], standings: Mapping[str, Standing], inputs: Feed
 ) -> dict[str, int]:
     """Return the cut of the empty state: where the very first life began to read."""
     zero = dict.fromkeys(inputs.names, 0)
     if listed:
         return {name: int(listed[0].notes.get(f"start/{name}", "0")) for name in zero}
-    if any(sink.committed for sink in sinks.values()):
+    if any(one.committed for one in standings.values()):
         return zero
     return dict(inputs.bounds()[0])
 
 
-def notes(inputs: Inputs, cut: Mapping[str, int], start: Mapping[str, int]) -> dict[str, str]:
+def notes(inputs: Feed, cut: Mapping[str, int], start: Mapping[str, int]) -> dict[str, str]:
     """Return what a checkpoint at ``cut`` must remember beside the state."""
     return {
         **{f"log/{name}": text for name, text in inputs.identities(cut).items()},
@@ -74,11 +63,11 @@ async def restore(
     checkpoints: Checkpoints,
     listed: tuple[Checkpoint, ...],
     outputs: Outputs,
-    inputs: Inputs,
+    inputs: Feed,
     *,
-    start: dict[str, int],
+    start: Cut,
     rebuild: Collection[str],
-) -> tuple[Engine, Restored]:
+) -> tuple[Engine, Base]:
     """Return the engine from which every output's next change can be computed.
 
     listed: the checkpoints that count. start: the cut of the empty state. rebuild: folds that may
@@ -97,7 +86,7 @@ async def restore(
             identities = {name: checkpoint.notes.get(f"log/{name}", "") for name in inputs.names}
             inputs.check(checkpoint.cut, identities)
             engine = Engine.restore(plan, decided.snapshot)
-            return engine, Restored(checkpoint, engine.cut, passed_over, changed)
+            return engine, Base(checkpoint, engine.cut, passed_over, changed)
         why = f"{checkpoint.name}: the log is read from its first record"
         passed_over = (*passed_over, PassedOver(checkpoint.name, why))
     else:
@@ -109,9 +98,8 @@ async def restore(
             f"no checkpoint can be used{why}, and the log does not reach back any more to "
             f"{cuts.text(start)}, from where it would be replayed: it begins at {cuts.text(first)}"
         )
-    return Engine(plan, inputs=inputs.names, start=start), Restored(
-        None, start, passed_over, changed
-    )
+    engine = Engine(plan, checkpoints.partition, inputs.names, start=start)
+    return engine, Base(None, start, passed_over, changed)
 
 
 async def _choose(

@@ -9,14 +9,16 @@ import pytest
 
 import ripple as rp
 from ripple.checkpoint import Checkpoints
-from ripple.connectors.log.sink import LogCutSink, schema_of_output, topic_for
+from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import Owner
-from ripple.connectors.text.file import FileCutSink
+from ripple.connectors.text.file import FileSink
 from ripple.connectors.text.sink import TextFormat
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic, TopicError
+from ripple.partition.group import SinkGroup
 from ripple.partition.inputs import Inputs
+from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
 from ripple.store import DiskStore
@@ -73,23 +75,25 @@ def append(world: SimWorld, rows: list[dict[str, object]] = ROWS) -> None:
             )
 
 
-def sinks(world: SimWorld) -> dict[str, FileCutSink | LogCutSink]:
-    columns = [field.name for field in PLAN.outputs[0].fields]
-    owner = Owner(PLAN.name, "out")
-    file = FileCutSink(world.disk, "out.csv", TextFormat(), owner, columns, guards=world.guards)
-    topic = topic_for(world.disk, "totals", schema_of_output(PLAN, PLAN.outputs[1]))
-    owner = Owner(PLAN.name, "total")
-    return {
-        "out": file,
-        "total": LogCutSink(topic, 0, world.clock, owner, guards=world.guards),
-    }
+def outputs(world: SimWorld) -> SinkGroup:
+    def open_file() -> FileSink:
+        columns = [field.name for field in PLAN.outputs[0].fields]
+        owner = Owner(PLAN.name, "out")
+        return FileSink(world.disk, "out.csv", TextFormat(), owner, columns, guards=world.guards)
+
+    def open_log() -> LogSink:
+        topic = topic_for(world.disk, "totals", schema_of_output(PLAN, PLAN.outputs[1]))
+        owner = Owner(PLAN.name, "total")
+        return LogSink(topic, 0, world.clock, owner, guards=world.guards)
+
+    return SinkGroup({"out": open_file, "total": open_log})
 
 
 def life(world: SimWorld, settings: Settings = SETTINGS, **more: Any) -> Life:
     topic = Topic.open(world.disk, "trades")
     inputs = Inputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), settings.batch_rows)
-    checkpoints = Checkpoints(DiskStore(world.disk, world.random), PLAN.name)
-    return Life(PLAN, inputs, lambda: sinks(world), checkpoints, world, settings=settings, **more)
+    keeper = Keeper(Checkpoints(DiskStore(world.disk, world.random), PLAN.name), world)
+    return Life(PLAN, inputs, outputs(world), keeper, settings=settings, **more)
 
 
 def written(world: SimWorld) -> tuple[bytes, list[dict[str, object]]]:
@@ -234,7 +238,7 @@ def test_replay_frees_windows_as_the_life_did_that_it_repeats(long_log) -> None:
         held = {"live": 0, "replay": 0}
 
         def watch(engine: Any, report: Any) -> None:
-            kind = "live" if report.batches else "replay"
+            kind = "live" if report.stabilizations else "replay"
             held[kind] = max(held[kind], engine.nbytes)
 
         world = sim_world()
