@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import warnings
@@ -18,6 +19,7 @@ import pytest
 
 import ripple as rp
 from ripple.batch import Batch
+from ripple.connectors.contract import BasicSink, Commit
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import open_sink, open_source
 from ripple.connectors.memory import MemorySink, MemorySource
@@ -301,3 +303,54 @@ def test_counts_are_there_while_it_runs() -> None:
         on_batch=lambda _, report: seen.append((report.consumed, report.rejected.total())),
     )
     assert seen == [(2, 1), (4, 2), (6, 3), (6, 3)]
+
+
+def test_run_goes_inside_of_a_running_event_loop() -> None:
+    """A notebook has one."""
+
+    async def cell() -> list[dict[str, Any]]:
+        sink = MemorySink()
+        rp.run(PIPELINE, source=ROWS, sink=sink)
+        return sink.rows()
+
+    assert len(asyncio.run(cell())) == 2
+
+
+class Written(BasicSink):
+    """Notes the calls; the second write fails if it is told so."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.calls: list[Any] = []
+        self._fails = fails
+
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
+        if self._fails and self.calls:
+            raise rp.OutputError("no room")
+        self.calls.append(("write", reached.cut))
+
+    def commit(self, reached: Commit) -> None:
+        self.calls.append(("commit", reached.cut))
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+def test_sink_is_committed_once_when_the_input_has_ended() -> None:
+    sink = Written()
+    rp.run(PIPELINE, source=ROWS, sink=sink, batch_rows=2)
+    assert sink.calls == [
+        ("write", {"s": 2}),
+        ("write", {"s": 3}),
+        ("commit", {"s": 3}),
+        "close",
+    ]
+
+
+def test_sink_of_a_run_that_fails_is_closed_without_a_commit() -> None:
+    failing, other = Written(fails=True), Written()
+    pipeline = LINE.fold("f", n=rp.count()).sink("a").sink("b")
+    with pytest.raises(rp.OutputError, match="no room"):
+        rp.run(pipeline, source=ROWS, sink={"a": failing, "b": other}, batch_rows=2)
+    assert failing.calls == [("write", {"s": 2}), "close"]
+    assert other.calls[-1] == "close"
+    assert ("commit", {"s": 3}) not in other.calls

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pyarrow as pa
@@ -10,11 +11,14 @@ import pytest
 import ripple as rp
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
+from ripple.connectors.memory import MemorySink
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import Owner
 from ripple.connectors.text.file import FileSink
 from ripple.connectors.text.sink import TextFormat
+from ripple.events import Began, Committed, Ended, Event, Restored, Stored
+from ripple.fenced import FencedError
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic, TopicError
 from ripple.partition.group import SinkGroup
 from ripple.partition.inputs import Inputs
@@ -273,3 +277,62 @@ def test_replay_takes_no_more_at_once_than_the_life_did(assigner, batch_rows, ro
         keyed = keyed.window("w", assigner)
     plan = keyed.fold("n", n=rp.count()).sink("out").plan()
     assert Settings(batch_rows=batch_rows).rows_per_replay_step(plan) == rows
+
+
+# --- many lives in one process ---
+
+
+def test_lives_of_two_partitions_share_a_process_and_a_disk() -> None:
+    async def story() -> None:
+        world = sim_world()
+        append(world)
+        told: dict[int, list[Event]] = {0: [], 1: []}
+
+        def of(partition: int, epoch: int | None) -> Life:
+            topic = Topic.open(world.disk, "trades")
+            store = DiskStore(world.disk, world.random)
+            return Life(
+                PLAN,
+                Inputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), 4),
+                SinkGroup({"out": MemorySink}),
+                Keeper(Checkpoints(store, PLAN.name, partition), world, epoch=epoch),
+                settings=SETTINGS,
+                tell=told[partition].append,
+            )
+
+        for _ in range(2):
+            lives = of(0, None), of(1, None)
+            await asyncio.gather(*(life.run() for life in lives))
+            assert [life.engine.partition for life in lives] == [0, 1]
+            assert lives[0].engine.digest == lives[1].engine.digest
+        restored = [event for event in told[1] if isinstance(event, Restored)]
+        assert [event.start for event in restored] == [{"trades": 0}, {"trades": len(ROWS)}]
+        await of(1, 7).run()
+        began = [event for event in told[1] if isinstance(event, Began)]
+        epochs = [event.epoch for event in began]
+        assert [event.partition for event in began] == [1, 1, 1]
+        assert epochs[-1] == 7
+        assert epochs == sorted(set(epochs))
+        with pytest.raises(FencedError):
+            await of(1, 7).run()
+
+    sim_world().loop.run_until_complete(story())
+
+
+def test_life_tells_what_it_does_in_order() -> None:
+    async def story() -> None:
+        world = sim_world()
+        append(world)
+        told: list[Event] = []
+        one = life(world, tell=told.append)
+        await one.run()
+        kinds = [type(event) for event in told]
+        assert kinds[:2] == [Began, Restored]
+        assert kinds[-1] is Ended
+        assert Stored in kinds
+        committed = [event for event in told if isinstance(event, Committed)]
+        assert committed[-1].cut == {"trades": len(ROWS)}
+        assert committed[-1].digests == one.engine.digests
+        assert sum(event.rows for event in committed) == one.report.rows_out
+
+    sim_world().loop.run_until_complete(story())
