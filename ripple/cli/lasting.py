@@ -72,7 +72,7 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
             say(f"{PROGRAM}: {line}")
 
     keeper = Keeper(
-        Checkpoints(store, plan.name),
+        Checkpoints(store, plan.name, executor=world.executor),
         world,
         rebuild=options.rebuild,
         holder=f"ripple run, process {os.getpid()} on {os.uname().nodename}",
@@ -84,7 +84,8 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
             {
                 name: partial(open_sink, place, plan, name, continues=True)
                 for name, place in places.items()
-            }
+            },
+            world.executor,
         ),
         keeper,
         settings=settings,

@@ -71,7 +71,7 @@ class Drive:
     def _apply(self, name: str, batch: Batch, rejected: list[Rejected]) -> list[Rejected]:
         failed = self.engine.apply(name, batch.records, batch.next_offset, batch.offsets())
         if failed:
-            rejected += _refused(batch, failed)
+            rejected += refused(batch, failed)
         return rejected
 
     def bring_up(self) -> Changes:
@@ -84,7 +84,7 @@ class Drive:
         return self.engine.stabilize()
 
 
-def _refused(batch: Batch, failed: Iterable[RejectedRow]) -> list[Rejected]:
+def refused(batch: Batch, failed: Iterable[RejectedRow]) -> list[Rejected]:
     """Return what the engine refused of a batch as rejected records."""
     offsets = batch.offsets()
     return [

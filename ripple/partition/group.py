@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.contract import Commit, Sink
     from ripple.cut import Cut
+    from ripple.world.ports import Executor
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,15 @@ class SinkGroup:
     A crash between two of them leaves one ahead of the other, which is then muted in the replay.
     """
 
-    def __init__(self, openers: Mapping[str, Callable[[], Sink]]) -> None:
-        """Take what opens the sink of each output, to be called when nobody else can write."""
+    def __init__(
+        self, openers: Mapping[str, Callable[[], Sink]], executor: Executor | None = None
+    ) -> None:
+        """Take what opens the sink of each output, to be called when nobody else can write.
+
+        executor: where they commit, which may take long; here and now without one.
+        """
         self._openers = openers
+        self._executor = executor
         self._sinks: dict[str, Sink] = {}
 
     async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
@@ -88,7 +95,10 @@ class SinkGroup:
     async def commit(self, reached: Mapping[str, Commit]) -> None:
         """Commit one sink after the other."""
         for output, commit in reached.items():
-            self._sinks[output].commit(commit)
+            if self._executor is None:
+                self._sinks[output].commit(commit)
+            else:
+                await self._executor.run(self._sinks[output].commit, commit)
 
     async def close(self) -> None:
         """Close all sinks, whatever closing one of them raises; the first of that is raised."""

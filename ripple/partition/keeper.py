@@ -137,7 +137,7 @@ class Claimed:
         shown = outputs.stops[-1] if outputs.stops else start
         in_flight = keeper.open_in_flight(parts, shown)
         endings.add(in_flight.close)
-        storing = Storing(self.owner, parts.settings.snapshot_rows, parts.tell)
+        storing = Storing(self.owner, parts.settings.snapshot_rows, world.executor, parts.tell)
         return Opened(self, start, outputs, letters, in_flight, storing)
 
 
@@ -174,6 +174,7 @@ class Opened:
             self.claimed.listed,
             self.outputs,
             parts.inputs,
+            executor=world.executor,
             start=self.start,
             rebuild=keeper.rebuild,
         )

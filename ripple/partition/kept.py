@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ripple.partition.storing import Storing
     from ripple.world.ports import World
 
-# Batches between two chances for the tasks of the loop: the storing of checkpoints is one.
+# A turn is over after its time, or so many batches where no time passes, as in a simulation.
 _BATCHES_PER_TURN = 8
 
 
@@ -44,6 +44,9 @@ class Kept:
         self._start = start
         self._has_changed = has_changed
         settings, now_ns = parts.settings, self.clock.monotonic_ns()
+        self._turn_length_ns = settings.turn_ms * 1_000_000
+        self._turn_ns = now_ns
+        self._batches = 0
         self._commits = Pace(
             settings.commit_interval_ns, settings.commit_batches, now_ns, is_hasty=is_hasty
         )
@@ -66,7 +69,7 @@ class Kept:
             self._stores.begin(now_ns)
 
     async def keep(self) -> None:
-        """Commit and begin checkpoints when they are due."""
+        """Commit and begin checkpoints when they are due; let others run when the turn is over."""
         now_ns = self.clock.monotonic_ns()
         self._storing.step()
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
@@ -77,8 +80,10 @@ class Kept:
             self._stores.begin(now_ns)
         elif commit_due:
             await self.commit()
-        if self.live.report.stabilizations % _BATCHES_PER_TURN == 0:
+        self._batches += 1
+        if self._batches >= _BATCHES_PER_TURN or now_ns - self._turn_ns >= self._turn_length_ns:
             await self.clock.sleep(0)
+            self._batches, self._turn_ns = 0, self.clock.monotonic_ns()
 
     async def commit(self) -> None:
         """Let what was written survive."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ripple.partition.group import Standing
     from ripple.partition.outputs import Outputs
     from ripple.pipeline.plan import Plan
+    from ripple.world.ports import Executor
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ async def restore(
     outputs: Outputs,
     inputs: Feed,
     *,
+    executor: Executor,
     start: Cut,
     rebuild: Collection[str],
 ) -> tuple[Engine, Base]:
@@ -85,7 +87,7 @@ async def restore(
         if decided.snapshot is not None:
             identities = {name: checkpoint.notes.get(f"log/{name}", "") for name in inputs.names}
             inputs.check(checkpoint.cut, identities)
-            engine = Engine.restore(plan, decided.snapshot)
+            engine = await executor.run(Engine.restore, plan, decided.snapshot)
             return engine, Base(checkpoint, engine.cut, passed_over, changed)
         why = f"{checkpoint.name}: the log is read from its first record"
         passed_over = (*passed_over, PassedOver(checkpoint.name, why))

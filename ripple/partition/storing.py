@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ripple.engine import Engine
     from ripple.engine.saving import PendingSnapshot
     from ripple.events import Tell
+    from ripple.world.ports import Executor
 
 
 class Storing:
@@ -25,9 +26,10 @@ class Storing:
     when it is due. A fence that another owner has passed ends the run.
     """
 
-    def __init__(self, owner: Owner, rows: int, tell: Tell) -> None:
+    def __init__(self, owner: Owner, rows: int, executor: Executor, tell: Tell) -> None:
         self._owner = owner
         self._rows = rows
+        self._executor = executor
         self._tell = tell
         self._copying: PendingSnapshot | None = None
         self._task: asyncio.Task[Checkpoint] | None = None
@@ -71,7 +73,7 @@ class Storing:
             await asyncio.wait([self._task])
 
     async def _store(self, pending: PendingSnapshot, notes: Mapping[str, str]) -> Checkpoint:
-        snapshot = await asyncio.to_thread(pending.finish)
+        snapshot = await self._executor.run(pending.finish)
         return await self._owner.write(replace(snapshot, notes={**snapshot.notes, **notes}))
 
     def _finish(self, task: asyncio.Task[Checkpoint]) -> None:

@@ -178,6 +178,7 @@ class CrashScenario:
                     world.store if variant.in_store else store,
                     plan.name,
                     entries_kept=2,
+                    executor=world.executor,
                     guards=world.guards,
                 ),
                 world,
@@ -211,7 +212,8 @@ class CrashScenario:
             {
                 output.name: partial(self._open_sink, world, output, is_log=_is_log(at, variant))
                 for at, output in enumerate(self.plan.outputs)
-            }
+            },
+            world.executor,
         )
 
     def _open_sink(self, world: SimWorld, output: Output, *, is_log: bool) -> Sink:

@@ -9,12 +9,13 @@ from ripple.world.errors import (
     StoreError,
     SyncFailedError,
 )
-from ripple.world.live import LiveClock, LiveRandom, live_world
+from ripple.world.live import LiveClock, LiveExecutor, LiveRandom, live_world
 from ripple.world.live_disk import LiveDisk
 from ripple.world.live_network import LiveNetwork
 from ripple.world.ports import (
     Clock,
     Disk,
+    Executor,
     File,
     Guards,
     Listener,
@@ -32,11 +33,13 @@ __all__ = [
     "Disk",
     "DiskFullError",
     "DiskLockedError",
+    "Executor",
     "File",
     "Guards",
     "Listener",
     "LiveClock",
     "LiveDisk",
+    "LiveExecutor",
     "LiveNetwork",
     "LiveRandom",
     "Lock",

@@ -12,7 +12,8 @@ from ripple.errors import InputError
 from ripple.log import LogDamagedError, LogSettings, PartitionReader, Topic
 from ripple.partition import letter
 from ripple.partition import letters as dead_letters
-from ripple.partition.letter import QUARANTINE, refused
+from ripple.partition.drive import refused
+from ripple.partition.letter import QUARANTINE
 from ripple.partition.letters import DeadLetterLog, letters_path, read_letters
 from ripple.testing import SimulationError, SimWorld, enumerate_crashes
 from ripple.world import Disk, LiveClock, LiveDisk

@@ -12,7 +12,7 @@ from ripple.errors import InputError
 from ripple.hashing import partition_of
 from ripple.log import LogSettings, PartitionReader, Topic, TopicError, TopicWriter
 from ripple.partition import retries
-from ripple.partition.letter import refused
+from ripple.partition.drive import refused
 from ripple.partition.letters import DeadLetterLog, letters_path, read_letters
 from ripple.partition.retries import Retries, read_journal, retries_path
 from ripple.schema.types import Field, Float, Int, Int64, Schema, String
