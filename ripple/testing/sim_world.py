@@ -47,7 +47,12 @@ class SimExecutor:
         self._loop = loop
 
     async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        return await self._loop.run_in_executor(None, work, *args)
+        doing = self._loop.run_in_executor(None, work, *args)
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            await asyncio.wait([doing])
+            raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
