@@ -43,11 +43,8 @@ class SimClock:
 class SimExecutor:
     """Work as a step of its own: a thread that nobody interrupts."""
 
-    def __init__(self, loop: SimLoop) -> None:
-        self._loop = loop
-
     async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        doing = self._loop.run_in_executor(None, work, *args)
+        doing = asyncio.get_running_loop().run_in_executor(None, work, *args)
         try:
             return await asyncio.shield(doing)
         except asyncio.CancelledError:
@@ -100,7 +97,7 @@ def make_world(
         random=Chance(seed, effects.life, "random"),
         disk=disk,
         store=store,
-        executor=SimExecutor(loop),
+        executor=SimExecutor(),
         loop=loop,
         effects=effects,
         trace=effects.trace,
