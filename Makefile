@@ -4,7 +4,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.pxd' -o -name '*.h*')
 
-.PHONY: demo test test-services lint bench fuzz sim kill corruption check clean
+.PHONY: demo test test-services lint bench gate fuzz sim kill corruption check clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -24,6 +24,11 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(PYTHON) -m bench
+
+# AGAINST=COMMIT, by default the last tag or the commit before; LIMIT=1.2 for a narrower gate.
+gate: $(VENV)/.bench
+	$(PYTHON) -m bench --against $(or $(AGAINST),$(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD~1)) \
+		$(if $(LIMIT),--limit $(LIMIT))
 
 # SECONDS=3600 for a night's start; a failure prints what repeats it.
 fuzz: $(VENV)/.dev

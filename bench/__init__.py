@@ -9,6 +9,8 @@ from __future__ import annotations
 BENCHMARKS = (
     "end_to_end",
     "engine_batches",
+    "pipelines",
+    "latency",
     "memory",
     "b01_cells",
     "b01_columns",
@@ -22,4 +24,5 @@ BENCHMARKS = (
     "checkpoint",
     "log",
     "recovery",
+    "ring",
 )

@@ -13,16 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from bench import BENCHMARKS
+from bench.against import GateError, against
+from bench.gate import REGRESSION_RATIO
 from bench.machine import describe
 from bench.row import Row
 from bench.table import header, table
+from bench.workloads import WORKLOADS
 
 RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> int:
-    """Return 0 when every benchmark ran, 1 when one failed."""
+    """Return 0 when every benchmark ran, and none is slower than the gate lets pass; else 1."""
     given = _arguments()
+    if given.against is not None:
+        return _against(given)
     machine = describe(given.date)
     print(header(machine), flush=True)
     measured: dict[str, list[dict[str, Any]]] = {}
@@ -46,15 +51,39 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
     parser.add_argument("--quick", action="store_true", help="fewer events and rounds: noisier")
+    parser.add_argument(
+        "--against",
+        metavar="COMMIT",
+        help="compare workloads with those of another commit: all of them, or those named of "
+        + ", ".join(WORKLOADS),
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=REGRESSION_RATIO,
+        metavar="RATIO",
+        help="of processor times, beyond which --against fails (%(default)s)",
+    )
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
     parser.add_argument("--date", default=now, help="the date to print, now by default")
     given = parser.parse_args()
-    unknown = set(given.names) - set(BENCHMARKS)
+    known = BENCHMARKS if given.against is None else tuple(WORKLOADS)
+    unknown = set(given.names) - set(known)
     if unknown:
-        parser.error(
-            f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"
-        )
+        parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    if given.against is not None and given.json is not None:
+        parser.error("--json does not go with --against")
     return given
+
+
+def _against(given: argparse.Namespace) -> int:
+    try:
+        return against(
+            given.against, given.names or list(WORKLOADS), given.limit, quick=given.quick
+        )
+    except GateError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
 
 
 def _run(name: str, *, quick: bool) -> list[Row] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from bench.row import Row
 
@@ -12,9 +12,7 @@ RIGHT = {1, 4, 5}
 
 def table(title: str, rows: Sequence[Row]) -> str:
     """Return one benchmark's rows under its name, columns aligned."""
-    lines = [HEADINGS, *(_cells(row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join([f"== {title}", *(_aligned(line, widths) for line in lines)])
+    return "\n".join([f"== {title}", *aligned([HEADINGS, *map(_cells, rows)], RIGHT)])
 
 
 def header(machine: Mapping[str, str]) -> str:
@@ -36,8 +34,11 @@ def figure(value: float) -> str:
     return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3g}"
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(
-        cell.rjust(width) if at in RIGHT else cell.ljust(width)
-        for at, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    ).rstrip()
+def aligned(lines: Sequence[Sequence[str]], right: Collection[int]) -> Iterator[str]:
+    """Yield lines of cells with the columns below one another, some of them to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for cells in lines:
+        yield "  ".join(
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ).rstrip()

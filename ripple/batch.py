@@ -1,8 +1,9 @@
 """Records on their way to an engine: batches, markers, and what was refused.
 
 An *offset* counts the data records of one source from 0; whatever is not a record (comments,
-empty lines, a header) has none. A malformed record has an offset too, so that the number of
-records applied, late and rejected always equals the number consumed.
+empty lines, a header) has none, and a source may have holes: offsets without a record. A malformed
+record has an offset too, so that the number of records applied, late and rejected always equals the
+number consumed.
 """
 
 from __future__ import annotations
@@ -55,40 +56,64 @@ RAW_BYTES_MAX = 4096
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Consecutive records of one source.
+    """Records of one source that follow each other.
 
-    Invariants: ``first_offset + span == next_offset``; every offset of the span belongs to exactly
-    one row of ``records`` or one of ``rejected``; both are in offset order.
+    row_offsets: int64[n], the offset of each row, where there are holes: offsets without a record,
+    as compaction and the marks of transactions leave them. None: there are none.
+
+    Invariants: rows and rejected records are in offset order, no offset has two, and all are below
+    next_offset. Without holes ``first_offset + span == next_offset``.
     """
 
     records: pa.RecordBatch
     next_offset: int
     rejected: tuple[Rejected, ...] = ()
+    row_offsets: npt.NDArray[np.int64] | None = None
 
     @property
     def span(self) -> int:
-        """The number of offsets covered, rejected records included."""
+        """The number of records, rejected ones included."""
         return int(self.records.num_rows) + len(self.rejected)
 
     @property
     def first_offset(self) -> int:
-        """The offset of the first record, good or rejected."""
-        return self.next_offset - self.span
+        """The offset of the first record, good or rejected; where none is, the next offset."""
+        if self.row_offsets is None:
+            return self.next_offset - self.span
+        firsts = [int(at) for at in self.row_offsets[:1]] + [
+            bad.offset for bad in self.rejected[:1]
+        ]
+        return min(firsts, default=self.next_offset)
 
     def offsets(self) -> npt.NDArray[np.int64]:
         """Return the offset of each row of ``records``, whatever the batching."""
+        if self.row_offsets is not None:
+            return self.row_offsets
         offsets = np.arange(self.first_offset, self.next_offset, dtype=np.int64)
         if not self.rejected:
             return offsets
         return np.delete(offsets, [bad.offset - self.first_offset for bad in self.rejected])
 
-    def split(self, count: int) -> tuple[Batch, Batch]:
-        """Divide the batch after its first ``count`` offsets, ``0 < count < span``."""
-        middle = self.first_offset + count
-        bad = bisect_left(self.rejected, middle, key=lambda rejected: rejected.offset)
-        rows = count - bad
-        head = Batch(self.records.slice(0, rows), middle, self.rejected[:bad])
-        return head, Batch(self.records.slice(rows), self.next_offset, self.rejected[bad:])
+    def split_at(self, offset: int) -> tuple[Batch, Batch]:
+        """Divide the batch before ``offset``, ``first_offset < offset < next_offset``."""
+        bad = bisect_left(self.rejected, offset, key=lambda rejected: rejected.offset)
+        at = self.row_offsets
+        if at is None:
+            rows = offset - self.first_offset - bad
+            head, tail = None, None
+        else:
+            rows = int(np.searchsorted(at, offset))
+            head, tail = at[:rows], at[rows:]
+        return (
+            Batch(self.records.slice(0, rows), offset, self.rejected[:bad], head),
+            Batch(self.records.slice(rows), self.next_offset, self.rejected[bad:], tail),
+        )
+
+    def reaching(self, next_offset: int) -> Batch:
+        """Return the batch with the hole behind it, up to ``next_offset``, where one is."""
+        if next_offset == self.next_offset:
+            return self
+        return Batch(self.records, next_offset, self.rejected, self.offsets())
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,3 +45,8 @@ class DeltaError(RippleError):
 
 class LimitError(RippleError):
     """A named limit was reached; the message names the setting to change."""
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether the machine is to blame for an error and not what was computed."""
+    return isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError)

@@ -110,3 +110,13 @@ def test_reference_page_says_what_happens(name: str) -> None:
     failed, run = doctest.testfile(str(ROOT / f"docs/{name}.md"), module_relative=False)
     assert failed == 0
     assert run > 5
+
+
+def test_extending_document_adds_an_aggregate(folder: Path) -> None:
+    aggregate, check = _python("docs/extending.md")[:2]
+    (folder / "guide.py").write_text(aggregate + check)
+    runpy.run_path("guide.py", run_name="guide")
+    wrong = aggregate.replace("self._count.remove(slots)", "pass")
+    (folder / "guide.py").write_text(wrong + check)
+    with pytest.raises(AssertionError, match="rms"):
+        runpy.run_path("guide.py", run_name="guide")

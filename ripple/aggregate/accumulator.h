@@ -52,11 +52,18 @@ typedef struct {
     int32_t used, capacity, free;
 } Pool;
 
+/* The slots lie `stride` bytes apart, in records that other accumulators share; ripple.aggregate.part
+ * has the records. */
 typedef struct {
-    Slot* slots;
-    int64_t count;
+    char* slots;
+    int64_t stride;
     Pool wides, specials;
 } Accumulators;
+
+static inline Slot* slot_at(const Accumulators* a, int64_t slot)
+{
+    return (Slot*)(a->slots + slot * a->stride);
+}
 
 /* -- pools ------------------------------------------------------------------------------- */
 
@@ -161,7 +168,7 @@ typedef struct {
 
 static inline Value value_of(const Accumulators* a, int64_t slot)
 {
-    Slot* s = a->slots + slot;
+    Slot* s = slot_at(a, slot);
     Value window = {s->limb, LIMBS, s->base};
     if (s->base == SPILLED) {
         Value wide = {((Wide*)pool_at(&a->wides, (int64_t)s->limb[0]))->limb, WIDE_LIMBS, 0};
@@ -193,7 +200,7 @@ static inline Real value_real(const Accumulators* a, int64_t slot)
 static inline int value_assign(Accumulators* a, int64_t slot, const uint64_t* limb, int count,
                                int base, int low, int high)
 {
-    Slot* s = a->slots + slot;
+    Slot* s = slot_at(a, slot);
     if (high - low <= SPAN_MAX) {
         /* The same room below and above; multiples of 32 so that slots of like values agree. */
         s->base = (low - (255 - (high - low)) / 2) & ~31;
@@ -215,7 +222,7 @@ static inline int value_assign(Accumulators* a, int64_t slot, const uint64_t* li
 /* Make the slot hold bits low .. high - 1 beside its value: move its window, or spill. */
 static inline int make_room(Accumulators* a, int64_t slot, int low, int high)
 {
-    Slot* s = a->slots + slot;
+    Slot* s = slot_at(a, slot);
     int own_low, own_high;
     const Slot old = *s;
     if (old.base == SPILLED)
@@ -231,7 +238,7 @@ static inline int make_room(Accumulators* a, int64_t slot, int low, int high)
 static inline int settle(Accumulators* a, int64_t slot)
 {
     int low, high;
-    if (a->slots[slot].base == SPILLED || !value_span(a, slot, &low, &high))
+    if (slot_at(a, slot)->base == SPILLED || !value_span(a, slot, &low, &high))
         return 0;
     return make_room(a, slot, low, high);
 }
@@ -243,7 +250,7 @@ static inline int window_is_full(const Slot* s)
 
 static inline void clear_value(Accumulators* a, int64_t slot)
 {
-    Slot* s = a->slots + slot;
+    Slot* s = slot_at(a, slot);
     if (s->base == SPILLED)
         pool_give(&a->wides, (int32_t)s->limb[0]);
     memset(s->limb, 0, sizeof s->limb);
@@ -252,7 +259,7 @@ static inline void clear_value(Accumulators* a, int64_t slot)
 
 static inline void clear_slot(Accumulators* a, int64_t slot)
 {
-    Slot* s = a->slots + slot;
+    Slot* s = slot_at(a, slot);
     clear_value(a, slot);
     if (s->special != ABSENT)
         pool_give(&a->specials, s->special);
@@ -261,7 +268,7 @@ static inline void clear_slot(Accumulators* a, int64_t slot)
 
 static inline void narrow(Accumulators* a, int64_t slot)
 {
-    const Wide wide = *(Wide*)pool_at(&a->wides, (int64_t)a->slots[slot].limb[0]);
+    const Wide wide = *(Wide*)pool_at(&a->wides, (int64_t)slot_at(a, slot)->limb[0]);
     int low, high;
     const int present = limbs_span(wide.limb, WIDE_LIMBS, &low, &high);
     if (present && high - low > SPAN_MAX - 32)
@@ -280,7 +287,7 @@ static inline int add_long_term(Accumulators*, int64_t, u128, int, uint64_t);
 __attribute__((noinline, unused)) static int add_far(Accumulators* a, int64_t slot, u128 term,
                                                      int bits, int position, uint64_t sign)
 {
-    Slot* s = a->slots + slot;
+    Slot* s = slot_at(a, slot);
     if (term == 0)
         return 0;
     if (make_room(a, slot, position, position + bits))
@@ -299,7 +306,7 @@ __attribute__((noinline, unused)) static int add_far(Accumulators* a, int64_t sl
 static inline int add_term(Accumulators* a, int64_t slot, uint64_t term, int position,
                            uint64_t sign)
 {
-    Slot* s = a->slots + slot;
+    Slot* s = slot_at(a, slot);
     const uint32_t shift = (uint32_t)(position - s->base);
     if (__builtin_expect(shift >= 64 * (LIMBS - 1), 0))
         return add_far(a, slot, term, 64, position, sign);
@@ -319,7 +326,7 @@ static inline int add_term(Accumulators* a, int64_t slot, uint64_t term, int pos
 static inline int add_long_term(Accumulators* a, int64_t slot, u128 term, int position,
                                 uint64_t sign)
 {
-    Slot* s = a->slots + slot;
+    Slot* s = slot_at(a, slot);
     const uint32_t shift = (uint32_t)(position - s->base);
     if (__builtin_expect(shift > 64 * (LIMBS - 2) - 1, 0))
         return add_far(a, slot, term, 128, position, sign);
@@ -330,14 +337,14 @@ static inline int add_long_term(Accumulators* a, int64_t slot, u128 term, int po
 static inline Special slot_special(const Accumulators* a, int64_t slot)
 {
     const Special none = {0, 0, 0};
-    const int32_t index = a->slots[slot].special;
+    const int32_t index = slot_at(a, slot)->special;
     return index == ABSENT ? none : *(Special*)pool_at(&a->specials, index);
 }
 
 /* Most slots hold finite values only, so the counters come and go with what they count. */
 static inline int count_special(Accumulators* a, int64_t slot, Special more)
 {
-    Slot* s = a->slots + slot;
+    Slot* s = slot_at(a, slot);
     if (s->special == ABSENT && (s->special = pool_take(&a->specials)) == ABSENT)
         return -1;
     Special* special = pool_at(&a->specials, s->special);
@@ -434,8 +441,8 @@ static inline int add_weighted_integer(Accumulators* a, int64_t slot, int64_t va
 static inline int merge_slots(Accumulators* a, int64_t into, int64_t source)
 {
     int low, high;
-    Slot* x = a->slots + into;
-    Slot* y = a->slots + source;
+    Slot* x = slot_at(a, into);
+    Slot* y = slot_at(a, source);
     const Special more = slot_special(a, source);
     if (y->special != ABSENT && count_special(a, into, more))
         return -1;
@@ -462,7 +469,7 @@ static inline int merge_slots(Accumulators* a, int64_t into, int64_t source)
 /* 1 and the double when the value is not finite; 0 when it is. */
 static inline int special_value(const Accumulators* a, int64_t slot, double* out)
 {
-    if (__builtin_expect(a->slots[slot].special == ABSENT, 1))
+    if (__builtin_expect(slot_at(a, slot)->special == ABSENT, 1))
         return 0;
     const Special special = slot_special(a, slot);
     if (special.nan > 0 || (special.positive > 0 && special.negative > 0))
@@ -538,21 +545,12 @@ static inline int load_bytes(Accumulators* a, int64_t slot, int low, int count,
     return value_assign(a, slot, limb, WIDE_LIMBS, base, low + base, high + base);
 }
 
-static inline int accumulators_resize(Accumulators* a, int64_t count)
+static inline void open_slot(Accumulators* a, int64_t slot)
 {
-    for (int64_t slot = count; slot < a->count; slot++)
-        clear_slot(a, slot);
-    Slot* slots = realloc(a->slots, (size_t)(count ? count : 1) * sizeof(Slot));
-    if (!slots)
-        return -1;
-    a->slots = slots;
-    for (int64_t slot = a->count; slot < count; slot++) {
-        memset(slots + slot, 0, sizeof(Slot));
-        slots[slot].base = EMPTY;
-        slots[slot].special = ABSENT;
-    }
-    a->count = count;
-    return 0;
+    Slot* s = slot_at(a, slot);
+    memset(s, 0, sizeof *s);
+    s->base = EMPTY;
+    s->special = ABSENT;
 }
 
 static inline void accumulators_open(Accumulators* a)
@@ -565,15 +563,13 @@ static inline void accumulators_open(Accumulators* a)
 
 static inline void accumulators_close(Accumulators* a)
 {
-    free(a->slots);
     free(a->wides.items);
     free(a->specials.items);
 }
 
 static inline int64_t accumulators_nbytes(const Accumulators* a)
 {
-    return a->count * (int64_t)sizeof(Slot) +
-           a->wides.capacity * (int64_t)sizeof(Wide) +
+    return a->wides.capacity * (int64_t)sizeof(Wide) +
            a->specials.capacity * (int64_t)sizeof(Special);
 }
 

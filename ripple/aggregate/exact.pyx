@@ -9,9 +9,10 @@ so removing them restores the finite sum: a NaN, or infinities of both signs, re
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from ripple.aggregate.integers cimport IntegerSums, i128
+from ripple.aggregate.integers cimport Counts, IntegerSums, i128
+from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read
 from ripple.keys.checked cimport check_length, check_slots
 
 
@@ -34,7 +35,7 @@ cdef extern from "accumulator.h" nogil:
         int64_t negative
     void accumulators_open(Accumulators* a)
     void accumulators_close(Accumulators* a)
-    int accumulators_resize(Accumulators* a, int64_t count)
+    void open_slot(Accumulators* a, int64_t slot)
     int64_t accumulators_nbytes(const Accumulators* a)
     int add_double(Accumulators* a, int64_t slot, double value, int64_t direction)
     int add_integer(Accumulators* a, int64_t slot, int64_t value, int64_t direction)
@@ -55,60 +56,7 @@ cdef extern from "accumulator.h" nogil:
     )
 
 
-ctypedef fused Number:
-    double
-    int64_t
-
-ctypedef fused Factor:
-    double
-    int64_t
-
-
-cdef int sum_loop(
-    Accumulators* a, const int64_t[::1] slots, const Number[::1] values, int64_t direction
-) noexcept nogil:
-    cdef int failed = 0
-    cdef Py_ssize_t i
-    for i in range(slots.shape[0]):
-        if Number is double:
-            failed |= add_double(a, slots[i], values[i], direction)
-        else:
-            failed |= add_integer(a, slots[i], values[i], direction)
-    return failed
-
-
-cdef int square_loop(
-    Accumulators* a, const int64_t[::1] slots, const Number[::1] values, int64_t direction
-) noexcept nogil:
-    cdef int failed = 0
-    cdef Py_ssize_t i
-    for i in range(slots.shape[0]):
-        if Number is double:
-            failed |= add_square(a, slots[i], values[i], direction)
-        else:
-            failed |= add_integer_square(a, slots[i], values[i], direction)
-    return failed
-
-
-cdef int product_loop(
-    Accumulators* a,
-    const int64_t[::1] slots,
-    const Number[::1] left,
-    const Factor[::1] right,
-    int64_t direction,
-) noexcept nogil:
-    cdef int failed = 0
-    cdef Py_ssize_t i
-    for i in range(slots.shape[0]):
-        failed |= add_double(a, slots[i], <double>left[i] * <double>right[i], direction)
-    return failed
-
-
-cdef bint is_integer(values):
-    return values.dtype.kind == "i"
-
-
-cdef class ExactSums:
+cdef class ExactSums(Part):
     """Exact sums, one per slot, of float64 or int64 values, of their squares or of products.
 
     A product is rounded to a double before it is added; a value and a square are added exactly.
@@ -123,35 +71,84 @@ cdef class ExactSums:
     def __dealloc__(self):
         accumulators_close(&self.sums)
 
-    @property
-    def slots(self):
-        return self.sums.count
+    cdef int width(self) noexcept:
+        return 40
+
+    cdef void moved(self) noexcept:
+        self.sums.slots, self.sums.stride = self.base, self.stride
+
+    cdef void open(self, int64_t slot) noexcept nogil:
+        open_slot(&self.sums, slot)
+
+    cdef void shut(self, int64_t slot) noexcept nogil:
+        clear_slot(&self.sums, slot)
 
     @property
     def nbytes(self):
-        return accumulators_nbytes(&self.sums)
+        return self.room() * 40 + accumulators_nbytes(&self.sums)
 
-    def resize(self, Py_ssize_t slots):
-        if accumulators_resize(&self.sums, slots):
-            raise MemoryError
+    cdef int fold_in(
+        self,
+        const int64_t* slots,
+        Py_ssize_t n,
+        const int64_t* rows,
+        const uint8_t* chosen,
+        const Operand* operands,
+        How how,
+        int64_t direction,
+    ) noexcept nogil:
+        cdef Accumulators* a = &self.sums
+        cdef const double* reals = <const double*>operands[0].values
+        cdef const int64_t* integers = <const int64_t*>operands[0].values
+        cdef const double* factors
+        cdef const int64_t* whole
+        cdef bint is_integer = operands[0].is_integer
+        cdef double left
+        cdef int failed = 0
+        cdef Py_ssize_t i
+        cdef int64_t row
+        if how == PRODUCT:
+            factors = <const double*>operands[1].values
+            whole = <const int64_t*>operands[1].values
+            for i in range(n):
+                row = rows[i] if rows else i
+                if not chosen or chosen[row]:
+                    left = <double>integers[row] if is_integer else reals[row]
+                    left *= <double>whole[row] if operands[1].is_integer else factors[row]
+                    failed |= add_double(a, slots[i], left, direction)
+            return failed
+        for i in range(n):
+            row = rows[i] if rows else i
+            if chosen and not chosen[row]:
+                continue
+            if how == PLAIN:
+                if is_integer:
+                    failed |= add_integer(a, slots[i], integers[row], direction)
+                else:
+                    failed |= add_double(a, slots[i], reals[row], direction)
+            elif is_integer:
+                failed |= add_integer_square(a, slots[i], integers[row], direction)
+            else:
+                failed |= add_square(a, slots[i], reals[row], direction)
+        return failed
 
     def add(self, const int64_t[::1] slots not None, values not None):
-        self.accumulate(slots, values, 1)
+        self.change(slots, PLAIN, 1, values)
 
     def remove(self, const int64_t[::1] slots not None, values not None):
-        self.accumulate(slots, values, -1)
+        self.change(slots, PLAIN, -1, values)
 
     def add_square(self, const int64_t[::1] slots not None, values not None):
-        self.accumulate_squares(slots, values, 1)
+        self.change(slots, SQUARE, 1, values)
 
     def remove_square(self, const int64_t[::1] slots not None, values not None):
-        self.accumulate_squares(slots, values, -1)
+        self.change(slots, SQUARE, -1, values)
 
     def add_product(self, const int64_t[::1] slots not None, left not None, right not None):
-        self.accumulate_products(slots, left, right, 1)
+        self.change(slots, PRODUCT, 1, left, right)
 
     def remove_product(self, const int64_t[::1] slots not None, left not None, right not None):
-        self.accumulate_products(slots, left, right, -1)
+        self.change(slots, PRODUCT, -1, left, right)
 
     cdef int add_one(self, int64_t slot, double value, int64_t direction) noexcept nogil:
         return add_double(&self.sums, slot, value, direction)
@@ -161,83 +158,24 @@ cdef class ExactSums:
 
     cdef int check(self, const int64_t[::1] slots, values) except -1:
         check_length(slots.shape[0], len(values))
-        return check_slots(slots, self.sums.count)
-
-    cdef int accumulate(self, const int64_t[::1] slots, values, int64_t direction) except -1:
-        cdef const double[::1] reals
-        cdef const int64_t[::1] integers
-        cdef int failed
-        self.check(slots, values)
-        if is_integer(values):
-            integers = values
-            with nogil:
-                failed = sum_loop(&self.sums, slots, integers, direction)
-        else:
-            reals = values
-            with nogil:
-                failed = sum_loop(&self.sums, slots, reals, direction)
-        return check_memory(failed)
-
-    cdef int accumulate_squares(self, const int64_t[::1] slots, values, int64_t direction) except -1:
-        cdef const double[::1] reals
-        cdef const int64_t[::1] integers
-        cdef int failed
-        self.check(slots, values)
-        if is_integer(values):
-            integers = values
-            with nogil:
-                failed = square_loop(&self.sums, slots, integers, direction)
-        else:
-            reals = values
-            with nogil:
-                failed = square_loop(&self.sums, slots, reals, direction)
-        return check_memory(failed)
-
-    cdef int accumulate_products(
-        self, const int64_t[::1] slots, left, right, int64_t direction
-    ) except -1:
-        cdef const double[::1] reals
-        cdef const double[::1] factors
-        cdef const int64_t[::1] integers
-        cdef int failed
-        self.check(slots, left)
-        self.check(slots, right)
-        if is_integer(left):
-            left = left.astype(np.float64)  # rare: prices are floats
-        reals = left
-        if is_integer(right):
-            integers = right
-            with nogil:
-                failed = product_loop(&self.sums, slots, reals, integers, direction)
-        else:
-            factors = right
-            with nogil:
-                failed = product_loop(&self.sums, slots, reals, factors, direction)
-        return check_memory(failed)
+        return check_slots(slots, self.room())
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i
         cdef int failed = 0
         self.check(into, source)
-        check_slots(source, self.sums.count)
+        check_slots(source, self.room())
         with nogil:
             for i in range(into.shape[0]):
                 if into[i] != source[i]:
                     failed |= merge_slots(&self.sums, into[i], source[i])
         check_memory(failed)
 
-    def clear(self, const int64_t[::1] slots not None):
-        cdef Py_ssize_t i
-        check_slots(slots, self.sums.count)
-        with nogil:
-            for i in range(slots.shape[0]):
-                clear_slot(&self.sums, slots[i])
-
     def result(self, const int64_t[::1] slots not None):
         cdef Py_ssize_t i
         out = np.empty(slots.shape[0], np.float64)
         cdef double[::1] view = out
-        check_slots(slots, self.sums.count)
+        check_slots(slots, self.room())
         with nogil:
             for i in range(slots.shape[0]):
                 view[i] = slot_sum(&self.sums, slots[i])
@@ -253,72 +191,13 @@ cdef class ExactSums:
                 view[i] = slot_quotient(&self.sums, slots[i], divisors[i])
         return out
 
-    def ratio(self, const int64_t[::1] slots not None, ExactSums divisors not None):
-        cdef Py_ssize_t i
-        cdef double divisor
-        out = np.empty(slots.shape[0], np.float64)
-        valid = np.ones(slots.shape[0], np.bool_)
-        cdef double[::1] view = out
-        cdef unsigned char[::1] mask = valid.view(np.uint8)
-        cdef unsigned char[::1] open_ = np.zeros(slots.shape[0], np.uint8)
-        cdef int opens = 0
-        cdef Real x, y
-        check_slots(slots, self.sums.count)
-        check_slots(slots, divisors.sums.count)
-        with nogil:
-            for i in range(slots.shape[0]):
-                x = value_real(&self.sums, slots[i])
-                y = value_real(&divisors.sums, slots[i])
-                if special_value(&divisors.sums, slots[i], &divisor):
-                    view[i] = slot_sum(&self.sums, slots[i]) / divisor
-                elif real_is_zero(y):
-                    mask[i] = 0
-                    view[i] = 0.0
-                elif special_value(&self.sums, slots[i], &view[i]):
-                    view[i] = view[i] / real_round(y)
-                elif not real_ratio(x, y, &view[i]):
-                    open_[i] = 1
-                    opens += 1
-        if opens:
-            for i in range(slots.shape[0]):
-                if open_[i]:
-                    view[i] = quotient_of(self.fraction(slots[i]), divisors.fraction(slots[i]))
-        return out, valid
-
-    def ratio_to_integers(self, const int64_t[::1] slots not None, IntegerSums divisors not None):
-        cdef Py_ssize_t i
-        out = np.empty(slots.shape[0], np.float64)
-        valid = np.ones(slots.shape[0], np.bool_)
-        cdef double[::1] view = out
-        cdef unsigned char[::1] mask = valid.view(np.uint8)
-        cdef int opens = 0
-        cdef unsigned char[::1] open_ = np.zeros(slots.shape[0], np.uint8)
-        cdef Real y
-        check_slots(slots, self.sums.count)
-        check_slots(slots, divisors.slots)
-        with nogil:
-            for i in range(slots.shape[0]):
-                y = real_of_integer(divisors.sums[slots[i]])
-                if real_is_zero(y):
-                    mask[i] = 0
-                    view[i] = 0.0
-                elif special_value(&self.sums, slots[i], &view[i]):
-                    view[i] = view[i] / real_round(y)
-                elif not real_ratio(value_real(&self.sums, slots[i]), y, &view[i]):
-                    open_[i] = 1
-                    opens += 1
-        if opens:
-            for i in range(slots.shape[0]):
-                if open_[i]:
-                    view[i] = quotient_of(
-                        self.fraction(slots[i]), (divisors.integer(slots[i]), 0)
-                    )
-        return out, valid
+    def ratio(self, slots not None, ExactSums divisors not None):
+        return RatioRead(self, divisors).column(slots)
 
     def fraction(self, Py_ssize_t slot):
         cdef int low, high
-        if not 0 <= slot < self.sums.count:
-            raise IndexError(f"slot {slot} is outside 0..{self.sums.count - 1}")
+        if not 0 <= slot < self.room():
+            raise IndexError(f"slot {slot} is outside 0..{self.room() - 1}")
         if not value_span(&self.sums, slot, &low, &high):
             return 0, 0
         cdef int count = (high - low) // 8 + 1
@@ -332,7 +211,7 @@ cdef class ExactSums:
         cdef int64_t total = 0
         cdef int low, high
         cdef Special special
-        check_slots(slots, self.sums.count)
+        check_slots(slots, self.room())
         exponents = np.zeros(slots.shape[0], np.int32)
         offsets = np.zeros(slots.shape[0] + 1, np.int64)
         specials = np.empty((3, slots.shape[0]), np.int64)
@@ -398,6 +277,108 @@ cdef class ExactSums:
                 if outcome > 0:
                     raise ValueError(f"sum {i} lies outside the range of sums of doubles")
                 check_memory(outcome)
+
+
+cdef class SumRead(Read):
+    """Sums, each rounded once."""
+
+    cdef ExactSums sums
+
+    def __init__(self, ExactSums sums not None):
+        self.sums = sums
+        self.is_float = True
+
+    cdef int check(self, const int64_t[::1] slots) except -1:
+        return check_slots(slots, self.sums.room())
+
+    cdef int read(
+        self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
+    ) except -1:
+        cdef Py_ssize_t i
+        for i in range(n):
+            valid[i] = 1
+            (<double*>bits)[i] = slot_sum(&self.sums.sums, slots[i])
+        return 0
+
+
+cdef class QuotientRead(Read):
+    """Sums divided by counts, rounded once; none where the count is 0."""
+
+    cdef ExactSums sums
+    cdef Counts counts
+
+    def __init__(self, ExactSums sums not None, Counts counts not None):
+        self.sums, self.counts = sums, counts
+        self.is_float = self.is_nullable = True
+
+    cdef int check(self, const int64_t[::1] slots) except -1:
+        check_slots(slots, self.counts.room())
+        return check_slots(slots, self.sums.room())
+
+    cdef int read(
+        self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
+    ) except -1:
+        cdef Py_ssize_t i
+        cdef int64_t count
+        for i in range(n):
+            count = self.counts.at(slots[i])[0]
+            valid[i] = count != 0
+            bits[i] = 0
+            if count:
+                (<double*>bits)[i] = slot_quotient(&self.sums.sums, slots[i], count)
+        return 0
+
+
+cdef class RatioRead(Read):
+    """Sums divided by sums of another part, of floats or of integers; none where those are 0."""
+
+    cdef ExactSums sums
+    cdef Part divisors
+    cdef ExactSums reals            # one of the two is what the divisors are
+    cdef IntegerSums integers
+
+    def __init__(self, ExactSums sums not None, Part divisors not None):
+        self.sums, self.divisors = sums, divisors
+        if isinstance(divisors, ExactSums):
+            self.reals = divisors
+        else:
+            self.integers = divisors
+        self.is_float = self.is_nullable = True
+
+    cdef int check(self, const int64_t[::1] slots) except -1:
+        check_slots(slots, self.divisors.room())
+        return check_slots(slots, self.sums.room())
+
+    cdef int read(
+        self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
+    ) except -1:
+        cdef Accumulators* a = &self.sums.sums
+        cdef double* out = <double*>bits
+        cdef double divisor
+        cdef Py_ssize_t i
+        cdef Real y
+        for i in range(n):
+            valid[i] = 1
+            if self.integers is not None:
+                y = real_of_integer(self.integers.at(slots[i])[0])
+            elif special_value(&self.reals.sums, slots[i], &divisor):
+                out[i] = slot_sum(a, slots[i]) / divisor
+                continue
+            else:
+                y = value_real(&self.reals.sums, slots[i])
+            if real_is_zero(y):
+                valid[i] = 0
+                bits[i] = 0
+            elif special_value(a, slots[i], &out[i]):
+                out[i] = out[i] / real_round(y)
+            elif not real_ratio(value_real(a, slots[i]), y, &out[i]):
+                out[i] = quotient_of(self.sums.fraction(slots[i]), self.divisor(slots[i]))
+        return 0
+
+    cdef object divisor(self, int64_t slot):
+        if self.integers is None:
+            return self.reals.fraction(slot)
+        return self.integers.integer(slot), 0
 
 
 cdef int check_memory(int failed) except -1:

@@ -6,11 +6,13 @@ Slots are ``int64`` arrays; a slot may occur more than once in one call.
 
 import numpy as np
 
-from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
+from ripple.aggregate.part cimport PLAIN, How, Operand, Part, Read
 from ripple.keys.checked cimport check_length, check_slots
+
+from ripple.aggregate.errors import IntegerRangeError
 
 
 cdef extern from "integers.h" nogil:
@@ -27,170 +29,224 @@ cdef extern from "rounding.h" nogil:
     double real_round(Real x)
 
 
-cdef class IntegerSums:
+cdef class IntegerSums(Part):
     """Sums of int64 values, 128 bits a slot: adding never wraps."""
 
     # Invariant: every sum has fewer than 2^63 terms, so |sum| < 2^126.
 
-    def __dealloc__(self):
-        free(self.sums)
+    cdef int width(self) noexcept:
+        return 16
 
-    def resize(self, Py_ssize_t slots):
-        cdef i128* sums = <i128*>realloc(self.sums, max(slots, 1) * 16)
-        if sums == NULL:
-            raise MemoryError
-        self.sums = sums
-        if slots > self.slots:
-            memset(sums + self.slots, 0, (slots - self.slots) * 16)
-        self.slots = slots
+    cdef void open(self, int64_t slot) noexcept nogil:
+        memset(self.at(slot), 0, 16)
 
-    def add(self, const int64_t[::1] slots not None, const int64_t[::1] values not None):
-        self.accumulate(slots, values, 1)
-
-    def remove(self, const int64_t[::1] slots not None, const int64_t[::1] values not None):
-        self.accumulate(slots, values, -1)
-
-    cdef int accumulate(
-        self, const int64_t[::1] slots, const int64_t[::1] values, int64_t direction
-    ) except -1:
+    cdef int fold_in(
+        self,
+        const int64_t* slots,
+        Py_ssize_t n,
+        const int64_t* rows,
+        const uint8_t* chosen,
+        const Operand* operands,
+        How how,
+        int64_t direction,
+    ) noexcept nogil:
+        cdef const int64_t* values = <const int64_t*>operands[0].values
         cdef Py_ssize_t i
-        check_length(slots.shape[0], values.shape[0])
-        check_slots(slots, self.slots)
-        with nogil:
-            for i in range(slots.shape[0]):
-                integer_add(self.sums + slots[i], values[i], direction)
+        cdef int64_t row
+        for i in range(n):
+            row = rows[i] if rows else i
+            if not chosen or chosen[row]:
+                integer_add(self.at(slots[i]), values[row], direction)
         return 0
+
+    def add(self, const int64_t[::1] slots not None, values not None):
+        cdef const int64_t[::1] integers = values  # nothing else
+        self.change(slots, PLAIN, 1, values)
+
+    def remove(self, const int64_t[::1] slots not None, values not None):
+        cdef const int64_t[::1] integers = values  # nothing else
+        self.change(slots, PLAIN, -1, values)
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i
         check_length(into.shape[0], source.shape[0])
-        check_slots(into, self.slots)
-        check_slots(source, self.slots)
+        check_slots(into, self.room())
+        check_slots(source, self.room())
         for i in range(into.shape[0]):
             if into[i] != source[i]:
-                integer_move(self.sums + into[i], self.sums + source[i])
-
-    def clear(self, const int64_t[::1] slots not None):
-        cdef Py_ssize_t i
-        check_slots(slots, self.slots)
-        for i in range(slots.shape[0]):
-            memset(self.sums + slots[i], 0, 16)
+                integer_move(self.at(into[i]), self.at(source[i]))
 
     def result(self, const int64_t[::1] slots not None):
         cdef Py_ssize_t i, wide = -1
         out = np.empty(slots.shape[0], np.int64)
         cdef int64_t[::1] view = out
-        check_slots(slots, self.slots)
+        check_slots(slots, self.room())
         with nogil:
             for i in range(slots.shape[0]):
-                if integer_read(self.sums + slots[i], &view[i]) and wide < 0:
+                if integer_read(self.at(slots[i]), &view[i]) and wide < 0:
                     wide = i
         return out, wide
 
-    def quotient(self, const int64_t[::1] slots not None, const int64_t[::1] divisors not None):
-        cdef Py_ssize_t i
-        out = np.empty(slots.shape[0], np.float64)
-        cdef double[::1] view = out
-        check_length(slots.shape[0], divisors.shape[0])
-        check_slots(slots, self.slots)
-        with nogil:
-            for i in range(slots.shape[0]):
-                view[i] = real_round(
-                    real_divide_signed(real_of_integer(self.sums[slots[i]]), divisors[i])
-                )
-        return out
-
     def integer(self, Py_ssize_t slot):
-        if not 0 <= slot < self.slots:
-            raise IndexError(f"slot {slot} is outside 0..{self.slots - 1}")
-        return int.from_bytes((<char*>(self.sums + slot))[:16], "little", signed=True)
+        if not 0 <= slot < self.room():
+            raise IndexError(f"slot {slot} is outside 0..{self.room() - 1}")
+        return int.from_bytes((<char*>self.at(slot))[:16], "little", signed=True)
 
     def encode(self, const int64_t[::1] slots not None):
         cdef Py_ssize_t i
         out = np.empty(slots.shape[0] * 16, np.uint8)
         cdef unsigned char[::1] view = out
-        check_slots(slots, self.slots)
+        check_slots(slots, self.room())
         for i in range(slots.shape[0]):
-            memcpy(&view[16 * i], self.sums + slots[i], 16)
+            memcpy(&view[16 * i], self.at(slots[i]), 16)
         return out
 
     def decode(self, const int64_t[::1] slots not None, const unsigned char[::1] data not None):
         cdef Py_ssize_t i
         check_length(slots.shape[0] * 16, data.shape[0])
-        check_slots(slots, self.slots)
+        check_slots(slots, self.room())
         for i in range(slots.shape[0]):
-            memcpy(self.sums + slots[i], &data[16 * i], 16)
+            memcpy(self.at(slots[i]), &data[16 * i], 16)
 
     @property
     def nbytes(self):
-        return self.slots * 16
+        return self.room() * 16
 
 
-cdef class Counts:
+cdef class Counts(Part):
     """How many values each slot holds."""
 
-    def __dealloc__(self):
-        free(self.counts)
+    cdef int width(self) noexcept:
+        return 8
 
-    def resize(self, Py_ssize_t slots):
-        cdef int64_t* counts = <int64_t*>realloc(self.counts, max(slots, 1) * 8)
-        if counts == NULL:
-            raise MemoryError
-        self.counts = counts
-        if slots > self.slots:
-            memset(counts + self.slots, 0, (slots - self.slots) * 8)
-        self.slots = slots
+    cdef void open(self, int64_t slot) noexcept nogil:
+        self.at(slot)[0] = 0
+
+    cdef int fold_in(
+        self,
+        const int64_t* slots,
+        Py_ssize_t n,
+        const int64_t* rows,
+        const uint8_t* chosen,
+        const Operand* operands,
+        How how,
+        int64_t direction,
+    ) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(n):
+            if not chosen or chosen[rows[i] if rows else i]:
+                self.at(slots[i])[0] += direction
+        return 0
 
     def add(self, const int64_t[::1] slots not None):
-        self.accumulate(slots, 1)
+        self.change(slots, PLAIN, 1)
 
     def remove(self, const int64_t[::1] slots not None):
-        self.accumulate(slots, -1)
-
-    cdef int accumulate(self, const int64_t[::1] slots, int64_t direction) except -1:
-        cdef Py_ssize_t i
-        check_slots(slots, self.slots)
-        with nogil:
-            for i in range(slots.shape[0]):
-                self.counts[slots[i]] += direction
-        return 0
+        self.change(slots, PLAIN, -1)
 
     def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
         cdef Py_ssize_t i
         check_length(into.shape[0], source.shape[0])
-        check_slots(into, self.slots)
-        check_slots(source, self.slots)
+        check_slots(into, self.room())
+        check_slots(source, self.room())
         for i in range(into.shape[0]):
             if into[i] != source[i]:
-                self.counts[into[i]] += self.counts[source[i]]
-                self.counts[source[i]] = 0
-
-    def clear(self, const int64_t[::1] slots not None):
-        cdef Py_ssize_t i
-        check_slots(slots, self.slots)
-        for i in range(slots.shape[0]):
-            self.counts[slots[i]] = 0
+                self.at(into[i])[0] += self.at(source[i])[0]
+                self.at(source[i])[0] = 0
 
     def encode(self, const int64_t[::1] slots not None):
         cdef Py_ssize_t i
         out = np.empty(slots.shape[0], np.int64)
         cdef int64_t[::1] view = out
-        check_slots(slots, self.slots)
+        check_slots(slots, self.room())
         with nogil:
             for i in range(slots.shape[0]):
-                view[i] = self.counts[slots[i]]
+                view[i] = self.at(slots[i])[0]
         return out
 
     def decode(self, const int64_t[::1] slots not None, const int64_t[::1] counts not None):
         cdef Py_ssize_t i
         check_length(slots.shape[0], counts.shape[0])
-        check_slots(slots, self.slots)
+        check_slots(slots, self.room())
         for i in range(slots.shape[0]):
-            self.counts[slots[i]] = counts[i]
+            self.at(slots[i])[0] = counts[i]
 
     def result(self, slots not None):
         return self.encode(slots)
 
     @property
     def nbytes(self):
-        return self.slots * 8
+        return self.room() * 8
+
+
+cdef class CountRead(Read):
+    """Counts as they are."""
+
+    cdef Counts counts
+
+    def __init__(self, Counts counts not None):
+        self.counts = counts
+
+    cdef int check(self, const int64_t[::1] slots) except -1:
+        return check_slots(slots, self.counts.room())
+
+    cdef int read(
+        self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
+    ) except -1:
+        cdef Py_ssize_t i
+        for i in range(n):
+            bits[i] = self.counts.at(slots[i])[0]
+            valid[i] = 1
+        return 0
+
+
+cdef class IntegerRead(Read):
+    """Integer sums; raises IntegerRangeError for one outside int64."""
+
+    cdef IntegerSums sums
+
+    def __init__(self, IntegerSums sums not None):
+        self.sums = sums
+
+    cdef int check(self, const int64_t[::1] slots) except -1:
+        return check_slots(slots, self.sums.room())
+
+    cdef int read(
+        self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
+    ) except -1:
+        cdef Py_ssize_t i
+        for i in range(n):
+            valid[i] = 1
+            if integer_read(self.sums.at(slots[i]), &bits[i]):
+                raise IntegerRangeError(self.sums.integer(slots[i]), i)
+        return 0
+
+
+cdef class IntegerQuotientRead(Read):
+    """Integer sums divided by counts, rounded once; none where the count is 0."""
+
+    cdef IntegerSums sums
+    cdef Counts counts
+
+    def __init__(self, IntegerSums sums not None, Counts counts not None):
+        self.sums, self.counts = sums, counts
+        self.is_float = self.is_nullable = True
+
+    cdef int check(self, const int64_t[::1] slots) except -1:
+        check_slots(slots, self.counts.room())
+        return check_slots(slots, self.sums.room())
+
+    cdef int read(
+        self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
+    ) except -1:
+        cdef Py_ssize_t i
+        cdef int64_t count
+        for i in range(n):
+            count = self.counts.at(slots[i])[0]
+            valid[i] = count != 0
+            bits[i] = 0
+            if count:
+                (<double*>bits)[i] = real_round(
+                    real_divide_signed(real_of_integer(self.sums.at(slots[i])[0]), count)
+                )
+        return 0

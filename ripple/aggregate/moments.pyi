@@ -1,16 +1,12 @@
-import numpy as np
-import numpy.typing as npt
-
 from ripple.aggregate.exact import ExactSums
+from ripple.aggregate.integers import Counts
+from ripple.aggregate.part import Read
 
-def spread(
-    slots: npt.NDArray[np.int64],
-    sums: ExactSums,
-    squares: ExactSums,
-    counts: npt.NDArray[np.int64],
-    ddof: int,
-    root: bool,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]: ...
+class SpreadRead(Read):
+    def __init__(
+        self, sums: ExactSums, squares: ExactSums, counts: Counts, ddof: int, root: bool
+    ) -> None: ...
+
 def spread_of(
     total: tuple[int, int], squares: tuple[int, int], n: int, ddof: int, root: bool
 ) -> float: ...

@@ -3,12 +3,12 @@
 
 from math import isqrt, nan
 
-import numpy as np
-
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from ripple.aggregate.exact cimport Accumulators, ExactSums
-from ripple.keys.checked cimport check_length, check_slots
+from ripple.aggregate.integers cimport Counts
+from ripple.aggregate.part cimport Read
+from ripple.keys.checked cimport check_slots
 
 from ripple.aggregate.exact import quotient_of
 
@@ -25,60 +25,70 @@ cdef extern from "moments.h" nogil:
     )
 
 
-def spread(
-    const int64_t[::1] slots not None,
-    ExactSums sums not None,
-    ExactSums squares not None,
-    const int64_t[::1] counts not None,
-    int64_t ddof,
-    bint root,
-):
-    cdef Py_ssize_t i, opens = 0
-    cdef int64_t n
-    cdef uint64_t divisor
-    cdef Real moment
-    cdef double special
-    out = np.zeros(slots.shape[0], np.float64)
-    valid = np.zeros(slots.shape[0], np.bool_)
-    cdef double[::1] view = out
-    cdef unsigned char[::1] mask = valid.view(np.uint8)
-    cdef unsigned char[::1] open_ = np.zeros(slots.shape[0], np.uint8)
-    check_length(slots.shape[0], counts.shape[0])
-    check_slots(slots, sums.sums.count)
-    check_slots(slots, squares.sums.count)
-    with nogil:
-        for i in range(slots.shape[0]):
-            n = counts[i]
-            if n <= ddof or n <= 0:
+cdef class SpreadRead(Read):
+    """Variances, or their roots, each rounded once; none of ``ddof`` values or fewer."""
+
+    cdef ExactSums sums, squares
+    cdef Counts counts
+    cdef int64_t ddof
+    cdef bint root
+
+    def __init__(
+        self,
+        ExactSums sums not None,
+        ExactSums squares not None,
+        Counts counts not None,
+        int64_t ddof,
+        bint root,
+    ):
+        self.sums, self.squares, self.counts = sums, squares, counts
+        self.ddof, self.root = ddof, root
+        self.is_float = self.is_nullable = True
+
+    cdef int check(self, const int64_t[::1] slots) except -1:
+        check_slots(slots, self.sums.room())
+        check_slots(slots, self.squares.room())
+        return check_slots(slots, self.counts.room())
+
+    cdef int read(
+        self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
+    ) except -1:
+        cdef double* out = <double*>bits
+        cdef Py_ssize_t i
+        cdef int64_t count
+        cdef Real moment
+        cdef double special
+        for i in range(n):
+            count = self.counts.at(slots[i])[0]
+            bits[i] = 0
+            valid[i] = count > self.ddof and count > 0
+            if not valid[i]:
                 continue
-            mask[i] = 1
-            if special_value(&sums.sums, slots[i], &special):
-                open_[i] = 1
-                opens += 1
+            if special_value(&self.sums.sums, slots[i], &special):
+                out[i] = nan  # no value lies at a finite distance from an infinite mean
             elif (
-                n >> 32 == 0
-                and moment_real(&sums.sums, &squares.sums, slots[i], <uint64_t>n, &moment)
+                count >> 32 == 0
+                and moment_real(&self.sums.sums, &self.squares.sums, slots[i], count, &moment)
+                and self.near(moment, count, &out[i])
             ):
-                divisor = <uint64_t>n * <uint64_t>(n - ddof)
-                if not root:
-                    view[i] = real_round(real_divide(moment, divisor))
-                elif not real_root(moment, divisor, &view[i]):
-                    open_[i] = 1
-                    opens += 1
+                pass
             else:
-                open_[i] = 1
-                opens += 1
-    if opens:
-        for i in range(slots.shape[0]):
-            if not open_[i]:
-                continue
-            if special_value(&sums.sums, slots[i], &special):
-                view[i] = nan  # no value lies at a finite distance from an infinite mean
-            else:
-                view[i] = spread_of(
-                    sums.fraction(slots[i]), squares.fraction(slots[i]), counts[i], ddof, root
+                out[i] = spread_of(
+                    self.sums.fraction(slots[i]),
+                    self.squares.fraction(slots[i]),
+                    count,
+                    self.ddof,
+                    self.root,
                 )
-    return out, valid
+        return 0
+
+    cdef bint near(self, Real moment, int64_t count, double* out) noexcept:
+        """Write the spread; false when the short form cannot decide it."""
+        cdef uint64_t divisor = <uint64_t>count * <uint64_t>(count - self.ddof)
+        if self.root:
+            return real_root(moment, divisor, out)
+        out[0] = real_round(real_divide(moment, divisor))
+        return True
 
 
 def spread_of(total, squares, n, ddof, root):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from ripple.aggregate.contract import Slots, State
-from ripple.aggregate.errors import IntegerRangeError, StateError
+from ripple.aggregate.contract import Column, Slots, State, Values
+from ripple.aggregate.errors import StateError
 from ripple.aggregate.exact import ExactSums
 from ripple.aggregate.integers import Counts, IntegerSums
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy.typing as npt
+
+    from ripple.aggregate.part import Read
 
 
 class Part(Protocol):
@@ -89,6 +92,42 @@ class PartsState(State):
         return sum(part.nbytes for part in self._parts.values())
 
 
+class SummedState(PartsState):
+    """A state all of whose parts are sums and counts, so that compiled callers can fold into it.
+
+    adds: per part, by name, how its values are come by and which of the inputs they are: "" as they
+    are, "square" or "product". Parts may be shared by states whose parts take the same in.
+    """
+
+    adds: ClassVar[Mapping[str, tuple[str, tuple[int, ...]]]]
+
+    def add(self, slots: Slots, *values: Values) -> None:
+        """Add each value to its slot."""
+        self._change("add", slots, values)
+
+    def remove(self, slots: Slots, *values: Values) -> None:
+        """Take each value out of its slot."""
+        self._change("remove", slots, values)
+
+    def _change(self, call: str, slots: Slots, values: tuple[Values, ...]) -> None:
+        for name, (how, inputs) in self.adds.items():
+            take = getattr(self._parts[name], f"{call}_{how}" if how else call)
+            take(slots, *(values[at] for at in inputs))
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The parts by name; another one of the same kind may be put in the place of each."""
+        return self._parts
+
+    @abstractmethod
+    def reads(self) -> tuple[Read, ...]:
+        """Return what reads each of ``Bound.results`` from the parts there are."""
+
+    def results(self, slots: Slots) -> tuple[Column, ...]:
+        """Read the results, each rounded once; raises :class:`IntegerRangeError`."""
+        return tuple(read.column(slots) for read in self.reads())
+
+
 class FloatSums(ExactSums):
     """Exact float sums, dumped as integer digits times a power of two, and counted specials."""
 
@@ -122,13 +161,6 @@ class WholeSums(IntegerSums):
     """Exact integer sums, dumped as 128-bit decimals."""
 
     TYPE = pa.decimal128(38)
-
-    def read(self, slots: Slots) -> npt.NDArray[np.int64]:
-        """Return the sums; raises :class:`IntegerRangeError` when one does not fit."""
-        values, wide = self.result(slots)
-        if wide >= 0:
-            raise IntegerRangeError(self.integer(int(slots[wide])), wide)
-        return values
 
     def dump(self, slots: Slots) -> dict[str, pa.Array]:
         """Return one decimal column."""

@@ -10,11 +10,13 @@ from ripple.keys.checked cimport check_length
 
 
 cdef extern from "accumulator.h" nogil:
-    ctypedef struct Accumulators:
+    ctypedef struct Slot:
         pass
+    ctypedef struct Accumulators:
+        char* slots
     void accumulators_open(Accumulators* a)
     void accumulators_close(Accumulators* a)
-    int accumulators_resize(Accumulators* a, int64_t count)
+    void open_slot(Accumulators* a, int64_t slot)
     void clear_slot(Accumulators* a, int64_t slot)
     int add_weighted_double(Accumulators* a, int64_t slot, double value, uint64_t weight)
     int add_weighted_integer(Accumulators* a, int64_t slot, int64_t value, uint64_t weight)
@@ -55,10 +57,12 @@ cdef int blend(
     double[::1] out,
 ) noexcept nogil:
     cdef Accumulators sums
+    cdef Slot only
     cdef Py_ssize_t i
-    cdef int failed
+    cdef int failed = 0
     accumulators_open(&sums)
-    failed = accumulators_resize(&sums, 1)
+    sums.slots = <char*>&only
+    open_slot(&sums, 0)
     for i in range(out.shape[0]):
         if failed:
             break

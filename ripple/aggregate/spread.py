@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from ripple.aggregate.contract import Aggregate, Bound, Column, Input, Slots, Values
-from ripple.aggregate.moments import spread
-from ripple.aggregate.parts import FloatSums, PartsState, Tally
+from ripple.aggregate.contract import Aggregate, Bound, Input
+from ripple.aggregate.moments import SpreadRead
+from ripple.aggregate.parts import FloatSums, SummedState, Tally
 from ripple.arguments import need_whole
 from ripple.schema.types import FieldType, Float, Option
 
 if TYPE_CHECKING:
     from ripple.aggregate.contract import State
+    from ripple.aggregate.part import Read
 
 
 def variance(x: Input, *, ddof: int = 1) -> Aggregate:
@@ -64,27 +65,16 @@ class Spread(Aggregate):
         return Bound((("", Option(Float())),), make)
 
 
-class SpreadState(PartsState):
+class SpreadState(SummedState):
     """Count, exact sum and exact sum of squares."""
+
+    adds: ClassVar = {"count": ("", ()), "sum": ("", (0,)), "squares": ("square", (0,))}
 
     def __init__(self, ddof: int, *, root: bool) -> None:
         self._ddof, self._root = ddof, root
-        self._count, self._sum, self._squares = Tally(), FloatSums(), FloatSums()
-        super().__init__(count=self._count, sum=self._sum, squares=self._squares)
+        super().__init__(count=Tally(), sum=FloatSums(), squares=FloatSums())
 
-    def add(self, slots: Slots, *values: Values) -> None:
-        """Add each value to its slot."""
-        self._count.add(slots)
-        self._sum.add(slots, values[0])
-        self._squares.add_square(slots, values[0])
-
-    def remove(self, slots: Slots, *values: Values) -> None:
-        """Take each value out of its slot."""
-        self._count.remove(slots)
-        self._sum.remove(slots, values[0])
-        self._squares.remove_square(slots, values[0])
-
-    def results(self, slots: Slots) -> tuple[Column, ...]:
-        """Read the spreads, each rounded once."""
-        counts = self._count.result(slots)
-        return (spread(slots, self._sum, self._squares, counts, self._ddof, self._root),)
+    def reads(self) -> tuple[Read, ...]:
+        """Read the spreads."""
+        sums, squares, count = (self.parts[name] for name in ("sum", "squares", "count"))
+        return (SpreadRead(sums, squares, count, self._ddof, self._root),)

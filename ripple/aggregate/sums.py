@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-from ripple.aggregate.contract import (
-    Aggregate,
-    Bound,
-    Column,
-    Input,
-    Slots,
-    Values,
-    is_float,
-    is_integer,
-)
-from ripple.aggregate.parts import FloatSums, PartsState, Tally, WholeSums, sums_of
+from ripple.aggregate.contract import Aggregate, Bound, Input, is_integer
+from ripple.aggregate.exact import QuotientRead, RatioRead, SumRead
+from ripple.aggregate.integers import CountRead, IntegerQuotientRead, IntegerRead
+from ripple.aggregate.parts import FloatSums, SummedState, Tally, WholeSums, sums_of
 from ripple.schema.types import FieldType, Float, Int64, Option
+
+if TYPE_CHECKING:
+    from ripple.aggregate.part import Read
 
 
 def count(x: Input | None = None) -> Aggregate:
@@ -60,24 +57,17 @@ class Count(Aggregate):
         return Bound((("", Int64()),), lambda _retractable: CountState())
 
 
-class CountState(PartsState):
+class CountState(SummedState):
     """Counts; the values themselves do not matter."""
 
+    adds: ClassVar = {"count": ("", ())}
+
     def __init__(self) -> None:
-        self._count = Tally()
-        super().__init__(count=self._count)
+        super().__init__(count=Tally())
 
-    def add(self, slots: Slots, *values: Values) -> None:  # noqa: ARG002 - only their presence
-        """Count one for each slot."""
-        self._count.add(slots)
-
-    def remove(self, slots: Slots, *values: Values) -> None:  # noqa: ARG002 - only their presence
-        """Count one less for each slot."""
-        self._count.remove(slots)
-
-    def results(self, slots: Slots) -> tuple[Column, ...]:
+    def reads(self) -> tuple[Read, ...]:
         """Read the counts."""
-        return ((self._count.result(slots), None),)
+        return (CountRead(self.parts["count"]),)
 
 
 @dataclass(frozen=True)
@@ -93,49 +83,23 @@ class Sum(Aggregate):
 
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)
-        if is_float(types[0]):
-            return Bound((("", Float()),), lambda _retractable: FloatSumState())
-        return Bound((("", Int64()),), lambda _retractable: IntegerSumState())
+        integer = is_integer(types[0])
+        of = Int64() if integer else Float()
+        return Bound((("", of),), lambda _retractable: SumState(integer=integer))
 
 
-class FloatSumState(PartsState):
-    """One exact float sum a slot."""
+class SumState(SummedState):
+    """One exact sum a slot."""
 
-    def __init__(self) -> None:
-        self._sum = FloatSums()
-        super().__init__(sum=self._sum)
+    adds: ClassVar = {"sum": ("", (0,))}
 
-    def add(self, slots: Slots, *values: Values) -> None:
-        """Add each value to its slot."""
-        self._sum.add(slots, values[0])
+    def __init__(self, *, integer: bool) -> None:
+        super().__init__(sum=sums_of(integer=integer))
 
-    def remove(self, slots: Slots, *values: Values) -> None:
-        """Subtract each value from its slot."""
-        self._sum.remove(slots, values[0])
-
-    def results(self, slots: Slots) -> tuple[Column, ...]:
-        """Read the sums, each rounded once."""
-        return ((self._sum.result(slots), None),)
-
-
-class IntegerSumState(PartsState):
-    """One exact integer sum a slot."""
-
-    def __init__(self) -> None:
-        self._sum = WholeSums()
-        super().__init__(sum=self._sum)
-
-    def add(self, slots: Slots, *values: Values) -> None:
-        """Add each value to its slot."""
-        self._sum.add(slots, values[0])
-
-    def remove(self, slots: Slots, *values: Values) -> None:
-        """Subtract each value from its slot."""
-        self._sum.remove(slots, values[0])
-
-    def results(self, slots: Slots) -> tuple[Column, ...]:
-        """Read the sums; raises :class:`IntegerRangeError`."""
-        return ((self._sum.read(slots), None),)
+    def reads(self) -> tuple[Read, ...]:
+        """Read the sums."""
+        sums = self.parts["sum"]
+        return (IntegerRead(sums) if isinstance(sums, WholeSums) else SumRead(sums),)
 
 
 @dataclass(frozen=True)
@@ -155,28 +119,19 @@ class Mean(Aggregate):
         return Bound((("", Option(Float())),), lambda _retractable: MeanState(integer=integer))
 
 
-class MeanState(PartsState):
+class MeanState(SummedState):
     """An exact sum and a count."""
 
+    adds: ClassVar = {"sum": ("", (0,)), "count": ("", ())}
+
     def __init__(self, *, integer: bool) -> None:
-        self._sum = sums_of(integer=integer)
-        self._count = Tally()
-        super().__init__(sum=self._sum, count=self._count)
+        super().__init__(sum=sums_of(integer=integer), count=Tally())
 
-    def add(self, slots: Slots, *values: Values) -> None:
-        """Add each value to its slot."""
-        self._sum.add(slots, values[0])
-        self._count.add(slots)
-
-    def remove(self, slots: Slots, *values: Values) -> None:
-        """Take each value out of its slot."""
-        self._sum.remove(slots, values[0])
-        self._count.remove(slots)
-
-    def results(self, slots: Slots) -> tuple[Column, ...]:
-        """Read the exact quotients, each rounded once."""
-        counts = self._count.result(slots)
-        return ((self._sum.quotient(slots, counts), counts != 0),)
+    def reads(self) -> tuple[Read, ...]:
+        """Read the exact quotients."""
+        sums, count = self.parts["sum"], self.parts["count"]
+        quotient = IntegerQuotientRead if isinstance(sums, WholeSums) else QuotientRead
+        return (quotient(sums, count),)
 
 
 @dataclass(frozen=True)
@@ -196,28 +151,14 @@ class Vwap(Aggregate):
         return Bound((("", Option(Float())),), lambda _retractable: VwapState(integer=integer))
 
 
-class VwapState(PartsState):
+class VwapState(SummedState):
     """The exact sum of rounded products and the exact sum of sizes."""
 
+    adds: ClassVar = {"notional": ("product", (0, 1)), "size": ("", (1,))}
+
     def __init__(self, *, integer: bool) -> None:
-        self._notional = FloatSums()
-        self._size = sums_of(integer=integer)
-        super().__init__(notional=self._notional, size=self._size)
+        super().__init__(notional=FloatSums(), size=sums_of(integer=integer))
 
-    def add(self, slots: Slots, *values: Values) -> None:
-        """Add each (price, size) to its slot."""
-        price, size = values
-        self._notional.add_product(slots, price, size)
-        self._size.add(slots, size)
-
-    def remove(self, slots: Slots, *values: Values) -> None:
-        """Take each (price, size) out of its slot."""
-        price, size = values
-        self._notional.remove_product(slots, price, size)
-        self._size.remove(slots, size)
-
-    def results(self, slots: Slots) -> tuple[Column, ...]:
-        """Read the exact quotients, each rounded once."""
-        if isinstance(self._size, WholeSums):
-            return (self._notional.ratio_to_integers(slots, self._size),)
-        return (self._notional.ratio(slots, self._size),)
+    def reads(self) -> tuple[Read, ...]:
+        """Read the exact quotients."""
+        return (RatioRead(self.parts["notional"], self.parts["size"]),)

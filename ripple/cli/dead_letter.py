@@ -20,7 +20,8 @@ from ripple.connectors.dead_letter import text_of
 from ripple.errors import InputError
 from ripple.log import Topic, TopicWriter
 from ripple.log_place import LogPlace
-from ripple.partition.letters import count_lost, letters_path, read_letters
+from ripple.partition.letter_box import letters_path
+from ripple.partition.letters import count_lost, read_letters
 from ripple.partition.retries import Name, Retries, read_journal, retries_path
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 

@@ -23,12 +23,12 @@ from ripple.cli.statistics import (
 )
 from ripple.cli.telling import line_of
 from ripple.connectors.locate import open_sink
+from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.source import open_topic
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError, OutputError
 from ripple.log_place import PREFIX, LogPlace
 from ripple.partition.group import SinkGroup
-from ripple.partition.inputs import Inputs
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
@@ -38,8 +38,9 @@ from ripple.world import live_world
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from ripple.connectors.inputs import Inputs
     from ripple.events import Event
     from ripple.partition.report import Report
     from ripple.pipeline.plan import Plan
@@ -55,10 +56,9 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
         batch_rows=options.batch,
         commit_interval_ns=duration_ns(options.commit_interval),
         checkpoint_interval_ns=duration_ns(options.checkpoint_interval),
-        follow=options.follow,
         keep=options.keep,
     )
-    inputs = open_inputs(options.source, plan, settings.batch_rows)
+    inputs = open_inputs(options.source, plan, settings.batch_rows, follow=options.follow)
     _check_apart(options.source, places)
     world = live_world(options.checkpoint_dir)
     store = DiskStore(world.disk, world.random)
@@ -95,13 +95,22 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     )
     started_s = time.perf_counter()
     try:
-        report = asyncio.run(life.run())
+        report = asyncio.run(_live(life, inputs, stopping))
     finally:
         progress.clear()
     _say_results(plan, life, report, time.perf_counter() - started_s)
     if stopping.number is not None:
         say(f"{PROGRAM}: stopped in good order by {signal.Signals(stopping.number).name}")
     return 128 + signal.SIGINT if stopping.number == signal.SIGINT else 0
+
+
+async def _live(life: Life, inputs: Inputs, stopping: _Stopping) -> Report:
+    loop = asyncio.get_running_loop()
+    stopping.tell = lambda: loop.call_soon_threadsafe(inputs.wake)
+    try:
+        return await life.run()
+    finally:
+        stopping.tell = None
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -113,7 +122,7 @@ def _check_options(options: argparse.Namespace) -> None:
         )
 
 
-def open_inputs(place: str, plan: Plan, batch_rows: int) -> Inputs:
+def open_inputs(place: str, plan: Plan, batch_rows: int, *, follow: bool) -> LogInputs:
     """Return the partitions of the topic at ``place``, or the one that it names."""
     if not place.startswith(PREFIX):
         raise InputError(
@@ -127,7 +136,7 @@ def open_inputs(place: str, plan: Plan, batch_rows: int) -> Inputs:
         partitions = {name: partition or 0}
     else:
         partitions = {f"{name}/{number}": number for number in range(topic.partitions)}
-    return Inputs(topic, partitions, shape, batch_rows)
+    return LogInputs(topic, partitions, shape, batch_rows, follow=follow)
 
 
 def _check_apart(source: str, places: Mapping[str, str]) -> None:
@@ -143,16 +152,22 @@ def _topic_path(place: str) -> str:
 
 
 class _Stopping:
-    """The first signal asks the run to end in good order; a second one ends it at once."""
+    """The first signal asks the run to end in good order; a second one ends it at once.
+
+    ``tell``, if it is set, is called when one has come.
+    """
 
     def __init__(self) -> None:
         self.number: int | None = None
+        self.tell: Callable[[], object] | None = None
         self._before = {number: signal.signal(number, self._note) for number in _STOPPING}
 
     def _note(self, number: int, _: FrameType | None) -> None:
         self.number = number
         for one, before in self._before.items():
             signal.signal(one, before)
+        if self.tell is not None:
+            self.tell()
 
 
 def _say_results(plan: Plan, life: Life, report: Report, elapsed_s: float) -> None:

@@ -205,11 +205,10 @@ async def _write_tail(options: argparse.Namespace, target: Target) -> None:
     lines = TextLines(TextFormat("json"), target.name)
     topic, partition = _open(options)
     letters = ToldLetters(PROGRAM, None, before_telling=lambda: None)
-    clock = LiveClock()
     left = options.n
     with PartitionReader(topic, partition or 0) as reader:
         offset = _start(reader, options.start)
-        async for entry in _entries(reader, clock, offset, follow=options.follow):
+        async for entry in _entries(reader, offset, follow=options.follow):
             if isinstance(entry, Marker):
                 say(f"offset {entry.next_offset - 1}: no event below {_time(entry.watermark_ns)}")
                 continue
@@ -224,10 +223,10 @@ async def _write_tail(options: argparse.Namespace, target: Target) -> None:
 
 
 async def _entries(
-    reader: PartitionReader, clock: LiveClock, offset: int | None, *, follow: bool
+    reader: PartitionReader, offset: int | None, *, follow: bool
 ) -> AsyncIterator[Batch | Marker]:
     if follow:
-        async for entry in reader.follow(clock, offset):
+        async for entry in reader.follow(offset):
             yield entry
     else:
         for entry in reader.read(offset):

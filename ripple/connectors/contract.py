@@ -1,8 +1,9 @@
 """The contract between the outside and the engine: sources bring batches, sinks take changes.
 
 An *offset* counts the data records of one source from 0; whatever is not a record (comments,
-empty lines, a header) has none. A malformed record has an offset too, so that the number of
-records applied, late and rejected always equals the number consumed.
+empty lines, a header) has none, and a source may have holes: offsets without a record. A malformed
+record has an offset too, so that the number of records applied, late and rejected always equals the
+number consumed.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ class Source(Protocol):
     name: str
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
-        """Yield the records from ``from_offset`` on, in order and without a gap.
+        """Yield the records from ``from_offset`` on, in order, each once.
 
-        ``next_offset`` of a batch is the offset after its last record, rejected ones included, and
-        is what to pass as ``from_offset`` to continue after it. No batch is empty. Raises
+        ``next_offset`` of a batch is the offset after its last record, rejected ones included, or
+        after the hole behind that, and is what to pass as ``from_offset`` to continue after it. No
+        batch is empty, unless it says how far a hole reaches. Raises
         InputError when the input cannot be read, after yielding all that came before the damage.
         A source over a stream that cannot be rewound can be read once.
         """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from ripple.batch import Batch
@@ -18,10 +20,11 @@ def recut(
 ) -> Iterator[Batch]:
     """Yield the same records in batches that end at the multiples of ``batch_rows``, then the rest.
 
-    So the same cuts come, wherever reading begins. Slices share the block's memory; only a batch
-    that straddles two blocks is copied. None among the blocks means that no more input is there for
-    now, so what is pending goes out short; so it does before an InputError of ``blocks``. Offsets
-    before ``from_offset`` are left out. ``batch_rows`` None keeps the blocks as they are.
+    So the same cuts come, wherever reading begins, also where a multiple lies in a hole. Slices
+    share the block's memory; only a batch that straddles two blocks is copied. None among the
+    blocks means that no more input is there for now, so what is pending goes out short; so it does
+    before an InputError of ``blocks``. Offsets before ``from_offset`` are left out. ``batch_rows``
+    None keeps the blocks as they are.
     """
     check_batch_rows(batch_rows)
     cutter = _Cutter(batch_rows)
@@ -32,7 +35,7 @@ def recut(
             elif block.first_offset >= from_offset:
                 yield from cutter.cut(block)
             elif block.next_offset > from_offset:
-                yield from cutter.cut(block.split(from_offset - block.first_offset)[1])
+                yield from cutter.cut(block.split_at(from_offset)[1])
     except InputError:
         yield from cutter.flush()
         raise
@@ -58,23 +61,39 @@ class _Cutter:
         if self._batch_rows is None:
             yield block
             return
-        while block.span >= (missing := self._batch_rows - block.first_offset % self._batch_rows):
-            if block.span == missing:
+        if self._pending and block.first_offset >= (end := self._end(self._pending[0])):
+            if not any(batch.span for batch in self._pending):
+                self._pending.clear()  # the hole goes on to the block
+            yield from self.flush(end)
+        while block.next_offset >= (end := self._end(block)):
+            if block.next_offset == end:
                 self._pending.append(block)
                 yield from self.flush()
                 return
-            head, block = block.split(missing)
+            head, block = block.split_at(end)
             self._pending.append(head)
             yield from self.flush()
         self._pending.append(block)
 
-    def flush(self) -> Iterator[Batch]:
+    def flush(self, end: int | None = None) -> Iterator[Batch]:
+        """Yield what is pending, and the hole behind it up to ``end``."""
         if self._pending:
             pending, self._pending = self._pending, []
-            yield pending[0] if len(pending) == 1 else _joined(pending)
+            whole = pending[0] if len(pending) == 1 else _joined(pending)
+            yield whole if end is None else whole.reaching(end)
+
+    def _end(self, block: Batch) -> int:
+        """Return where the batch ends in which ``block`` begins."""
+        assert self._batch_rows is not None
+        return (block.first_offset // self._batch_rows + 1) * self._batch_rows
 
 
 def _joined(batches: list[Batch]) -> Batch:
     records = pa.concat_batches([batch.records for batch in batches])
     rejected = tuple(bad for batch in batches for bad in batch.rejected)
-    return Batch(records, batches[-1].next_offset, rejected)
+    joined = Batch(records, batches[-1].next_offset, rejected)
+    if joined.first_offset == batches[0].first_offset and all(
+        batch.row_offsets is None for batch in batches
+    ):
+        return joined
+    return replace(joined, row_offsets=np.concatenate([batch.offsets() for batch in batches]))

@@ -40,7 +40,7 @@ def line_blocks(
             filled, whole = filled - whole, 0
             told = False
         # Asked again, since whoever took the block may have been busy with it.
-        if not told and starved and not raw.is_ready(0):
+        if not told and not raw.is_ready(0):
             yield None
             told = True
         try:

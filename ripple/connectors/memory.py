@@ -140,18 +140,21 @@ def _held(
     """Bring every item into columns; rows_at_once: of those that come one by one."""
     schema = arrow_schema_of(shape.schema.fields)
     rows: list[Mapping[str, Any]] = []
+    first = 0
     is_first = True
     for number, item in enumerate(records):
         is_arrow = hasattr(item, "__arrow_c_stream__")
         if rows and (is_arrow or len(rows) == rows_at_once):
-            yield _of_rows(rows, schema, may_lack=not is_first and rows_at_once is not None)
+            yield _of_rows(rows, schema, first, may_lack=not is_first and rows_at_once is not None)
             rows, is_first = [], False
         if is_arrow:
             yield from _of_arrow(item, schema)
-        else:
-            rows.append(_as_mapping(item, number))
+            continue
+        if not rows:
+            first = number
+        rows.append(_as_mapping(item, number))
     if rows:
-        yield _of_rows(rows, schema, may_lack=not is_first and rows_at_once is not None)
+        yield _of_rows(rows, schema, first, may_lack=not is_first and rows_at_once is not None)
 
 
 def _of_arrow(item: Any, schema: pa.Schema) -> Iterator[_Held]:
@@ -187,7 +190,10 @@ def _as_bytes(column: pa.Array) -> pa.Array:
     return column.cast(pa.large_binary()) if is_text(column.type) else column
 
 
-def _of_rows(rows: list[Mapping[str, Any]], schema: pa.Schema, *, may_lack: bool) -> _Held:
+def _of_rows(
+    rows: list[Mapping[str, Any]], schema: pa.Schema, first: int, *, may_lack: bool
+) -> _Held:
+    """Bring rows, the first of which is number ``first`` of the source, into columns."""
     if not may_lack:
         names = dict.fromkeys(name for row in rows for name in row)
         for field in schema:
@@ -197,7 +203,7 @@ def _of_rows(rows: list[Mapping[str, Any]], schema: pa.Schema, *, may_lack: bool
     arrays: list[pa.Array] = []
     refused: dict[int, str] = {}
     for field in schema:
-        array, failed = column_of([row.get(field.name) for row in rows], field)
+        array, failed = column_of([row.get(field.name) for row in rows], field, first)
         arrays.append(array)
         for row, phrase in failed.items():
             refused.setdefault(row, f"{field.name} {phrase}")

@@ -29,11 +29,14 @@ class _LostError(ValueError):
     """A value of the right type that the column cannot hold."""
 
 
-def column_of(values: Sequence[Any], field: pa.Field) -> tuple[pa.Array, dict[int, str]]:
+def column_of(
+    values: Sequence[Any], field: pa.Field, first: int = 0
+) -> tuple[pa.Array, dict[int, str]]:
     """Return values, None where there is none, as a column, and what is wrong with which of them.
 
     Those are null. An integer is not a truth value, a float, even 1.0, is not an integer; NumPy's
-    numbers are those that they are. Raises SchemaError for a value of another type than ``field``.
+    numbers are those that they are. Raises SchemaError for a value of another type than ``field``,
+    naming its row, which counts from ``first``.
     """
     if set(map(type, values)) <= _PLAIN[field.type]:
         try:
@@ -51,7 +54,8 @@ def column_of(values: Sequence[Any], field: pa.Field) -> tuple[pa.Array, dict[in
         except TypeError:
             shown = repr(value)[:_SHOWN_CHARACTERS_MAX]
             raise SchemaError(
-                f"row {row}: the field {field.name!r} must be {TYPE_WORDS[field.type]}, not {shown}"
+                f"row {first + row}: the field {field.name!r} must be {TYPE_WORDS[field.type]}, "
+                f"not {shown}"
             ) from None
     return pa.array(made, field.type), failed
 

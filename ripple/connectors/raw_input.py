@@ -6,6 +6,7 @@ import os
 import select
 import stat
 import zlib
+from contextlib import suppress
 from typing import Protocol
 
 import pyarrow as pa
@@ -103,11 +104,16 @@ class _PlainInput:
 
     def interrupt(self) -> None:
         self._interrupted = True
-        os.write(self._waker, b"!")
+        with suppress(BrokenPipeError):  # it was closed just now, by the thread that reads it
+            os.write(self._waker, b"!")
 
     def close(self) -> None:
-        for file in (self._file, self._woken, self._waker):
+        for file in (self._file, self._woken):
             os.close(file)
+
+    def __del__(self) -> None:
+        # Not before, so that whoever interrupts meets no other file of that number.
+        os.close(self._waker)
 
 
 COMPRESSED_BYTES = 1 << 16

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ripple.engine.counters import Counters
 from ripple.engine.engine import Changes, Engine
-from ripple.engine.output import OP_REMOVE, OP_SET
 from ripple.engine.rows import RejectedRow
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.engine.uncomputable import Uncomputable, UncomputableRow
+from ripple.ops import OP_REMOVE, OP_SET
 
 __all__ = [
     "OP_REMOVE",

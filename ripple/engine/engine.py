@@ -18,8 +18,6 @@ from ripple.engine.counters import Counters
 from ripple.engine.event_fold import EventFold
 from ripple.engine.fitting import digests_to_make, in_present_keys
 from ripple.engine.inputs import Input
-from ripple.engine.output import View
-from ripple.engine.row_order import RowOrder
 from ripple.engine.rows import RejectedRow, Rows
 from ripple.engine.saving import PendingSnapshot
 from ripple.engine.snapshot import Snapshot, SnapshotError, uncomputable_counter
@@ -29,6 +27,7 @@ from ripple.engine.windowed_fold import WindowedFold
 from ripple.errors import InputError, NodeError, PlanError, SchemaError
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
+from ripple.fold.view import View
 from ripple.graph.column import Column
 from ripple.hashing import mix_of
 from ripple.notebook.graph import Graph
@@ -149,6 +148,8 @@ class Engine:
 
     def _build_folds(self, *, retractions: bool) -> None:
         first, *others = self.plan.folds
+        # Whether somebody asks where in the log an event is.
+        self._orders = any(one.aggregate.ordered for one in first.aggregates)
         kind = EventFold if first.window is None else WindowedFold
         self._fold = kind(self.graph, first)
         self._table_folds: list[TableFold] = []
@@ -156,7 +157,7 @@ class Engine:
             first.name: (self._fold.column, self._fold.result_rows.fields)
         }
         for fold in others:
-            below = TableFold(self.graph, fold, *columns[fold.input])
+            below = TableFold(self.graph, fold, columns[fold.input][0])
             self._table_folds.append(below)
             columns[fold.name] = (below, below.result_rows.fields)
         self._folds: list[EventFold | TableFold] = [self._fold, *self._table_folds]
@@ -167,8 +168,8 @@ class Engine:
             column, fields = columns[name]
             # Without windows and with one input, rows are touched by events, in their order.
             in_order = column is self._fold.column and window is None and len(self._inputs) == 1
-            order = None if in_order else RowOrder(column.keys)
-            self._views[name] = View(column, fields, retractions=retractions, order=order)
+            types = arrow_fields(column.keys.fields), arrow_fields(fields)
+            self._views[name] = View(column, types, retractions=retractions, in_order=in_order)
         # Without windows nothing is too late: the result does not depend on when an event came.
         self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
         self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
@@ -176,13 +177,19 @@ class Engine:
     # --- events ---
 
     def apply(
-        self, source: str, batch: pa.RecordBatch, next_offset: int, offsets: Ints | None = None
+        self,
+        source: str,
+        batch: pa.RecordBatch,
+        next_offset: int,
+        offsets: Ints | None = None,
+        rejected: int | None = None,
     ) -> list[RejectedRow]:
         """Consume a slice of one input's log.
 
         batch: rows with the fields of the plan's source, in offset order, following what was
         applied before. next_offset: the offset after them; what it exceeds the rows by, the source
-        rejected itself. offsets: of the rows, int64[n], needed when there are such gaps. Returns
+        rejected itself: all, or as many as ``rejected`` says, and then the others are holes, which
+        nobody counts. offsets: of the rows, int64[n], needed when there are such gaps. Returns
         the rows that could not be processed, for the dead letters; raises InputError when the
         batch does not fit, with nothing consumed. After any other error (a batch function or a
         user's aggregate that raised) the engine refuses to go on.
@@ -192,23 +199,26 @@ class Engine:
         given = self._input(source)
         if offsets is not None:
             given.check_offsets(offsets, next_offset, batch.num_rows)
-        skipped = given.advance_to(next_offset, batch.num_rows)
-        if offsets is None:
+        refused = given.advance_to(next_offset, batch.num_rows, rejected)
+        if offsets is None and self._orders:
             offsets = np.arange(next_offset - batch.num_rows, next_offset)
-        self.counters.consumed += batch.num_rows + skipped
-        self.counters.dead_lettered += skipped
+        self.counters.consumed += batch.num_rows + refused
+        self.counters.dead_lettered += refused
         self._reported = False
         self._broken = True
-        rejected = self._consume_all(given, batch, offsets)
+        failed = self._consume_all(given, batch, offsets)
         self._broken = False
-        return rejected
+        return failed
 
-    def _consume_all(self, given: Input, batch: pa.RecordBatch, offsets: Ints) -> list[RejectedRow]:
+    def _consume_all(
+        self, given: Input, batch: pa.RecordBatch, offsets: Ints | None
+    ) -> list[RejectedRow]:
         if not self._fold.stepwise:
             return self._consume(given, batch, offsets)
         rejected: list[RejectedRow] = []
         for at in range(batch.num_rows):
-            alone = self._consume(given, batch.slice(at, 1), offsets[at : at + 1])
+            own = None if offsets is None else offsets[at : at + 1]
+            alone = self._consume(given, batch.slice(at, 1), own)
             rejected.extend(RejectedRow(at, bad.step, bad.reason) for bad in alone)
             self._fold.settle(self.watermark_ns)
         return rejected
@@ -239,10 +249,14 @@ class Engine:
         for name, given in self._inputs.items():
             self.advance(name, watermark.END, given.next_offset)
 
-    def _consume(self, given: Input, batch: pa.RecordBatch, offsets: Ints) -> list[RejectedRow]:
+    def _consume(
+        self, given: Input, batch: pa.RecordBatch, offsets: Ints | None
+    ) -> list[RejectedRow]:
         """Judge, transform and fold rows of one input."""
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        order = offsets * len(self._rank) + self._rank[given.name]
+        columns = dict(zip(self._schema.names, batch.columns, strict=True))
+        order = None
+        if self._orders and offsets is not None:
+            order = offsets * len(self._rank) + self._rank[given.name]
         rows = Rows(columns, batch.num_rows, offsets=order)
         self._admission.screen(rows)
         crossing = self._judge(given, rows)
@@ -351,12 +365,13 @@ class Engine:
         self._broken = True
         self._fold.settle(self.watermark_ns)
         self.graph.stabilize()
-        taken = {name: (view.take(), view.take_retracted()) for name, view in self._views.items()}
+        taken = {name: view.take() for name, view in self._views.items()}
+        gone = {name: view.take_retracted() for name, view in self._views.items()}
         self._free_expired()
         self._broken = False
         self._reported = True
-        outputs = {output.name: taken[output.of][0] for output in self.plan.outputs}
-        retracted = {output.name: taken[output.of][1] for output in self.plan.outputs}
+        outputs = {output.name: taken[output.of] for output in self.plan.outputs}
+        retracted = {output.name: gone[output.of] for output in self.plan.outputs}
         return Changes(outputs, self.cut, self.watermark_ns, retracted)
 
     def _free_expired(self) -> None:
@@ -372,6 +387,8 @@ class Engine:
             retired[fold.fold.name] = expired
 
     def _finalize(self, name: str, slots: Ints) -> None:
+        if not len(slots):
+            return
         if name in self._views:
             self._views[name].finalize(slots)
         for fold in self._table_folds:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from ripple.engine.internal import as_now
 from ripple.engine.ledger import Ledger
 from ripple.engine.result_rows import ResultRows
-from ripple.engine.states import States
 from ripple.engine.uncomputable import UncomputableRows
+from ripple.fold.states import States
 from ripple.graph.column import InputColumn
 from ripple.keys.slots import SlotSet
 from ripple.keys.space import KeySpace, key_space
@@ -49,6 +49,7 @@ class EventFold:
         self.space: KeySpace = keys or self.keys
         self.result_rows = ResultRows(fold)
         self.states = States(fold.aggregates, retractable=False)
+        self.result_rows.lay_out(self.states)
         self.column = InputColumn(graph, (), self.space, self.result_rows.column_fields, fold.name)
         self.touched = SlotSet()
         self.uncomputable = UncomputableRows(self.space)
@@ -99,7 +100,7 @@ class EventFold:
         """Free these slots, and those that others absorbed."""
 
     def _key_slots(self, rows: Rows) -> Ints:
-        columns = [key_array(rows.columns[field.name]) for field in self.fold.key]
+        columns = [rows.columns.key(field.name) for field in self.fold.key]
         if not columns:  # a total over everything: any column tells how many rows there are
             columns = [np.empty(rows.count)]
         slots = self.keys.slots(columns)
@@ -158,8 +159,3 @@ class EventFold:
             + self.touched.nbytes
             + self.ledger.nbytes
         )
-
-
-def key_array(column: Any) -> pa.Array:
-    """Return a key column as an Arrow array."""
-    return column if isinstance(column, pa.Array) else pa.array(getattr(column, "values", column))

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ripple.engine.output import OP_SET
 from ripple.engine.saving import OP
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.keys.space import KeySpace, key_space
+from ripple.ops import OP_SET
 from ripple.schema.types import Bool, Field, Int64, String
 
 

@@ -29,11 +29,12 @@ class Input:
     def __post_init__(self) -> None:
         self._check_offset(self.next_offset)
 
-    def advance_to(self, next_offset: int, rows: int) -> int:
-        """Move past a batch of ``rows`` rows; return how many records it skipped.
+    def advance_to(self, next_offset: int, rows: int, rejected: int | None = None) -> int:
+        """Move past a batch of ``rows`` rows; return how many records the source rejected.
 
-        Raises :class:`InputError` when the batch does not follow the last one: the offsets below
-        next_offset that are not rows of the batch were rejected by the source.
+        Those are ``rejected`` of the offsets below next_offset that are not rows of the batch, and
+        the others are holes; None: they are all of them. Raises :class:`InputError` when the batch
+        does not follow the last one.
         """
         self._check_offset(next_offset)
         skipped = next_offset - self.next_offset - rows
@@ -42,8 +43,15 @@ class Input:
                 f"input {self.name!r}: a batch of {rows} rows ends before offset {next_offset}, "
                 f"but the next offset to read is {self.next_offset}: batches must follow each other"
             )
+        if rejected is None:
+            rejected = skipped
+        elif not 0 <= rejected <= skipped:
+            raise InputError(
+                f"input {self.name!r}: of the {skipped} offsets up to {next_offset} that are no "
+                f"rows of the batch, {rejected} cannot have been rejected"
+            )
         self.next_offset = int(next_offset)
-        return skipped
+        return rejected
 
     def check_offsets(self, offsets: npt.NDArray[np.int64], next_offset: int, rows: int) -> None:
         """Raise InputError unless these are rising offsets of ``rows`` records before next_offset.

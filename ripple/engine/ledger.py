@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ripple.engine.output import OP_REMOVE
 from ripple.engine.saving import OP, Saving
 from ripple.engine.slot_arrays import grown
 from ripple.keys.space import KeySpace
+from ripple.ops import OP_REMOVE
 
 Ints = npt.NDArray[np.int64]
 
@@ -71,7 +71,7 @@ class Ledger:
 
         Apart from ``copy`` because a slot changes with every event, but is marked once.
         """
-        if self.marks:
+        if self._number:
             self._changed = grown(self._changed, self._space.capacity, -1)
             self._changed[slots] = self._number
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.aggregate import AggregateError
 from ripple.engine.arrow_types import arrow_fields
+from ripple.engine.columns import picked
 from ripple.engine.internal import internal
-from ripple.engine.rows import Rows, as_list, select
-from ripple.engine.uncomputable import Failure, lacks_memory
-from ripple.expression.bound import numbers
+from ripple.engine.rows import Rows, as_list
+from ripple.engine.uncomputable import Failure
+from ripple.errors import lacks_memory
+from ripple.expression.bound import Values, numbers
 from ripple.expression.typed import Kind, kind_of
 from ripple.pipeline.plan import Fold, Map, type_of
 
 if TYPE_CHECKING:
-    from ripple.engine.states import States
+    from ripple.fold.states import States
     from ripple.graph.column import Column, InputColumn
 
 Ints = npt.NDArray[np.int64]
@@ -54,12 +57,36 @@ class ResultRows:
         bounds: Callable[[Ints], dict[str, Any]],
     ) -> dict[int, Failure]:
         """Write the rows of ``slots`` to an input column; return those that cannot be computed."""
+        if self.shown_as_they_are(column, states, slots, bounds):
+            return {}
         kept, values, valid, failed = self.computed(column, states, slots, bounds)
         if len(kept) < len(slots):
             column.erase(slots[np.isin(slots, kept, invert=True)])
         if len(kept):
             column.write(kept, values, valid)
         return failed
+
+    def lay_out(self, states: States) -> None:
+        """Tell ``states`` which of its results are which fields."""
+
+        def typed(at: int, values: Any, valid: Any) -> tuple[Any, Any]:
+            return _typed(Values(values, valid), *self._kinds[at])
+
+        states.lay_out([field.name for field in self.fields], typed)
+
+    def shown_as_they_are(
+        self, column: Column, states: States, slots: Ints, bounds: Callable[[Ints], dict[str, Any]]
+    ) -> bool:
+        """Write the results of ``slots``, unless there are steps on them, or one is not there."""
+        if self.fold.steps:
+            return False
+        try:
+            states.show(column, slots, bounds(slots))
+        except AggregateError as error:
+            if lacks_memory(error):
+                raise
+            return False
+        return True
 
     def computed(
         self, column: Column, states: States, slots: Ints, bounds: Callable[[Ints], dict[str, Any]]
@@ -110,7 +137,7 @@ class ResultRows:
             return []
         return [self._typed(rows.columns, slots if rows.origin is None else slots[rows.origin])]
 
-    def _typed(self, named: dict[str, Any], slots: Ints) -> Computed:
+    def _typed(self, named: Mapping[str, Any], slots: Ints) -> Computed:
         kinds = zip(self.fields, self._kinds, strict=True)
         typed = [_typed(named[field.name], *kind) for field, kind in kinds]
         return slots, [values for values, _ in typed], [valid for _, valid in typed]
@@ -158,7 +185,8 @@ def _shown(field: str) -> str:
 
 
 def _chosen(columns: dict[str, Any], mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    return {name: select(column, mask) for name, column in columns.items()}
+    rows = np.flatnonzero(mask)
+    return {name: picked(column, rows) for name, column in columns.items()}
 
 
 def row_arrays(

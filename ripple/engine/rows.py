@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.arguments import shown
+from ripple.engine.columns import Columns
 from ripple.errors import NodeError, SchemaError
 from ripple.expression.bound import Bound, Values, numbers
 from ripple.expression.typed import Kind, kind_of
@@ -38,7 +38,7 @@ class RejectedRow:
 class Rows:
     """Columns of equal length.
 
-    columns: by name, whatever form an expression takes. times_ns, offsets: of events, their event
+    times_ns, offsets: of events, their event
     time and their place in the log. origin: the index in the batch of each row, None while it is
     the identity. rejected: rows that steps refused, in batch positions.
     """
@@ -52,7 +52,7 @@ class Rows:
         times_ns: Ints | None = None,
         offsets: Ints | None = None,
     ) -> None:
-        self.columns = columns
+        self.columns = Columns(columns)
         self.count = count
         self.times_ns = times_ns
         self.offsets = offsets
@@ -64,9 +64,9 @@ class Rows:
         """Return the expression over all rows; equal expressions are computed once."""
         values = self._seen.get(bound.canonical)
         if values is None:
-            kind = kind_of(bound.type)[0]
-            if bound.tree.operation == "col" and kind in _NUMERIC:
-                values = numbers(self.columns[bound.tree.value], kind)
+            tree = bound.tree
+            if tree.operation == "col" and tree.kind in _NUMERIC:
+                values = numbers(self.columns[tree.value], tree.kind)
             else:
                 values = bound.evaluate(self.columns, self.count)
             self._seen[bound.canonical] = values
@@ -74,16 +74,16 @@ class Rows:
 
     def keep(self, mask: Mask) -> None:
         """Drop the rows for which ``mask`` is false."""
-        if mask.all():
+        kept = np.flatnonzero(mask)
+        if len(kept) == self.count:
             return
-        self.columns = {name: select(column, mask) for name, column in self.columns.items()}
-        origin = np.arange(self.count) if self.origin is None else self.origin
-        self.origin = origin[mask]
+        self.columns.keep(kept)
+        self.origin = kept if self.origin is None else self.origin[kept]
         if self.times_ns is not None:
-            self.times_ns = self.times_ns[mask]
+            self.times_ns = self.times_ns[kept]
         if self.offsets is not None:
-            self.offsets = self.offsets[mask]
-        self.count = len(self.origin)
+            self.offsets = self.offsets[kept]
+        self.count = len(kept)
         self._seen = {}
 
     def reject(self, failed: Mapping[int, str], step: str) -> None:
@@ -131,7 +131,7 @@ class Rows:
     def _derive(self, step: Derive) -> None:
         derived = {name: self.evaluate(bound) for name, bound in step.exprs}
         failed = {row: why for values in derived.values() for row, why in values.failed.items()}
-        self.columns = {**self.columns, **derived}
+        self.columns.add(derived)
         self._seen = {}
         self.reject(dict(sorted(failed.items())), step.name)
 
@@ -192,7 +192,7 @@ class Rows:
             found = fitted(returned[field.name], type_of(field), what, self.count)
             columns[field.name] = _as_column(found, field)
             misfits = {**found.misfits, **misfits}
-        self.columns = columns
+        self.columns = Columns(columns)
         self._seen = {}
         self.reject(dict(sorted(misfits.items())), step.name)
         required = [field for field in _made_by(step) if not kind_of(type_of(field))[1]]
@@ -225,18 +225,6 @@ def _attributes(result: Any, names: Sequence[str]) -> tuple[Any, ...]:
             f"the function must return an object with the attributes {', '.join(names)}, not "
             f"{shown(result)}"
         ) from None
-
-
-def select(column: Any, mask: Mask) -> Any:
-    """Return the rows of a column for which ``mask`` is true."""
-    if isinstance(column, Values):
-        valid = None if column.valid is None else column.valid[mask]
-        return Values(select(column.values, mask), valid)
-    if isinstance(column, np.ndarray):
-        return column[mask]
-    if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        return column.filter(pa.array(mask))
-    return list(compress(column, mask.tolist()))
 
 
 def as_list(column: Any) -> list[Any]:

@@ -77,7 +77,8 @@ class UncomputableRows:
     def note(self, slots: Ints, failed: Mapping[int, Failure]) -> None:
         """Take notice that ``slots`` were computed anew, and of the ``failed`` ones among them."""
         self.forget(slots)
-        self._failures.update(failed)
+        if failed:
+            self._failures.update(failed)
 
     def forget(self, slots: Ints) -> None:
         """Take notice that there is nothing to compute at ``slots``, or that it could be."""
@@ -122,8 +123,3 @@ class UncomputableRows:
 def first_rows(rows: Iterable[UncomputableRow]) -> list[UncomputableRow]:
     """Return up to ROWS_NAMED_MAX of ``rows``, the first by key."""
     return nsmallest(ROWS_NAMED_MAX, rows, key=lambda row: row.key)
-
-
-def lacks_memory(error: BaseException) -> bool:
-    """Return whether the machine is to blame for an error and not what was computed."""
-    return isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError)

@@ -77,16 +77,17 @@ class WindowedFold(EventFold):
         assert rows.times_ns is not None
         assigned = self.windows.assign(self._key_slots(rows), rows.times_ns)
         slots, index = assigned.slots, assigned.rows
-        self.space.adopt(
-            np.concatenate((slots, assigned.absorbed)) if len(assigned.absorbed) else slots
-        )
         capacity = self.space.capacity
+        # What was touched since the last settling was adopted and armed then.
+        new = self.touched.add(slots, capacity)
+        self.space.adopt(
+            np.concatenate((new, assigned.absorbed)) if len(assigned.absorbed) else new
+        )
         self.states.reserve(capacity)
         self.ledger.copy(slots)
-        self.timers.arm_new(slots, self.windows.ends_ns(slots), capacity)
+        self.timers.arm_new(new, self.windows.ends_ns(new), capacity)
         if len(assigned.absorbed):
             self._join(assigned.into, assigned.absorbed)
-        self.touched.add(slots, capacity)
         if self._count:
             self._elements = grown(self._elements, capacity, 0)
             reached, fired = reached_count(slots, self._elements, self._count)

@@ -4,6 +4,10 @@ ctypedef union Cell:
     double f
     int64_t i                      # integers, and bools as 0 or 1
 
+cdef enum:
+    INPUTS_MAX = 64
+    REGISTERS_MAX = 320
+
 ctypedef struct Instruction:
     int opcode
     int out
@@ -21,6 +25,7 @@ cdef class Program:
     cdef int inputs, constants, registers, length, result
     cdef int* kinds                # one a program input
     cdef int kind                  # of the result
+    cdef readonly bint is_scalar   # one row without nulls takes no loops
     cdef Constant* constant
     cdef Instruction* code
 
@@ -32,5 +37,13 @@ cdef class Program:
     cdef int evaluate(self, const void* const* values, const uint8_t* const* valid,
                       const int64_t* slots, Py_ssize_t n, void* out,
                       uint8_t* states) noexcept nogil
+
+    cdef int evaluate_rows(self, const void* const* values, const uint8_t* const* valid,
+                           const int64_t* slots, Py_ssize_t n, void* out,
+                           uint8_t* states) noexcept nogil
+
+    # One row without nulls, where ``is_scalar``.
+    cdef void load_row(self, Cell* row, const void* const* values, int64_t slot) noexcept nogil
+    cdef bint evaluate_row(self, Cell* row) noexcept nogil
 
     cdef object _run(self, object inputs, object valid, object slots, Py_ssize_t n)

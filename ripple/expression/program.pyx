@@ -27,8 +27,6 @@ cdef extern from *:
 
 cdef enum:
     CHUNK = 256
-    INPUTS_MAX = 64
-    REGISTERS_MAX = 320
     STACK_CELLS = 640       # a call that needs no more allocates nothing
 
 # The states of a row. Their order is their rank: a strict operation has the worst of its operands'.
@@ -80,6 +78,12 @@ OPCODES = {
     "IS_NULL": IS_NULL, "FILL_NULL": FILL_NULL, "WHEN": WHEN,
 }
 
+# What one row without nulls can be computed with; what fails there is left to the loops.
+cdef set SCALAR = {
+    FADD, FSUB, FMUL, FDIV, FNEG, FABS, FSQRT, FISNAN, FISFINITE, FEQ, FNE, FLT, FLE,
+    IADD, ISUB, IMUL, IEQ, INE, ILT, ILE, INT_TO_FLOAT, AND, OR, NOT, WHEN,
+}
+
 # Invariant: where clean is set every state is GOOD and the states are not written.
 ctypedef struct Register:
     Cell* cells
@@ -121,6 +125,10 @@ cdef class Program:
             if not all(0 <= register < registers for register in (out, a, b, c, result)):
                 raise ValueError(f"instruction {k} ({opcode}) names a register that is not there")
             self.code[k] = Instruction(OPCODES[opcode], out, a, b, c)
+        self.is_scalar = (
+            all(OPCODES[opcode] in SCALAR for opcode, *_ in code)
+            and all(value is not None for _, value in constants)
+        )
 
     def __dealloc__(self):
         PyMem_Free(self.kinds)
@@ -226,6 +234,107 @@ cdef class Program:
     cdef int evaluate(self, const void* const* values, const uint8_t* const* valid,
                       const int64_t* slots, Py_ssize_t n, void* out,
                       uint8_t* states) noexcept nogil:
+        cdef Cell row[REGISTERS_MAX]
+        if n == 1 and self.is_scalar and valid == NULL:
+            self.load_row(row, values, 0 if slots == NULL else slots[0])
+            if self.evaluate_row(row):
+                if self.kind == KIND_BOOL:
+                    (<uint8_t*>out)[0] = <uint8_t>row[self.result].i
+                else:
+                    (<Cell*>out)[0] = row[self.result]
+                return 0
+        return self.evaluate_rows(values, valid, slots, n, out, states)
+
+    cdef void load_row(
+        self, Cell* row, const void* const* values, int64_t slot
+    ) noexcept nogil:
+        cdef int k
+        for k in range(self.inputs):
+            if self.kinds[k] == KIND_BOOL:
+                row[k].i = (<const uint8_t*>values[k])[slot] != 0
+            else:
+                row[k] = (<const Cell*>values[k])[slot]
+
+    cdef bint evaluate_row(self, Cell* row) noexcept nogil:
+        """Run the code on registers whose first ones are the inputs, all of them good.
+
+        The result is in the register of that number then. False if an integer overflows.
+        """
+        cdef const Instruction* code = self.code
+        cdef const Instruction* end = code + self.length
+        cdef Cell* o
+        cdef Cell a, b
+        cdef int k
+        for k in range(self.constants):
+            row[self.inputs + k] = self.constant[k].cell
+        while code < end:
+            o = row + code.out
+            a = row[code.a]
+            b = row[code.b]
+            if code.opcode == FADD:
+                o.f = a.f + b.f
+            elif code.opcode == FSUB:
+                o.f = a.f - b.f
+            elif code.opcode == FMUL:
+                o.f = a.f * b.f
+            elif code.opcode == FDIV:
+                o.f = a.f / b.f
+            elif code.opcode == FNEG:
+                o.f = -a.f
+            elif code.opcode == FABS:
+                o.f = fabs(a.f)
+            elif code.opcode == FSQRT:
+                o.f = sqrt(a.f)
+            elif code.opcode == FISNAN:
+                o.i = a.f != a.f
+            elif code.opcode == FISFINITE:
+                o.i = isfinite(a.f) != 0
+            elif code.opcode == FEQ:
+                o.i = a.f == b.f
+            elif code.opcode == FNE:
+                o.i = a.f != b.f
+            elif code.opcode == FLT:
+                o.i = a.f < b.f
+            elif code.opcode == FLE:
+                o.i = a.f <= b.f
+            elif code.opcode == IADD:
+                o.i = <int64_t>(<uint64_t>a.i + <uint64_t>b.i)
+                if ((a.i ^ o.i) & (b.i ^ o.i)) < 0:
+                    return False
+            elif code.opcode == ISUB:
+                o.i = <int64_t>(<uint64_t>a.i - <uint64_t>b.i)
+                if ((a.i ^ b.i) & (a.i ^ o.i)) < 0:
+                    return False
+            elif code.opcode == IMUL:
+                if multiply_overflows(a.i, b.i, <long long*>&o.i):
+                    return False
+            elif code.opcode == IEQ:
+                o.i = a.i == b.i
+            elif code.opcode == INE:
+                o.i = a.i != b.i
+            elif code.opcode == ILT:
+                o.i = a.i < b.i
+            elif code.opcode == ILE:
+                o.i = a.i <= b.i
+            elif code.opcode == INT_TO_FLOAT:
+                o.f = <double>a.i
+            elif code.opcode == AND:
+                o.i = a.i & b.i
+            elif code.opcode == OR:
+                o.i = a.i | b.i
+            elif code.opcode == NOT:
+                o.i = a.i == 0
+            else:  # WHEN
+                o[0] = b if a.i else row[code.c]
+            code += 1
+        # Processors differ in the sign and payload of the NaNs that they make.
+        if self.kind == KIND_FLOAT and row[self.result].f != row[self.result].f:
+            row[self.result].f = NAN
+        return True
+
+    cdef int evaluate_rows(self, const void* const* values, const uint8_t* const* valid,
+                           const int64_t* slots, Py_ssize_t n, void* out,
+                           uint8_t* states) noexcept nogil:
         cdef Register registers[REGISTERS_MAX]
         cdef Cell stack_cells[STACK_CELLS]
         cdef uint8_t stack_states[STACK_CELLS]

@@ -5,15 +5,18 @@ from __future__ import annotations
 from ripple.fenced.chain import ENTRIES_KEPT, Chain, Reading
 from ripple.fenced.entry import Content, Entry, decode_entry
 from ripple.fenced.errors import ChainError, DamagedError, FencedError
+from ripple.fenced.journal import Added, Journal
 
 __all__ = [
     "ENTRIES_KEPT",
+    "Added",
     "Chain",
     "ChainError",
     "Content",
     "DamagedError",
     "Entry",
     "FencedError",
+    "Journal",
     "Reading",
     "decode_entry",
 ]

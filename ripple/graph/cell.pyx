@@ -6,6 +6,7 @@ the whole graph still shows one consistent state. Functions of cells must be pur
 change the values they are given.
 """
 
+from cpython.float cimport PyFloat_AS_DOUBLE
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
@@ -36,7 +37,7 @@ cpdef bint same_bits(object old, object new) except -1:
     if kind is not type(new):
         return False
     if kind is float:
-        a, b = old, new
+        a, b = PyFloat_AS_DOUBLE(old), PyFloat_AS_DOUBLE(new)
         memcpy(&a_bits, &a, 8)
         memcpy(&b_bits, &b, 8)
         return a_bits == b_bits

@@ -28,6 +28,7 @@ cdef class Column(Node):
     cdef readonly tuple names
     cdef int field_count
     cdef Field* fields
+    cdef bint has_objects
     cdef list objects                   # per field: None, or a list of values by slot
     cdef list old_objects               # per field: None, or a list by position in `touched`
     cdef uint8_t* present               # by slot: there is a row
@@ -48,7 +49,6 @@ cdef class Column(Node):
     cdef int erase_rows(self, const int64_t[::1] slots) except -1
     cdef int erase_one(self, int64_t slot) except -1
     cdef bint settle_changes(self) except -1
-    cdef bint same_row(self, int64_t at, int64_t slot) noexcept nogil
     cdef object _gather(self, int f, const int64_t[::1] slots)
     cdef object _gather_old(self, int f)
     cdef int _copy_bits(self, const int64_t* bits, const int64_t[::1] at, object into) except -1

@@ -75,6 +75,21 @@ def canonical(value):
     raise TypeError(f"a column cannot hold {type(value).__name__}: {value!r}")
 
 
+cdef inline bint same_row(Column column, int64_t at, int64_t slot) noexcept nogil:
+    """Whether the row saved at ``at`` is the present one at ``slot``."""
+    cdef const Field* field = column.fields
+    cdef const Field* end = field + column.field_count
+    if column.old_present[at] != column.present[slot]:
+        return False
+    while field < end:
+        if field.old_bits[at] != field.bits[slot]:
+            return False
+        if field.nullable and field.old_valid[at] != field.valid[slot]:
+            return False
+        field += 1
+    return True
+
+
 cdef class Column(Node):
     # Invariants (check_invariants):
     #   row_count slots are present; a slot that is absent or null has zero bits, so that equality
@@ -100,6 +115,7 @@ cdef class Column(Node):
         for f, (_, kind, nullable) in enumerate(fields):
             self.fields[f].kind = KINDS[kind]
             self.fields[f].nullable = nullable
+            self.has_objects |= kind == "object"
             self.objects.append([] if kind == "object" else None)
             self.old_objects.append([] if kind == "object" else None)
         graph.attach(self, list(parents))
@@ -149,6 +165,7 @@ cdef class Column(Node):
     cdef int touch(self, int64_t slot) except -1:
         """Save the slot's row unless this stabilize has it already."""
         cdef int64_t at = self.touched.size, room
+        cdef Field* field
         cdef int f
         if self.touched._place[slot]:
             return 0
@@ -168,10 +185,11 @@ cdef class Column(Node):
         self.touched.push(slot)
         self.old_present[at] = self.present[slot]
         for f in range(self.field_count):
-            self.fields[f].old_bits[at] = self.fields[f].bits[slot]
-            if self.fields[f].nullable:
-                self.fields[f].old_valid[at] = self.fields[f].valid[slot]
-            if self.fields[f].kind == OBJECT:
+            field = &self.fields[f]
+            field.old_bits[at] = field.bits[slot]
+            if field.nullable:
+                field.old_valid[at] = field.valid[slot]
+            if field.kind == OBJECT:
                 self.old_objects[f].append(self.objects[f][slot])
         return 0
 
@@ -306,22 +324,11 @@ cdef class Column(Node):
         """Find the touched rows that really differ; true when there are any."""
         cdef int64_t at, n = 0
         for at in range(self.touched.size):
-            if not self.same_row(at, self.touched._slots[at]):
+            if not same_row(self, at, self.touched._slots[at]):
                 self.changed[n] = at
                 n += 1
         self.changed_count = n
         return n > 0
-
-    cdef bint same_row(self, int64_t at, int64_t slot) noexcept nogil:
-        cdef int f
-        if self.old_present[at] != self.present[slot]:
-            return False
-        for f in range(self.field_count):
-            if self.fields[f].old_bits[at] != self.fields[f].bits[slot]:
-                return False
-            if self.fields[f].nullable and self.fields[f].old_valid[at] != self.fields[f].valid[slot]:
-                return False
-        return True
 
     cdef bint recompute(self) except -1:
         if self.settle_changes():
@@ -333,6 +340,8 @@ cdef class Column(Node):
         cdef int f
         self.touched.empty()
         self.changed_count = 0
+        if not self.has_objects:
+            return
         for f in range(self.field_count):
             if self.fields[f].kind == OBJECT:
                 (<list>self.old_objects[f]).clear()

@@ -26,3 +26,12 @@ cdef class Heap:
     cdef void place(self, Py_ssize_t i, Item item) noexcept
     cdef void rise(self, Py_ssize_t i) noexcept
     cdef void sink(self, Py_ssize_t i) noexcept
+
+
+cdef inline uint64_t rank_of(Ranked owner) noexcept:
+    return <uint64_t>owner.height << 32 | <uint64_t>owner.id
+
+
+cdef inline bint would_pop(Heap heap, Ranked owner) noexcept:
+    """Return whether ``owner``, were it pushed, would be the next to pop."""
+    return heap.size == 0 or rank_of(owner) < heap.items[0].rank

@@ -13,10 +13,6 @@ from cpython.mem cimport PyMem_Free, PyMem_Realloc
 CAPACITY_MIN = 64
 
 
-cdef inline uint64_t rank_of(Ranked owner) noexcept:
-    return <uint64_t>owner.height << 32 | <uint64_t>owner.id
-
-
 cdef class Ranked:
     """Something with a height and an id that can be in the heap, at most once."""
 

@@ -80,9 +80,7 @@ cdef class Graph:
     cdef bint busy(self) noexcept
     cdef int refuse_while_busy(self, str what) except -1
 
-    cdef int64_t clock_ns(self) except? -1
     cdef int propagate(self) except -1
-    cdef int tell(self, Node node) except -1
     cdef void settle(self) noexcept
     cdef list report(self)
     cdef int notify(self, list changes) except -1

@@ -15,6 +15,8 @@ Invariants, as code in ``ripple.graph.invariants`` and checked by ``Graph.check_
     graph.nodes[node.id] is node; nothing refers to a removed node
 """
 
+from ripple.graph.heap cimport would_pop
+
 from heapq import heapify, heappop, heappush
 
 from ripple.arguments import need_function, shown
@@ -178,18 +180,15 @@ cdef class Graph:
         if self.heap.size == 0 and not self.unreported:
             self.last_stabilization_ns = 0
             return []
-        cdef int64_t started_ns = self.clock_ns()
+        cdef int64_t started_ns = 0 if self.now is None else self.now()
         self.phase = STABILIZING
         try:
             self.propagate()
         finally:
             self.settle()
             self.phase = IDLE
-            self.last_stabilization_ns = self.clock_ns() - started_ns
+            self.last_stabilization_ns = 0 if self.now is None else self.now() - started_ns
         return self.report() if self.unreported else []
-
-    cdef int64_t clock_ns(self) except? -1:
-        return 0 if self.now is None else self.now()
 
     cdef int propagate(self) except -1:
         """Recompute dirty nodes, lowest first, until there are none."""
@@ -197,11 +196,13 @@ cdef class Graph:
         try:
             while self.heap.size:
                 node = <Node>self.heap.pop()
-                if node.recompute():
-                    self.tell(node)
-                else:
-                    node.cutoff_count += 1
-                    self.last_cutoff_count += 1
+                while node is not None:
+                    if node.recompute():
+                        node = tell(self, node)
+                    else:
+                        node.cutoff_count += 1
+                        self.last_cutoff_count += 1
+                        node = None
         except BaseException as error:
             self.mark_dirty(node)
             if not isinstance(error, Exception):
@@ -246,20 +247,6 @@ cdef class Graph:
             self.phase = phase
         for node in computed:
             node.settled()
-        return 0
-
-    cdef int tell(self, Node node) except -1:
-        """``node`` changed: make its dependents dirty and remember it as changed."""
-        cdef Node dependent
-        node.recompute_count += 1
-        self.last_recompute_count += 1
-        node.next_changed = self.first_changed
-        self.first_changed = node
-        if node.is_output and node not in self.unreported:
-            self.unreported[node] = node.value_before()
-        for dependent in node.dependents:
-            dependent.parent_changed(node)
-            self.mark_dirty(dependent)
         return 0
 
     cdef void settle(self) noexcept:
@@ -504,6 +491,34 @@ cdef class Graph:
 
     def __repr__(self):
         return f"<graph of {self.node_count} nodes, {self.heap.size} dirty>"
+
+
+cdef inline Node tell(Graph graph, Node node):
+    """``node`` changed: make its dependents dirty and remember it as changed.
+
+    Returns the dependent whose turn is next, which needs no place in the heap then, or None.
+    """
+    cdef Node dependent
+    cdef list dependents = node.dependents
+    node.recompute_count += 1
+    graph.last_recompute_count += 1
+    node.next_changed = graph.first_changed
+    graph.first_changed = node
+    if node.is_output and node not in graph.unreported:
+        graph.unreported[node] = node.value_before()
+    if len(dependents) == 1:
+        dependent = <Node>dependents[0]
+        dependent.parent_changed(node)
+        if dependent.position >= 0:
+            return None
+        if would_pop(graph.heap, dependent):
+            return dependent
+        graph.heap.push(dependent)
+        return None
+    for dependent in dependents:
+        dependent.parent_changed(node)
+        graph.mark_dirty(dependent)
+    return None
 
 
 cdef Py_ssize_t last_index(list nodes, Node node) noexcept:

@@ -23,6 +23,7 @@ cdef extern from *:
     #define INLINE_MAX 16u
     #define MIX_1 0x9E3779B97F4A7C15ULL
     #define MIX_2 0xD6E8FEB86659FD93ULL
+    #define prefetch(address) __builtin_prefetch(address)
     static inline uint64_t ripple_fold(uint64_t a, uint64_t b) {
         __uint128_t p = (__uint128_t)a * b;
         return (uint64_t)p ^ (uint64_t)(p >> 64);
@@ -31,6 +32,10 @@ cdef extern from *:
     const uint32_t INLINE_MAX
     const uint64_t MIX_1, MIX_2
     uint64_t ripple_fold(uint64_t a, uint64_t b) noexcept nogil
+    void prefetch(const void* address) noexcept nogil
+
+cdef enum:
+    BLOCK = 32  # keys that are looked up together
 
 cdef int64_t SLOTS_MAX = 4294967294  # an entry keeps slot + 1 in 32 bits
 
@@ -304,18 +309,49 @@ cdef class KeyIndex:
 
     # --- batches ---
 
-    def slots_of_bytes(self, const int32_t[::1] offsets not None, const uint8_t[::1] data not None):
+    def slots_of_bytes(
+        self,
+        const int32_t[::1] offsets not None,
+        const uint8_t[::1] data not None,
+        const int64_t[::1] rows=None,
+    ):
         """Return the slot of each key ``data[offsets[i]:offsets[i + 1]]``, adding the new ones.
 
-        offsets: int32[n + 1], data: uint8. Returns int64[n].
+        offsets: int32[n + 1], data: uint8. Returns int64[n]; with ``rows``, int64[m], the slots
+        of the keys at these positions.
         """
-        cdef Py_ssize_t i, n = offsets.shape[0] - 1
+        cdef Py_ssize_t i, row, n = offsets.shape[0] - 1
+        cdef bint some = rows is not None
+        if some:
+            check_slots(rows, n)
+            n = rows.shape[0]
         slots = np.empty(n, np.int64)
         cdef int64_t[::1] out = slots
         cdef const uint8_t* base = &data[0] if data.shape[0] else NULL
+        cdef Key[BLOCK] keys
+        cdef uint64_t[BLOCK] hashes
+        cdef uint64_t found
+        cdef Py_ssize_t first = 0, count
         with nogil:
-            for i in range(n):
-                out[i] = self.find_or_add(base + offsets[i], offsets[i + 1] - offsets[i])
+            # By blocks, so that what is not in the cache comes for all keys of one at a time.
+            while first < n:
+                count = min(<Py_ssize_t>BLOCK, n - first)
+                for i in range(count):
+                    row = rows[first + i] if some else first + i
+                    hashes[i] = describe(
+                        &keys[i], base + offsets[row], offsets[row + 1] - offsets[row]
+                    )
+                    prefetch(&self._table[hashes[i] & self._mask])
+                for i in range(count):
+                    prefetch(&self._keys[slot_in(self._table[hashes[i] & self._mask])])
+                for i in range(count):
+                    row = rows[first + i] if some else first + i
+                    found = self._table[self._locate(&keys[i], base + offsets[row], hashes[i])]
+                    if found:
+                        out[first + i] = slot_in(found)
+                    else:
+                        out[first + i] = self._insert(&keys[i], base + offsets[row], hashes[i])
+                first += count
         return slots
 
     def slots_of_pairs(self, const int64_t[::1] a not None, const int64_t[::1] b not None):

@@ -3,11 +3,20 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
 from ripple.keys.checked cimport check_slots
+
+
+cdef object members_from(SlotSet members, int64_t first):
+    cdef int64_t count = members.size - first
+    listed = np.empty(count, np.int64)
+    cdef int64_t[::1] out = listed
+    if count:
+        memcpy(&out[0], members._slots + first, count * sizeof(int64_t))
+    return listed
 
 
 cdef class SlotSet:
@@ -68,22 +77,19 @@ cdef class SlotSet:
         self.size = self._room = self._capacity = 0
 
     def add(self, const int64_t[::1] slots not None, int64_t capacity):
-        """Insert ``slots``, all below ``capacity``."""
+        """Insert ``slots``, all below ``capacity``; return those that were no members, in order."""
         cdef Py_ssize_t i
+        cdef int64_t before = self.size
         check_slots(slots, capacity)
         with nogil:
             self.reserve(capacity)
             for i in range(slots.shape[0]):
                 self.push(slots[i])
+        return members_from(self, before)
 
     def members(self):
         """Return the members in order of first insertion: int64[n]."""
-        cdef int64_t i
-        listed = np.empty(self.size, np.int64)
-        cdef int64_t[::1] out = listed
-        for i in range(self.size):
-            out[i] = self._slots[i]
-        return listed
+        return members_from(self, 0)
 
     def take(self):
         """Return the members in order of first insertion, int64[n], and empty the set."""

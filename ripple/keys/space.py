@@ -7,7 +7,8 @@ several fields is a pair of a shorter key and its last field, so every level is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,22 @@ Hashes = npt.NDArray[np.uint64]
 
 KEY_TYPES = (String, Int, Int64, Bool)
 
-_HASH_SEED = np.uint64(0x27D4EB2F165667C5)
+HASH_SEED = np.uint64(0x27D4EB2F165667C5)
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Some rows of a text column, which is not copied for it."""
+
+    text: pa.Array
+    rows: Slots
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+# A field of keys, without nulls.
+KeyColumn: TypeAlias = "pa.Array | Picked"
 
 
 class KeySpace(Protocol):
@@ -40,7 +56,7 @@ class KeySpace(Protocol):
     def capacity(self) -> int:
         """Every slot is below it."""
 
-    def slots(self, columns: Sequence[pa.Array]) -> Slots:
+    def slots(self, columns: Sequence[KeyColumn]) -> Slots:
         """Return the slot of each key (one Arrow array per field, no nulls), adding new ones."""
 
     def arrays(self, slots: Slots) -> list[pa.Array]:
@@ -71,9 +87,12 @@ class TextKeys:
         """Every slot is below it."""
         return self.index.capacity
 
-    def slots(self, columns: Sequence[pa.Array]) -> Slots:
+    def slots(self, columns: Sequence[KeyColumn]) -> Slots:
         """Return the slot of each key, adding new ones."""
-        return self.index.slots_of_bytes(*_text_buffers(columns[0]))
+        column = columns[0]
+        if isinstance(column, Picked):
+            return self.index.slots_of_bytes(*_text_buffers(column.text), column.rows)
+        return self.index.slots_of_bytes(*_text_buffers(column))
 
     def arrays(self, slots: Slots) -> list[pa.Array]:
         """Return the keys of ``slots``."""
@@ -109,7 +128,7 @@ class IntKeys:
         """Every slot is below it."""
         return self.index.capacity
 
-    def slots(self, columns: Sequence[pa.Array]) -> Slots:
+    def slots(self, columns: Sequence[KeyColumn]) -> Slots:
         """Return the slot of each key, adding new ones."""
         return self.index.slots_of_ints(_ints(columns[0]))
 
@@ -119,7 +138,7 @@ class IntKeys:
 
     def hashes(self, slots: Slots) -> Hashes:
         """Return a mix of each key's 64 bits."""
-        return _mixed(np.full(len(slots), _HASH_SEED), self.index.pairs_at(slots)[0])
+        return _mixed(np.full(len(slots), HASH_SEED), self.index.pairs_at(slots)[0])
 
     def adopt(self, slots: Slots) -> None:
         """Nothing: an integer key is made of nothing else."""
@@ -147,7 +166,7 @@ class PairKeys:
         """Every slot is below it."""
         return self.index.capacity
 
-    def slots(self, columns: Sequence[pa.Array]) -> Slots:
+    def slots(self, columns: Sequence[KeyColumn]) -> Slots:
         """Return the slot of each key, adding new ones."""
         left = self.left.slots(columns[:-1])
         right = self.right.slots(columns[-1:]) if self.right else _ints(columns[-1])
@@ -208,7 +227,7 @@ class UnitKeys:
         """Every slot is below it."""
         return self.index.capacity
 
-    def slots(self, columns: Sequence[pa.Array]) -> Slots:
+    def slots(self, columns: Sequence[KeyColumn]) -> Slots:
         """Return slot 0 for every row; the number of rows is that of ``columns[0]``."""
         self.index.add(b"")
         return np.zeros(len(columns[0]), np.int64)
@@ -220,7 +239,7 @@ class UnitKeys:
 
     def hashes(self, slots: Slots) -> Hashes:
         """Return the same hash for every row."""
-        return np.full(len(slots), _HASH_SEED)
+        return np.full(len(slots), HASH_SEED)
 
     def adopt(self, slots: Slots) -> None:
         """Nothing: the one key is made of nothing."""

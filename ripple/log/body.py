@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ripple.schema.types import Schema
 
 
+@lru_cache(maxsize=64)
 def columns_of(schema: Schema) -> pa.Schema:
     """Return the Arrow schema of a topic's frames: what metadata says is in the topic file.
 

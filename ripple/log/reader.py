@@ -30,12 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from ripple.log.topic import Topic
-    from ripple.world.ports import Clock, File
+    from ripple.world.ports import File
 
 HEADERS_READ_BYTES = 1 << 14
-POLL_SECONDS = 0.05
-# At the end of the log, each so manieth time asks what is known to be durable; the first one does.
-POLLS_PER_LOOK = 50
+# At the end of the log, each so manieth call asks what is known to be durable; the first one does.
+CALLS_PER_LOOK = 50
 GIVEN_UP = "it was lost from the log and given up"
 
 
@@ -63,7 +62,7 @@ class PartitionReader:
         self._first = 0
         self._frames: Frames | None = None
         self._skip_to = 0
-        self._polls = 0  # since the last frame
+        self._calls = 0  # since the last frame
 
     def __enter__(self) -> Self:
         return self
@@ -99,17 +98,21 @@ class PartitionReader:
                 return
             yield entry
 
-    async def follow(
-        self, clock: Clock, from_offset: int | None = None, *, poll_seconds: float = POLL_SECONDS
-    ) -> AsyncIterator[Batch | Marker]:
-        """Yield what is there and then what comes, looking again every ``poll_seconds``."""
-        self.seek(self._first_offset() if from_offset is None else from_offset)
-        while True:
-            entry = self.next()
-            if entry is None:
-                await clock.sleep(poll_seconds)
-            else:
-                yield entry
+    async def follow(self, from_offset: int | None = None) -> AsyncIterator[Batch | Marker]:
+        """Yield what is there and then what comes, as soon as it is written; never ends."""
+        with closing(self.topic.disk.watch([self._folder])) as watch:
+            self.seek(self._first_offset() if from_offset is None else from_offset)
+            while True:
+                entry = self.next()
+                if entry is None:
+                    await watch.changed()
+                    self.look()
+                else:
+                    yield entry
+
+    def look(self) -> None:
+        """Let the next call of ``next`` ask what is known to be durable: something has happened."""
+        self._calls = 0
 
     def range(self) -> tuple[int, int]:
         """Return the first offset that can be read, and the one after the last whole frame.
@@ -248,7 +251,7 @@ class PartitionReader:
         file = self._open(first)
         self.close()
         self._file, self._first = file, first
-        self._polls = 0
+        self._calls = 0
         start = Place(0, first, chain_at(first))
         self._frames = self._frames_at(place if place.position else start)
         if place.position and not self._is_frame_next(self._frames):
@@ -301,12 +304,12 @@ class PartitionReader:
             except FrameError as error:
                 return self._judge(error)
             if found is not None:
-                self._polls = 0
+                self._calls = 0
                 return found
             if self._go_on():
                 continue
-            is_look_due = self._polls % POLLS_PER_LOOK == 0
-            self._polls += 1
+            is_look_due = self._calls % CALLS_PER_LOOK == 0
+            self._calls += 1
             if not (must_go_on or is_look_due):
                 break
             known_offset = self._known_offset()
@@ -393,7 +396,7 @@ class PartitionReader:
             return Marker(header.time_ns_min, header.next_offset)
         batch = self._batch(found)
         if header.first_offset < self._skip_to:
-            _, batch = batch.split(self._skip_to - header.first_offset)
+            _, batch = batch.split_at(self._skip_to)
         return batch
 
     def _batch(self, found: Frame) -> Batch:
@@ -413,5 +416,5 @@ class PartitionReader:
 def _until(entry: Batch | Marker, to_offset: int | None) -> Batch | Marker:
     if to_offset is None or isinstance(entry, Marker) or entry.next_offset <= to_offset:
         return entry
-    head, _ = entry.split(to_offset - entry.first_offset)
+    head, _ = entry.split_at(to_offset)
     return head

@@ -6,6 +6,7 @@ The description, ``topic``, is an S-expression and, on a line of its own, its CR
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ripple import sexp
@@ -25,7 +26,6 @@ from ripple.world.replacing import replace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ripple.sexp import Sexp
     from ripple.world.ports import Disk
 
 PARTITIONS_MAX = 10_000
@@ -124,7 +124,7 @@ class Topic:
         if checksum != f"crc32c {crc32c(text.encode('utf-8')):08x}":
             raise TopicError(f"{path}/topic is damaged: its checksum does not match")
         try:
-            return cls(disk, path, *_read(sexp.loads(text)))
+            return cls(disk, path, *_read(text))
         except (SexpError, SchemaError) as error:
             raise TopicError(f"{path}/topic cannot be understood: {error}") from error
 
@@ -165,8 +165,10 @@ def _check_path(path: str) -> None:
         raise TopicError("a topic is a folder within another, and has a name")
 
 
-def _read(value: Sexp) -> tuple[Schema, int, tuple[str, ...], str | None, LogSettings]:
-    match value:
+# A process opens the same topic over and over: for each of its partitions, and each reader.
+@lru_cache(maxsize=64)
+def _read(text: str) -> tuple[Schema, int, tuple[str, ...], str | None, LogSettings]:
+    match sexp.loads(text):
         case [
             ["format", str() as version],
             ["schema", schema],

@@ -26,6 +26,9 @@ from ripple.arguments import shown
 from ripple.schema.values import value_of
 
 cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    void* PyUnicode_1BYTE_DATA(object text)
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 cdef int64_t BYTES_MAX = 1 << 30
@@ -229,6 +232,11 @@ cdef const char* utf8_of(object key, Py_ssize_t* size) except NULL:
     cdef const char* data
     if type(key) is not str:
         key_text(key)
+    if PyUnicode_IS_COMPACT_ASCII(key):
+        size[0] = PyUnicode_GET_LENGTH(key)
+        data = <const char*>PyUnicode_1BYTE_DATA(key)
+        if size[0] <= BYTES_MAX:
+            return data
     try:
         data = PyUnicode_AsUTF8AndSize(key, size)
     except UnicodeEncodeError:

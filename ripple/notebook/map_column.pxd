@@ -19,6 +19,7 @@ cdef class MapColumn(KeyedColumn):
     cdef Input* inputs      # of the program
     cdef int input_count
     cdef bint masked        # some input may be null
+    cdef bint is_scalar     # the program takes scalars, of every column one and of no cell
     cdef object blamed      # the expression that the program was compiled from
     cdef SlotSet due        # slots of rows to compute, or to drop
     cdef bint everything    # all of them
@@ -27,6 +28,7 @@ cdef class MapColumn(KeyedColumn):
     cdef bint alive(self, int64_t slot) noexcept
     cdef int make_everything_due(self) except -1
     cdef int run_program(self) except -1
+    cdef bint run_row(self, int64_t slot) except -1
     cdef int run_chunk(
         self, const int64_t* slots, Py_ssize_t n, int64_t* cells, uint8_t* masks, int64_t* out,
         uint8_t* states

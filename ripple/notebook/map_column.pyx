@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from ripple.expression.program cimport Program
+from ripple.expression.program cimport INPUTS_MAX, REGISTERS_MAX, Cell as Register, Program
 from ripple.graph.cell cimport Cell
 from ripple.graph.column cimport BOOL, FLOAT, INT, Column, Field, float_bits, saved_at, seen
 from ripple.notebook.directory cimport Directory
@@ -22,7 +22,6 @@ from ripple.schema.values import value_of
 
 cdef enum:
     CHUNK = 256
-    INPUTS_MAX = 64
 
 cdef dict CELL_TYPES = {FLOAT: Float(), INT: Int64(), BOOL: Bool()}
 cdef dict INPUT_KINDS = {"float": FLOAT, "int": INT, "bool": BOOL}
@@ -61,6 +60,10 @@ cdef class MapColumn(KeyedColumn):
             raise MemoryError
         for k, (kind, column, place) in enumerate(inputs):
             self.inputs[k] = Input(column, place, INPUT_KINDS[kind])
+        read = {column for _, column, _ in inputs}
+        self.is_scalar = (
+            program is not None and self.program.is_scalar and read == set(range(len(self.columns)))
+        )
         self.configure(graph, parents, (<KeyedColumn>self.columns[0]).directory, row_type, name)
         self.start()
 
@@ -166,6 +169,8 @@ cdef class MapColumn(KeyedColumn):
         cdef int64_t i, n = 0, rows, width = max(1, self.input_count) * CHUNK
         if self.due.size == 1:
             i = self.due._slots[0]
+            if self.run_row(i):
+                return 0
             if self.alive(i):
                 self.run_chunk(&i, 1, few_cells, few_masks, &one, &state)
                 self.store(i, one, state == 0)
@@ -200,6 +205,31 @@ cdef class MapColumn(KeyedColumn):
         finally:
             free(block)
         return 0
+
+    cdef bint run_row(self, int64_t slot) except -1:
+        """Compute one row from values that are there, in registers; False if it is not so simple."""
+        cdef Register row[REGISTERS_MAX]
+        cdef Column column
+        cdef Field* field
+        cdef int64_t bits
+        cdef int k
+        if not self.is_scalar:
+            return False
+        for k in range(self.input_count):
+            column = <Column>self.columns[self.inputs[k].column]
+            if column.position >= 0 or slot >= column.room or not column.present[slot]:
+                return False
+            field = &column.fields[self.inputs[k].place]
+            if field.nullable and not field.valid[slot]:
+                return False
+            row[k].i = field.bits[slot]
+        if not self.program.evaluate_row(row):
+            return False
+        bits = row[self.program.result].i
+        if self.fields[0].kind == FLOAT:
+            bits = float_bits(row[self.program.result].f)
+        self.store(slot, bits, True)
+        return True
 
     cdef int run_chunk(
         self, const int64_t* slots, Py_ssize_t n, int64_t* cells, uint8_t* masks, int64_t* out,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from ripple.connectors.inputs import Signal
+
 if TYPE_CHECKING:
     from ripple.cut import Cut
     from ripple.partition.kept import Kept
@@ -23,7 +25,7 @@ class Replay:
     async def run(self, kept: Kept) -> bool:
         """Replay to one stop after the other; see CatchUp."""
         for stop in kept.live.outputs.stops:
-            kept.parts.inputs.check(stop, {})
+            await kept.parts.inputs.check(stop, {})
             if not await self._replay_to(stop, kept):
                 return False
         return True
@@ -39,16 +41,19 @@ class Replay:
         is_shown = live.outputs.is_behind
         frees = plan.folds[0].window is not None
         rows = settings.batch_rows if is_shown else settings.rows_per_replay_step(plan)
-        parts.inputs.open(live.engine.cut, rows, stop)
-        while (found := parts.inputs.next(live.engine.cut)) is not None:
-            live.apply(*found)
+        await parts.inputs.open(live.engine.cut, rows, stop)
+        while (found := parts.inputs.next(live.engine.cut)) is not Signal.ENDED:
+            if found is Signal.WAITING:
+                await parts.inputs.more()
+                continue
+            await live.apply(*found)
             if is_shown or frees:
-                live.bring_up()
+                await live.bring_up()
             await kept.keep_replay()
             live.watch()
             await kept.clock.sleep(0)
             if parts.stop():
                 return False
         if not live.is_up:
-            live.bring_up()
+            await live.bring_up()
         return True

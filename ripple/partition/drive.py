@@ -6,7 +6,6 @@ run, in a life, in a simulation.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -16,8 +15,7 @@ from ripple.batch import Batch, Marker, Rejected
 from ripple.connectors.raw_record import raw_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterable, Mapping
 
     from ripple.engine import Changes, Engine, RejectedRow
     from ripple.partition.suspicion import Range
@@ -42,16 +40,9 @@ class Drive:
         self.engine = engine
         self._suspects = suspects
 
-    def apply(
-        self,
-        name: str,
-        entry: Batch | Marker,
-        passing: Callable[[Range], AbstractContextManager[None]] | None = None,
-    ) -> list[Rejected]:
+    def apply(self, name: str, entry: Batch | Marker) -> list[Rejected]:
         """Take in what comes next of input ``name``; return what is refused, in any order.
 
-        passing: what surrounds the applying of each piece, where there are suspects, so that
-        somebody can note it before and learn of what it raises.
         Raises InputError for what does not go on at the cut, and what a user's code raises; then
         the engine is done for.
         """
@@ -59,20 +50,29 @@ class Drive:
             self.engine.advance(name, entry.watermark_ns, entry.next_offset)
             return []
         if self._suspects is None:
-            return self._apply(name, entry, [*entry.rejected])
-        batch = set_aside(entry, self._suspects.quarantined(name))
-        rejected = [*batch.rejected]
-        for piece in self._suspects.pieces(name, batch.first_offset, batch.next_offset):
-            part = batch if piece.span == batch.span else part_of(batch, piece)
-            with nullcontext() if passing is None else passing(piece):
-                self._apply(name, part, rejected)
+            return [*entry.rejected, *self.apply_part(name, entry)]
+        rejected, parts = self.parts(name, entry)
+        for _, part in parts:
+            rejected += self.apply_part(name, part)
         return rejected
 
-    def _apply(self, name: str, batch: Batch, rejected: list[Rejected]) -> list[Rejected]:
-        failed = self.engine.apply(name, batch.records, batch.next_offset, batch.offsets())
-        if failed:
-            rejected += refused(batch, failed)
-        return rejected
+    def parts(self, name: str, batch: Batch) -> tuple[list[Rejected], list[tuple[Range, Batch]]]:
+        """Return what is refused of a batch before it is applied, and the pieces to apply in turn.
+
+        For who notes each piece before ``apply_part`` takes it, in order.
+        """
+        assert self._suspects is not None
+        batch = set_aside(batch, self._suspects.quarantined(name))
+        pieces = self._suspects.pieces(name, batch.first_offset, batch.next_offset)
+        parts = [(one, batch if len(pieces) == 1 else part_of(batch, one)) for one in pieces]
+        return [*batch.rejected], parts
+
+    def apply_part(self, name: str, part: Batch) -> list[Rejected]:
+        """Take in a piece; return what the engine refuses of it."""
+        failed = self.engine.apply(
+            name, part.records, part.next_offset, part.offsets(), len(part.rejected)
+        )
+        return refused(part, failed) if failed else []
 
     def bring_up(self) -> Changes:
         """Bring the views up to the cut and return what changed since the last time."""
@@ -100,21 +100,24 @@ def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
         return batch
     from ripple.partition.letter import QUARANTINE  # noqa: PLC0415 - slow to import, rarely wanted
 
-    is_killer = np.isin(batch.offsets(), chosen)
+    offsets = batch.offsets()
+    is_killer = np.isin(offsets, chosen)
     killers = [
         Rejected(at, None, reasons[at], raw_of(batch.records, int(row)), QUARANTINE)
-        for row, at in zip(
-            np.flatnonzero(is_killer), batch.offsets()[is_killer].tolist(), strict=True
-        )
+        for row, at in zip(np.flatnonzero(is_killer), offsets[is_killer].tolist(), strict=True)
     ]
     rejected = sorted((*batch.rejected, *killers), key=lambda bad: bad.offset)
-    return Batch(batch.records.filter(pa.array(~is_killer)), batch.next_offset, tuple(rejected))
+    kept = None if batch.row_offsets is None else offsets[~is_killer]
+    left = batch.records.filter(pa.array(~is_killer))
+    return Batch(left, batch.next_offset, tuple(rejected), kept)
 
 
 def part_of(batch: Batch, piece: Range) -> Batch:
     """Return the records of a batch that are in ``piece``, which lies within it."""
-    first, end = np.searchsorted(batch.offsets(), (piece.first_offset, piece.next_offset))
+    offsets = batch.offsets()
+    first, end = np.searchsorted(offsets, (piece.first_offset, piece.next_offset))
     rejected = tuple(
         bad for bad in batch.rejected if piece.first_offset <= bad.offset < piece.next_offset
     )
-    return Batch(batch.records.slice(first, end - first), piece.next_offset, rejected)
+    at = None if batch.row_offsets is None else offsets[first:end]
+    return Batch(batch.records.slice(first, end - first), piece.next_offset, rejected, at)

@@ -1,51 +1,16 @@
-"""What a life reads, and a source that is read once as one."""
+"""A source that is read once, as what a life reads, without an event loop."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+from ripple.connectors.inputs import Signal
 
 if TYPE_CHECKING:
     from ripple.batch import Batch, Marker
     from ripple.connectors.contract import MarkedSource
     from ripple.cut import Cut
-
-
-class Feed(Protocol):
-    """The inputs of a partition, in an order that depends on the cut alone."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The inputs, in the order in which they were declared."""
-        ...
-
-    def bounds(self) -> tuple[Cut, Cut]:
-        """Return the first cut that can be read from, and the present end."""
-        ...
-
-    def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Raise InputError unless the inputs reach ``cut``, by what was read when it was stored."""
-        ...
-
-    def identities(self, cut: Cut) -> dict[str, str]:
-        """Return per input a text that tells what was read up to ``cut``."""
-        ...
-
-    def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
-        ...
-
-    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | None:
-        """Return what comes after ``cut``, and of which input; None if nothing is there yet."""
-        ...
-
-    def sync(self) -> None:
-        """Make durable what was read, before a cut that includes it is stored."""
-        ...
-
-    def close(self) -> None:
-        """Release what is open."""
-        ...
 
 
 class OneSource:
@@ -62,30 +27,36 @@ class OneSource:
         """The only input."""
         return (self._name,)
 
-    def bounds(self) -> tuple[Cut, Cut]:
+    async def bounds(self) -> tuple[Cut, Cut]:
         """Return its beginning: nobody knows its end."""
-        return {self._name: 0}, {self._name: 0}
+        return {self._name: 0}, {}
 
-    def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Do nothing: what is read once is not compared with anything."""
 
-    def identities(self, cut: Cut) -> dict[str, str]:
+    async def identities(self, cut: Cut) -> dict[str, str]:
         """Return that nothing is known of what was read."""
         return dict.fromkeys(cut, "")
 
-    def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:  # noqa: ARG002 - Feed's
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:  # noqa: ARG002 - of Inputs
         """Begin; the source knows how much it gives at a time."""
         self._entries = self._source.batches()
 
-    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | None:  # noqa: ARG002 - Feed's
-        """Return what comes next, None at the end."""
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:  # noqa: ARG002 - of Inputs
+        """Return what comes next, or that nothing does any more."""
         for entry in self._entries:
             return self._name, entry
-        return None
+        return Signal.ENDED
 
-    def sync(self) -> None:
+    async def more(self) -> None:
+        """Do nothing: it never waits."""
+
+    def wake(self) -> None:
+        """Do nothing: nobody waits."""
+
+    async def sync(self) -> None:
         """Do nothing: nobody comes back to it."""
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the source."""
         self._source.close()

@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ripple.checkpoint.checkpoints import prefix_of
 from ripple.errors import InputError, RippleError
 from ripple.events import (
     Applying,
@@ -21,26 +20,18 @@ from ripple.events import (
 from ripple.hashing import xxh64_of
 from ripple.partition.letter import REASON_CHARACTERS_MAX
 from ripple.partition.suspicion import DEATHS_MAX, End, Range, Suspicion
-from ripple.world.paths import folder_of
-from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ripple.events import Event
+    from ripple.partition.notes import Notes
     from ripple.partition.suspicion import Entry
-    from ripple.world.ports import Disk, File
 
 # Beyond, the file begins anew with what still matters.
 FILE_BYTES_MAX = 1 << 20
 # So many killers are no accident of the data.
 QUARANTINED_MAX = 100
-_READ_BYTES_MAX = 64 << 20
-
-
-def in_flight_path(pipeline: str, partition: int = 0) -> str:
-    """Return the file on the disk of the checkpoints, beside the dead letters."""
-    return f"{prefix_of(pipeline, partition)}in-flight.jsonl"
 
 
 class InFlight:
@@ -61,8 +52,7 @@ class InFlight:
 
     def __init__(
         self,
-        disk: Disk,
-        path: str,
+        file: Notes,
         *,
         version: str,
         shown: Mapping[str, int] = MappingProxyType({}),
@@ -76,13 +66,12 @@ class InFlight:
         bytes_max: of the file, beyond which it begins anew. Raises InputError when the file is
         damaged or of a later release, and OSError.
         """
-        self._disk = disk
-        self._path = path
+        self._file = file
         self._bytes_max = bytes_max
         try:
-            self._suspicion = Suspicion.of(_read(disk, path))
+            self._suspicion = Suspicion.of(_entries_of(file.read()))
         except InputError as error:
-            raise InputError(f"{path} in the folder of the checkpoints {error}") from error
+            raise InputError(f"{file.place} {error}") from error
         self._suspicion.note(["opened", version])
         guilty = self._suspicion.guilty()
         self.newly_quarantined = [one for one in guilty if one[1] >= shown.get(one[0], 0)]
@@ -94,7 +83,6 @@ class InFlight:
             name: {offset: _reason(raised) for offset, raised in offsets.items()}
             for name, offsets in self._suspicion.quarantined.items()
         }
-        self._file: File | None = None
         self._write()
 
     @property
@@ -133,13 +121,6 @@ class InFlight:
     def pieces(self, name: str, first_offset: int, next_offset: int) -> list[Range]:
         """Return the pieces in which to apply these records: one, as long as none is suspect."""
         return self._suspicion.pieces(Range(name, first_offset, next_offset))
-
-    @contextmanager
-    def passing(self, piece: Range) -> Iterator[None]:
-        """Note a piece that is applied within; what that raises is its doing."""
-        self.begin(piece.input, piece.first_offset, piece.next_offset)
-        with self.blamed():
-            yield
 
     def begin(self, name: str, first_offset: int, next_offset: int) -> None:
         """Note that these records are about to be applied; whatever was noted before is passed."""
@@ -180,17 +161,13 @@ class InFlight:
 
     def close(self) -> None:
         """Release the file, with what is in flight standing in it; closing twice is allowed."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._file.close()
 
     @property
     def _last(self) -> End:
         return self._suspicion.last or End(None, "")
 
     def _note(self, entry: Entry) -> None:
-        if self._file is None:
-            raise ValueError(f"{self._path} is closed")
         self._suspicion.note(entry)
         line = _line(entry)
         if self._length + len(line) > self._bytes_max:
@@ -200,7 +177,6 @@ class InFlight:
 
     def _begin_anew(self) -> None:
         """Forget what is passed: by cutting it off, if nothing else has changed."""
-        assert self._file is not None
         if self._suspicion.entries() == self._kept:
             self._file.truncate(self._kept_length)
             self._length = self._kept_length
@@ -209,12 +185,9 @@ class InFlight:
 
     def _write(self) -> None:
         """Replace the file by one with what matters, durably."""
-        self.close()
         self._kept = self._suspicion.entries()
         data = b"".join(map(_line, [["kept", len(self._kept)], *self._kept]))
-        self._disk.make_folder(folder_of(self._path))
-        replace(self._disk, self._path, data)
-        self._file = self._disk.open(self._path)
+        self._file.replace(data)
         self._length = self._kept_length = len(data)
 
 
@@ -241,10 +214,10 @@ def _line(entry: Entry) -> bytes:
     return b"%016x %b\n" % (xxh64_of(text), text)
 
 
-def _read(disk: Disk, path: str) -> list[Entry]:
-    if not disk.exists(path):
+def _entries_of(data: bytes | None) -> list[Entry]:
+    if data is None:
         return []
-    entries = list(_entries(disk.read_bytes(path, length_max=_READ_BYTES_MAX)))
+    entries = list(_entries(data))
     match entries:
         case [["kept", int() as count], *rest] if len(rest) >= count:
             return rest

@@ -25,11 +25,12 @@ from ripple.checkpoint.checkpoints import prefix_of
 from ripple.events import Began, Restored
 from ripple.partition.catching_up import CatchUp, Replay
 from ripple.partition.drive import Drive
-from ripple.partition.in_flight import InFlight, in_flight_path
+from ripple.partition.in_flight import InFlight
 from ripple.partition.kept import Kept
-from ripple.partition.letters import DeadLetterLog, letters_path
+from ripple.partition.letters import DeadLetterLog
 from ripple.partition.live import Live
 from ripple.partition.outputs import Outputs
+from ripple.partition.place import DiskPlace
 from ripple.partition.restoring import Base, first_cut, restore
 from ripple.partition.storing import Storing
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ripple.cut import Cut
     from ripple.partition.endings import Endings
     from ripple.partition.live import Parts
+    from ripple.partition.place import Place
     from ripple.world.ports import World
 
 _REPLAY = Replay()
@@ -55,13 +57,15 @@ class Keeper:
         world: World,
         *,
         epoch: int | None = None,
+        place: Place | None = None,
         catch_up: CatchUp = _REPLAY,
         rebuild: Collection[str] = (),
         holder: str = "a run",
     ) -> None:
         """Keep the partition of ``checkpoints``; nothing is touched before ``claim``.
 
-        world: its disk has the lock, dead letters and what is in flight. epoch: from whoever
+        world: its disk has the lock. place: of letters and of what is in flight; by default on that
+        disk, too. epoch: from whoever
         assigns partitions; None takes the next one. rebuild: folds that may be computed from the
         log's first record. holder: who runs it, for people.
         """
@@ -71,7 +75,8 @@ class Keeper:
         self._epoch = epoch
         self.catch_up = catch_up
         self.rebuild = rebuild
-        self._holder = holder
+        self.place = place
+        self.holder = holder
 
     @asynccontextmanager
     async def keeping(self, parts: Parts, endings: Endings) -> AsyncIterator[Restoration]:
@@ -86,29 +91,26 @@ class Keeper:
         world, plan = self.world, parts.plan
         folder = prefix_of(plan.name, self.partition).rstrip("/")
         world.disk.make_folder(folder)
-        endings.add(world.disk.lock(f"{folder}/life.lock", self._holder).release)
+        endings.add(world.disk.lock(f"{folder}/life.lock", self.holder).release)
         owner = await self.checkpoints.claim(
             world.clock, world.random, epoch=self._epoch, keep=parts.settings.keep
         )
         parts.tell(Began(plan.name, self.partition, owner.epoch))
         return Claimed(self, parts, owner, await self.checkpoints.list())
 
-    def open_letters(self, parts: Parts) -> DeadLetterLog:
+    def open_letters(self, parts: Parts, place: Place) -> DeadLetterLog:
         """Open the partition's dead letters."""
         return DeadLetterLog(
-            self.world.disk,
-            letters_path(parts.plan.name, self.partition),
+            place.letters(),
             pipeline=parts.plan.name,
             version=parts.plan.topology_hash,
             clock=self.world.clock,
-            holder=self._holder,
             guards=self.world.guards,
         )
 
-    def open_in_flight(self, parts: Parts, shown: Cut) -> InFlight:
+    def open_in_flight(self, parts: Parts, place: Place, shown: Cut) -> InFlight:
         """Read what the lives before left; shown: what an output shows. See InFlight."""
-        path = in_flight_path(parts.plan.name, self.partition)
-        found = InFlight(self.world.disk, path, version=parts.plan.topology_hash, shown=shown)
+        found = InFlight(place.notes(), version=parts.plan.topology_hash, shown=shown)
         for event in found.remarks():
             parts.tell(event)
         return found
@@ -128,17 +130,30 @@ class Claimed:
         keeper, parts = self.keeper, self.parts
         world = keeper.world
         endings.add(parts.inputs.close)
-        letters = keeper.open_letters(parts)
+        place = keeper.place or DiskPlace(
+            world.disk,
+            parts.plan.name,
+            keeper.partition,
+            clock=world.clock,
+            holder=keeper.holder,
+            guards=world.guards,
+        )
+        endings.add(place.close)
+        await place.open(self.owner.epoch)
+        letters = keeper.open_letters(parts, place)
         endings.add(letters.close)
         endings.add(parts.outputs.close)
         standings = await parts.outputs.open(self.owner.epoch, parts.tell)
-        start = first_cut(self.listed, standings, parts.inputs)
+        start = await first_cut(self.listed, standings, parts.inputs)
         outputs = Outputs(parts.outputs, standings, start, world.guards, parts.tell)
         shown = outputs.stops[-1] if outputs.stops else start
-        in_flight = keeper.open_in_flight(parts, shown)
+        in_flight = keeper.open_in_flight(parts, place, shown)
         endings.add(in_flight.close)
-        storing = Storing(self.owner, parts.settings.snapshot_rows, world.executor, parts.tell)
-        return Opened(self, start, outputs, letters, in_flight, storing)
+        await place.flush()
+        storing = Storing(
+            self.owner, parts.settings.snapshot_rows, world.executor, parts.tell, parts.inputs.wake
+        )
+        return Opened(self, start, outputs, place, letters, in_flight, storing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +163,7 @@ class Opened:
     claimed: Claimed
     start: Cut
     outputs: Outputs
+    place: Place
     letters: DeadLetterLog
     in_flight: InFlight
     storing: Storing
@@ -188,6 +204,7 @@ class Opened:
             self.outputs,
             self.letters,
             in_flight,
+            flush=self.place.flush,
             guards=world.guards,
             now_ns=world.clock.monotonic_ns,
         )
@@ -196,6 +213,7 @@ class Opened:
             parts,
             self.storing,
             world,
+            flush=self.place.flush,
             start=self.start,
             has_changed=bool(base.changed),
             is_hasty=in_flight.was_killed,
@@ -230,7 +248,7 @@ class Restoration:
         )
         parts.report.restored = restored
         parts.tell(restored)
-        parts.inputs.open(engine.cut, parts.settings.batch_rows)
+        await parts.inputs.open(engine.cut, parts.settings.batch_rows)
         # A later life must find the state of this code, or where the beginning was; or it may be
         # killed like the last one, while the views are brought up to date for the first time.
         if (
@@ -245,12 +263,9 @@ class Restoration:
         """Commit and begin checkpoints when they are due; let others run."""
         await self.kept.keep()
 
-    async def wait(self) -> bool:
-        """Wait for more where the log is followed."""
-        settings = self.opened.claimed.parts.settings
-        if settings.follow:
-            await self.kept.clock.sleep(settings.poll_s)
-        return settings.follow
+    async def wait(self) -> None:
+        """Wait for more, or until something is due."""
+        await self.kept.wait()
 
     async def finish(self) -> None:
         """Commit, and store a checkpoint."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.partition.restoring import notes
 from ripple.partition.settings import Pace
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from ripple.cut import Cut
     from ripple.partition.live import Live, Parts
     from ripple.partition.storing import Storing
@@ -31,6 +35,7 @@ class Kept:
         storing: Storing,
         world: World,
         *,
+        flush: Callable[[], Awaitable[None]],
         start: Cut,
         has_changed: bool,
         is_hasty: bool,
@@ -39,6 +44,7 @@ class Kept:
         self.live = live
         self.parts = parts
         self.clock = world.clock
+        self._flush = flush
         self._storing = storing
         self._guards = world.guards
         self._start = start
@@ -63,9 +69,9 @@ class Kept:
             return
         if is_due and not self._storing.is_busy:
             if not self.live.is_up:
-                self.live.bring_up()
+                await self.live.bring_up()
             await self.commit()
-            self._begin_checkpoint()
+            await self._begin_checkpoint()
             self._stores.begin(now_ns)
 
     async def keep(self) -> None:
@@ -76,7 +82,7 @@ class Kept:
         if store_due and not self._storing.is_busy:
             if self._guards("commit_first"):
                 await self.commit()
-            self._begin_checkpoint()
+            await self._begin_checkpoint()
             self._stores.begin(now_ns)
         elif commit_due:
             await self.commit()
@@ -84,6 +90,19 @@ class Kept:
         if self._batches >= _BATCHES_PER_TURN or now_ns - self._turn_ns >= self._turn_length_ns:
             await self.clock.sleep(0)
             self._batches, self._turn_ns = 0, self.clock.monotonic_ns()
+
+    async def wait(self) -> None:
+        """Wait until there may be more, a checkpoint is stored, or something is due."""
+        if self._storing.is_copying:
+            await self.clock.sleep(0)
+            return
+        await self._flush()  # whoever kills it now kills no record's doing
+        now_ns = self.clock.monotonic_ns()
+        paces = [self._commits] if self._storing.is_busy else [self._commits, self._stores]
+        due_in_s = [pace.due_in_s(now_ns) for pace in paces]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min((s for s in due_in_s if s is not None), default=None)):
+                await self.parts.inputs.more()
 
     async def commit(self) -> None:
         """Let what was written survive."""
@@ -94,12 +113,13 @@ class Kept:
         """Commit, and complete a checkpoint of the present cut."""
         await self.commit()
         await self._storing.drain()  # one that was begun while catching up, or in time
-        self._begin_checkpoint()
+        await self._begin_checkpoint()
         await self._storing.drain()
         last = self._storing.last
         self.live.report.checkpoint = last.name if last else None
 
-    def _begin_checkpoint(self) -> None:
+    async def _begin_checkpoint(self) -> None:
         engine, last = self.live.engine, self._storing.last
         if last is None or dict(last.cut) != engine.cut:
-            self._storing.begin(engine, notes(self.parts.inputs, engine.cut, self._start))
+            kept = await notes(self.parts.inputs, engine.cut, self._start)
+            self._storing.begin(engine, kept)

@@ -1,4 +1,4 @@
-"""The dead letters of a partition: a log beside its checkpoints, written before sinks commit."""
+"""The dead letters of a partition, kept beside its checkpoints and before sinks commit."""
 
 from __future__ import annotations
 
@@ -9,47 +9,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ripple.batch import RAW_BYTES_MAX, Batch, Rejected
-from ripple.checkpoint.checkpoints import prefix_of
-from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
-from ripple.log.settings import compression_of
+from ripple.batch import RAW_BYTES_MAX, Rejected
+from ripple.log import PartitionReader, Topic
 from ripple.partition.letter import (
     LETTER,
     QUARANTINE,
     REASON_CHARACTERS_MAX,
-    SCHEMA,
     START,
     Letter,
     dumps_record,
     from_row,
     to_row,
 )
-from ripple.schema.arrow import to_arrow
+from ripple.partition.letter_box import ARROW, batches_of
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from ripple.batch import Batch
+    from ripple.partition.letter_box import LetterBox
     from ripple.world.ports import Clock, Disk
 
-SETTINGS = LogSettings(
-    sync_appends=0,  # only when asked: a life syncs before its sinks commit
-    segment_bytes_max=8 << 20,
-    retention_bytes_max=64 << 20,
-    compression=compression_of("zstd"),
-)
 # Of one append; a letter is less than half as long, the text of its record included.
 APPEND_BYTES_MAX = 4 << 20
-_ARROW = to_arrow(SCHEMA)
 _FEW_COLUMNS = ("kind", "input", "offset", "step", "version")
-
-
-def letters_path(pipeline: str, partition: int = 0) -> str:
-    """Return the topic's folder on the disk of the checkpoints.
-
-    Its name has a dot, so that a checkpoint store on the same disk does not look into it.
-    """
-    return f"{prefix_of(pipeline, partition)}dead-letters.topic"
 
 
 @dataclass(slots=True)
@@ -88,20 +72,17 @@ class DeadLetterLog:
 
     def __init__(
         self,
-        disk: Disk,
-        path: str,
+        box: LetterBox,
         *,
         pipeline: str,
         version: str,
         clock: Clock,
-        holder: str = "a life",
-        settings: LogSettings = SETTINGS,
         guards: Callable[[str], bool] = all_guards,
     ) -> None:
-        """Open the log at ``path``, made if it is absent.
+        """Take over ``box``, and learn what is in it.
 
-        version: the pipeline's topology hash. settings: of a log that is made. guards: which
-        safeguards are on, for tests of the tests. Raises DiskLockedError, LogDamagedError, OSError.
+        version: the pipeline's topology hash. guards: which safeguards are on, for tests of the
+        tests. Raises LogDamagedError, OSError.
         """
         self.counts: Counter[str] = Counter()
         self._pipeline = pipeline
@@ -111,12 +92,11 @@ class DeadLetterLog:
         self._inputs: dict[str, _Held] = {}
         self._written: dict[str, int] = {}
         self._last_version: str | None = None
-        topic = _open_or_create(disk, path, settings)
-        self._writer = PartitionWriter(topic, 0, clock, holder=holder, guards=guards)
+        self._box = box
         try:
-            self._read(topic)
+            self._read()
         except BaseException:
-            self._writer.close()
+            box.close()
             raise
 
     def begin(self, cut: Mapping[str, int]) -> None:
@@ -165,12 +145,15 @@ class DeadLetterLog:
         return count
 
     def sync(self) -> None:
-        """Make all letters durable. Raises SyncFailedError; then the life is over."""
-        self._writer.sync()
+        """Make all letters durable, where that does not take a network: see ``Place.flush``.
+
+        Raises SyncFailedError; then the life is over.
+        """
+        self._box.sync()
 
     def close(self) -> None:
-        """Make all letters durable and release the log; closing twice is allowed."""
-        self._writer.close()
+        """Make all letters durable and release the box; closing twice is allowed."""
+        self._box.close()
 
     def _input(self, name: str) -> _Held:
         return self._inputs.setdefault(name, _Held())
@@ -198,20 +181,19 @@ class DeadLetterLog:
         )
 
     def _append(self, rows: list[dict[str, Any]]) -> None:
-        self._writer.append(pa.RecordBatch.from_pylist(rows, schema=_ARROW))
+        self._box.append(pa.RecordBatch.from_pylist(rows, schema=ARROW))
         self._last_version = self._version
 
-    def _read(self, topic: Topic) -> None:
+    def _read(self) -> None:
         """Learn what is there already: by the lives before, maybe of other versions."""
-        with PartitionReader(topic, 0) as reader:
-            for batch in _batches(reader):
-                for row in batch.records.select(_FEW_COLUMNS).to_pylist():
-                    self._last_version = row["version"]
-                    held = self._input(row["input"])
-                    if row["kind"] == START:
-                        held.start_at(row["offset"])
-                    else:
-                        held.note(row["offset"], row["step"])
+        for batch in self._box.batches():
+            for row in batch.select(_FEW_COLUMNS).to_pylist():
+                self._last_version = row["version"]
+                held = self._input(row["input"])
+                if row["kind"] == START:
+                    held.start_at(row["offset"])
+                else:
+                    held.note(row["offset"], row["step"])
 
 
 def read_letters(disk: Disk, path: str, *, superseded: bool = False) -> Iterator[Letter]:
@@ -221,23 +203,35 @@ def read_letters(disk: Disk, path: str, *, superseded: bool = False) -> Iterator
     ``superseded`` it is yielded all the same. Raises TopicError when there is no log, and
     LogDamagedError.
     """
-    topic = Topic.open(disk, path)
-    with PartitionReader(topic, 0) as reader:
-        starts = [] if superseded else list(_starts(reader))
+    with PartitionReader(Topic.open(disk, path), 0) as reader:
+        # Both times up to the same end: somebody may be at work.
         first_offset, next_offset = reader.range()
-        for batch in _batches(reader, first_offset, next_offset):
-            for at, row in zip(batch.offsets(), batch.records.to_pylist(), strict=True):
-                if row["kind"] == LETTER and not any(
-                    at < start.at and row["input"] == start.input and row["offset"] >= start.offset
-                    for start in starts
-                ):
-                    yield from_row(row)
+        yield from counting(
+            lambda: (one.records for one in batches_of(reader, first_offset, next_offset)),
+            superseded=superseded,
+        )
+
+
+def counting(
+    batches: Callable[[], Iterable[pa.RecordBatch]], *, superseded: bool = False
+) -> Iterator[Letter]:
+    """Yield the letters that count of those in ``batches``, which is asked twice."""
+    starts = [] if superseded else list(_starts(batches()))
+    at = 0
+    for batch in batches():
+        for row in batch.to_pylist():
+            if row["kind"] == LETTER and not any(
+                at < start.at and row["input"] == start.input and row["offset"] >= start.offset
+                for start in starts
+            ):
+                yield from_row(row)
+            at += 1
 
 
 def count_lost(disk: Disk, path: str) -> int:
     """Return how many letters were lost from the log and given up; raises as ``read_letters``."""
     with PartitionReader(Topic.open(disk, path), 0) as reader:
-        return sum(len(batch.rejected) for batch in _batches(reader))
+        return sum(len(batch.rejected) for batch in batches_of(reader))
 
 
 class _Start(NamedTuple):
@@ -246,25 +240,13 @@ class _Start(NamedTuple):
     offset: int
 
 
-def _starts(reader: PartitionReader) -> Iterator[_Start]:
-    for batch in _batches(reader):
-        columns = batch.records.select(("kind", "input", "offset"))
-        for at, row in zip(batch.offsets(), columns.to_pylist(), strict=True):
+def _starts(batches: Iterable[pa.RecordBatch]) -> Iterator[_Start]:
+    at = 0
+    for batch in batches:
+        for row in batch.select(("kind", "input", "offset")).to_pylist():
             if row["kind"] == START:
-                yield _Start(int(at), row["input"], row["offset"])
-
-
-def _batches(
-    reader: PartitionReader, from_offset: int | None = None, to_offset: int | None = None
-) -> Iterator[Batch]:
-    return (entry for entry in reader.read(from_offset, to_offset) if isinstance(entry, Batch))
-
-
-def _open_or_create(disk: Disk, path: str, settings: LogSettings) -> Topic:
-    """Open the topic, or create it, or complete a creation that a crash cut short."""
-    if disk.exists(f"{path}/topic"):
-        return Topic.open(disk, path)
-    return Topic.create(disk, path, SCHEMA, settings=settings)
+                yield _Start(at, row["input"], row["offset"])
+            at += 1
 
 
 def _no_row(_offset: int) -> None:

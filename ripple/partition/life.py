@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
+from ripple.connectors.inputs import Signal
 from ripple.errors import InputError
 from ripple.events import Tell, untold
 from ripple.partition.endings import Endings
@@ -19,8 +20,8 @@ from ripple.partition.settings import Settings
 from ripple.window import OnCount, OnInterval
 
 if TYPE_CHECKING:
+    from ripple.connectors.inputs import Inputs
     from ripple.engine import Engine
-    from ripple.partition.feed import Feed
     from ripple.partition.group import CommitGroup
     from ripple.pipeline.plan import Plan
 
@@ -41,8 +42,8 @@ class Going(Protocol):
         """Do what is due, between two batches."""
         ...
 
-    async def wait(self) -> bool:
-        """Wait until there may be more to read; return False where that will never be."""
+    async def wait(self) -> None:
+        """Wait until there may be more to read, or something is due."""
         ...
 
     async def finish(self) -> None:
@@ -64,7 +65,7 @@ class Life:
     def __init__(
         self,
         plan: Plan,
-        inputs: Feed,
+        inputs: Inputs,
         outputs: CommitGroup,
         keeper: Keeping,
         *,
@@ -76,7 +77,8 @@ class Life:
         """Connect the parts; nothing is touched before ``run``.
 
         outputs: opened when nobody else can be writing any more. tell: takes what happens. stop:
-        asked between two batches whether to end in good order. watch: called after each batch.
+        asked between two batches whether to end in good order; whoever makes it say so while the
+        life waits for more calls ``inputs.wake``. watch: called after each batch.
         """
         self.report = Report()
         self._keeper = keeper
@@ -112,10 +114,12 @@ class Life:
         inputs, stop, live = self._parts.inputs, self._parts.stop, going.live
         while not stop():
             entry = inputs.next(live.cut)
-            if entry is not None:
-                live.take(*entry)
-            elif not await going.wait():
+            if entry is Signal.ENDED:
                 return
+            if entry is Signal.WAITING:
+                await going.wait()
+            else:
+                await live.take(*entry)
             await going.keep()
 
     def _check_triggers(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -12,15 +12,14 @@ from ripple.batch import Batch, Marker, Rejected
 from ripple.events import Committed, Ended, Refused, Tell, Uncomputable
 
 if TYPE_CHECKING:
+    from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
     from ripple.engine import Changes, Engine
     from ripple.partition.drive import Drive
-    from ripple.partition.feed import Feed
     from ripple.partition.group import CommitGroup
     from ripple.partition.outputs import Outputs
     from ripple.partition.report import Report
     from ripple.partition.settings import Settings
-    from ripple.partition.suspicion import Range
     from ripple.pipeline.plan import Plan
 
 
@@ -45,8 +44,8 @@ class Letters(Protocol):
 class Notes(Protocol):
     """Takes down what is in flight, for whoever comes after a death."""
 
-    def passing(self, piece: Range) -> AbstractContextManager[None]:
-        """Surround the applying of a piece."""
+    def begin(self, name: str, first_offset: int, next_offset: int) -> None:
+        """Note that these records are about to be applied."""
         ...
 
     def stabilizing(self, cut: Cut) -> None:
@@ -71,13 +70,17 @@ class Parts:
     """
 
     plan: Plan
-    inputs: Feed
+    inputs: Inputs
     outputs: CommitGroup
     settings: Settings
     report: Report
     tell: Tell
     stop: Callable[[], bool]
     watch: Callable[[Engine, Report], None]
+
+
+async def _nothing() -> None:
+    pass
 
 
 class Live:
@@ -95,12 +98,14 @@ class Live:
         letters: Letters,
         notes: Notes | None = None,
         *,
+        flush: Callable[[], Awaitable[None]] = _nothing,
         guards: Callable[[str], bool],
         now_ns: Callable[[], int] = lambda: 0,
     ) -> None:
         """Go on from the cut of the drive's engine, whose views are up.
 
-        notes: None where nobody comes after a death.
+        notes: None where nobody comes after a death. flush: lets notes, and letters up to the last
+        sync, be there for the next owner.
         now_ns: a clock, to tell how long commits take; none where nobody asks.
         """
         self.engine = drive.engine
@@ -112,7 +117,7 @@ class Live:
         self._inputs = parts.inputs
         self._letters = letters
         self._notes = notes
-        self._passing = None if notes is None else notes.passing
+        self._flush = flush
         self._guards = guards
         self._now_ns = now_ns
         self._tell = parts.tell
@@ -121,40 +126,49 @@ class Live:
         self._rows_told = 0
         self.report.rejected = letters.counts
 
-    def take(self, name: str, entry: Batch | Marker) -> None:
+    async def take(self, name: str, entry: Batch | Marker) -> None:
         """Bring the views up to the end of one batch and write what changed."""
-        self.apply(name, entry)
-        self.bring_up()
+        await self.apply(name, entry)
+        await self.bring_up()
         self.report.stabilizations += 1
         self.report.events += entry.span if isinstance(entry, Batch) else 1
         self.watch()
 
-    def apply(self, name: str, entry: Batch | Marker) -> None:
+    async def apply(self, name: str, entry: Batch | Marker) -> None:
         """Take in a batch or a marker; what is refused becomes letters."""
         self.is_up = False
-        rejected = self._drive.apply(name, entry, self._passing)
+        if self._notes is None or isinstance(entry, Marker):
+            rejected = self._drive.apply(name, entry)
+        else:
+            rejected, parts = self._drive.parts(name, entry)
+            for piece, part in parts:
+                self._notes.begin(piece.input, piece.first_offset, piece.next_offset)
+                await self._flush()
+                with self._notes.blamed():
+                    rejected += self._drive.apply_part(name, part)
         if rejected and isinstance(entry, Batch):
             if self._notes is not None:
                 self._notes.idle()  # a disk that is full is no record's fault
             self._letters.write(name, rejected, entry)
             self._tell(Refused(name, Counter(bad.cause for bad in rejected)))
 
-    def bring_up(self) -> None:
+    async def bring_up(self) -> None:
         """Bring the views up to the engine's cut; write what changed to the outputs lacking it."""
-        self._write(self._drive.bring_up)
+        await self._write(self._drive.bring_up)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Declare that no input goes on: windows end, and what that changed is written."""
         self.report.watermark_ns = self.engine.watermark_ns
-        changes = self._write(self._drive.close)
+        changes = await self._write(self._drive.close)
         self.report.stabilizations += any(rows.num_rows for rows in changes.outputs.values())
         self.watch()
 
-    def _write(self, bring_up: Callable[[], Changes]) -> Changes:
+    async def _write(self, bring_up: Callable[[], Changes]) -> Changes:
         if self._notes is None:
             changes = bring_up()
         else:
             self._notes.stabilizing(self.engine.cut)
+            await self._flush()
             with self._notes.blamed():
                 changes = bring_up()
             self._notes.idle()
@@ -177,8 +191,9 @@ class Live:
         began_ns = self._now_ns()
         if self._guards("letter_sync"):
             self._letters.sync()
+            await self._flush()
         if self._guards("source_sync"):
-            self._inputs.sync()
+            await self._inputs.sync()
         await self.outputs.commit(self.engine)
         self._committed = cut
         self.report.commits += 1

@@ -41,7 +41,7 @@ class Unkept:
         letters = self._open_letters()
         endings.add(letters.close)
         outputs = Outputs(parts.outputs, standings, engine.cut, _all_guards, parts.tell)
-        inputs.open(engine.cut, parts.settings.batch_rows)
+        await inputs.open(engine.cut, parts.settings.batch_rows)
         yield Once(Live(Drive(engine), parts, outputs, letters, guards=_all_guards))
 
 
@@ -58,13 +58,12 @@ class Once:
     async def keep(self) -> None:
         """Do nothing."""
 
-    async def wait(self) -> bool:
-        """Say that the input has ended."""
-        return False
+    async def wait(self) -> None:
+        """Do nothing: its input never waits."""
 
     async def finish(self) -> None:
         """Let all windows end, and commit."""
-        self.live.close()
+        await self.live.close()
         await self.live.commit()
 
 

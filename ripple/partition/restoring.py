@@ -15,9 +15,9 @@ from ripple.fenced import DamagedError
 
 if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Checkpoints
+    from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
     from ripple.engine.snapshot import Snapshot
-    from ripple.partition.feed import Feed
     from ripple.partition.group import Standing
     from ripple.partition.outputs import Outputs
     from ripple.pipeline.plan import Plan
@@ -39,8 +39,8 @@ class Base:
     changed: frozenset[str]
 
 
-def first_cut(
-    listed: tuple[Checkpoint, ...], standings: Mapping[str, Standing], inputs: Feed
+async def first_cut(
+    listed: tuple[Checkpoint, ...], standings: Mapping[str, Standing], inputs: Inputs
 ) -> dict[str, int]:
     """Return the cut of the empty state: where the very first life began to read."""
     zero = dict.fromkeys(inputs.names, 0)
@@ -48,13 +48,13 @@ def first_cut(
         return {name: int(listed[0].notes.get(f"start/{name}", "0")) for name in zero}
     if any(one.committed for one in standings.values()):
         return zero
-    return dict(inputs.bounds()[0])
+    return dict((await inputs.bounds())[0])
 
 
-def notes(inputs: Feed, cut: Mapping[str, int], start: Mapping[str, int]) -> dict[str, str]:
+async def notes(inputs: Inputs, cut: Mapping[str, int], start: Mapping[str, int]) -> dict[str, str]:
     """Return what a checkpoint at ``cut`` must remember beside the state."""
     return {
-        **{f"log/{name}": text for name, text in inputs.identities(cut).items()},
+        **{f"log/{name}": text for name, text in (await inputs.identities(cut)).items()},
         **{f"start/{name}": str(offset) for name, offset in start.items()},
     }
 
@@ -64,7 +64,7 @@ async def restore(
     checkpoints: Checkpoints,
     listed: tuple[Checkpoint, ...],
     outputs: Outputs,
-    inputs: Feed,
+    inputs: Inputs,
     *,
     executor: Executor,
     start: Cut,
@@ -86,14 +86,14 @@ async def restore(
         changed = frozenset(shown.difference(decided.kept_outputs))
         if decided.snapshot is not None:
             identities = {name: checkpoint.notes.get(f"log/{name}", "") for name in inputs.names}
-            inputs.check(checkpoint.cut, identities)
+            await inputs.check(checkpoint.cut, identities)
             engine = await executor.run(Engine.restore, plan, decided.snapshot)
             return engine, Base(checkpoint, engine.cut, passed_over, changed)
         why = f"{checkpoint.name}: the log is read from its first record"
         passed_over = (*passed_over, PassedOver(checkpoint.name, why))
     else:
         changed = frozenset(output.name for output in plan.outputs if rebuild)
-    first, _ = inputs.bounds()
+    first, _ = await inputs.bounds()
     if not cuts.is_within(first, start):
         why = f" ({'; '.join(one.why for one in passed_over)})" if passed_over else ""
         raise InputError(

@@ -1,4 +1,4 @@
-"""How often a life commits, stores checkpoints and looks for more, and how much it does at once."""
+"""How often a life commits and stores checkpoints, and how much it does at once."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ class Settings:
     checkpoint_batches: int = 0
     snapshot_rows: int = 1 << 14
     turn_ms: int = 10
-    poll_s: float = 0.05
     keep: int = 3
-    follow: bool = False
 
     def __post_init__(self) -> None:
         """Raise LimitError for numbers that cannot be."""
@@ -83,6 +81,12 @@ class Pace:
         self._part = max(1, self._part // 2)
         self._since_ns = now_ns
         self._count = 0
+
+    def due_in_s(self, now_ns: int) -> float | None:
+        """Return the seconds until it is due, at least 0; None if batches alone decide."""
+        if self._batches:
+            return None
+        return max(0, self._since_ns + self._interval_ns // self._part - now_ns) / _SECOND_NS
 
     def is_due(self, now_ns: int) -> bool:
         """Count a batch and return whether it is time."""

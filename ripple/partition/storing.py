@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,11 @@ class Storing:
     when it is due. A fence that another owner has passed ends the run.
     """
 
-    def __init__(self, owner: Owner, rows: int, executor: Executor, tell: Tell) -> None:
+    def __init__(
+        self, owner: Owner, rows: int, executor: Executor, tell: Tell, wake: Callable[[], None]
+    ) -> None:
+        """Store for ``owner``, copying so many rows a step. wake: called when one is stored."""
+        self._wake = wake
         self._owner = owner
         self._rows = rows
         self._executor = executor
@@ -41,6 +45,11 @@ class Storing:
         """Whether a checkpoint is under way."""
         return self._copying is not None or self._task is not None
 
+    @property
+    def is_copying(self) -> bool:
+        """Whether ``step`` has rows to copy."""
+        return self._copying is not None
+
     def begin(self, engine: Engine, notes: Mapping[str, str]) -> None:
         """Begin a checkpoint of the present cut, which the sinks have committed.
 
@@ -54,6 +63,7 @@ class Storing:
         if self._copying is not None and self._copying.step(self._rows):
             pending, self._copying = self._copying, None
             self._task = asyncio.create_task(self._store(pending, self._notes))
+            self._task.add_done_callback(lambda _: self._wake())
         elif self._task is not None and self._task.done():
             self._finish(self._task)
 

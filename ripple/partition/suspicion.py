@@ -19,7 +19,7 @@ Entry = list[Any]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Consecutive records of an input."""
+    """Records of an input that follow each other."""
 
     input: str
     first_offset: int
@@ -194,7 +194,7 @@ class Suspicion:
             at = end
         if at < given.next_offset:
             pieces.append(replace(given, first_offset=at))
-        return pieces
+        return pieces or [given]  # a batch of a hole alone is of no offsets
 
     def _pass(self) -> None:
         """Forget what was suspected of what was in flight."""

@@ -6,6 +6,7 @@ seed, and a search for the crash or fault that your program does not survive.
 
 from __future__ import annotations
 
+from ripple.testing.aggregates import Entry, twin
 from ripple.testing.check import Divergence, Follower, Marker, check_pipeline
 from ripple.testing.crash import crash_test
 from ripple.testing.crash_scenario import CrashScenario
@@ -23,6 +24,7 @@ __all__ = [
     "CrashScenario",
     "Divergence",
     "Emit",
+    "Entry",
     "Fault",
     "Faults",
     "Follower",
@@ -42,4 +44,5 @@ __all__ = [
     "explore",
     "repeat",
     "sim_world",
+    "twin",
 ]

@@ -22,6 +22,7 @@ from ripple.aggregate.extremes import CountDistinct, Extreme, TopK
 from ripple.aggregate.quantiles import Quantile
 from ripple.aggregate.spread import Spread
 from ripple.aggregate.sums import Count, Mean, Sum, Vwap
+from ripple.errors import PlanError
 from ripple.schema.types import FieldType
 from ripple.testing.expressions import is_int64, python_type
 
@@ -44,12 +45,32 @@ class Entry:
 
 
 Entries = Sequence[Entry]
+Twin = Callable[[Any, Entries], Any]
+
+_TWINS: dict[type[Aggregate], Twin] = {}
+
+
+def twin(of: type[Aggregate]) -> Callable[[Twin], Twin]:
+    """Let the decorated function say what an aggregate of class ``of`` gives for a list of rows.
+
+    It takes the aggregate and its rows, and returns the result, None where there is none; of
+    several results a list.
+    """
+
+    def known(function: Twin) -> Twin:
+        _TWINS[of] = function
+        return function
+
+    return known
 
 
 def results(aggregate: Aggregate, types: Sequence[FieldType], entries: Entries) -> list[Any]:
     """Return the results of an aggregate in order, of ``types``; None where there is none."""
+    if type(aggregate) not in _TWINS:
+        kind = type(aggregate).__name__
+        raise PlanError(f"{kind} has no twin to be compared with: see ripple.testing.twin")
     found = _TWINS[type(aggregate)](aggregate, entries)
-    columns = found if isinstance(aggregate, Ohlc) else [found]
+    columns = found if len(types) > 1 else [found]
     return [_typed(value, of) for value, of in zip(columns, types, strict=True)]
 
 
@@ -67,10 +88,12 @@ def _typed(value: Any, of: FieldType) -> Any:
     raise AggregateError(f"a result must be {kind.__name__}, not {value!r}")
 
 
+@twin(Count)
 def _count(_: Count, entries: Entries) -> int:
     return len(entries)
 
 
+@twin(Sum)
 def _sum(_: Sum, entries: Entries) -> Any:
     values = _values(entries)
     if any(isinstance(value, float) for value in values):
@@ -81,6 +104,7 @@ def _sum(_: Sum, entries: Entries) -> Any:
     return total
 
 
+@twin(Mean)
 def _mean(_: Mean, entries: Entries) -> float | None:
     values = _values(entries)
     if not values:
@@ -89,6 +113,7 @@ def _mean(_: Mean, entries: Entries) -> float | None:
     return rounded(exact_sum(values) / len(values)) if special is None else special
 
 
+@twin(Vwap)
 def _vwap(_: Vwap, entries: Entries) -> float | None:
     sizes = [size for _, size in (entry.values for entry in entries)]
     products = [float(price) * float(size) for price, size in (e.values for e in entries)]
@@ -104,6 +129,7 @@ def _vwap(_: Vwap, entries: Entries) -> float | None:
     return rounded(exact_sum(products) / total)
 
 
+@twin(Spread)
 def _spread(aggregate: Spread, entries: Entries) -> float | None:
     values = _values(entries)
     n, ddof = len(values), aggregate.ddof
@@ -116,18 +142,22 @@ def _spread(aggregate: Spread, entries: Entries) -> float | None:
     return root(variance) if aggregate.root else rounded(variance)
 
 
+@twin(Extreme)
 def _extreme(aggregate: Extreme, entries: Entries) -> Any:
     return _ranked(entries)[-1 if aggregate.last else 0] if entries else None
 
 
+@twin(TopK)
 def _top_k(aggregate: TopK, entries: Entries) -> list[Any]:
     return _ranked(entries)[::-1][: aggregate.k]
 
 
+@twin(CountDistinct)
 def _count_distinct(_: CountDistinct, entries: Entries) -> int:
     return len({_order(value) for value in _values(entries)})
 
 
+@twin(Edge)
 def _edge(aggregate: Edge, entries: Entries) -> Any:
     if not entries:
         return None
@@ -135,6 +165,7 @@ def _edge(aggregate: Edge, entries: Entries) -> Any:
     return in_time[-1 if aggregate.last else 0].value
 
 
+@twin(Ohlc)
 def _ohlc(_: Ohlc, entries: Entries) -> list[Any]:
     if not entries:
         return [None] * 4
@@ -143,6 +174,7 @@ def _ohlc(_: Ohlc, entries: Entries) -> list[Any]:
     return [in_time[0].value, ranked[-1], ranked[0], in_time[-1].value]
 
 
+@twin(Quantile)
 def _quantile(aggregate: Quantile, entries: Entries) -> Any:
     if not entries:
         return None
@@ -158,6 +190,7 @@ def _quantile(aggregate: Quantile, entries: Entries) -> Any:
     return float(low) if weight == 0 else float(low) + float(high)
 
 
+@twin(Custom)
 def _custom(aggregate: Custom, entries: Entries) -> Any:
     state = aggregate.init()
     for entry in entries:
@@ -166,22 +199,6 @@ def _custom(aggregate: Custom, entries: Entries) -> Any:
         return aggregate.read(state)
     except Exception as error:  # whatever a user's function raises
         raise ResultFailed(f"{type(error).__name__}: {error}") from error
-
-
-_TWINS: dict[type[Aggregate], Callable[[Any, Entries], Any]] = {
-    Count: _count,
-    Sum: _sum,
-    Mean: _mean,
-    Vwap: _vwap,
-    Spread: _spread,
-    Extreme: _extreme,
-    TopK: _top_k,
-    CountDistinct: _count_distinct,
-    Edge: _edge,
-    Ohlc: _ohlc,
-    Quantile: _quantile,
-    Custom: _custom,
-}
 
 
 # --- numbers ---

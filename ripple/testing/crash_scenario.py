@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.batch import Batch
 from ripple.checkpoint import Checkpoints
 from ripple.checkpoint.checkpoints import prefix_of
+from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text import cut_record
@@ -19,9 +20,9 @@ from ripple.connectors.text.file import FileSink
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.log import PartitionReader, Topic
 from ripple.partition.group import SinkGroup
-from ripple.partition.inputs import Inputs
 from ripple.partition.keeper import Keeper
-from ripple.partition.letters import letters_path, read_letters
+from ripple.partition.letter_box import letters_path
+from ripple.partition.letters import read_letters
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
 from ripple.pipeline.builder import Pipeline
@@ -169,8 +170,12 @@ class CrashScenario:
 
         life = Life(
             plan,
-            Inputs(
-                topic, partitions, RecordShape(plan.source.schema, plan.source.checks), BATCH_ROWS
+            LogInputs(
+                topic,
+                partitions,
+                RecordShape(plan.source.schema, plan.source.checks),
+                BATCH_ROWS,
+                follow=variant.alongside,
             ),
             self._outputs(world, variant),
             Keeper(
@@ -190,7 +195,6 @@ class CrashScenario:
                 checkpoint_batches=2 if variant.eager else 3,
                 snapshot_rows=1000 if variant.eager else 2,
                 keep=2,
-                follow=variant.alongside,
             ),
             stop=lambda: variant.alongside and is_done(),
             watch=watch,

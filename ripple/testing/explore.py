@@ -94,9 +94,10 @@ def enumerate_crashes(
     check: Scenario | None = None,
     without: tuple[str, ...] = (),
 ) -> Report:
-    """Crash ``scenario`` at every effect of a run: before, after and within it.
+    """Crash ``scenario`` at every effect of a run: before it, within it, and after the last.
 
-    Each crash is a kill, a power cut that loses all that was not synced, and one that leaves some
+    After one effect the world is what it is before the next, when more may have been promised. Each
+    crash is a kill, a power cut that loses all that was not synced, and one that leaves some
     of it. ``pairs`` more runs crash a second time while the first crash is recovered from. Raises
     :class:`SimulationError` for the first run that fails.
     """
@@ -207,9 +208,12 @@ class _Explorer:
 
 
 def _crash_points(life: int, names: tuple[str, ...]) -> Iterator[Fault]:
-    for number, name in enumerate(names, 1):
+    crashable = [number for number, name in enumerate(names, 1) if "kill_before" in FAULTS_OF[name]]
+    for number in crashable:
         for kind in CRASHES:
-            if kind in FAULTS_OF[name]:
+            if kind.endswith("after") and number != crashable[-1]:
+                continue
+            if kind in FAULTS_OF[names[number - 1]]:
                 yield Fault(life, number, kind, SALT_LOST)
                 if kind.startswith("power"):
                     yield Fault(life, number, kind, SALT_MIXED + number)

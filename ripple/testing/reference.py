@@ -141,6 +141,11 @@ class Reference:
             self.dead_letters.append((name, offset, refused.step, refused.reason))
         self._fold.step(accepted, before_ns, self.watermark_ns)
 
+    def skip(self, next_offset: int, source: str | None = None) -> None:
+        """Pass a hole of an input: offsets up to ``next_offset`` that have no record."""
+        given = self._input(source if source is not None else next(iter(self._inputs)))
+        given.next_offset = max(given.next_offset, next_offset)
+
     def advance(self, source: str, watermark_ns: int) -> None:
         """Consume a marker: no event below ``watermark_ns`` follows in that input."""
         given = self._input(source)
@@ -184,8 +189,9 @@ class Reference:
         if stepped is None:
             return None
         refuse_nulls(stepped, fold.key, fold.partition)
+        kinds = kinds_of(fold.fields_in)
         for member in fold.aggregates:
-            _inputs_of(member, stepped, fold)
+            _inputs_of(member, stepped, fold, kinds)
         key = tuple(stepped[field.name] for field in fold.key)
         return Event(key, time_ns, (offset, given.rank), stepped)
 
@@ -313,11 +319,12 @@ class _EventFold:
 def _folded_view(fold: Fold, below: _View) -> _View:
     """Return the view of a fold over all rows of another one; note those that it cannot take in."""
     groups: dict[Key, list[Row]] = {}
+    kinds = kinds_of(fold.fields_in)
     below.unfolded.clear()
     for key, row in below.rows.items():
         try:
             for member in fold.aggregates:
-                _try_to_add(member, _inputs_of(member, row, fold), fold)
+                _try_to_add(member, _inputs_of(member, row, fold, kinds), fold)
         except RefusedRow as refused:
             below.unfolded[key] = refused
             continue
@@ -359,7 +366,8 @@ def _result_row(
 def _results_of(
     member: FoldAggregate, rows: Sequence[Row], places: Sequence[tuple[int, ...]], fold: Fold
 ) -> Row:
-    inputs = [_inputs_of(member, one, fold) for one in rows]
+    kinds = kinds_of(fold.fields_in)
+    inputs = [_inputs_of(member, one, fold, kinds) for one in rows]
     entries = [
         Entry(values, place)
         for values, place in zip(inputs, places, strict=True)
@@ -374,8 +382,9 @@ def _results_of(
     return dict(zip(names, found, strict=True))
 
 
-def _inputs_of(member: FoldAggregate, row: Row, fold: Fold) -> tuple[Any, ...]:
-    kinds = kinds_of(fold.fields_in)
+def _inputs_of(
+    member: FoldAggregate, row: Row, fold: Fold, kinds: Mapping[str, type]
+) -> tuple[Any, ...]:
     values = tuple(evaluate(bound.expr, row, kinds) for bound in member.inputs)
     for value in values:
         if isinstance(value, Failed):

@@ -13,16 +13,19 @@ from ripple.testing.sim_effects import Effects, Trace
 from ripple.testing.sim_faults import Planned
 from ripple.testing.sim_file import SimFile, SimLock
 from ripple.testing.sim_names import Change, Names
+from ripple.testing.sim_watch import SimWatch
 from ripple.world import paths
 from ripple.world.errors import DiskFullError, DiskLockedError, NotALockError, SyncFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ripple.testing.sim_chance import Chance
     from ripple.testing.sim_faults import Fault
 
 CAPACITY_BYTES = 1 << 40
+# Effects that change nothing that a watch tells of.
+_UNSEEN = ("read", "sync", "sync_folder")
 
 
 class SimDisk:
@@ -30,7 +33,7 @@ class SimDisk:
 
     ``capacity_bytes`` may be set at any time; syncs below the folder ``sound`` never fail.
     ``removed`` names safeguards that are off: ``fsync_file`` and ``fsync_folder`` do nothing,
-    ``link_absent`` replaces, ``lock`` is given.
+    ``link_absent`` replaces, ``lock`` is given, ``watch`` notes nothing.
     """
 
     def __init__(self, effects: Effects | None = None, names: Names | None = None) -> None:
@@ -40,6 +43,7 @@ class SimDisk:
         self.sound: str | None = None
         self._names = names or Names()
         self._locks: dict[str, str] = {}
+        self._watches: list[SimWatch] = []
 
     # What the port promises.
 
@@ -134,6 +138,11 @@ class SimDisk:
         self._locks[path] = holder
         return SimLock(self._locks, path)
 
+    def watch(self, folders: Sequence[str]) -> SimWatch:
+        for folder in folders:
+            paths.parts(folder)
+        return SimWatch(self._watches, folders)
+
     def free_bytes(self) -> int:
         return max(0, self.capacity_bytes - self._names.used_bytes())
 
@@ -199,7 +208,12 @@ class SimDisk:
                     tear(chance)
                 raise OSError(errno.EIO, "simulated input/output error", path)
 
-        self.effects.run(name, subject, act, fail, tear)
+        try:
+            self.effects.run(name, subject, act, fail, tear)
+        finally:  # an effect that failed may have taken place in part
+            if name not in _UNSEEN and "watch" not in self.removed:
+                for watch in self._watches:
+                    watch.note(subject)
 
     def room_bytes(self, wanted: int) -> int:
         """Return how many of ``wanted`` bytes fit."""

@@ -12,6 +12,7 @@ from ripple.world.errors import (
 from ripple.world.live import LiveClock, LiveExecutor, LiveRandom, live_world
 from ripple.world.live_disk import LiveDisk
 from ripple.world.live_network import LiveNetwork
+from ripple.world.live_watch import LiveWatch
 from ripple.world.ports import (
     Clock,
     Disk,
@@ -24,6 +25,7 @@ from ripple.world.ports import (
     ObjectStore,
     Random,
     Stream,
+    Watch,
     World,
     all_guards,
 )
@@ -42,6 +44,7 @@ __all__ = [
     "LiveExecutor",
     "LiveNetwork",
     "LiveRandom",
+    "LiveWatch",
     "Lock",
     "Network",
     "NotALockError",
@@ -50,6 +53,7 @@ __all__ = [
     "StoreError",
     "Stream",
     "SyncFailedError",
+    "Watch",
     "World",
     "all_guards",
     "live_world",

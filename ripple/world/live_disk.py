@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from ripple.errors import LimitError
 from ripple.world import paths
 from ripple.world.errors import DiskFullError, DiskLockedError, NotALockError, SyncFailedError
+from ripple.world.live_watch import LOOK_S, LiveWatch
 from ripple.world.permissions import make_like
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 HOLDER_BYTES_MAX = 1024
 LOCK_MARK = "ripple lock: "
@@ -30,10 +31,16 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class LiveDisk:
-    """The files below ``root``, which is made if it is absent, unless ``make`` is False."""
+    """The files below ``root``, which is made if it is absent, unless ``make`` is False.
 
-    def __init__(self, root: str | os.PathLike[str], *, make: bool = True) -> None:
+    ``look_s`` is how often a folder is looked at where the system cannot tell what happens in it.
+    """
+
+    def __init__(
+        self, root: str | os.PathLike[str], *, make: bool = True, look_s: float = LOOK_S
+    ) -> None:
         self.root = Path(root).absolute()
+        self._look_s = look_s
         if make:
             _make_folder(self.root)
 
@@ -128,6 +135,9 @@ class LiveDisk:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{LOCK_MARK}{holder}".encode()[:HOLDER_BYTES_MAX], 0)
         return LiveLock(descriptor)
+
+    def watch(self, folders: Sequence[str]) -> LiveWatch:
+        return LiveWatch([os.fspath(self._real(folder)) for folder in folders], self._look_s)
 
     def free_bytes(self) -> int:
         state = os.statvfs(self.root)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar, TypeVarTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
 
 T = TypeVar("T")
@@ -92,6 +92,30 @@ class Lock(Protocol):
         ...
 
 
+class Watch(Protocol):
+    """Notes what happens in some folders from the moment it is opened, for one who waits.
+
+    Whoever follows files opens a watch, looks at them, and waits where there is nothing new: what
+    came between looking and waiting has been noted.
+    """
+
+    async def changed(self) -> None:
+        """Wait for a creation, append, truncation, renaming or removal by whatever process.
+
+        Of what came since this returned last, or since the watch was opened, the first is enough to
+        return at once. It may return for nothing. Nothing is lost where the wait is cancelled.
+        """
+        ...
+
+    def wake(self) -> None:
+        """Let ``changed`` return, or its next call if nobody waits; from the loop's thread."""
+        ...
+
+    def close(self) -> None:
+        """Watch no more; nobody must be waiting. Closing twice is allowed."""
+        ...
+
+
 class Disk(Protocol):
     """A tree of files. Paths are "/"-separated and relative to the disk's root.
 
@@ -162,6 +186,10 @@ class Disk(Protocol):
         :class:`~ripple.world.errors.NotALockError` for a file that no lock has made, or a link to
         one; it stays as it is.
         """
+        ...
+
+    def watch(self, folders: Sequence[str]) -> Watch:
+        """Watch what happens to the files in these folders, not below them; they may be absent."""
         ...
 
     def free_bytes(self) -> int:

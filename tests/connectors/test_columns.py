@@ -19,7 +19,7 @@ from ripple.connectors.contract import NOWHERE
 from ripple.connectors.csv.format import TRADES, CsvFormat
 from ripple.connectors.csv.reader import CsvReader
 from ripple.connectors.csv.source import CsvSource
-from ripple.connectors.memory import MemorySink, MemorySource
+from ripple.connectors.memory import ROWS_AT_ONCE, IteratorSource, MemorySink, MemorySource
 from ripple.connectors.parquet.files import ParquetSink, ParquetSource
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.synthetic import SyntheticSource
@@ -166,6 +166,14 @@ def test_a_value_of_another_type_in_a_mapping_is_an_error_that_says_where(
     good = {"name": "a", "count": 1, "level": 1.0}
     with pytest.raises(SchemaError, match=f"row 1: the field '{name}' {message}"):
         MemorySource([good, {**good, name: value}], SHAPE)
+
+
+def test_row_of_an_iterator_counts_from_its_first() -> None:
+    good = {"name": "a", "count": 1, "level": 1.0}
+    at = ROWS_AT_ONCE + 7
+    rows = ({**good, "count": 1.5} if number == at else good for number in range(at + 1))
+    with pytest.raises(SchemaError, match=f"row {at}: the field 'count' must be an integer"):
+        list(IteratorSource(rows, SHAPE).batches())
 
 
 def test_numbers_of_numpy_are_what_they_are_in_python() -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import ripple.aggregate as ra
 from ripple.engine import Changes, Engine, Snapshot
-from ripple.engine.row_order import RowOrder
 from ripple.expression import col
+from ripple.fold.key_fields import KeyFields
 from ripple.keys.space import key_space
 from ripple.pipeline.plan import Plan
 from ripple.schema.types import Field, Int64, String
@@ -152,7 +152,7 @@ def test_keys_of_one_hash_are_ordered_by_themselves() -> None:
     for names in (["b", "a", "c"], ["c", "b", "a"]):
         space = key_space((Field("name", String()), Field("window_start_ns", Int64())))
         slots = space.slots([pa.array(names * 2), pa.array([60] * 3 + [0] * 3)])
-        order = RowOrder(space).positions(slots, np.zeros(6, np.uint64))
+        order = KeyFields(space).positions(slots, np.zeros(6, np.uint64))
         orders.append(list(zip(*(a.to_pylist() for a in space.arrays(slots[order])), strict=True)))
     assert orders[0] == orders[1] == [(n, t) for t in (0, 60) for n in "abc"]
 

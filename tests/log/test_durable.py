@@ -20,7 +20,7 @@ from ripple.log import (
     Topic,
 )
 from ripple.log.durable import NOTE_BYTES, NOTES_BYTES_MAX, durable_offset, notes_path
-from ripple.log.reader import POLLS_PER_LOOK
+from ripple.log.reader import CALLS_PER_LOOK
 from ripple.log.verify import verify
 from ripple.testing import SimDisk
 from ripple.testing.sim_file import SimFile
@@ -362,7 +362,7 @@ def test_follower_goes_on_in_a_segment_that_was_written_anew() -> None:
         replace_file(topic.disk, segment.path, segment.read_bytes())
         with PartitionWriter(topic, 0, ManualClock()) as another:
             another.append(records_of(EXPECTED[ROWS : 2 * ROWS]))
-            polled = [entry for _ in range(POLLS_PER_LOOK + 1) if (entry := reader.next())]
+            polled = [entry for _ in range(CALLS_PER_LOOK + 1) if (entry := reader.next())]
         assert [listed(entry) for entry in polled] == [EXPECTED[ROWS : 2 * ROWS]]
 
 
@@ -375,5 +375,5 @@ def test_follower_is_told_when_what_it_waits_for_is_gone() -> None:
         writer.append(records_of(EXPECTED[ROWS : 2 * ROWS]))
         files_of(topic)[0].write_bytes(before)
         with pytest.raises(LogDamagedError, match="records up to 6 were durable"):
-            [reader.next() for _ in range(POLLS_PER_LOOK + 1)]
+            [reader.next() for _ in range(CALLS_PER_LOOK + 1)]
         writer._failure = "so that it is closed as it is"

@@ -87,7 +87,7 @@ def test_reader_follows_the_tail() -> None:
 
     async def follow() -> None:
         with PartitionReader(topic, 0) as reader:
-            async for entry in reader.follow(world.clock):
+            async for entry in reader.follow():
                 found.extend(listed(entry))
                 if len(found) == 30:
                     return

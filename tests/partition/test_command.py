@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ripple.cli.user_file import load_plan
-from ripple.partition.in_flight import InFlight, in_flight_path
+from ripple.partition.in_flight import InFlight
+from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.world import LiveDisk
 from tests.cli.processes import RIPPLE, TIMEOUT_S, Ended, ripple, start
 
@@ -134,7 +135,7 @@ def test_run_that_was_killed_in_the_same_step_over_and_over_goes_on(place: Place
     plan = load_plan(str(PIPELINE))
     notes, disk = in_flight_path(plan.name), LiveDisk(place.state)
     for _ in range(50):
-        killed = InFlight(disk, notes, version=plan.topology_hash)
+        killed = InFlight(NoteFile(disk, notes), version=plan.topology_hash)
         killed.stabilizing({"trades": 20_500})
         killed.close()
     place.append(1000)

@@ -12,7 +12,8 @@ from ripple.cli.main import main
 from ripple.engine import RejectedRow
 from ripple.log import Topic, TopicWriter
 from ripple.partition.drive import refused
-from ripple.partition.letters import DeadLetterLog, letters_path
+from ripple.partition.letter_box import LetterTopic, letters_path
+from ripple.partition.letters import DeadLetterLog
 from ripple.world import LiveClock, LiveDisk
 from tests.log.trades import read_all
 
@@ -25,13 +26,8 @@ TRADES = [
 
 def write_letters(disk: LiveDisk, pipeline: str, partition: int = 0, name: str = "trades") -> None:
     """Offset 10 is refused by the source, 12 and 13 by a step."""
-    log = DeadLetterLog(
-        disk,
-        letters_path(pipeline, partition),
-        pipeline=pipeline,
-        version="f00d",
-        clock=LiveClock(),
-    )
+    box = LetterTopic(disk, letters_path(pipeline, partition), LiveClock())
+    log = DeadLetterLog(box, pipeline=pipeline, version="f00d", clock=LiveClock())
     malformed = Rejected(10, 4, "price is empty", b"\x1b[2JAMZN,,1")
     batch = Batch(pa.RecordBatch.from_pylist(TRADES), 14, (malformed,))
     failed = [RejectedRow(1, "check", "it is\x1b[2J negative"), RejectedRow(2, "check", "too low")]

@@ -14,7 +14,8 @@ from ripple.partition import letter
 from ripple.partition import letters as dead_letters
 from ripple.partition.drive import refused
 from ripple.partition.letter import QUARANTINE
-from ripple.partition.letters import DeadLetterLog, letters_path, read_letters
+from ripple.partition.letter_box import LetterTopic, letters_path
+from ripple.partition.letters import DeadLetterLog, read_letters
 from ripple.testing import SimulationError, SimWorld, enumerate_crashes
 from ripple.world import Disk, LiveClock, LiveDisk
 
@@ -24,7 +25,9 @@ BATCH_ROWS = 10
 
 
 def log_of(disk: Disk, version: str = "v1") -> DeadLetterLog:
-    return DeadLetterLog(disk, PATH, pipeline="vwap", version=version, clock=LiveClock())
+    return DeadLetterLog(
+        LetterTopic(disk, PATH, LiveClock()), pipeline="vwap", version=version, clock=LiveClock()
+    )
 
 
 def offsets_of(disk: Disk) -> list[int]:
@@ -91,7 +94,7 @@ def test_letters_that_are_gone_are_told_to_everybody(tmp_path, is_closed: bool) 
     if is_closed:
         log.close()
     else:
-        log._writer._lock.release()
+        log._box._writer._lock.release()
     for path in tmp_path.glob("**/0/*.log"):
         path.unlink()
     with pytest.raises(
@@ -171,15 +174,9 @@ def life(world: SimWorld, seed: int) -> None:
 
     Every other life starts from the sink's cut, the others from the beginning.
     """
-    log = DeadLetterLog(
-        world.disk,
-        PATH,
-        pipeline="vwap",
-        version="v1",
-        clock=world.clock,
-        settings=LogSettings(sync_appends=0, segment_bytes_max=3000),
-        guards=world.guards,
-    )
+    settings = LogSettings(sync_appends=0, segment_bytes_max=3000)
+    box = LetterTopic(world.disk, PATH, world.clock, settings=settings, guards=world.guards)
+    log = DeadLetterLog(box, pipeline="vwap", version="v1", clock=world.clock, guards=world.guards)
     lives = world.witness["lives"] = world.witness.get("lives", 0) + 1
     committed = world.witness.get("committed", 0)
     cut = committed if lives % 2 else 0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import pyarrow as pa
 
@@ -64,26 +63,23 @@ def test_refused_records_are_told_with_their_offset_and_step() -> None:
     assert drive.bring_up().cut == {"ticks": 5}
 
 
-def test_pieces_of_suspects_are_noted_one_by_one_and_change_nothing() -> None:
-    noted: list[int] = []
-
-    @contextmanager
-    def passing(piece: Range) -> Iterator[None]:
-        noted.append(piece.first_offset)
-        yield
-        noted.append(-piece.first_offset)
-
+def test_pieces_of_suspects_are_applied_one_by_one_and_change_nothing() -> None:
     whole = Drive(rp.Engine(PLAN))
     rejected = whole.apply("ticks", Batch(BATCH.records.slice(0, 3), 4, BATCH.rejected))
     whole.bring_up()
     drive = Drive(rp.Engine(PLAN), Suspected())
-    apart = drive.apply("ticks", BATCH, passing)
+    apart, parts = drive.parts("ticks", BATCH)
+    assert [piece.first_offset for piece, _ in parts] == [0, 1, 2, 3, 4]
+    for piece, part in parts:
+        apart += drive.apply_part("ticks", part)
+        assert drive.engine.cut == {"ticks": piece.next_offset}
     drive.bring_up()
-    assert noted == [0, 0, 1, -1, 2, -2, 3, -3, 4, -4]
     assert accounts(apart) == [*accounts(rejected), (4, "quarantine: it kills")]
     assert drive.engine.digest == whole.engine.digest
     counters = drive.engine.counters
     assert counters.consumed == counters.applied + counters.dead_lettered == 5
+    at_once = Drive(rp.Engine(PLAN), Suspected())
+    assert accounts(at_once.apply("ticks", BATCH)) == accounts(apart)
 
 
 def test_marker_moves_the_cut_and_is_refused_by_nobody() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -13,9 +14,11 @@ from ripple.cli.telling import line_of
 from ripple.errors import InputError, NodeError
 from ripple.partition import in_flight as in_flight_file
 from ripple.partition.drive import part_of, set_aside
-from ripple.partition.in_flight import InFlight, in_flight_path
+from ripple.partition.in_flight import InFlight
 from ripple.partition.letter import QUARANTINE
-from ripple.partition.letters import DeadLetterLog, letters_path
+from ripple.partition.letter_box import LetterTopic, letters_path
+from ripple.partition.letters import DeadLetterLog
+from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.partition.suspicion import DEATHS_MAX, Range
 from ripple.store import DiskStore
 from ripple.testing import SimulationError, SimWorld, enumerate_crashes
@@ -27,7 +30,7 @@ KILLED = f"killed the process {DEATHS_MAX} times"
 
 
 def opened(disk: Disk, **limits: int) -> InFlight:
-    return InFlight(disk, PATH, version="v1", **limits)
+    return InFlight(NoteFile(disk, PATH), version="v1", **limits)
 
 
 def said(life: InFlight) -> list[str]:
@@ -45,12 +48,12 @@ def test_record_that_an_output_shows_is_not_quarantined(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     for first, end in ((0, 10), (4, 5), (4, 5)):
         die_in(disk, first, end)
-    life = InFlight(disk, PATH, version="v1", shown={"trades": 5})
+    life = InFlight(NoteFile(disk, PATH), version="v1", shown={"trades": 5})
     assert life.newly_quarantined == []
     assert life.quarantined("trades") == {}
     assert "offset 4: it ends each run that replays it" in "".join(said(life))
     life.close()
-    life = InFlight(disk, PATH, version="v1", shown={"trades": 4})
+    life = InFlight(NoteFile(disk, PATH), version="v1", shown={"trades": 4})
     assert life.newly_quarantined == [("trades", 4)]
     life.close()
 
@@ -81,7 +84,7 @@ def test_life_that_was_idle_leaves_no_suspect(tmp_path) -> None:
 
 
 def die_stabilizing(disk: Disk, offset: int, version: str = "v1") -> InFlight:
-    life = InFlight(disk, PATH, version=version)
+    life = InFlight(NoteFile(disk, PATH), version=version)
     life.begin("trades", 0, offset)
     life.stabilizing({"trades": offset})
     life.close()
@@ -256,7 +259,10 @@ def test_torn_line_costs_a_count_and_a_damaged_list_is_refused(tmp_path) -> None
 def test_checkpoint_store_does_not_see_what_lies_beside(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     DeadLetterLog(
-        disk, letters_path("vwap"), pipeline="vwap", version="v", clock=LiveClock()
+        LetterTopic(disk, letters_path("vwap"), LiveClock()),
+        pipeline="vwap",
+        version="v",
+        clock=LiveClock(),
     ).close()
     opened(disk).close()
     store = DiskStore(disk)
@@ -292,6 +298,55 @@ def test_pieces_of_a_batch_are_the_batch() -> None:
         assert [part.span for part in parts] == [middle - 10, 16 - middle]
         offsets = [offset for part in parts for offset in part.offsets()]
         assert offsets == BATCH.offsets().tolist()
+
+
+HOLES = Batch(
+    pa.record_batch({"size": [10, 11, 40, 900]}),
+    1000,
+    (Rejected(25, None, "size is empty", b""),),
+    np.array([10, 11, 40, 900]),
+)
+
+
+def test_record_between_holes_is_set_aside_and_the_others_keep_their_offsets() -> None:
+    rest = set_aside(HOLES, {40: "it kills", 41: "so did this, which is no more"})
+    assert rest.offsets().tolist() == [10, 11, 900]
+    assert [(one.offset, one.step) for one in rest.rejected] == [(25, None), (40, QUARANTINE)]
+    assert (rest.first_offset, rest.next_offset, rest.span) == (10, 1000, 5)
+
+
+@pytest.mark.parametrize("killer", [10, 11, 40, 900])
+def test_record_that_kills_is_found_between_holes(tmp_path, killer: int) -> None:
+    """No life takes a record twice or leaves one out, and only the killer is set aside."""
+    disk = LiveDisk(tmp_path)
+    for _ in range(DEATHS_MAX):
+        assert not take_holes(opened(disk), killer)
+    assert take_holes(opened(disk), killer)
+    assert opened(disk).quarantined("trades") == {killer: KILLED}
+
+
+def take_holes(life: InFlight, killer: int) -> bool:
+    """Apply HOLES; return whether the life got through."""
+    batch = set_aside(HOLES, life.quarantined("trades"))
+    taken: list[int] = []
+    for piece in life.pieces("trades", batch.first_offset, batch.next_offset):
+        part = part_of(batch, piece)
+        assert part.next_offset == piece.next_offset
+        life.begin("trades", piece.first_offset, piece.next_offset)
+        if killer in part.offsets():
+            life.close()
+            return False
+        taken += part.offsets().tolist()
+    life.idle()
+    life.close()
+    assert taken == batch.offsets().tolist()
+    return True
+
+
+def test_hole_without_a_record_is_one_piece(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    die_in(disk, 4, 5000)
+    assert opened(disk).pieces("trades", 100, 100) == [Range("trades", 100, 100)]
 
 
 # --- crashes ---

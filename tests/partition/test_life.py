@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 import ripple as rp
 from ripple.checkpoint import Checkpoints
+from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
 from ripple.connectors.memory import MemorySink
 from ripple.connectors.record_shape import RecordShape
@@ -17,17 +19,19 @@ from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import Owner
 from ripple.connectors.text.file import FileSink
 from ripple.connectors.text.sink import TextFormat
+from ripple.engine import Engine
 from ripple.events import Began, Committed, Ended, Event, Restored, Stored
 from ripple.fenced import FencedError
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic, TopicError
 from ripple.partition.group import SinkGroup
-from ripple.partition.inputs import Inputs
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
+from ripple.partition.report import Report
 from ripple.partition.settings import Settings
 from ripple.store import DiskStore
 from ripple.testing import SimWorld, sim_world
 from ripple.testing.sim_faults import Fault
+from ripple.testing.sim_loop import SimulationStuckError
 from ripple.testing.sim_run import run
 
 SECOND_NS = 10**9
@@ -93,9 +97,12 @@ def outputs(world: SimWorld) -> SinkGroup:
     return SinkGroup({"out": open_file, "total": open_log})
 
 
-def life(world: SimWorld, settings: Settings = SETTINGS, **more: Any) -> Life:
+def life(
+    world: SimWorld, settings: Settings = SETTINGS, *, follow: bool = False, **more: Any
+) -> Life:
     topic = Topic.open(world.disk, "trades")
-    inputs = Inputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), settings.batch_rows)
+    shape, rows = RecordShape(PLAN.source.schema), settings.batch_rows
+    inputs = LogInputs(topic, {"trades": 0}, shape, rows, follow=follow)
     keeper = Keeper(Checkpoints(DiskStore(world.disk, world.random), PLAN.name), world)
     return Life(PLAN, inputs, outputs(world), keeper, settings=settings, **more)
 
@@ -293,7 +300,7 @@ def test_lives_of_two_partitions_share_a_process_and_a_disk() -> None:
             store = DiskStore(world.disk, world.random)
             return Life(
                 PLAN,
-                Inputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), 4),
+                LogInputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), 4),
                 SinkGroup({"out": MemorySink}),
                 Keeper(Checkpoints(store, PLAN.name, partition), world, epoch=epoch),
                 settings=SETTINGS,
@@ -336,3 +343,61 @@ def test_life_tells_what_it_does_in_order() -> None:
         assert sum(event.rows for event in committed) == one.report.rows_out
 
     sim_world().loop.run_until_complete(story())
+
+
+async def _followed(world: SimWorld, **more: Any) -> tuple[list[float], Life]:
+    """Follow a log that grows every ten seconds; return how long each record waited."""
+    append(world, ROWS[:1])
+    settings = replace(SETTINGS, commit_batches=1000, checkpoint_batches=1000)
+    waited: list[float] = []
+
+    def seen(engine: Engine, _: Report) -> None:
+        if engine.cut["trades"] > 1:
+            waited.append((world.clock.monotonic_ns() - appended_ns) / 1e9)
+
+    one = life(world, settings, follow=True, watch=seen, stop=lambda: len(waited) == 5)
+    living = asyncio.create_task(one.run())
+    for count in range(2, 7):
+        await world.clock.sleep(10)
+        appended_ns = world.clock.monotonic_ns()
+        append(world, ROWS[:count])
+    await living
+    return waited, one
+
+
+def test_record_is_taken_in_when_it_is_appended_and_nobody_looks_before() -> None:
+    world = sim_world()
+    waited, one = world.loop.run_until_complete(_followed(world))
+    assert one.report.events == 6
+    assert max(waited) < 0.001
+
+
+def test_life_whose_watch_tells_nothing_waits_for_ever() -> None:
+    world = sim_world().without("watch")
+    with pytest.raises(SimulationStuckError, match="nothing will ever happen"):
+        world.loop.run_until_complete(_followed(world))
+
+
+def test_life_that_waits_commits_when_that_is_due_and_stops_when_it_is_woken() -> None:
+    world = sim_world()
+
+    async def story() -> None:
+        append(world)
+        settings = replace(SETTINGS, commit_batches=0, checkpoint_batches=0)
+        stopped = False
+        one = life(world, settings, follow=True, stop=lambda: stopped)
+        living = asyncio.create_task(one.run())
+        await world.clock.sleep(1.5)
+        assert one.report.commits == 1
+        await world.clock.sleep(10)
+        assert one.engine.cut == {"trades": len(ROWS)}
+        store = DiskStore(world.disk, world.random)
+        checkpoints = await Checkpoints(store, PLAN.name).list()
+        assert [dict(each.cut) for each in checkpoints] == [{"trades": len(ROWS)}]
+        began_ns = world.clock.monotonic_ns()
+        stopped = True
+        one._parts.inputs.wake()
+        await living
+        assert world.clock.monotonic_ns() - began_ns < SECOND_NS // 100
+
+    world.loop.run_until_complete(story())

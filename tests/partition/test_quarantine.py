@@ -9,7 +9,8 @@ import pytest
 
 from ripple.log import PartitionWriter, Topic
 from ripple.partition.letter import QUARANTINE
-from ripple.partition.letters import letters_path, read_letters
+from ripple.partition.letter_box import letters_path
+from ripple.partition.letters import read_letters
 from ripple.world import LiveClock, LiveDisk
 from tests.cli.processes import Ended, ripple
 from tests.log.trades import SCHEMA, records_of

@@ -13,7 +13,8 @@ from ripple.hashing import partition_of
 from ripple.log import LogSettings, PartitionReader, Topic, TopicError, TopicWriter
 from ripple.partition import retries
 from ripple.partition.drive import refused
-from ripple.partition.letters import DeadLetterLog, letters_path, read_letters
+from ripple.partition.letter_box import LetterTopic, letters_path
+from ripple.partition.letters import DeadLetterLog, read_letters
 from ripple.partition.retries import Retries, read_journal, retries_path
 from ripple.schema.types import Field, Float, Int, Int64, Schema, String
 from ripple.testing import Chance, SimulationError, SimWorld, enumerate_crashes
@@ -26,7 +27,9 @@ ROWS = rows_of(0, 12)
 
 def write_letters(disk: Disk, clock, *rows) -> None:
     """Refuse these rows, which stand one after the other in the input."""
-    log = DeadLetterLog(disk, LETTERS, pipeline="ticks", version="v1", clock=clock)
+    log = DeadLetterLog(
+        LetterTopic(disk, LETTERS, clock), pipeline="ticks", version="v1", clock=clock
+    )
     batch = Batch(records_of(list(rows)), len(rows))
     failed = [RejectedRow(at, "map", "no") for at in range(len(rows))]
     log.write("ticks", refused(batch, failed), batch)
@@ -67,7 +70,9 @@ def test_journal_knows_records_not_letters(tmp_path) -> None:
     write_letters(disk, LiveClock(), *ROWS[:2])
     topic = Topic.create(disk, "ticks", SCHEMA)
     retry(disk, topic)
-    log = DeadLetterLog(disk, LETTERS, pipeline="ticks", version="v2", clock=LiveClock())
+    log = DeadLetterLog(
+        LetterTopic(disk, LETTERS, LiveClock()), pipeline="ticks", version="v2", clock=LiveClock()
+    )
     log.begin({"ticks": 0})
     batch = Batch(records_of(ROWS[:3]), 3)
     log.write("ticks", refused(batch, [RejectedRow(at, "map", "no") for at in (1, 2)]), batch)

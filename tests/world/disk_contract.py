@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+
 import pytest
 
 from ripple.errors import LimitError
@@ -9,8 +13,113 @@ from ripple.world import Disk, DiskLockedError, NotALockError
 from ripple.world.replacing import replace
 
 
+def grow(disk: Disk, path: str) -> None:
+    file = disk.open(path, create=True)
+    file.append(b"more")
+    file.close()
+
+
+def cut(disk: Disk, path: str) -> None:
+    file = disk.open(path)
+    file.truncate(0)
+    file.close()
+
+
+# What somebody does in the folder "x", where a file "x/a" is.
+HAPPENINGS: dict[str, Callable[[Disk], object]] = {
+    "a file is made": lambda disk: disk.open("x/b", create=True).close(),
+    "a file grows": lambda disk: grow(disk, "x/a"),
+    "a file is cut": lambda disk: cut(disk, "x/a"),
+    "a file comes by renaming": lambda disk: disk.rename("elsewhere", "x/a"),
+    "a file goes by renaming": lambda disk: disk.rename("x/a", "elsewhere"),
+    "a file gets a name": lambda disk: disk.link_absent("elsewhere", "x/b"),
+    "a file is removed": lambda disk: disk.remove("x/a"),
+}
+
+
 class DiskContract:
-    """Subclasses give the fixture ``disk``: an empty one."""
+    """Subclasses give the fixture ``disk``: an empty one; and run what waits, until it is done."""
+
+    def run(self, story: Awaitable[None]) -> None:
+        asyncio.run(within(story, seconds=10.0))
+
+    @pytest.mark.parametrize("happening", HAPPENINGS.values(), ids=HAPPENINGS)
+    def test_watch_tells_whatever_happens_to_the_files_of_a_folder(
+        self, disk: Disk, happening: Callable[[Disk], object]
+    ) -> None:
+        async def story() -> None:
+            disk.make_folder("x")
+            grow(disk, "x/a")
+            grow(disk, "elsewhere")
+            with closing(disk.watch(["x"])) as watch:
+                waiting = asyncio.create_task(watch.changed())
+                await asyncio.sleep(0.01)
+                assert not waiting.done()
+                happening(disk)
+                await waiting
+
+        self.run(story())
+
+    def test_watch_has_noted_what_came_before_anybody_waits(self, disk: Disk) -> None:
+        async def story() -> None:
+            disk.make_folder("x")
+            with closing(disk.watch(["x"])) as watch:
+                grow(disk, "x/a")
+                await watch.changed()
+                waiting = asyncio.create_task(watch.changed())
+                await asyncio.sleep(0.01)
+                assert not waiting.done()
+                waiting.cancel()
+                await asyncio.wait([waiting])
+                grow(disk, "x/a")
+                await watch.changed()
+
+        self.run(story())
+
+    def test_watch_of_several_folders_tells_of_each_and_of_no_other(self, disk: Disk) -> None:
+        async def story() -> None:
+            for folder in ("x", "y", "z"):
+                disk.make_folder(folder)
+            with closing(disk.watch(["x", "y"])) as watch:
+                for folder in ("x", "y"):
+                    waiting = asyncio.create_task(watch.changed())
+                    grow(disk, "z/a")
+                    await asyncio.sleep(0.01)
+                    assert not waiting.done()
+                    grow(disk, f"{folder}/a")
+                    await waiting
+
+        self.run(story())
+
+    def test_watch_of_a_folder_that_is_made_and_made_again_tells_what_is_in_it(
+        self, disk: Disk
+    ) -> None:
+        async def story() -> None:
+            with closing(disk.watch(["x"])) as watch:
+                for _ in range(2):
+                    disk.make_folder("x")
+                    grow(disk, "x/a")
+                    await watch.changed()
+                    disk.remove("x/a")
+                    await watch.changed()
+                    disk.remove_folder("x")
+
+        self.run(story())
+
+    def test_watch_is_woken_by_its_owner_even_before_he_waits(self, disk: Disk) -> None:
+        async def story() -> None:
+            disk.make_folder("x")
+            with closing(disk.watch(["x"])) as watch:
+                watch.wake()
+                await watch.changed()
+                waiting = asyncio.create_task(watch.changed())
+                await asyncio.sleep(0.01)
+                assert not waiting.done()
+                watch.wake()
+                await waiting
+            watch.close()
+
+        self.run(story())
 
     def test_appended_bytes_read_back(self, disk: Disk) -> None:
         file = disk.open("a", create=True)
@@ -185,3 +294,8 @@ class DiskContract:
             replace(disk, "a", data)
             assert disk.read_bytes("a", length_max=9) == data
             assert disk.list("") == ["a"]
+
+
+async def within(story: Awaitable[None], seconds: float) -> None:
+    async with asyncio.timeout(seconds):
+        await story

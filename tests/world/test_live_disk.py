@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,11 @@ from ripple.world import (
     LiveDisk,
     NotALockError,
     SyncFailedError,
+    live_watch,
     permissions,
 )
 from ripple.world.replacing import replace
-from tests.world.disk_contract import DiskContract
+from tests.world.disk_contract import DiskContract, grow, within
 
 
 @pytest.fixture
@@ -27,6 +30,46 @@ def disk(tmp_path: Path) -> LiveDisk:
 
 class TestLiveDisk(DiskContract):
     pass
+
+
+def test_watch_tells_of_another_process(disk: LiveDisk) -> None:
+    async def story() -> None:
+        disk.make_folder("x")
+        with closing(disk.watch(["x"])) as watch:
+            for _ in range(3):
+                waiting = asyncio.create_task(watch.changed())
+                await asyncio.sleep(0.01)
+                code = "import sys; open(sys.argv[1], 'a').write('more')"
+                path = disk.root / "x" / "a"
+                other = await asyncio.create_subprocess_exec(sys.executable, "-c", code, path)
+                await waiting
+                await other.wait()
+
+    asyncio.run(within(story(), seconds=20.0))
+
+
+@pytest.mark.parametrize("why", ["no such system", "no folder"])
+def test_folder_that_cannot_be_watched_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    if why == "no such system":
+        monkeypatch.setattr(live_watch, "_system", object)
+    disk = LiveDisk(tmp_path, look_s=0.02)
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        with closing(disk.watch(["x"])) as watch:
+            began_s = loop.time()
+            for _ in range(3):
+                await watch.changed()
+            assert 0.05 <= loop.time() - began_s < live_watch.BACKSTOP_S
+            disk.make_folder("x")
+            grow(disk, "x/a")
+            await watch.changed()
+            watch.wake()
+            await watch.changed()
+
+    asyncio.run(within(story(), seconds=10.0))
 
 
 def test_lock_of_a_killed_process_is_free(disk: LiveDisk) -> None:

@@ -6,7 +6,10 @@ ParserColumn: TypeAlias = tuple[
     pa.DataType, bool, bool, bool, tuple[float, float] | None, tuple[int, int]
 ]
 
+WAY: str
+
 class CsvParser:
+    careful_lines: int
     def __init__(self, columns: list[ParserColumn], line_length_bytes_max: int) -> None: ...
     def parse(
         self, block: bytes | memoryview, *, final: bool

@@ -6,43 +6,36 @@ A record is a line, or several where a quoted field contains their ends. It is j
 right and the first thing wrong with it is its verdict. The loop writes each field straight into the
 next row of its column; a rejected record's row is simply overwritten by the next good one. Where a
 record ends is asked only of one that does not end well in its first line.
+
+Plain lines, nearly all of them, are read apart and faster; all others go the careful way, alone.
 """
 
-from libc.math cimport isfinite
-from libc.stdint cimport int64_t, uint8_t, uintptr_t
-from libc.string cimport memchr, memcpy, memset
+from libc.stdint cimport uint8_t, uintptr_t
+from libc.string cimport memchr, memset
 from libcpp.vector cimport vector
 
-from ripple.connectors.text_values cimport (
-    BEYOND_DOUBLE, NO_NUMBER, READ, Reading, double_from_chars, is_ascii, is_utf8,
-    newlines, read_decimal, read_integer, short_decimal,
+from ripple.connectors.csv.fields cimport (
+    BOOL, FLOAT, GOOD, INTEGER, NOT_UTF8, NUL_BYTE, STRING, TOO_LONG, Column, Verdict, parse_line,
 )
+from ripple.connectors.csv.plain_lines cimport SLACK_BYTES, Marks, look, plain_line
+from ripple.connectors.text_values cimport is_ascii, is_utf8, newlines
 
 import pyarrow as pa
 
+cdef enum Way:
+    VECTOR, PORTABLE, CAREFUL
 
-# The order is that of REASONS in csv_reader.py.
-cdef enum Verdict:
-    GOOD, TOO_LONG, NOT_UTF8, NUL_BYTE, TOO_FEW, TOO_MANY, BAD_QUOTES, EMPTY, NOT_OF_TYPE, TOO_BIG
-    TOO_LARGE, TOO_SMALL, NOT_FINITE, NOT_IN_RANGE, NOT_OF_LENGTH
+# How lines are read: plain ones apart, by vector instructions where there are any, or all of them
+# carefully. Results are the same; tests compare them.
+WAY = "vector"
+_WAYS = {"vector": VECTOR, "portable": PORTABLE, "careful": CAREFUL}
 
-cdef enum Kind:
-    STRING, INTEGER, FLOAT, BOOL
-
-cdef struct Column:
-    Kind kind
-    bint optional, finite, ranged, measured
-    int64_t low, high           # both inclusive
-    double low_float, high_float
-    Py_ssize_t shortest, longest    # of strings, in characters
-    bint wanted             # the pointers below are null otherwise
-    uint8_t* values         # int64, double, one byte per truth value, or the bytes of strings
-    int* offsets            # strings only
-    uint8_t* valid          # one byte per row, optional ones only
-    Py_ssize_t length       # bytes of strings used by the rows so far
 
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
+
+cdef enum:
+    CAREFUL_LINES_MAX = 63      # before the next is looked at whether it is plain
 
 cdef struct Bad:
     Py_ssize_t record, line, start, length
@@ -54,15 +47,18 @@ cdef class CsvParser:
 
     ``columns`` is a list of (kind, wanted, optional, finite, smallest and largest number or None,
     smallest and largest number of characters), in the order of the file, where kind is an Arrow
-    type: string, int64, float64 or bool.
+    type: string, int64, float64 or bool. ``careful_lines`` counts those that were not plain.
     """
 
     cdef vector[Column] columns
     cdef Py_ssize_t line_length_bytes_max
+    cdef int way
+    cdef readonly Py_ssize_t careful_lines
 
     def __init__(self, columns: list, line_length_bytes_max: int) -> None:
         cdef Column column
         memset(&column, 0, sizeof(Column))
+        self.way = _WAYS[WAY]
         kinds = {pa.string(): STRING, pa.int64(): INTEGER, pa.float64(): FLOAT, pa.bool_(): BOOL}
         self.line_length_bytes_max = line_length_bytes_max
         for kind, wanted, optional, finite, interval, (shortest, longest) in columns:
@@ -95,8 +91,8 @@ cdef class CsvParser:
         buffers = self._allocate(limit, size)
         with nogil:
             rows = _parse_lines(
-                data, size, is_final, self.columns, self.line_length_bytes_max, rejected, &lines,
-                &used,
+                data, size, is_final, self.way, self.columns, self.line_length_bytes_max,
+                rejected, &lines, &used, &self.careful_lines,
             )
         arrays = [
             _array(self.columns[i], rows, buffers[i])
@@ -114,10 +110,11 @@ cdef class CsvParser:
         buffers = []
         for i in range(<Py_ssize_t>self.columns.size()):
             column = &self.columns[i]
-            column.length = 0
             values = offsets = valid = None
             if column.wanted:
-                width = size if column.kind == STRING else rows if column.kind == BOOL else 8 * rows
+                width = rows if column.kind == BOOL else 8 * rows
+                if column.kind == STRING:
+                    width = size + SLACK_BYTES
                 values = pa.allocate_buffer(width, resizable=True)
                 column.values = <uint8_t*><uintptr_t>values.address
                 if column.kind == STRING:
@@ -165,11 +162,13 @@ cdef Py_ssize_t _parse_lines(
     const uint8_t* data,
     Py_ssize_t size,
     bint final,
+    int way,
     vector[Column]& columns,
     Py_ssize_t length_bytes_max,
     vector[Bad]& rejected,
     Py_ssize_t* lines,
     Py_ssize_t* used,
+    Py_ssize_t* careful_lines,
 ) noexcept nogil:
     """Parse every record but a last one that may go on, and return the number of good ones."""
     cdef const uint8_t* p = data
@@ -178,10 +177,30 @@ cdef Py_ssize_t _parse_lines(
     cdef const uint8_t* stop
     cdef const uint8_t* line_end
     cdef Py_ssize_t rows = 0
-    cdef bint plain = size == 0 or (memchr(data, 0, size) == NULL and is_ascii(data, size))
-    cdef bint quotes = size > 0 and memchr(data, b'"', size) != NULL
+    cdef bint known = False, ascii = False, quotes = False      # of the whole block
+    cdef int careful = 0, step = 0      # how many lines are to be read carefully; the last number
+    cdef Marks marks
     cdef Bad bad
+    marks.end, marks.portable = end, way == PORTABLE
+    look(marks, p)
     while p < end:
+        if way != CAREFUL and careful <= 0:
+            stop = plain_line(p, marks, columns.data(), columns.size(), rows)
+            if stop != NULL and stop - p <= length_bytes_max:
+                rows += 1
+                lines[0] += 1
+                p = stop + 1
+                step = 0
+                continue
+            # This one, and more and more of them where none is plain.
+            step = min(2 * step + 1, CAREFUL_LINES_MAX)
+            careful = step
+        careful -= 1
+        careful_lines[0] += 1
+        if not known:
+            known = True
+            ascii = memchr(p, 0, end - p) == NULL and is_ascii(p, end - p)
+            quotes = memchr(p, b'"', end - p) != NULL
         stop = <const uint8_t*>memchr(p, b"\n", end - p)
         if stop == NULL:
             stop = end
@@ -191,7 +210,7 @@ cdef Py_ssize_t _parse_lines(
             if line_end - p > length_bytes_max:
                 bad.verdict = TOO_LONG
             elif quotes and memchr(p, b'"', line_end - p) != NULL:
-                bad.verdict = _judge(p, line_end, plain, columns, rows, &bad.column)
+                bad.verdict = _judge(p, line_end, ascii, columns, rows, &bad.column)
                 if bad.verdict != GOOD:
                     first = stop
                     stop = _record_stop(p, end, final, length_bytes_max)
@@ -200,14 +219,13 @@ cdef Py_ssize_t _parse_lines(
                     if stop != first:
                         lines[0] += newlines(first, stop - first)
                         line_end = stop - 1 if (stop - 1)[0] == b"\r" else stop
-                        bad.verdict = _judge(p, line_end, plain, columns, rows, &bad.column)
+                        bad.verdict = _judge(p, line_end, ascii, columns, rows, &bad.column)
             else:
-                bad.verdict = GOOD if plain else _ill_formed(p, line_end)
+                bad.verdict = GOOD if ascii else _ill_formed(p, line_end)
                 if bad.verdict == GOOD:
-                    bad.verdict = _parse_line(p, line_end, False, columns, rows, &bad.column)
+                    bad.verdict = parse_line(p, line_end, False, columns, rows, &bad.column)
             if bad.verdict == GOOD:
                 rows += 1
-                _commit(columns, rows)
             else:
                 bad.record = rows + <Py_ssize_t>rejected.size()
                 bad.start = p - data
@@ -215,6 +233,8 @@ cdef Py_ssize_t _parse_lines(
                 rejected.push_back(bad)
         lines[0] += 1
         p = stop + 1
+        if careful <= 0:
+            look(marks, p)
     used[0] = min(p - data, size)
     return rows
 
@@ -228,15 +248,15 @@ cdef inline Verdict _ill_formed(const uint8_t* p, const uint8_t* end) noexcept n
 cdef Verdict _judge(
     const uint8_t* p,
     const uint8_t* end,
-    bint plain,
+    bint ascii,
     vector[Column]& columns,
     Py_ssize_t row,
     int* at,
 ) noexcept nogil:
     """Parse a record with quotes in it."""
-    cdef Verdict verdict = GOOD if plain else _ill_formed(p, end)
+    cdef Verdict verdict = GOOD if ascii else _ill_formed(p, end)
     at[0] = -1
-    return verdict if verdict != GOOD else _parse_line(p, end, True, columns, row, at)
+    return verdict if verdict != GOOD else parse_line(p, end, True, columns, row, at)
 
 
 cdef const uint8_t* _record_stop(
@@ -278,275 +298,3 @@ cdef const uint8_t* _record_stop(
         if p == last:
             return first
         p += 1
-
-
-cdef inline void _commit(vector[Column]& columns, Py_ssize_t rows) noexcept nogil:
-    """Keep the strings of the row just parsed: up to here they are overwritten by the next."""
-    cdef size_t i
-    for i in range(columns.size()):
-        if columns[i].offsets != NULL:
-            columns[i].length = columns[i].offsets[rows]
-
-
-cdef inline Verdict _parse_line(
-    const uint8_t* p,
-    const uint8_t* end,
-    bint quotes,
-    vector[Column]& columns,
-    Py_ssize_t row,
-    int* at,
-) noexcept nogil:
-    """Parse the fields of a record into ``row``; on failure ``at`` is the column to blame.
-
-    ``quotes``: whether there are any.
-    """
-    cdef size_t i
-    cdef const uint8_t* stop
-    cdef Verdict verdict
-    for i in range(columns.size()):
-        if i > 0:
-            if p >= end:
-                return TOO_FEW
-            p += 1      # the comma that ended the field before
-        stop = end
-        if quotes and columns[i].kind != STRING and p < end and p[0] == b'"':
-            p += 1
-            stop = <const uint8_t*>memchr(p, b'"', end - p)
-            if stop == NULL or (stop + 1 < end and stop[1] != b","):
-                at[0] = <int>i
-                return BAD_QUOTES
-        if columns[i].kind == STRING:
-            verdict = _string(&p, end, quotes, columns[i], row)
-        elif columns[i].kind == INTEGER:
-            verdict = _integer(&p, stop, columns[i], row)
-        elif columns[i].kind == FLOAT:
-            verdict = _float(&p, stop, columns[i], row)
-        else:
-            verdict = _bool(&p, stop, columns[i], row)
-        if quotes and stop != end:
-            if p != stop:
-                verdict = NOT_OF_TYPE       # a comma in the quotes
-            p = stop + 1
-        if verdict != GOOD:
-            at[0] = <int>i
-            return verdict
-    return GOOD if p == end else TOO_MANY
-
-
-# Each field function starts at the field's first byte, and leaves p at the comma or the line's end.
-
-cdef inline Verdict _string(
-    const uint8_t** at, const uint8_t* end, bint quotes, Column& column, Py_ssize_t row
-) noexcept nogil:
-    cdef const uint8_t* p = at[0]
-    cdef const uint8_t* start = p
-    cdef uint8_t* out
-    cdef Py_ssize_t length
-    cdef Verdict verdict
-    cdef bint valid = True
-    if quotes and p < end and p[0] == b'"':
-        return _quoted(at, end, column, row)
-    while p < end and p[0] != b",":
-        if quotes and p[0] == b'"':
-            return BAD_QUOTES
-        p += 1
-    at[0] = p
-    length = p - start
-    if length == 0 and column.optional:
-        valid = False
-    elif column.measured:
-        verdict = _measured(_characters(start, p), column)
-        if verdict != GOOD:
-            return verdict
-    if column.wanted:
-        out = column.values + column.length
-        memcpy(out, start, length)
-        column.offsets[row + 1] = <int>(column.length + length)
-        if column.valid != NULL:
-            column.valid[row] = valid
-    return GOOD
-
-
-cdef Verdict _quoted(
-    const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
-) noexcept nogil:
-    """A field in quotes, in which a doubled quote stands for one."""
-    cdef const uint8_t* p = at[0] + 1
-    cdef uint8_t* out = column.values + column.length if column.wanted else NULL
-    cdef Py_ssize_t length = 0, continuing = 0
-    cdef Verdict verdict
-    while True:
-        if p >= end:
-            return BAD_QUOTES
-        if p[0] == b'"':
-            p += 1
-            if p >= end or p[0] != b'"':
-                break
-        if out != NULL:
-            out[length] = p[0]
-        length += 1
-        continuing += (p[0] & 0xC0) == 0x80
-        p += 1
-    if p < end and p[0] != b",":
-        return BAD_QUOTES
-    at[0] = p
-    if column.measured:
-        verdict = _measured(length - continuing, column)
-        if verdict != GOOD:
-            return verdict
-    if column.wanted:
-        column.offsets[row + 1] = <int>(column.length + length)
-        if column.valid != NULL:
-            column.valid[row] = True
-    return GOOD
-
-
-cdef Py_ssize_t _characters(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """The number of code points of UTF-8."""
-    cdef Py_ssize_t count = 0
-    while p < end:
-        count += (p[0] & 0xC0) != 0x80
-        p += 1
-    return count
-
-
-cdef inline Verdict _measured(Py_ssize_t characters, Column& column) noexcept nogil:
-    if column.shortest <= characters <= column.longest:
-        return GOOD
-    return EMPTY if characters == 0 else NOT_OF_LENGTH
-
-
-cdef inline bint _is_blank(uint8_t c) noexcept nogil:
-    return c == b" " or c == b"\t"
-
-
-cdef inline const uint8_t* _skip_blanks(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    while p < end and _is_blank(p[0]):
-        p += 1
-    return p
-
-
-cdef inline Verdict _absent(Column& column, Py_ssize_t row) noexcept nogil:
-    """An empty field that is no string."""
-    if not column.optional:
-        return EMPTY
-    if column.wanted:
-        column.valid[row] = False
-        if column.kind == BOOL:
-            column.values[row] = 0
-        else:
-            (<int64_t*>column.values)[row] = 0
-    return GOOD
-
-
-cdef inline Verdict _integer(
-    const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
-) noexcept nogil:
-    cdef const uint8_t* p = _skip_blanks(at[0], end)
-    cdef int64_t value = 0
-    cdef Reading reading
-    if p == end or p[0] == b",":
-        at[0] = p
-        return _absent(column, row)
-    reading = read_integer(&p, end, &value)
-    if reading == NO_NUMBER:
-        return NOT_OF_TYPE
-    p = _skip_blanks(p, end)
-    if p < end and p[0] != b",":
-        return NOT_OF_TYPE
-    at[0] = p
-    if reading != READ:
-        return TOO_BIG
-    if column.ranged and not (column.low <= value <= column.high):
-        return NOT_IN_RANGE
-    if column.wanted:
-        (<int64_t*>column.values)[row] = value
-        if column.valid != NULL:
-            column.valid[row] = True
-    return GOOD
-
-
-cdef inline Verdict _float(
-    const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
-) noexcept nogil:
-    cdef const uint8_t* p = _skip_blanks(at[0], end)
-    cdef const uint8_t* after
-    cdef double value = 0
-    cdef Reading reading = READ
-    if p == end or p[0] == b",":
-        at[0] = p
-        return _absent(column, row)
-    after = short_decimal(p, end, &value)
-    if after == NULL:
-        after = p
-        reading = _long_float(&after, end, &value)
-        if reading == NO_NUMBER:
-            return NOT_OF_TYPE
-    p = _skip_blanks(after, end)
-    if p < end and p[0] != b",":
-        return NOT_OF_TYPE
-    at[0] = p
-    if reading != READ:
-        return TOO_LARGE if reading == BEYOND_DOUBLE else TOO_SMALL
-    if column.finite and not isfinite(value):
-        return NOT_FINITE
-    if column.ranged and not (column.low_float <= value <= column.high_float):
-        return NOT_IN_RANGE
-    if column.wanted:
-        (<double*>column.values)[row] = value
-        if column.valid != NULL:
-            column.valid[row] = True
-    return GOOD
-
-
-cdef Reading _long_float(const uint8_t** at, const uint8_t* end, double* value) noexcept nogil:
-    """Any decimal, nan, inf or -inf; leaves ``at`` behind it."""
-    cdef Reading reading = read_decimal(at, end, value)
-    cdef const uint8_t* p = at[0]
-    cdef const uint8_t* word = p + 1 if p[0] == b"-" else p
-    if reading == NO_NUMBER and end - word >= 3 and (
-        (word == p and word[0] == b"n" and word[1] == b"a" and word[2] == b"n")
-        or (word[0] == b"i" and word[1] == b"n" and word[2] == b"f")
-    ):
-        at[0] = double_from_chars(p, word + 3, value)
-        return READ
-    return reading
-
-
-cdef Verdict _bool(
-    const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
-) noexcept nogil:
-    cdef const uint8_t* p = _skip_blanks(at[0], end)
-    cdef const uint8_t* start = p
-    cdef Py_ssize_t length
-    cdef bint value
-    while p < end and p[0] != b",":
-        p += 1
-    at[0] = p
-    length = p - start
-    while length > 0 and _is_blank(start[length - 1]):
-        length -= 1
-    if length == 0:
-        return _absent(column, row)
-    if length == 1 and (start[0] == b"0" or start[0] == b"1"):
-        value = start[0] == b"1"
-    elif _is_word(start, length, b"true"):
-        value = True
-    elif _is_word(start, length, b"false"):
-        value = False
-    else:
-        return NOT_OF_TYPE
-    if column.wanted:
-        column.values[row] = value
-        if column.valid != NULL:
-            column.valid[row] = True
-    return GOOD
-
-
-cdef bint _is_word(const uint8_t* p, Py_ssize_t length, const char* word) noexcept nogil:
-    """Whether the text is ``word``, in small or capital letters."""
-    cdef Py_ssize_t i
-    for i in range(length):
-        if word[i] == 0 or (p[i] | 32) != <uint8_t>word[i]:
-            return False
-    return word[length] == 0

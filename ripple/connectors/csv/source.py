@@ -62,6 +62,7 @@ class CsvSource:
         self._line_length_bytes_max = line_length_bytes_max
         # Weak, so that reading also ends when the caller drops the iterator.
         self._reading: weakref.ref[Generator[Batch, None, None]] | None = None
+        self._raw: RawInput | None = None
         self.fraction_read: float | None = None
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
@@ -74,11 +75,15 @@ class CsvSource:
     def close(self) -> None:
         """Stop reading, and release the file and the thread."""
         reading = self._reading() if self._reading is not None else None
-        if reading is not None:
+        if reading is None:
+            return
+        if getattr(reading, "gi_running", False) and self._raw is not None:
+            self._raw.interrupt()  # another thread waits in it, and ends it now
+        else:
             reading.close()
 
     def _read(self, from_offset: int) -> Generator[Batch, None, None]:
-        raw = open_input(self._path)
+        raw = self._raw = open_input(self._path)
         try:
             lines = line_blocks(raw, self._block_bytes, self._line_length_bytes_max)
             reader = CsvReader(self._format, self._path, self._line_length_bytes_max)
@@ -89,21 +94,26 @@ class CsvSource:
             finally:
                 ahead.close()
         finally:
+            self._raw = None
             raw.close()
 
     def _noting(
-        self, ahead: Iterator[tuple[int, float | None, Batch | None]], read: _Numbered
+        self, ahead: Iterator[tuple[int, float | None, Batch | None, bool]], read: _Numbered
     ) -> Iterator[Batch | None]:
-        for number, self.fraction_read, block in ahead:
-            # A pause is over if more has come while the consumer was busy.
-            if block is not None or number == read.number:
+        for number, self.fraction_read, block, pauses in ahead:
+            if block is not None:
                 yield block
+            # A pause is over if more has come while the consumer was busy.
+            if pauses and number == read.number:
+                yield None
 
 
 class _Numbered:
-    """Blocks and pauses with their numbers, and how much of the input was read with each.
+    """Blocks with their numbers, how much of the input was read, and whether it pauses behind them.
 
-    ``number`` is that of the latest; another thread may look at it.
+    A block behind which nothing is waiting is kept until the pause is certain, which is at once:
+    the consumer, in another thread, wakes up once for both. ``number`` is that of the latest block
+    or pause; another thread may look at it.
     """
 
     def __init__(self, blocks: Iterator[Batch | None], raw: RawInput) -> None:
@@ -111,7 +121,26 @@ class _Numbered:
         self._raw = raw
         self.number = 0
 
-    def __iter__(self) -> Iterator[tuple[int, float | None, Batch | None]]:
-        for block in self._blocks:
-            self.number += 1
-            yield self.number, self._raw.fraction_read, block
+    def __iter__(self) -> Iterator[tuple[int, float | None, Batch | None, bool]]:
+        kept: Batch | None = None
+        try:
+            for block in self._blocks:
+                if kept is not None or block is None:
+                    yield self._item(kept, pauses=block is None)
+                    kept = None
+                if block is not None and self._raw.is_ready(0):
+                    yield self._item(block, pauses=False)
+                else:
+                    kept = block
+        except InputError:
+            if kept is not None:
+                yield self._item(kept, pauses=False)
+            raise
+        if kept is not None:
+            yield self._item(kept, pauses=False)
+
+    def _item(
+        self, block: Batch | None, *, pauses: bool
+    ) -> tuple[int, float | None, Batch | None, bool]:
+        self.number += 1
+        return self.number, self._raw.fraction_read, block, pauses

@@ -19,6 +19,7 @@ from ripple.connectors.screening import screened
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ripple.connectors.raw_input import RawInput
     from ripple.connectors.record_shape import RecordShape
     from ripple.connectors.screening import Shown
 
@@ -61,6 +62,7 @@ class JsonSource:
         self._path = os.fspath(path)
         self._shape = shape
         self._batch_rows = batch_rows
+        self._raw: RawInput | None = None
         self._kinds = {member.name: value_type(member)[0] for member in shape.schema.fields}
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
@@ -68,10 +70,13 @@ class JsonSource:
         return recut(self._blocks(), self._batch_rows, from_offset)
 
     def close(self) -> None:
-        """Do nothing: the file is released with the iterator."""
+        """End the reading, also one that waits in another thread; the iterator has the file."""
+        raw = self._raw
+        if raw is not None:
+            raw.interrupt()
 
     def _blocks(self) -> Iterator[Batch | None]:
-        raw = open_input(self._path)
+        raw = self._raw = open_input(self._path)
         parser = JsonParser(list(self._kinds.items()), LINE_LENGTH_BYTES_MAX)
         try:
             offset, line_number = 0, 1
@@ -87,6 +92,7 @@ class JsonSource:
                 offset += rows
                 line_number += line_ends
         finally:
+            self._raw = None
             raw.close()
 
     def _screened(

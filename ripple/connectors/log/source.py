@@ -135,6 +135,10 @@ class LogSource:
                 return
             yield run.marker
 
+    def look(self) -> None:
+        """Let the reader look well at its next end: something has happened to the log."""
+        self._reader.look()
+
     def sync(self) -> None:
         """Make durable what was read, before a cut that includes it is stored."""
         self._reader.sync()

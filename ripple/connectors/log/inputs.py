@@ -1,22 +1,28 @@
-"""The input partitions of a life: logs, read in an order that depends on the cut alone."""
+"""Partitions of a topic as the inputs of a life."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ripple.connectors.inputs import Signal
 from ripple.connectors.log.source import LogSource
-from ripple.cut import Cut
+from ripple.cut import is_within
 from ripple.log.reader import PartitionReader
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from ripple.batch import Batch, Marker
     from ripple.connectors.record_shape import RecordShape
+    from ripple.cut import Cut
     from ripple.log.topic import Topic
+    from ripple.world.ports import Watch
 
 
-class Inputs:
+class LogInputs:
     """Partitions of one topic, by the names that the engine knows them by.
+
+    With ``follow`` more may come at the end of the log, else it ends there.
 
     Whose turn it is follows from the cut: the input that is the fewest batches into its log, the
     first of those that are as far. So a life reads on in the order in which the one before would
@@ -24,12 +30,21 @@ class Inputs:
     """
 
     def __init__(
-        self, topic: Topic, partitions: Mapping[str, int], shape: RecordShape, batch_rows: int
+        self,
+        topic: Topic,
+        partitions: Mapping[str, int],
+        shape: RecordShape,
+        batch_rows: int,
+        *,
+        follow: bool = False,
     ) -> None:
         self._topic = topic
         self._partitions = partitions
         self._shape = shape
         self._batch_rows = batch_rows
+        self._follow = follow
+        self._stop: Cut | None = None
+        self._watch: Watch | None = None
         self._rank = {name: rank for rank, name in enumerate(partitions)}
         self._sources: dict[str, LogSource] = {}
         self._entries: dict[str, Iterator[Batch | Marker | None]] = {}
@@ -39,7 +54,7 @@ class Inputs:
         """The inputs, in the order in which they were declared."""
         return tuple(self._partitions)
 
-    def bounds(self) -> tuple[Cut, Cut]:
+    async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from, and the present end."""
         first, end = {}, {}
         for name, partition in self._partitions.items():
@@ -47,7 +62,7 @@ class Inputs:
                 first[name], end[name] = reader.range()
         return first, end
 
-    def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the logs reach ``cut``, by what was read when it was stored.
 
         identities: per input, what ``identities`` returned then; nothing for an unknown one.
@@ -57,34 +72,53 @@ class Inputs:
             source.check_identity(offset, identities.get(name, ""))
             source.close()
 
-    def identities(self, cut: Cut) -> dict[str, str]:
+    async def identities(self, cut: Cut) -> dict[str, str]:
         """Return per input a text that tells what was read up to ``cut``."""
         return {name: self._sources[name].identity_at(offset) for name, offset in cut.items()}
 
-    def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
-        self.close()
+        await self.close()
+        self._stop = stop
+        if self._follow:
+            folders = [self._topic.folder(partition) for partition in self._partitions.values()]
+            self._watch = self._topic.disk.watch(folders)
         for name, offset in cut.items():
             source = self._source(name, rows, stop[name] if stop is not None else None)
             self._sources[name] = source
             self._entries[name] = source.follow(offset)
 
-    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | None:
-        """Return what comes after ``cut``, and of which input; None if nothing is there yet."""
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
+        """Return what comes after ``cut``, and of which input; or why nothing does."""
         turns = sorted(cut, key=lambda name: (cut[name] // self._batch_rows, self._rank[name]))
         for name in turns:
             entry = next(self._entries[name])
             if entry is not None:
                 return name, entry
-        return None
+        is_at_stop = self._stop is not None and is_within(self._stop, cut)
+        return Signal.WAITING if self._follow and not is_at_stop else Signal.ENDED
 
-    def sync(self) -> None:
+    async def more(self) -> None:
+        """Wait until somebody has written to one of the partitions."""
+        assert self._watch is not None, "open() comes before, and what is not followed ends"
+        await self._watch.changed()
+        for source in self._sources.values():
+            source.look()
+
+    def wake(self) -> None:
+        """Let ``more`` return."""
+        if self._watch is not None:
+            self._watch.wake()
+
+    async def sync(self) -> None:
         """Make durable what was read, before a cut that includes it is stored."""
         for source in self._sources.values():
             source.sync()
 
-    def close(self) -> None:
-        """Release the files."""
+    async def close(self) -> None:
+        """Release the files and the watch."""
+        if self._watch is not None:
+            self._watch.close()
         for source in self._sources.values():
             source.close()
 

@@ -1,0 +1,62 @@
+"""Accumulators side by side: what is kept of a slot is one record, of which each part has a field."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+
+cdef enum How:
+    PLAIN, SQUARE, PRODUCT
+
+
+cdef struct Operand:            # one value a row
+    const void* values          # doubles, or int64
+    bint is_integer
+
+
+cdef class Records:
+    cdef char* block            # aligned to 64 bytes, like every cache line
+    cdef readonly int64_t stride
+    cdef readonly int64_t slots
+    cdef list parts
+
+    cdef int resize(self, int64_t slots) except -1
+
+
+cdef class Part:
+    cdef Records records
+    cdef char* base             # of slot 0; valid below records.slots
+    cdef int64_t stride
+
+    # What a kind of part defines.
+    cdef int width(self) noexcept               # bytes of a slot: of 16 if they need such alignment
+    cdef void moved(self) noexcept              # base and stride are new
+    cdef void open(self, int64_t slot) noexcept nogil       # make an empty slot of any bytes
+    cdef void shut(self, int64_t slot) noexcept nogil       # give up what is kept elsewhere
+    # For n entries: row i is rows[i], or i where rows is NULL, and left out if chosen is 0 there.
+    # Slots must be in range. Not 0 without memory; the values are lost then.
+    cdef int fold_in(
+        self,
+        const int64_t* slots,
+        Py_ssize_t n,
+        const int64_t* rows,
+        const uint8_t* chosen,
+        const Operand* operands,
+        How how,
+        int64_t direction,
+    ) noexcept nogil
+
+    cdef Py_ssize_t room(self) except -1
+    cdef int change(
+        self, const int64_t[::1] slots, How how, int64_t direction, a=*, b=*
+    ) except -1
+
+
+cdef class Read:
+    cdef readonly bint is_float     # else int64
+    cdef readonly bint is_nullable
+
+    # Write the results of slots, which must be in range: 64 bits each, and whether there is one.
+    # Raises AggregateError when one of them cannot be read.
+    cdef int read(
+        self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
+    ) except -1
+    cdef int check(self, const int64_t[::1] slots) except -1

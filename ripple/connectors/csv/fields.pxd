@@ -1,0 +1,299 @@
+# cython: language_level=3, cdivision=True
+"""One record's fields, judged from left to right and written into a row of their columns.
+
+This is the careful way, which any line may go: what it says of a line is the verdict.
+"""
+
+from libc.math cimport isfinite
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memchr, memcpy
+from libcpp.vector cimport vector
+
+from ripple.connectors.text_values cimport (
+    BEYOND_DOUBLE, NO_NUMBER, READ, Reading, double_from_chars, read_decimal, read_integer,
+    short_decimal,
+)
+
+
+# The order is that of REASONS in reader.py.
+cdef enum Verdict:
+    GOOD, TOO_LONG, NOT_UTF8, NUL_BYTE, TOO_FEW, TOO_MANY, BAD_QUOTES, EMPTY, NOT_OF_TYPE, TOO_BIG
+    TOO_LARGE, TOO_SMALL, NOT_FINITE, NOT_IN_RANGE, NOT_OF_LENGTH
+
+cdef enum Kind:
+    STRING, INTEGER, FLOAT, BOOL
+
+cdef struct Column:
+    Kind kind
+    bint optional, finite, ranged, measured
+    int64_t low, high           # both inclusive
+    double low_float, high_float
+    Py_ssize_t shortest, longest    # of strings, in characters
+    bint wanted             # the pointers below are null otherwise
+    uint8_t* values         # int64, double, one byte per truth value, or the bytes of strings
+    int* offsets            # strings only: where each row's begins and the last one's ends
+    uint8_t* valid          # one byte per row, optional ones only
+
+
+cdef inline Verdict parse_line(
+    const uint8_t* p,
+    const uint8_t* end,
+    bint quotes,
+    vector[Column]& columns,
+    Py_ssize_t row,
+    int* at,
+) noexcept nogil:
+    """Parse the fields of a record into ``row``; on failure ``at`` is the column to blame.
+
+    ``quotes``: whether there are any.
+    """
+    cdef size_t i
+    cdef const uint8_t* stop
+    cdef Verdict verdict
+    for i in range(columns.size()):
+        if i > 0:
+            if p >= end:
+                return TOO_FEW
+            p += 1      # the comma that ended the field before
+        stop = end
+        if quotes and columns[i].kind != STRING and p < end and p[0] == b'"':
+            p += 1
+            stop = <const uint8_t*>memchr(p, b'"', end - p)
+            if stop == NULL or (stop + 1 < end and stop[1] != b","):
+                at[0] = <int>i
+                return BAD_QUOTES
+        if columns[i].kind == STRING:
+            verdict = string_field(&p, end, quotes, columns[i], row)
+        elif columns[i].kind == INTEGER:
+            verdict = integer_field(&p, stop, columns[i], row)
+        elif columns[i].kind == FLOAT:
+            verdict = float_field(&p, stop, columns[i], row)
+        else:
+            verdict = bool_field(&p, stop, columns[i], row)
+        if quotes and stop != end:
+            if p != stop:
+                verdict = NOT_OF_TYPE       # a comma in the quotes
+            p = stop + 1
+        if verdict != GOOD:
+            at[0] = <int>i
+            return verdict
+    return GOOD if p == end else TOO_MANY
+
+
+# Each field function starts at the field's first byte, and leaves p at the comma or the line's end.
+
+cdef inline Verdict string_field(
+    const uint8_t** at, const uint8_t* end, bint quotes, Column& column, Py_ssize_t row
+) noexcept nogil:
+    cdef const uint8_t* p = at[0]
+    cdef const uint8_t* start = p
+    cdef uint8_t* out
+    cdef Py_ssize_t length
+    cdef Verdict verdict
+    cdef bint valid = True
+    if quotes and p < end and p[0] == b'"':
+        return _quoted(at, end, column, row)
+    while p < end and p[0] != b",":
+        if quotes and p[0] == b'"':
+            return BAD_QUOTES
+        p += 1
+    at[0] = p
+    length = p - start
+    if length == 0 and column.optional:
+        valid = False
+    elif column.measured:
+        verdict = measured(_characters(start, p), column)
+        if verdict != GOOD:
+            return verdict
+    if column.wanted:
+        out = column.values + column.offsets[row]
+        memcpy(out, start, length)
+        column.offsets[row + 1] = column.offsets[row] + <int>length
+        if column.valid != NULL:
+            column.valid[row] = valid
+    return GOOD
+
+
+cdef inline Verdict _quoted(
+    const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
+) noexcept nogil:
+    """A field in quotes, in which a doubled quote stands for one."""
+    cdef const uint8_t* p = at[0] + 1
+    cdef uint8_t* out = column.values + column.offsets[row] if column.wanted else NULL
+    cdef Py_ssize_t length = 0, continuing = 0
+    cdef Verdict verdict
+    while True:
+        if p >= end:
+            return BAD_QUOTES
+        if p[0] == b'"':
+            p += 1
+            if p >= end or p[0] != b'"':
+                break
+        if out != NULL:
+            out[length] = p[0]
+        length += 1
+        continuing += (p[0] & 0xC0) == 0x80
+        p += 1
+    if p < end and p[0] != b",":
+        return BAD_QUOTES
+    at[0] = p
+    if column.measured:
+        verdict = measured(length - continuing, column)
+        if verdict != GOOD:
+            return verdict
+    if column.wanted:
+        column.offsets[row + 1] = column.offsets[row] + <int>length
+        if column.valid != NULL:
+            column.valid[row] = True
+    return GOOD
+
+
+cdef inline Py_ssize_t _characters(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    """The number of code points of UTF-8."""
+    cdef Py_ssize_t count = 0
+    while p < end:
+        count += (p[0] & 0xC0) != 0x80
+        p += 1
+    return count
+
+
+cdef inline Verdict measured(Py_ssize_t characters, Column& column) noexcept nogil:
+    if column.shortest <= characters <= column.longest:
+        return GOOD
+    return EMPTY if characters == 0 else NOT_OF_LENGTH
+
+
+cdef inline bint _is_blank(uint8_t c) noexcept nogil:
+    return c == b" " or c == b"\t"
+
+
+cdef inline const uint8_t* _skip_blanks(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    while p < end and _is_blank(p[0]):
+        p += 1
+    return p
+
+
+cdef inline Verdict absent(Column& column, Py_ssize_t row) noexcept nogil:
+    """An empty field that is no string."""
+    if not column.optional:
+        return EMPTY
+    if column.wanted:
+        column.valid[row] = False
+        if column.kind == BOOL:
+            column.values[row] = 0
+        else:
+            (<int64_t*>column.values)[row] = 0
+    return GOOD
+
+
+cdef inline Verdict integer_field(
+    const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
+) noexcept nogil:
+    cdef const uint8_t* p = _skip_blanks(at[0], end)
+    cdef int64_t value = 0
+    cdef Reading reading
+    if p == end or p[0] == b",":
+        at[0] = p
+        return absent(column, row)
+    reading = read_integer(&p, end, &value)
+    if reading == NO_NUMBER:
+        return NOT_OF_TYPE
+    p = _skip_blanks(p, end)
+    if p < end and p[0] != b",":
+        return NOT_OF_TYPE
+    at[0] = p
+    if reading != READ:
+        return TOO_BIG
+    if column.ranged and not (column.low <= value <= column.high):
+        return NOT_IN_RANGE
+    if column.wanted:
+        (<int64_t*>column.values)[row] = value
+        if column.valid != NULL:
+            column.valid[row] = True
+    return GOOD
+
+
+cdef inline Verdict float_field(
+    const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
+) noexcept nogil:
+    cdef const uint8_t* p = _skip_blanks(at[0], end)
+    cdef const uint8_t* after
+    cdef double value = 0
+    cdef Reading reading = READ
+    if p == end or p[0] == b",":
+        at[0] = p
+        return absent(column, row)
+    after = short_decimal(p, end, &value)
+    if after == NULL:
+        after = p
+        reading = _long_float(&after, end, &value)
+        if reading == NO_NUMBER:
+            return NOT_OF_TYPE
+    p = _skip_blanks(after, end)
+    if p < end and p[0] != b",":
+        return NOT_OF_TYPE
+    at[0] = p
+    if reading != READ:
+        return TOO_LARGE if reading == BEYOND_DOUBLE else TOO_SMALL
+    if column.finite and not isfinite(value):
+        return NOT_FINITE
+    if column.ranged and not (column.low_float <= value <= column.high_float):
+        return NOT_IN_RANGE
+    if column.wanted:
+        (<double*>column.values)[row] = value
+        if column.valid != NULL:
+            column.valid[row] = True
+    return GOOD
+
+
+cdef inline Reading _long_float(const uint8_t** at, const uint8_t* end, double* value) noexcept nogil:
+    """Any decimal, nan, inf or -inf; leaves ``at`` behind it."""
+    cdef Reading reading = read_decimal(at, end, value)
+    cdef const uint8_t* p = at[0]
+    cdef const uint8_t* word = p + 1 if p[0] == b"-" else p
+    if reading == NO_NUMBER and end - word >= 3 and (
+        (word == p and word[0] == b"n" and word[1] == b"a" and word[2] == b"n")
+        or (word[0] == b"i" and word[1] == b"n" and word[2] == b"f")
+    ):
+        at[0] = double_from_chars(p, word + 3, value)
+        return READ
+    return reading
+
+
+cdef inline Verdict bool_field(
+    const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
+) noexcept nogil:
+    cdef const uint8_t* p = _skip_blanks(at[0], end)
+    cdef const uint8_t* start = p
+    cdef Py_ssize_t length
+    cdef bint value
+    while p < end and p[0] != b",":
+        p += 1
+    at[0] = p
+    length = p - start
+    while length > 0 and _is_blank(start[length - 1]):
+        length -= 1
+    if length == 0:
+        return absent(column, row)
+    if length == 1 and (start[0] == b"0" or start[0] == b"1"):
+        value = start[0] == b"1"
+    elif _is_word(start, length, b"true"):
+        value = True
+    elif _is_word(start, length, b"false"):
+        value = False
+    else:
+        return NOT_OF_TYPE
+    if column.wanted:
+        column.values[row] = value
+        if column.valid != NULL:
+            column.valid[row] = True
+    return GOOD
+
+
+cdef inline bint _is_word(const uint8_t* p, Py_ssize_t length, const char* word) noexcept nogil:
+    """Whether the text is ``word``, in small or capital letters."""
+    cdef Py_ssize_t i
+    for i in range(length):
+        if word[i] == 0 or (p[i] | 32) != <uint8_t>word[i]:
+            return False
+    return word[length] == 0

@@ -1,0 +1,75 @@
+"""The contract of what a life reads: several inputs, in an order that depends on the cut alone."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.batch import Batch, Marker
+    from ripple.cut import Cut
+
+
+class Signal(Enum):
+    """What there is where no entry is: more may come, or none will."""
+
+    WAITING = "waiting"
+    ENDED = "ended"
+
+
+class Inputs(Protocol):
+    """The inputs of a life, by the names that the engine knows them by.
+
+    Whose turn it is, and where batches end, follows from the cut alone as long as the inputs have
+    what is asked for: a life reads on in the order in which the one before would have. What may ask
+    a network is awaited; ``next`` never waits. One caller at a time.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs, in the order in which they were declared."""
+        ...
+
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return the first cut that can be read from, and the present end, where it is known."""
+        ...
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        """Raise InputError unless the inputs reach ``cut``, by what was read when it was stored.
+
+        identities: per input, what ``identities`` returned then; nothing for an unknown one.
+        """
+        ...
+
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return per input a text that tells what was read up to ``cut``, "" if nothing does."""
+        ...
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
+        ...
+
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
+        """Return what comes after ``cut``, and of which input; or why nothing does.
+
+        ENDED at ``stop``, and where an input that is not followed has no more.
+        """
+        ...
+
+    async def more(self) -> None:
+        """Wait until ``next``, which said WAITING, may have more to say; it may be too early."""
+        ...
+
+    def wake(self) -> None:
+        """Let ``more`` return, or its next call if nobody waits; from the loop's thread."""
+        ...
+
+    async def sync(self) -> None:
+        """Make durable what was read, before a cut that includes it is stored."""
+        ...
+
+    async def close(self) -> None:
+        """Release what was opened; closing twice is allowed."""
+        ...

@@ -1,0 +1,161 @@
+"""A journal in a store: numbered objects that nobody changes, added by one owner after the other.
+
+An owner begins with an object of its own, under its epoch. One with a lower epoch finds that number
+taken when it adds the next time, and stops; nobody adds to a number that somebody has.
+
+An object may be ``whole``: then those before it do not count any more, and are deleted now and
+then. An owner that slept through all that may create a forgotten number again, which nobody reads.
+
+An object is, little-endian: magic "RJNL", CRC-32C of all that follows, epoch (8 bytes), whether it
+is whole (1), a nonce of its owner (16), the data.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.encoding.crc import crc32c
+from ripple.errors import LimitError
+from ripple.fenced.errors import ChainError, DamagedError, FencedError
+from ripple.world.ports import Guards, all_guards
+
+if TYPE_CHECKING:
+    from ripple.world.ports import ObjectStore, Random
+
+OBJECT_BYTES_MAX = 64 << 20
+OPEN_ATTEMPTS_MAX = 16
+NONCE_BYTES = 16
+# So many objects after those before a whole one were deleted, they are deleted again.
+FORGET_AT = 64
+
+_MAGIC = b"RJNL"
+_HEADER = struct.Struct("<4sI")
+_ABOUT = struct.Struct(f"<Q?{NONCE_BYTES}s")
+_NAME = re.compile(r"(\d{16})\.journal")
+
+
+class Added(NamedTuple):
+    """One object."""
+
+    epoch: int
+    is_whole: bool
+    data: bytes
+
+
+class Journal:
+    """The journal at ``prefix`` of a store. ``open`` makes its caller the owner."""
+
+    def __init__(self, store: ObjectStore, prefix: str, *, guards: Guards = all_guards) -> None:
+        self._store = store
+        self._prefix = prefix
+        self._guards = guards
+        self._number = 0
+        self._epoch = 0
+        self._nonce = b""
+        self._first = 0
+
+    async def read(self) -> list[Added]:
+        """Return what counts, in order; anybody may, at any time. Raises DamagedError."""
+        return (await self._read())[1]
+
+    async def open(self, epoch: int, random: Random) -> list[Added]:
+        """Become the owner; return what counts, by the owners before.
+
+        Raises FencedError if one had this epoch or a higher one, DamagedError, StoreError.
+        """
+        self._epoch, self._nonce = epoch, random.bytes(NONCE_BYTES)
+        for _ in range(OPEN_ATTEMPTS_MAX):
+            numbers, found = await self._read()
+            self._check_epoch(max((one.epoch for one in found), default=-1))
+            self._number = max(numbers, default=0)
+            self._first = min(numbers, default=1)
+            if await self._add(b"", is_whole=False):
+                return found
+        raise ChainError(
+            f"{self._prefix} was added to by others {OPEN_ATTEMPTS_MAX} times in a row: are "
+            "several processes restarted over it at once?"
+        )
+
+    async def add(self, data: bytes, *, is_whole: bool = False) -> None:
+        """Add an object; with ``is_whole`` those before it do not count any more.
+
+        Raises FencedError when another owner has begun; after a StoreError it may be repeated.
+        """
+        if not await self._add(data, is_whole=is_whole):
+            raise FencedError(f"{self._name(self._number + 1)} is there, by an owner before")
+        if is_whole and self._number - self._first >= FORGET_AT:
+            self._first = self._number
+            for number in await self._numbers():
+                if number < self._first:
+                    await self._store.delete(self._name(number))
+
+    async def _add(self, data: bytes, *, is_whole: bool) -> bool:
+        """Return whether it was added: not where an owner before was faster."""
+        about = _ABOUT.pack(self._epoch, is_whole, self._nonce) + data
+        whole = _HEADER.pack(_MAGIC, crc32c(about)) + about
+        name = self._name(self._number + 1)
+        if not await self._store.put_if_absent(name, whole) and self._guards("journal_fence"):
+            there = await self._get(name)
+            # A put that was repeated after a lost reply finds its own.
+            if there != whole:
+                self._check_epoch(-1 if there is None else _decoded(there, name).epoch)
+                return False
+        self._number += 1
+        return True
+
+    async def _read(self) -> tuple[list[int], list[Added]]:
+        """Return the numbers that are there, and what counts: from the last whole object on."""
+        while True:
+            numbers = await self._numbers()
+            found: list[Added] = []
+            for number in reversed(numbers):
+                if found and number != numbers[-len(found)] - 1:
+                    raise DamagedError(f"{self._name(numbers[-len(found)] - 1)} is missing")
+                name = self._name(number)
+                data = await self._get(name)
+                if data is None:
+                    break
+                found.append(_decoded(data, name))
+                if found[-1].is_whole:
+                    break
+            if not numbers or (found and found[-1].is_whole):
+                return numbers, found[::-1]
+            if len(found) == len(numbers):
+                if numbers[0] > 1:
+                    raise DamagedError(f"{self._name(numbers[0] - 1)} is missing")
+                return numbers, found[::-1]
+            # One was deleted meanwhile, so a whole one has come: look again.
+
+    async def _numbers(self) -> list[int]:
+        names = await self._store.list(self._prefix)
+        matches = [_NAME.fullmatch(name.removeprefix(self._prefix)) for name in names]
+        return sorted(int(match[1]) for match in matches if match)
+
+    async def _get(self, name: str) -> bytes | None:
+        try:
+            return await self._store.get(name, length_max=OBJECT_BYTES_MAX)
+        except LimitError as error:
+            raise DamagedError(f"{name} is damaged: {error}") from error
+
+    def _check_epoch(self, theirs: int) -> None:
+        if theirs >= self._epoch:
+            raise FencedError(
+                f"an owner with epoch {theirs} has begun with {self._prefix}: epoch {self._epoch} "
+                "must not write any more"
+            )
+
+    def _name(self, number: int) -> str:
+        return f"{self._prefix}{number:016d}.journal"
+
+
+def _decoded(data: bytes, name: str) -> Added:
+    if len(data) < _HEADER.size + _ABOUT.size:
+        raise DamagedError(f"{name} is damaged: it is cut to {len(data)} bytes")
+    magic, checksum = _HEADER.unpack_from(data)
+    about = data[_HEADER.size :]
+    if magic != _MAGIC or crc32c(about) != checksum:
+        raise DamagedError(f"{name} is damaged: its checksum does not fit")
+    epoch, is_whole, _ = _ABOUT.unpack_from(about)
+    return Added(epoch, is_whole, about[_ABOUT.size :])

@@ -1,0 +1,1 @@
+"""The batch path: what becomes of a whole batch in one compiled call."""

@@ -1,0 +1,424 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
+"""The accumulators of one fold, compiled from its aggregates: what is added, and what is read.
+
+Sums and counts lie side by side in one record a slot, and those that take the same in are one. A
+batch is added to all of them in one call, and its rows are read and shown in another. Other
+aggregates (ordered ones, users' own) keep their state by slot and are called once a batch.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t, uint8_t
+from libcpp.vector cimport vector
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, Records
+from ripple.keys.checked cimport check_length, check_slots
+from ripple.graph.column cimport FLOAT, Column, Field, float_bits
+
+from ripple.aggregate import AggregateError
+from ripple.aggregate.parts import SummedState
+from ripple.errors import lacks_memory
+from ripple.expression.bound import Values
+from ripple.graph.column import InputColumn
+
+cdef extern from *:
+    """
+    #define prefetch(address) __builtin_prefetch(address)
+    """
+    void prefetch(const void* address) noexcept nogil
+
+cdef int64_t CACHED_BYTES = 1 << 15  # so much is in a fast cache anyway
+
+cdef dict HOWS = {"": PLAIN, "square": SQUARE, "product": PRODUCT}
+
+
+cdef struct Add:
+    int part
+    How how
+    int[2] inputs           # positions in States.inputs, -1 for none
+    int nulls               # which rows are left out: a position in States.nullable
+
+
+cdef class States:
+    """One accumulator per aggregate and slot."""
+
+    # Invariant: all parts and all states have room for `room` slots.
+
+    cdef list aggregates, states
+    cdef list inputs            # expressions, each once
+    cdef list nullable          # of what has nulls: positions in `inputs`, each set once
+    cdef list parts             # of sums and counts, each once
+    cdef vector[Add] adds       # what is added to which of them
+    cdef list others            # (aggregate, its state, positions of its inputs) of the rest
+    cdef Records records
+    cdef list named             # of every result: (name, Read, or None and its place in `others`)
+    cdef list shown             # per field of the rows: as above, or its name if it is none
+    cdef object typed
+    cdef list computed
+    cdef bint retractable
+    cdef int64_t room
+
+    def __init__(self, aggregates, *, retractable):
+        self.aggregates = list(aggregates)
+        self.states = [one.bound.state(retractable=retractable) for one in self.aggregates]
+        self.retractable = retractable
+        self.inputs, self.nullable, self.parts = [], [], []
+        self.others, self.named, self.shown = [], [], []
+        known = {}
+        for aggregate, state in zip(self.aggregates, self.states, strict=True):
+            at = [self.input_at(bound) for bound in aggregate.inputs]
+            if isinstance(state, SummedState):
+                self.compile(state, at, known)
+                found = [(read, 0, 0) for read in state.reads()]
+            else:
+                found = [(None, len(self.others), k) for k in range(len(aggregate.bound.results))]
+                self.others.append((aggregate, state, at))
+            for (suffix, _), source in zip(aggregate.bound.results, found, strict=True):
+                name = f"{aggregate.name}_{suffix}" if suffix else aggregate.name
+                self.named.append((name, source))
+        self.records = Records(self.parts)
+        self.computed = [bound for bound in self.inputs if bound.tree.operation != "col"]
+
+    cdef int input_at(self, bound) except -1:
+        for at, one in enumerate(self.inputs):
+            if one.canonical == bound.canonical:
+                return at
+        self.inputs.append(bound)
+        return len(self.inputs) - 1
+
+    cdef int compile(self, state, list inputs, dict known) except -1:
+        """List what is added to the parts of a state; parts that there are already become its."""
+        cdef Add add
+        nulls = tuple(sorted(set(inputs)))
+        if nulls not in self.nullable:
+            self.nullable.append(nulls)
+        add.nulls = self.nullable.index(nulls)
+        for name, (how, places) in state.adds.items():
+            taken = tuple([inputs[place] for place in places])
+            # Which rows are left out is part of what is added, unless none can be.
+            apart = tuple([at for at in nulls if self.may_be_null(at)])
+            key = type(state.parts[name]), how, taken, apart
+            if key in known:
+                state.parts[name] = known[key]
+                continue
+            known[key] = state.parts[name]
+            add.part, add.how = len(self.parts), HOWS[how]
+            add.inputs[0] = taken[0] if len(taken) > 0 else -1
+            add.inputs[1] = taken[1] if len(taken) > 1 else -1
+            self.parts.append(state.parts[name])
+            self.adds.push_back(add)
+        return 0
+
+    cdef bint may_be_null(self, int at) except -1:
+        from ripple.expression.typed import kind_of
+
+        return kind_of(self.inputs[at].type)[1]
+
+    def reserve(self, int64_t slots):
+        """Make room for slots below ``slots``."""
+        if slots <= self.room:
+            return
+        self.records.resize(slots)
+        for _, state, _ in self.others:
+            state.resize(slots)
+        self.room = slots
+
+    def failed(self, rows):
+        """Return the rows, with the reason, for which an input cannot be computed.
+
+        If rows can be removed again, also those that a user's aggregate refuses to add to an empty
+        state: whether a row is folded must not depend on which others are there.
+        """
+        failed = {}
+        for bound in self.computed:
+            failed.update(rows.evaluate(bound).failed)
+        if self.retractable:
+            for aggregate, state, _ in self.others:
+                if state.may_refuse:
+                    arguments = [rows.evaluate(bound) for bound in aggregate.inputs]
+                    at, *values = without_nulls(np.arange(rows.count), arguments, None)
+                    refused = state.refused(len(at), *values)
+                    failed.update({int(at[row]): reason for row, reason in refused.items()})
+        return dict(sorted(failed.items())) if failed else failed
+
+    def add(self, slots not None, rows, index):
+        """Add events to slots; ``index`` says which row each slot gets, None for the same one."""
+        cdef list values = self.evaluated(rows)
+        self.fold_in(slots, values, rows.count, index, 1)
+        for aggregate, state, at in self.others:
+            arguments = [values[place] for place in at]
+            if aggregate.aggregate.ordered:
+                arguments += [Values(rows.times_ns), Values(rows.offsets)]
+            state.add(*without_nulls(slots, arguments, index))
+
+    def change(self, slots not None, rows, *, remove):
+        """Add rows to slots, or remove them; for aggregates that do not depend on order."""
+        cdef list values = self.evaluated(rows)
+        self.fold_in(slots, values, rows.count, None, -1 if remove else 1)
+        for _, state, at in self.others:
+            arguments = [values[place] for place in at]
+            (state.remove if remove else state.add)(*without_nulls(slots, arguments, None))
+
+    cdef list evaluated(self, rows):
+        return [rows.evaluate(bound) for bound in self.inputs]
+
+    cdef int fold_in(
+        self, const int64_t[::1] slots, list values, int64_t count, index, int64_t direction
+    ) except -1:
+        """Add the values of ``count`` rows to sums and counts, in one loop for each."""
+        cdef const int64_t[::1] rows
+        cdef const int64_t* row = NULL
+        cdef vector[Operand] operands
+        cdef vector[const uint8_t*] chosen
+        cdef vector[Py_buffer] held
+        cdef const uint8_t* mask
+        cdef Operand[2] two
+        cdef Add* add
+        cdef Part part
+        cdef size_t i
+        cdef int k, failed = 0
+        cdef Py_ssize_t n = slots.shape[0]
+        if n == 0 or self.adds.size() == 0:
+            return 0
+        check_slots(slots, self.room)
+        if index is None:
+            check_length(n, count)
+        else:
+            rows = index
+            check_length(n, rows.shape[0])
+            check_slots(rows, count)
+            row = &rows[0]
+        operands.resize(len(values))
+        held.reserve(len(values) + len(self.nullable))
+        try:
+            for i in range(self.adds.size()):
+                for k in range(2):
+                    at = self.adds[i].inputs[k]
+                    if at >= 0 and operands[at].values == NULL:
+                        column = values[at].values
+                        operands[at].is_integer = column.dtype.kind == "i"
+                        operands[at].values = hold(held, column, 8 * count)
+            for nulls in self.nullable:
+                valid = valid_of([values[at] for at in nulls])
+                mask = NULL
+                if valid is not None:
+                    mask = <const uint8_t*>hold(held, valid, count)
+                chosen.push_back(mask)
+            if self.room * self.records.stride > CACHED_BYTES:
+                for i in range(n):
+                    prefetch(self.records.block + slots[i] * self.records.stride)
+            for i in range(self.adds.size()):
+                add = &self.adds[i]
+                part = self.parts[add.part]
+                for k in range(2):
+                    if add.inputs[k] >= 0:
+                        two[k] = operands[add.inputs[k]]
+                with nogil:
+                    failed |= part.fold_in(
+                        &slots[0], n, row, chosen[add.nulls], two, add.how, direction
+                    )
+        finally:
+            for i in range(held.size()):
+                PyBuffer_Release(&held[i])
+        if failed:
+            raise MemoryError("no memory left for exact sums; their values are lost")
+        return 0
+
+    def results(self, slots):
+        """Return (slots that can be read, every result column of them by name, why not the others).
+
+        The reasons are by slot.
+        """
+        try:
+            return slots, self.read(slots), {}
+        except AggregateError:
+            failed = {}
+            for aggregate, state in zip(self.aggregates, self.states, strict=True):
+                for slot, reason in unreadable(state, slots):
+                    failed.setdefault(slot, f"{aggregate.name!r}: {reason}")
+            kept = slots[np.isin(slots, list(failed), invert=True)]
+            return kept, self.read(kept), failed
+
+    cdef dict read(self, slots):
+        others = [state.results(slots) for _, state, _ in self.others]
+        return {
+            name: Values(*(others[at][k] if read is None else (<Read>read).column(slots)))
+            for name, (read, at, k) in self.named
+        }
+
+    def lay_out(self, names, typed):
+        """Say which fields rows have, by name: results, or what ``show`` is given beside them.
+
+        typed: called with a field's position, values and mask, for results that are not compiled:
+        returns them as the column takes them.
+        """
+        self.typed = typed
+        results = dict(self.named)
+        self.shown = [results.get(name, name) for name in names]
+
+    def show(self, Column column not None, slots not None, dict beside):
+        """Write the results of ``slots`` to a column, as they are.
+
+        beside: what else the rows have: int64[n] by name. Raises AggregateError, with nothing
+        written, when one of them cannot be read.
+        """
+        cdef const int64_t[::1] at = slots
+        cdef const int64_t[::1] given
+        cdef vector[int64_t] bits
+        cdef vector[uint8_t] valid
+        cdef Py_ssize_t i, n = at.shape[0]
+        cdef int f, fields = len(self.shown)
+        if n == 0:
+            return
+        check_slots(at, self.room)
+        column.cover(at)
+        bits.resize(n * fields)
+        valid.resize(n * fields, 1)
+        others = [state.results(slots) for _, state, _ in self.others]
+        made = [None] * fields
+        for f, source in enumerate(self.shown):
+            if isinstance(source, str):
+                given = beside[source]
+                check_length(n, given.shape[0])
+                for i in range(n):
+                    bits[f * n + i] = given[i]
+            elif source[0] is not None:
+                (<Read>source[0]).read(&at[0], n, &bits[f * n], &valid[f * n])
+            else:
+                made[f] = self.typed(f, *others[source[1]][source[2]])
+        if isinstance(column, InputColumn):
+            column.graph.refuse_while_busy("write a column")
+        for i in range(n):
+            column.touch(at[i])
+            column.row_count += not column.present[at[i]]
+            column.present[at[i]] = 1
+        for f in range(fields):
+            if made[f] is not None:
+                column.write_field(f, at, made[f][0], made[f][1])
+            else:
+                write_bits(&column.fields[f], &at[0], n, &bits[f * n], &valid[f * n])
+        if isinstance(column, InputColumn):
+            column.graph.mark_dirty(column)
+
+    def merge(self, into, source):
+        """Move what the source slots hold to their partners."""
+        for part in self.parts:
+            part.merge(into, source)
+        for _, state, _ in self.others:
+            state.merge(into, source)
+
+    def clear(self, slots):
+        """Empty the slots."""
+        for part in self.parts:
+            part.clear(slots)
+        for _, state, _ in self.others:
+            state.clear(slots)
+
+    def dump(self, slots):
+        """Return the accumulators as Arrow columns named ``aggregate.part``."""
+        return {
+            f"{aggregate.name}.{part}": array
+            for aggregate, state in zip(self.aggregates, self.states, strict=True)
+            for part, array in state.dump(slots).items()
+        }
+
+    def load(self, slots, table):
+        """Take over what ``dump`` wrote."""
+        for aggregate, state in zip(self.aggregates, self.states, strict=True):
+            prefix = f"{aggregate.name}."
+            state.load(
+                slots,
+                {
+                    name.removeprefix(prefix): table.column(name).combine_chunks()
+                    for name in table.column_names
+                    if name.startswith(prefix)
+                },
+            )
+
+    @property
+    def nbytes(self):
+        """Bytes held."""
+        others = sum([state.nbytes for _, state, _ in self.others])
+        return others + sum([part.nbytes for part in self.parts])
+
+
+cdef const void* hold(vector[Py_buffer]& held, array, int64_t nbytes) except? NULL:
+    """Return where an array's values are, which stay there until the buffer is released."""
+    cdef Py_buffer buffer
+    PyObject_GetBuffer(array, &buffer, PyBUF_SIMPLE)
+    held.push_back(buffer)
+    if buffer.len != nbytes:
+        raise ValueError(f"a column of {buffer.len} bytes where there are rows for {nbytes}")
+    return buffer.buf
+
+
+cdef int write_bits(
+    Field* field, const int64_t* slots, Py_ssize_t n, const int64_t* bits, const uint8_t* valid
+) except -1:
+    """Write one field of rows: the value's 64 bits, zero where it is null."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not valid[i]:
+            field.bits[slots[i]] = 0
+        elif field.kind == FLOAT:
+            field.bits[slots[i]] = float_bits((<const double*>bits)[i])
+        else:
+            field.bits[slots[i]] = bits[i]
+    if field.nullable:
+        for i in range(n):
+            field.valid[slots[i]] = valid[i]
+    else:
+        for i in range(n):
+            if not valid[i]:
+                raise ValueError("a field that cannot be null is")
+    return 0
+
+
+def unreadable(state, slots):
+    """Yield the slots whose results raise, and what: by halves, for they are few."""
+    try:
+        state.results(slots)
+    except AggregateError as error:
+        if lacks_memory(error):
+            raise
+        if len(slots) == 1:
+            yield int(slots[0]), str(error)
+            return
+        middle = len(slots) // 2
+        yield from unreadable(state, slots[:middle])
+        yield from unreadable(state, slots[middle:])
+
+
+cdef object valid_of(list arguments):
+    """Return which rows have no null in any argument: bool[n], or None for all."""
+    valid = None
+    for argument in arguments:
+        if argument.valid is not None:
+            valid = argument.valid if valid is None else valid & argument.valid
+    return valid
+
+
+cdef list without_nulls(slots, list arguments, index):
+    """Return slots and values for the rows in which no argument is null."""
+    valid = valid_of(arguments)
+    if valid is not None and valid.all():
+        valid = None
+    values = [argument.values for argument in arguments]
+    if index is not None:
+        values = [take(column, index) for column in values]
+        valid = None if valid is None else valid[index]
+    if valid is not None:
+        slots = slots[valid]
+        values = [take(column, valid) for column in values]
+    return [slots, *values]
+
+
+cdef object take(column, index):
+    if isinstance(column, pa.Array):
+        return column.filter(pa.array(index)) if index.dtype == bool else column.take(index)
+    if isinstance(column, list):
+        return [column[i] for i in (np.flatnonzero(index) if index.dtype == bool else index)]
+    return column[index]

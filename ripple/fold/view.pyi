@@ -1,0 +1,27 @@
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ripple.graph.column import Column
+from ripple.graph.node import Node
+
+class View(Node):
+    column: Column
+    schema: pa.Schema
+    digest: int
+    final_digest: int
+    def __init__(
+        self,
+        column: Column,
+        fields: tuple[Sequence[pa.Field], Sequence[pa.Field]],
+        *,
+        retractions: bool,
+        in_order: bool,
+    ) -> None: ...
+    def take(self) -> pa.RecordBatch: ...
+    def take_retracted(self) -> pa.RecordBatch: ...
+    def finalize(self, slots: npt.NDArray[np.int64]) -> None: ...
+    def live_digest(self) -> int: ...
+    def table(self) -> pa.Table: ...

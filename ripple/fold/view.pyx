@@ -1,0 +1,271 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
+"""What leaves the engine: the changes of one fold's rows between two cuts, and their digest."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libcpp.vector cimport vector
+
+import pyarrow as pa
+
+from ripple.fold.key_fields cimport KeyFields
+from ripple.graph.column cimport BOOL, OBJECT, Column, Field
+from ripple.keys.index cimport KeyIndex
+from ripple.graph.node cimport Node
+
+from ripple.pipeline.plan import OP_FIELD
+from ripple.schema.types import Bool
+
+
+cdef extern from "arrow_batch.h" nogil:
+    cppclass ArrowArray:
+        pass
+    enum:
+        BATCH_OP, BATCH_NUMBER, BATCH_FLAG, BATCH_TEXT, BATCH_MADE
+    ctypedef struct BatchColumn:
+        int kind
+        const int64_t* bits
+        const int64_t* at
+        const uint8_t* valid
+        const uint8_t* present
+        const uint8_t** texts
+        const uint32_t* lengths
+        int64_t text_bytes
+        ArrowArray made
+    int batch_make(BatchColumn* columns, int count, int64_t rows, ArrowArray* batch)
+
+
+cdef object import_batch = pa.RecordBatch._import_from_c
+
+cdef int64_t TEXT_BYTES_MAX = 0x7FFFFFFF
+
+
+cdef class View(Node):
+    """Listens to a column: collects its changes and keeps the digest of its table.
+
+    The digest is the sum, modulo 2^64, of the hashes of all rows that the table ever showed and
+    did not withdraw. A row that became final counts although its memory was freed.
+
+    Invariant between stabilizes: digest == final_digest + live_digest(), modulo 2^64.
+    """
+
+    cdef readonly Column column
+    cdef readonly object schema
+    cdef public uint64_t digest
+    cdef public uint64_t final_digest
+    cdef KeyFields keys
+    cdef bint keeps_retractions, in_order
+    cdef object row_schema          # without the op
+    cdef object no_changes, none_retracted, changed, retracted
+
+    def __init__(self, Column column not None, fields, *, retractions, in_order):
+        """Listen to ``column``, whose fields beside its key are ``fields``, as in Arrow.
+
+        retractions: also keep changed rows as they were. in_order: hand changes out in the order in
+        which the column's rows were touched, else in that of :meth:`KeyFields.order`.
+        """
+        self.column = column
+        self.keys = KeyFields(column.keys)
+        self.keeps_retractions, self.in_order = retractions, in_order
+        key_fields, value_fields = fields
+        self.row_schema = pa.schema([*key_fields, *value_fields])
+        op = pa.field(OP_FIELD, pa.int8(), nullable=False)
+        self.schema = pa.schema([op, *self.row_schema])
+        self.changed = self.no_changes = pa.RecordBatch.from_pylist([], self.schema)
+        self.retracted = self.none_retracted = pa.RecordBatch.from_pylist([], self.row_schema)
+        column.graph.attach(self, [column])
+
+    cdef int parent_changed(self, Node parent) except -1:
+        """Take the changes of the column over: their digest, and their rows as Arrow has them."""
+        cdef Column column = self.column
+        cdef int64_t i, at, slot, was = 0, now = 0, n = column.changed_count
+        cdef vector[int64_t] slots, places, ids, order
+        cdef vector[uint64_t] hashes
+        cdef vector[uint8_t] present
+        cdef uint64_t change = 0
+        slots.resize(n)
+        places.resize(n)
+        ids.resize(n * self.keys.count)
+        hashes.resize(n)
+        order.resize(n)
+        present.resize(n)
+        for i in range(n):
+            slots[i] = column.touched._slots[column.changed[i]]
+        self.keys.read(slots.data(), n, ids.data())
+        self.keys.hash(ids.data(), n, hashes.data())
+        for i in range(n):
+            at, slot = column.changed[i], slots[i]
+            order[i] = i
+            if column.old_present[at]:
+                was += 1
+                change -= column._row_hash(hashes[i], at, True)
+            if column.present[slot]:
+                now += 1
+                change += column._row_hash(hashes[i], slot, False)
+        self.digest += change
+        if not self.in_order:
+            self.keys.order(ids.data(), hashes.data(), n, order.data())
+        if self.keeps_retractions:
+            self.retracted = self.as_they_were(slots, order, was)
+        for i in range(n):
+            at = column.changed[order[i]]
+            places[i] = column.touched._slots[at]
+            present[i] = column.present[places[i]]
+        self.keys.read(places.data(), n, ids.data())
+        if now == n:
+            present.clear()
+        self.changed = self.batch(n, ids, places.data(), False, present, True)
+        return 0
+
+    cdef object as_they_were(
+        self, const vector[int64_t]& slots, const vector[int64_t]& order, int64_t was
+    ):
+        cdef Column column = self.column
+        cdef vector[int64_t] places, gone, ids
+        cdef size_t i
+        for i in range(order.size()):
+            if column.old_present[column.changed[order[i]]]:
+                places.push_back(column.changed[order[i]])
+                gone.push_back(slots[order[i]])
+        ids.resize(was * self.keys.count)
+        self.keys.read(gone.data(), was, ids.data())
+        return self.batch(was, ids, places.data(), True, vector[uint8_t](), False)
+
+    cdef object batch(
+        self,
+        int64_t n,
+        const vector[int64_t]& ids,
+        const int64_t* places,
+        bint old,
+        const vector[uint8_t]& present,
+        bint with_op,
+    ):
+        """Return n rows as a record batch, read at ``places``: slots, or where old rows are.
+
+        present: by row, 0 if it has no values but its key; empty if all rows have.
+        """
+        cdef Column column = self.column
+        cdef vector[BatchColumn] columns
+        cdef vector[vector[const uint8_t*]] texts
+        cdef vector[vector[uint32_t]] lengths
+        cdef BatchColumn* one
+        cdef ArrowArray made
+        cdef KeyIndex index
+        cdef Field* field
+        cdef int f, k, failed
+        cdef int64_t i
+        cdef const uint8_t* shown = NULL
+        cdef list alive = []
+        if present.size():
+            shown = present.data()
+        texts.resize(self.keys.count)
+        lengths.resize(self.keys.count)
+        columns.resize(with_op + self.keys.count + column.field_count)
+        one = columns.data()
+        if with_op:
+            one.kind = BATCH_OP
+            one.present = shown
+            one += 1
+        for k in range(self.keys.count):
+            one.kind = BATCH_FLAG if isinstance(self.keys.fields[k].type, Bool) else BATCH_NUMBER
+            one.bits = ids.data() + k * n
+            index = self.keys.texts[k]
+            if index is not None:
+                one.kind = BATCH_TEXT
+                texts[k].resize(n)
+                lengths[k].resize(n)
+                for i in range(n):
+                    texts[k][i] = index.bytes_of(one.bits[i])
+                    lengths[k][i] = index._keys[one.bits[i]].length
+                    one.text_bytes += lengths[k][i]
+                if one.text_bytes > TEXT_BYTES_MAX:
+                    raise OverflowError("the keys of one batch exceed 2 GiB")
+                one.texts, one.lengths = texts[k].data(), lengths[k].data()
+            one += 1
+        for f in range(column.field_count):
+            field = &column.fields[f]
+            one.kind = BATCH_FLAG if field.kind == BOOL else BATCH_NUMBER
+            one.at = places
+            one.bits = field.old_bits if old else field.bits
+            one.present = shown
+            if field.nullable:
+                one.valid = field.old_valid if old else field.valid
+            if field.kind == OBJECT:
+                one.kind = BATCH_MADE
+                alive.append(self.objects(f, n, places, old, one))
+            one += 1
+        for f in range(<int>columns.size()):
+            if columns[f].kind == BATCH_MADE:
+                k = f - with_op - self.keys.count
+                alive.pop(0)._export_to_c(<uintptr_t>&columns[f].made)
+        with nogil:
+            failed = batch_make(columns.data(), <int>columns.size(), n, &made)
+        if failed:
+            raise MemoryError
+        return import_batch(<uintptr_t>&made, self.schema if with_op else self.row_schema)
+
+    cdef object objects(
+        self, int f, int64_t n, const int64_t* places, bint old, const BatchColumn* column
+    ):
+        """Return a column of values that are no numbers."""
+        cdef list values = self.column.old_objects[f] if old else self.column.objects[f]
+        cdef int64_t i
+        listed = [
+            None
+            if (column.present and not column.present[i])
+            or (column.valid and not column.valid[places[i]])
+            else values[places[i]]
+            for i in range(n)
+        ]
+        return pa.array(listed, self.row_schema.field(self.keys.count + f).type)
+
+    cdef bint recompute(self) except -1:
+        return False
+
+    cpdef str kind(self):
+        return "tap"
+
+    def take_retracted(self):
+        """Return the rows that were shown and have changed since the last call, as they were."""
+        retracted, self.retracted = self.retracted, self.none_retracted
+        return retracted
+
+    def take(self):
+        """Return the changes since the last call: at most one per key."""
+        changed, self.changed = self.changed, self.no_changes
+        return changed
+
+    def finalize(self, const int64_t[::1] slots not None):
+        """Note that the rows of ``slots`` will not change any more and are about to be freed."""
+        self.final_digest += self.digest_of(slots)
+
+    def live_digest(self):
+        """Return the digest of the rows in memory alone, computed afresh."""
+        return self.digest_of(self.column.present_slots())
+
+    cdef uint64_t digest_of(self, const int64_t[::1] slots) except? 0:
+        cdef vector[int64_t] ids
+        cdef vector[uint64_t] hashes
+        cdef uint64_t total = 0
+        cdef int64_t i, n = slots.shape[0]
+        if n == 0:
+            return 0
+        self.column.cover(slots)
+        ids.resize(n * self.keys.count)
+        hashes.resize(n)
+        self.keys.read(&slots[0], n, ids.data())
+        self.keys.hash(ids.data(), n, hashes.data())
+        for i in range(n):
+            if self.column.present[slots[i]]:
+                total += self.column._row_hash(hashes[i], slots[i], False)
+        return total
+
+    def table(self):
+        """Return the rows in memory: every row of the view that can still change."""
+        cdef vector[int64_t] ids
+        cdef const int64_t[::1] slots = self.column.present_slots()
+        cdef int64_t n = slots.shape[0]
+        if n == 0:
+            return pa.Table.from_batches([self.none_retracted])
+        ids.resize(n * self.keys.count)
+        self.keys.read(&slots[0], n, ids.data())
+        return pa.Table.from_batches([self.batch(n, ids, &slots[0], False, vector[uint8_t](), False)])

@@ -1,0 +1,158 @@
+"""Letters and notes in an object store, for partitions that move from machine to machine.
+
+They are two journals (``ripple.fenced``) under the partition's prefix: ``letters/``, a batch of
+rows an object, and ``notes/``, the lines since the object before, or all that is left of them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ripple.checkpoint.checkpoints import prefix_of
+from ripple.encoding import arrow
+from ripple.encoding.errors import EncodingError
+from ripple.fenced import DamagedError, FencedError, Journal
+from ripple.partition.letter_box import ARROW
+from ripple.partition.letters import counting
+from ripple.world.errors import StoreError
+from ripple.world.ports import all_guards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ripple.fenced import Added
+    from ripple.partition.letter import Letter
+    from ripple.world.ports import Guards, ObjectStore, Random
+
+
+class StorePlace:
+    """The place of a partition under ``PIPELINE/PARTITION/`` in a store.
+
+    A note costs a put before its records are applied, so batches should take longer than a put.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        pipeline: str,
+        partition: int = 0,
+        *,
+        random: Random,
+        guards: Guards = all_guards,
+    ) -> None:
+        """Touch nothing yet. The store should repeat what fails: see ``RetryingStore``."""
+        self._prefix = prefix_of(pipeline, partition)
+        self._letter_journal = Journal(store, f"{self._prefix}letters/", guards=guards)
+        self._note_journal = Journal(store, f"{self._prefix}notes/", guards=guards)
+        self._random = random
+        self._letters = _Letters((), self._prefix)
+        self._notes = _Notes((), self._prefix)
+        self._is_open = False
+
+    async def open(self, epoch: int) -> None:
+        """Become the owner, and read what is there; also raises DamagedError and StoreError."""
+        letters = await self._letter_journal.open(epoch, self._random)
+        notes = await self._note_journal.open(epoch, self._random)
+        self._letters = _Letters(letters, self._prefix)
+        self._notes = _Notes(notes, self._prefix)
+        self._is_open = True
+
+    def letters(self) -> _Letters:
+        """Return the letters."""
+        return self._letters
+
+    def notes(self) -> _Notes:
+        """Return the notes."""
+        return self._notes
+
+    async def flush(self) -> None:
+        """Put what is not there yet: letters first, up to the last sync."""
+        while self._letters.synced:
+            await self._letter_journal.add(self._letters.synced[0])
+            del self._letters.synced[0]
+        notes = self._notes
+        if notes.is_replaced or notes.pending:
+            data = notes.data if notes.is_replaced else notes.pending
+            await self._note_journal.add(data, is_whole=notes.is_replaced)
+            notes.is_replaced, notes.pending = False, b""
+
+    async def close(self) -> None:
+        """Put what can be put; who has lost the partition, or the store, leaves it."""
+        if self._is_open:
+            self._is_open = False
+            with suppress(FencedError, StoreError):
+                await self.flush()
+
+
+class _Letters:
+    """Rows of letters: those that were there, those that wait for a sync, and for a flush."""
+
+    def __init__(self, there: Iterable[Added], prefix: str) -> None:
+        self._there = list(_batches(there, prefix))
+        self._waiting: list[pa.RecordBatch] = []
+        self.synced: list[bytes] = []
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self._there
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        self._waiting.append(rows)
+
+    def sync(self) -> None:
+        self.synced += [arrow.dumps(rows).to_pybytes() for rows in self._waiting]
+        self._waiting.clear()
+
+    def close(self) -> None:
+        self.sync()
+
+
+class _Notes:
+    """The lines, all of them in memory; what is ``pending`` is not in the store yet."""
+
+    def __init__(self, there: Iterable[Added], prefix: str) -> None:
+        there = list(there)
+        self.place = f"{prefix}notes/ in the store"
+        self.data = b"".join(one.data for one in there)
+        self.pending = b""
+        self.is_replaced = False
+        self._is_there = bool(self.data)
+
+    def read(self) -> bytes | None:
+        return self.data if self._is_there else None
+
+    def replace(self, data: bytes) -> None:
+        self.data, self.pending, self.is_replaced = data, b"", True
+
+    def append(self, data: bytes) -> None:
+        self.data += data
+        self.pending += data
+
+    def truncate(self, size: int) -> None:
+        self.replace(self.data[:size])
+
+    def close(self) -> None:
+        pass
+
+
+async def letters_in(
+    store: ObjectStore, pipeline: str, partition: int = 0, *, superseded: bool = False
+) -> list[Letter]:
+    """Return the letters that count, as ``read_letters`` does; anybody may, at any time."""
+    prefix = prefix_of(pipeline, partition)
+    there = await Journal(store, f"{prefix}letters/").read()
+    batches = list(_batches(there, prefix))
+    return list(counting(lambda: batches, superseded=superseded))
+
+
+def _batches(there: Iterable[Added], prefix: str) -> Iterator[pa.RecordBatch]:
+    for one in there:
+        if one.data:
+            try:
+                yield arrow.loads(one.data, ARROW)
+            except EncodingError as error:
+                raise DamagedError(
+                    f"{prefix}letters/ holds what are no letters: {error}"
+                ) from error

@@ -1,0 +1,220 @@
+"""What a life reads, whatever it comes from: told by the log and by a source of one iterator."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ripple.batch import Batch, Marker
+from ripple.connectors.csv.format import CsvFormat
+from ripple.connectors.csv.source import CsvSource
+from ripple.connectors.inputs import Inputs, Signal
+from ripple.connectors.json.source import JsonSource
+from ripple.connectors.log.inputs import LogInputs
+from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.source_inputs import SourceInputs
+from ripple.log import PartitionWriter, Topic
+from ripple.schema.types import Field, Int64, Schema
+from ripple.world import LiveClock, LiveDisk
+
+SCHEMA = Schema("tick", (Field("number", Int64()),))
+ROWS = 25
+BATCH_ROWS = 10
+
+
+def run(story: Awaitable[None]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(20):
+            await story
+
+    asyncio.run(within())
+
+
+def records(first: int, end: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"number": pa.array(range(first, end), pa.int64())})
+
+
+def topic_in(folder: Path) -> Topic:
+    return Topic.create(LiveDisk(folder), "ticks", SCHEMA)
+
+
+def append(topic: Topic, first: int, end: int) -> None:
+    with PartitionWriter(topic, 0, LiveClock()) as writer:
+        writer.append(records(first, end))
+
+
+def of_log(folder: Path, *, follow: bool = False) -> LogInputs:
+    topic = topic_in(folder)
+    append(topic, 0, ROWS)
+    return LogInputs(topic, {"ticks": 0}, RecordShape(SCHEMA), BATCH_ROWS, follow=follow)
+
+
+def followed(folder: Path) -> LogInputs:
+    return of_log(folder, follow=True)
+
+
+def csv(path: Path) -> CsvSource:
+    return CsvSource(path, CsvFormat(SCHEMA), name="ticks", batch_rows=BATCH_ROWS)
+
+
+def json(path: Path) -> JsonSource:
+    return JsonSource(path, RecordShape(SCHEMA), name="ticks", batch_rows=BATCH_ROWS)
+
+
+def of_file(folder: Path, *, waits: bool = False) -> SourceInputs:
+    path = folder / "ticks.csv"
+    path.write_text("".join(f"{number}\n" for number in range(ROWS)))
+    return SourceInputs(csv(path), waits=waits)
+
+
+def in_thread(folder: Path) -> SourceInputs:
+    return of_file(folder, waits=True)
+
+
+ALL = [of_log, followed, of_file, in_thread]
+
+
+async def read(inputs: Inputs, cut: dict[str, int], until: int = ROWS) -> list[int]:
+    """Return the numbers up to ``until``, as a life reads them; ``cut`` goes along."""
+    found: list[int] = []
+    while cut["ticks"] < until:
+        entry = inputs.next(cut)
+        if entry is Signal.WAITING:
+            await inputs.more()
+            continue
+        assert not isinstance(entry, Signal), entry
+        name, batch = entry
+        assert isinstance(batch, Batch)
+        assert not batch.rejected
+        assert batch.first_offset == cut[name]
+        found += batch.records["number"].to_pylist()
+        cut[name] = batch.next_offset
+    return found
+
+
+async def next_of(inputs: Inputs, cut: dict[str, int]) -> object:
+    while (entry := inputs.next(cut)) is Signal.WAITING:
+        await inputs.more()
+    return entry
+
+
+@pytest.mark.parametrize("make", ALL)
+@pytest.mark.parametrize("start", [0, 4, 20])
+def test_reading_goes_on_from_any_cut_up_to_any_other(
+    tmp_path: Path, make: Callable[[Path], Any], start: int
+) -> None:
+    async def story() -> None:
+        inputs: Inputs = make(tmp_path)
+        assert inputs.names == ("ticks",)
+        first, end = await inputs.bounds()
+        assert first == {"ticks": 0}
+        assert end in ({"ticks": ROWS}, {})
+        await inputs.check({"ticks": start}, {})
+        cut = {"ticks": start}
+        await inputs.open(cut, BATCH_ROWS, {"ticks": 23})
+        assert await read(inputs, cut, 23) == list(range(start, 23))
+        assert inputs.next(cut) is Signal.ENDED
+        assert set(await inputs.identities(cut)) == {"ticks"}
+        await inputs.sync()
+        await inputs.close()
+        await inputs.close()
+
+    run(story())
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_end_is_told_from_a_pause(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    async def story() -> None:
+        inputs: Inputs = make(tmp_path)
+        cut = {"ticks": 0}
+        await inputs.open(cut, BATCH_ROWS)
+        assert await read(inputs, cut) == list(range(ROWS))
+        while (said := inputs.next(cut)) is Signal.WAITING and make is in_thread:
+            await inputs.more()
+        assert said is (Signal.WAITING if make is followed else Signal.ENDED)
+        await inputs.close()
+
+    run(story())
+
+
+def test_log_that_is_followed_wakes_its_reader(tmp_path: Path) -> None:
+    async def story() -> None:
+        inputs = followed(tmp_path)
+        cut = {"ticks": ROWS}
+        await inputs.open(cut, BATCH_ROWS)
+        for round_ in range(3):
+            assert inputs.next(cut) is Signal.WAITING
+            waiting = asyncio.create_task(inputs.more())
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+            append(Topic.open(LiveDisk(tmp_path), "ticks"), ROWS + round_, ROWS + round_ + 1)
+            await waiting
+            assert await read(inputs, cut, ROWS + round_ + 1) == [ROWS + round_]
+        waiting = asyncio.create_task(inputs.more())
+        inputs.wake()
+        await waiting
+        assert inputs.next(cut) is Signal.WAITING
+        await inputs.close()
+
+    run(story())
+
+
+@pytest.mark.parametrize("source_of", [csv, json])
+def test_pipe_that_trickles_does_not_hold_the_loop(
+    tmp_path: Path, source_of: Callable[[Path], Any]
+) -> None:
+    lines = [b"0\n", b"1\n2\n"] if source_of is csv else [b'{"number":0}\n', b'{"number":1}\n']
+
+    async def story() -> None:
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+        pipe = os.open(path, os.O_RDWR)
+        inputs = SourceInputs(source_of(path), waits=True)
+        cut = {"ticks": 0}
+        await inputs.open(cut, BATCH_ROWS)
+        assert inputs.next(cut) is Signal.WAITING
+        waiting = asyncio.create_task(inputs.more())
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        waiting.cancel()
+        os.write(pipe, lines[0])
+        assert await read(inputs, cut, 1) == [0]
+        os.write(pipe, lines[1])
+        assert (await read(inputs, cut, 2))[0] == 1
+        assert inputs.next(cut) is Signal.WAITING
+        await inputs.close()  # while the thread waits for what will never come
+        os.close(pipe)
+
+    run(story())
+
+
+def test_what_a_source_raises_is_raised_where_it_is_asked(tmp_path: Path) -> None:
+    class Broken:
+        name = "ticks"
+
+        def batches(self, from_offset: int = 0) -> Any:
+            yield Batch(records(from_offset, 10), 10)
+            yield Marker(7, 11)
+            raise OSError("the medium is bad")
+
+        def close(self) -> None:
+            pass
+
+    async def story() -> None:
+        for waits in (False, True):
+            inputs = SourceInputs(Broken(), waits=waits)
+            cut = {"ticks": 0}
+            await inputs.open(cut, BATCH_ROWS)
+            assert len(await read(inputs, cut, 10)) == 10
+            assert await next_of(inputs, cut) == ("ticks", Marker(7, 11))
+            with pytest.raises(OSError, match="medium is bad"):
+                await next_of(inputs, {"ticks": 11})
+            await inputs.close()
+
+    run(story())

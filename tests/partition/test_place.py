@@ -1,0 +1,355 @@
+"""Where letters and notes lie: what each form promises, and what moves with a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from ripple.batch import Rejected
+from ripple.checkpoint import Checkpoints
+from ripple.connectors.source_inputs import SourceInputs
+from ripple.engine import Engine
+from ripple.fenced import DamagedError, FencedError, Journal
+from ripple.partition.in_flight import InFlight
+from ripple.partition.letter import QUARANTINE
+from ripple.partition.letter_box import letters_path
+from ripple.partition.letters import DeadLetterLog, read_letters
+from ripple.partition.life import Life
+from ripple.partition.place import DiskPlace, Place
+from ripple.partition.store_place import StorePlace, letters_in
+from ripple.partition.suspicion import DEATHS_MAX, Range
+from ripple.testing import SimWorld, explore, sim_world
+from ripple.testing.sim_faults import Fault, Planned
+from ripple.testing.sim_run import run
+from ripple.world.errors import StoreError
+from tests.partition.test_holes import EXPECTED, SETTINGS_HERE, Compacted
+from tests.partition.test_life import PLAN, sinks, written
+
+T = TypeVar("T")
+FORMS = ["disk", "store"]
+each_form = pytest.mark.parametrize("form", FORMS)
+
+
+class Owners:
+    """The owners of a partition one after the other; the form of its place is the same."""
+
+    def __init__(self, form: str) -> None:
+        self.world = sim_world()
+        self.form = form
+        self.epoch = 0
+
+    def run(self, story: Awaitable[T]) -> T:
+        result: T = self.world.loop.run_until_complete(story)
+        return result
+
+    async def next(self) -> Place:
+        """Return the place as the next owner has it, who knows nothing but the place."""
+        self.epoch += 1
+        place: Place = (
+            DiskPlace(self.world.disk, "vwap", clock=self.world.clock)
+            if self.form == "disk"
+            else StorePlace(self.world.store, "vwap", random=self.world.random)
+        )
+        await place.open(self.epoch)
+        return place
+
+    async def letters(self, version: str = "v1") -> tuple[Place, DeadLetterLog]:
+        place = await self.next()
+        return place, self.log_in(place, version)
+
+    def log_in(self, place: Place, version: str = "v1") -> DeadLetterLog:
+        box = place.letters()
+        return DeadLetterLog(box, pipeline="vwap", version=version, clock=self.world.clock)
+
+    async def kept(self) -> list[tuple[int, str]]:
+        letters = (
+            list(read_letters(self.world.disk, letters_path("vwap")))
+            if self.form == "disk"
+            else await letters_in(self.world.store, "vwap")
+        )
+        return [(letter.offset, letter.version) for letter in letters]
+
+
+def bad(offset: int) -> Rejected:
+    return Rejected(offset, None, "price is empty", b"AAPL,,1")
+
+
+@each_form
+def test_letters_are_kept_once_whoever_owns_the_partition(form: str) -> None:
+    owners = Owners(form)
+
+    async def story() -> None:
+        for offsets, new in (([3, 5], 2), ([3, 5, 9], 1), ([3, 5, 9], 0)):
+            place, log = await owners.letters()
+            log.begin({"trades": 0})
+            assert log.write("trades", map(bad, offsets)) == new
+            log.sync()
+            await place.flush()
+            log.close()
+            await place.close()
+            await place.close()
+        assert await owners.kept() == [(3, "v1"), (5, "v1"), (9, "v1")]
+        _, log = await owners.letters("v2")
+        log.begin({"trades": 5})
+        assert log.write("trades", map(bad, [5, 7])) == 2
+        log.close()
+
+    owners.run(story())
+
+
+@each_form
+def test_letters_that_were_flushed_outlive_their_owner(form: str) -> None:
+    owners = Owners(form)
+
+    async def story() -> list[tuple[int, str]]:
+        place, log = await owners.letters()
+        log.write("trades", [bad(3)])
+        log.sync()
+        await place.flush()
+        log.write("trades", [bad(5)])  # and here it dies
+        return await owners.kept()
+
+    assert owners.run(story())[:1] == [(3, "v1")]
+
+
+@each_form
+def test_deaths_of_a_record_are_counted_over_all_owners(form: str) -> None:
+    owners = Owners(form)
+
+    async def die_in(first: int, end: int) -> list[Range]:
+        place = await owners.next()
+        life = InFlight(place.notes(), version="v1")
+        pieces = life.pieces("trades", 0, 10)
+        life.begin("trades", first, end)
+        await place.flush()
+        return pieces
+
+    async def story() -> None:
+        assert len(await die_in(0, 10)) == 1
+        assert len(await die_in(4, 5)) == 10
+        assert DEATHS_MAX == 3
+        await die_in(4, 5)
+        for new in ([("trades", 4)], []):
+            place = await owners.next()
+            life = InFlight(place.notes(), version="v1")
+            assert life.newly_quarantined == new
+            assert list(life.quarantined("trades")) == [4]
+            await place.flush()
+            life.close()
+            await place.close()
+
+    owners.run(story())
+
+
+@each_form
+def test_notes_stay_short_and_forget_nothing(form: str) -> None:
+    owners = Owners(form)
+
+    async def story() -> None:
+        place = await owners.next()
+        life = InFlight(place.notes(), version="v1", bytes_max=1000)
+        for offset in range(300):
+            life.begin("trades", offset, offset + 1)
+            await place.flush()
+        life.close()
+        place = await owners.next()
+        data = place.notes().read()
+        assert data is not None
+        assert len(data) <= 1000
+        life = InFlight(place.notes(), version="v1")
+        assert len(life.pieces("trades", 295, 302)) == 3, "the last one is suspect"
+        if form == "store":
+            assert len(owners.world.store.image()) < 200
+
+    owners.run(story())
+
+
+# --- in a store ---
+
+
+def test_owner_before_is_shut_out_and_changes_nothing() -> None:
+    owners = Owners("store")
+
+    async def story() -> None:
+        former, log = await owners.letters()
+        life = InFlight(former.notes(), version="v1")
+        await former.flush()
+        latter, other = await owners.letters()
+        before = dict(owners.world.store.image())
+        for act in (
+            lambda: log.write("trades", [bad(3)]),
+            lambda: life.begin("trades", 0, 1),
+        ):
+            act()
+            log.sync()
+            with pytest.raises(FencedError, match="an owner with epoch 2 has begun"):
+                await former.flush()
+        await former.close()
+        assert owners.world.store.image() == before
+        with pytest.raises(FencedError):
+            await StorePlace(owners.world.store, "vwap", random=owners.world.random).open(2)
+        assert other.write("trades", [bad(3)]) == 1
+        other.sync()
+        await latter.flush()
+        assert await owners.kept() == [(3, "v1")]
+
+    owners.run(story())
+
+
+def test_without_the_fence_the_owner_before_is_not_told() -> None:
+    world = sim_world()
+
+    async def story() -> None:
+        former = Journal(world.store, "a/", guards=lambda safeguard: safeguard != "journal_fence")
+        await former.open(1, world.random)
+        await Journal(world.store, "a/").open(2, world.random)
+        await former.add(b"lost")
+        assert b"lost" not in [one.data for one in await former.read()]
+
+    world.loop.run_until_complete(story())
+
+
+def test_put_that_is_repeated_after_a_lost_reply_is_one_letter() -> None:
+    owners = Owners("store")
+
+    class Forgetful:
+        """Stores an object and says that nobody knows."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(owners.world.store, name)
+
+        async def put_if_absent(self, name: str, data: bytes) -> bool:
+            await owners.world.store.put_if_absent(name, data)
+            if data.find(b"AAPL") >= 0 and not lost:
+                lost.append(name)
+                raise StoreError("the reply was lost", done=None)
+            return await owners.world.store.put_if_absent(name, data)
+
+    lost: list[str] = []
+
+    async def story() -> list[tuple[int, str]]:
+        place = StorePlace(Forgetful(), "vwap", random=owners.world.random)
+        await place.open(1)
+        log = owners.log_in(place)
+        log.write("trades", [bad(3)])
+        log.sync()
+        with pytest.raises(StoreError):
+            await place.flush()
+        await place.flush()
+        return await owners.kept()
+
+    assert owners.run(story()) == [(3, "v1")]
+    assert lost
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda data: data[:-1], "checksum does not fit"),
+        (lambda data: data[:10], "cut to 10 bytes"),
+        (lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:], "checksum does not fit"),
+        (lambda _: None, "2.journal is missing"),
+    ],
+)
+def test_damage_is_told_and_nothing_is_guessed(
+    damage: Callable[[bytes], bytes | None], said: str
+) -> None:
+    owners = Owners("store")
+
+    async def story() -> None:
+        place, log = await owners.letters()
+        for offset in (3, 5):
+            log.write("trades", [bad(offset)])
+            log.sync()
+            await place.flush()
+        store, name = owners.world.store, "vwap/00000/letters/0000000000000002.journal"
+        data = damage(store.image()[name])
+        await store.delete(name)
+        if data is not None:
+            await store.put_if_absent(name, data)
+        for act in (owners.next, owners.kept):
+            with pytest.raises(DamagedError, match=said):
+                await act()
+
+    owners.run(story())
+
+
+def test_journal_begins_with_its_last_whole_object_and_forgets_those_before() -> None:
+    world = sim_world()
+
+    async def story() -> None:
+        journal = Journal(world.store, "a/")
+        assert await journal.open(1, world.random) == []
+        for number in range(200):
+            await journal.add(b"%d" % number, is_whole=number % 10 == 9)
+        await journal.add(b"end")
+        assert len(world.store.image()) < 100
+        found = await Journal(world.store, "a/").open(2, world.random)
+        assert [one.data for one in found] == [b"199", b"end"]
+
+    world.loop.run_until_complete(story())
+
+
+# --- lives ---
+
+
+async def live(world: SimWorld, block_rows: int = 7) -> Life:
+    place = StorePlace(world.store, PLAN.name, random=world.random)
+    inputs = SourceInputs(Compacted(block_rows))
+    one = Life(
+        PLAN,
+        inputs,
+        lambda: sinks(world),
+        Checkpoints(world.store, PLAN.name),
+        world,
+        place=place,
+        settings=SETTINGS_HERE,
+    )
+    await one.run()
+    return one
+
+
+async def crashed(world: SimWorld, seed: int) -> None:
+    one = await live(world, block_rows=3 + seed % 9)
+    assert {
+        "written": written(world),
+        "counters": one.engine.counters,
+        "cut": one.engine.cut,
+    } == EXPECTED
+    letters = await letters_in(world.store, PLAN.name)
+    assert [letter.offset for letter in letters] == [Compacted(7).bad]
+
+
+def test_lives_whose_letters_are_in_a_store_may_crash_anywhere() -> None:
+    assert explore(crashed, seeds=range(25)).lives > 50
+
+
+def test_record_that_kills_each_owner_is_set_aside_by_the_one_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    killer = int(Compacted(7).offsets[10])
+    worlds: list[SimWorld] = []
+    apply = Engine.apply
+
+    def deadly(engine: Engine, name: str, batch: Any, next_offset: int, *rest: Any) -> Any:
+        if killer in rest[0]:
+            worlds[-1].effects.die(Fault(0, 0, "kill_before", 0))
+        return apply(engine, name, batch, next_offset, *rest)
+
+    monkeypatch.setattr(Engine, "apply", deadly)
+
+    async def scenario(world: SimWorld, _: int) -> None:
+        worlds.append(world)
+        one = await live(world)
+        assert (one.engine.counters.consumed, one.engine.counters.dead_lettered) == (41, 2)
+        letters = await letters_in(world.store, PLAN.name)
+        assert [(one.offset, one.step) for one in letters] == [
+            (killer, QUARANTINE),
+            (Compacted(7).bad, None),
+        ]
+
+    done = run(scenario, 0, Planned(()))
+    assert done.error is None
+    assert done.lives == DEATHS_MAX + 1
