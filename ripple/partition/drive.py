@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.batch import Batch, Marker, Rejected
-from ripple.connectors.raw_record import raw_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -86,6 +85,8 @@ class Drive:
 
 def refused(batch: Batch, failed: Iterable[RejectedRow]) -> list[Rejected]:
     """Return what the engine refused of a batch as rejected records."""
+    from ripple.connectors.raw_record import raw_of  # noqa: PLC0415 - slow to import, rarely wanted
+
     offsets = batch.offsets()
     return [
         Rejected(int(offsets[bad.row]), None, bad.reason, raw_of(batch.records, bad.row), bad.step)
@@ -98,7 +99,9 @@ def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
     chosen = [at for at in reasons if batch.first_offset <= at < batch.next_offset]
     if not chosen:
         return batch
-    from ripple.partition.letter import QUARANTINE  # noqa: PLC0415 - slow to import, rarely wanted
+    # slow to import, rarely wanted
+    from ripple.connectors.raw_record import raw_of  # noqa: PLC0415
+    from ripple.partition.letter import QUARANTINE  # noqa: PLC0415
 
     offsets = batch.offsets()
     is_killer = np.isin(offsets, chosen)
