@@ -14,6 +14,7 @@ import pyarrow.csv
 
 from bench.row import Row, beside
 from bench.timing import QUICK, in_turns
+from ripple.connectors.contract import NOWHERE
 from ripple.connectors.csv.format import TRADES
 from ripple.connectors.csv.reader import CsvReader
 from ripple.connectors.csv.source import BLOCK_BYTES, LINE_LENGTH_BYTES_MAX, CsvSource
@@ -51,8 +52,9 @@ def _compared(
 def _parsing(path: Path) -> list[Row]:
     sink = TextSink(open_target(path))
     for batch in SyntheticSource(TRADE_COUNT, batch_rows=100_000).batches():
-        sink.write(batch.records)
-    sink.finish()
+        sink.write(batch.records, NOWHERE)
+    sink.commit()
+    sink.close()
 
     def ours(batch_rows: int | None) -> Callable[[], None]:
         def read() -> None:
@@ -119,8 +121,9 @@ def _formatting() -> list[Row]:
         def write() -> None:
             sink = TextSink(open_target(os.devnull), text_format)
             for first in range(0, ROW_COUNT, batch_rows):
-                sink.write(rows.slice(first, batch_rows))
-            sink.finish()
+                sink.write(rows.slice(first, batch_rows), NOWHERE)
+            sink.commit()
+            sink.close()
 
         return write
 

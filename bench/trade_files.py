@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from bench.trades import blocks
+from ripple.connectors.contract import NOWHERE
 from ripple.connectors.target import open_target
 from ripple.connectors.text.sink import TextSink
 
@@ -21,8 +22,9 @@ SAMPLE = 5
 def write(path: str, events: int, symbols: int) -> None:
     sink = TextSink(open_target(path))
     for block in blocks(events, symbols):
-        sink.write(block)
-    sink.finish()
+        sink.write(block, NOWHERE)
+    sink.commit()
+    sink.close()
 
 
 def check(path: str, ours: str, theirs: str) -> None:

@@ -52,11 +52,12 @@ if TYPE_CHECKING:
     from ripple.expression import Expr, col, greatest, least, lit, when
     from ripple.graph.cutoff import Cutoff
     from ripple.notebook.graph import Graph
+    from ripple.partition.report import Report
     from ripple.pipeline.builder import Pipeline
     from ripple.pipeline.plan import Plan
     from ripple.records import schema_of
     from ripple.records.record import Timestamp, field, record
-    from ripple.runner import Report, Runner, run
+    from ripple.runner import run
     from ripple.schema import Schema
     from ripple.window import (
         OnCount,
@@ -93,7 +94,6 @@ __all__ = [
     "PlanError",
     "Report",
     "RippleError",
-    "Runner",
     "Schema",
     "SchemaError",
     "Session",
@@ -171,9 +171,10 @@ _NAMES_BY_HOME = {
     "ripple.expression": ("Expr", "col", "greatest", "least", "lit", "when"),
     "ripple.graph.cutoff": ("Cutoff",),
     "ripple.notebook.graph": ("Graph",),
+    "ripple.partition.report": ("Report",),
     "ripple.pipeline.builder": ("Pipeline",),
     "ripple.pipeline.plan": ("Plan",),
-    "ripple.runner": ("Report", "Runner", "run"),
+    "ripple.runner": ("run",),
     "ripple.records": ("schema_of",),
     "ripple.records.record": ("Timestamp", "field", "record"),
     "ripple.schema": ("Schema",),

@@ -41,6 +41,11 @@ class Rejected:
         object.__setattr__(self, "reason", reason)
 
     @property
+    def cause(self) -> str:
+        """The step and its reason in one text, by which refused records are counted."""
+        return self.reason if self.step is None else f"{self.step}: {self.reason}"
+
+    @property
     def place(self) -> str:
         """Where the record stands, in lines where there are lines."""
         return f"offset {self.offset}" if self.line_number is None else f"line {self.line_number}"

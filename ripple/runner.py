@@ -1,162 +1,31 @@
-"""One partition's life: read, apply, stabilize, emit."""
+"""A pipeline run in this process, over a whole source."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ripple.batch import Batch, Marker, Rejected
-from ripple.connectors.contract import MarkedSource, Sink, is_source
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import open_sink, open_source
 from ripple.connectors.target import open_target
-from ripple.engine import Engine
-from ripple.errors import InputError, LostRecordsWarning, OutputError, PlanError
+from ripple.errors import LostRecordsWarning, OutputError, PlanError
+from ripple.partition.feed import OneSource
+from ripple.partition.group import SinkGroup
+from ripple.partition.life import Life
+from ripple.partition.plain import PlainLetters, Unkept, at_once
+from ripple.partition.report import Report
 from ripple.pipeline.builder import Pipeline
 from ripple.pipeline.plan import Plan
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ripple.engine import RejectedRow, Uncomputable
+    from ripple.connectors.contract import MarkedSource, Sink
+    from ripple.engine import Engine
 
 BATCH_ROWS = 1000
 _REASONS_TOLD = 5
-
-
-@dataclass(slots=True)
-class Report:
-    """What a run did.
-
-    stabilizations: one per batch, and one more if windows closed when the input ended.
-    watermark_ns: of the events, before the input was declared at its end.
-    consumed: records read, each of which was applied, is very late or was rejected. mildly_late,
-    future: how many of those applied were. rejected: the others by reason; letters: the file that
-    has them, None if they were only counted. uncomputable: per fold that has some, the rows that
-    are absent at the end because they cannot be computed.
-    """
-
-    stabilizations: int = 0
-    rows_out: int = 0
-    watermark_ns: int = 0
-    consumed: int = 0
-    applied: int = 0
-    mildly_late: int = 0
-    very_late: int = 0
-    future: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
-    letters: str | None = None
-    uncomputable: Mapping[str, Uncomputable] = field(default_factory=dict)
-
-
-class Runner:
-    """Drives an engine from a source to sinks until the source ends.
-
-    One call of ``run`` per runner. When it raises, the sinks were aborted: a file is as it was.
-    Dead letters are kept even then, so that the reason can be read.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        source: MarkedSource,
-        sinks: Mapping[str, Sink],
-        *,
-        dead_letters: DeadLetters | None = None,
-        strict: bool = False,
-        on_batch: Callable[[Engine, Report], None] | None = None,
-    ) -> None:
-        """Connect the parts.
-
-        sinks: per output of the plan; an output without one is computed and not written. strict:
-        raise InputError at the first record that is malformed or cannot be processed. on_batch:
-        called after each batch, for progress.
-        """
-        if not is_source(source):
-            raise InputError(f"a runner reads a source, not {type(source).__name__}: see run()")
-        _check_outputs(engine.plan, sinks)
-        self._engine = engine
-        self._source = source
-        self._sinks = sinks
-        self._dead_letters = dead_letters or DeadLetters()
-        self._strict = strict
-        self._on_batch = on_batch
-        self.report = Report(letters=self._dead_letters.place)
-
-    def run(self) -> Report:
-        """Process the whole source, close all windows, and finish the sinks."""
-        try:
-            for entry in self._source.batches():
-                self._take(entry)
-                self._emit()
-                self.report.stabilizations += 1
-            self.report.watermark_ns = self._engine.watermark_ns
-            self._engine.close()
-            self.report.stabilizations += self._emit()
-            self.report.uncomputable = self._engine.uncomputable
-            for sink in self._sinks.values():
-                sink.finish()
-        except BaseException as error:
-            for sink in self._sinks.values():
-                sink.abort()
-            for end in (self._source.close, self._dead_letters.finish):
-                try:
-                    end()
-                except Exception as other:  # why the run failed comes first
-                    error.add_note(f"and then: {other}")
-            raise
-        with ExitStack() as ending:
-            ending.callback(self._dead_letters.finish)
-            ending.callback(self._source.close)
-        return self.report
-
-    def _take(self, entry: Batch | Marker) -> None:
-        """Feed a batch or a marker to the engine; dead-letter what it cannot use."""
-        name = self._engine.plan.source.name
-        if isinstance(entry, Marker):
-            self._engine.advance(name, entry.watermark_ns, entry.next_offset)
-            return
-        self._reject(entry.rejected)
-        offsets = entry.offsets()
-        failed = self._engine.apply(
-            name, entry.records, entry.next_offset, offsets, len(entry.rejected)
-        )
-        if failed:
-            self._reject([_letter(entry.records, int(offsets[bad.row]), bad) for bad in failed])
-
-    def _emit(self) -> bool:
-        """Bring the views up to date and write what changed; return whether anything did."""
-        changes = self._engine.stabilize()
-        for name, rows in changes.outputs.items():
-            sink = self._sinks.get(name)
-            if sink is not None and rows.num_rows:
-                self.report.rows_out += rows.num_rows
-                sink.write(rows)
-        self._count()
-        if self._on_batch is not None:
-            self._on_batch(self._engine, self.report)
-        return any(rows.num_rows for rows in changes.outputs.values())
-
-    def _reject(self, rejected: list[Rejected] | tuple[Rejected, ...]) -> None:
-        if not rejected:
-            return
-        told = rejected[:1] if self._strict else rejected
-        self.report.rejected.update(bad.reason for bad in told)
-        self._dead_letters.write(self._source.name, told)
-        if self._strict:
-            first = rejected[0]
-            raise InputError(f"{self._source.name}, {first.place}: {first.reason}")
-
-    def _count(self) -> None:
-        counters = self._engine.counters
-        self.report.consumed, self.report.applied = counters.consumed, counters.applied
-        self.report.mildly_late, self.report.very_late = counters.mildly_late, counters.very_late
-        self.report.future = counters.future
 
 
 def run(
@@ -182,32 +51,60 @@ def run(
     Views are brought up to date, and changes written, every ``batch_rows`` records.
     """
     plan = _plan_of(pipeline)
-    engine = Engine(plan)
-    with ExitStack() as opened:
-        given = open_source(
-            source,
-            plan.source.schema,
-            name=plan.source.name,
-            checks=plan.source.checks,
-            batch_rows=batch_rows,
-            header=header,
-        )
-        opened.callback(given.close)
-        sinks = open_sinks(plan, _by_output(plan, sink))
-        for one in sinks.values():
-            opened.callback(one.abort)
-        letters = (
-            DeadLetters(open_target(dead_letters))
-            if isinstance(dead_letters, (str, os.PathLike))
-            else dead_letters
-        )
-        opened.pop_all()
-    runner = Runner(engine, given, sinks, dead_letters=letters, strict=strict, on_batch=on_batch)
-    report = runner.run()
+    places = _by_output(plan, sink)
+    _check_outputs(plan, places)
+    given = open_source(
+        source,
+        plan.source.schema,
+        name=plan.source.name,
+        checks=plan.source.checks,
+        batch_rows=batch_rows,
+        header=header,
+    )
+
+    def open_letters() -> DeadLetters:
+        if isinstance(dead_letters, (str, os.PathLike)):
+            return DeadLetters(open_target(dead_letters))
+        return dead_letters or DeadLetters()
+
+    openers = {name: partial(open_sink, place, plan, name) for name, place in places.items()}
+    life = plain_life(plan, given, openers, open_letters, strict=strict, on_batch=on_batch)
+    report = at_once(life.run())
     lost = _lost(report, are_kept=dead_letters is not None)
     if lost:
         warnings.warn(f"pipeline {plan.name!r}: {lost}", LostRecordsWarning, stacklevel=2)
     return report
+
+
+def plain_life(
+    plan: Plan,
+    source: MarkedSource,
+    openers: Mapping[str, Callable[[], Sink]],
+    open_letters: Callable[[], DeadLetters],
+    *,
+    strict: bool = False,
+    on_batch: Callable[[Engine, Report], None] | None = None,
+) -> Life:
+    """Return the life of a plain run, to be lived by ``at_once``.
+
+    openers: what opens the sink of each output; one without is computed and not written. If the
+    run fails, the sinks were given up: a file is as it was. Dead letters are kept even then, so
+    that the reason can be read. strict, on_batch: as ``run`` takes them.
+    """
+
+    def open_kept() -> PlainLetters:
+        letters = open_letters()
+        life.report.letters = letters.place
+        return PlainLetters(letters, source.name, strict=strict)
+
+    life = Life(
+        plan,
+        OneSource(plan.source.name, source),
+        SinkGroup(openers),
+        Unkept(open_kept),
+        watch=on_batch or (lambda _, __: None),
+    )
+    return life
 
 
 def _plan_of(pipeline: Any) -> Plan:
@@ -231,18 +128,6 @@ def _lost(report: Report, *, are_kept: bool) -> str:
     return f"of {report.consumed} records, some do not count: {', '.join(parts)}" if parts else ""
 
 
-def open_sinks(plan: Plan, places: Mapping[str, Any]) -> dict[str, Sink]:
-    """Open a sink for each named output; if one cannot be opened, the others are given up."""
-    _check_outputs(plan, places)
-    with ExitStack() as opened:
-        sinks: dict[str, Sink] = {}
-        for name, place in places.items():
-            sinks[name] = open_sink(place, plan, name)
-            opened.callback(sinks[name].abort)
-        opened.pop_all()
-    return sinks
-
-
 def _check_outputs(plan: Plan, named: Iterable[str]) -> None:
     outputs = [output.name for output in plan.outputs]
     for name in named:
@@ -257,8 +142,3 @@ def _by_output(plan: Plan, sink: Any) -> Mapping[str, Any]:
         names = ", ".join(repr(output.name) for output in plan.outputs)
         raise OutputError(f"the pipeline has the outputs {names}: name a sink for those you want")
     return {plan.outputs[0].name: sink}
-
-
-def _letter(records: pa.RecordBatch, offset: int, bad: RejectedRow) -> Rejected:
-    row = records.slice(bad.row, 1).to_pylist()[0]
-    return Rejected(offset, None, f"{bad.step}: {bad.reason}", repr(row).encode("utf-8", "replace"))

@@ -54,7 +54,7 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
 
 
 def test_sinks_document_continues_a_file(folder: Path) -> None:
-    (pipeline,), (code,) = _python("README.md"), _python("docs/sinks.md")
+    (pipeline,), (code, _) = _python("README.md"), _python("docs/sinks.md")
     before = """
 from ripple.connectors.contract import Commit
 from ripple.engine import Engine
@@ -69,6 +69,15 @@ changes = Engine(plan).stabilize().outputs["output"]
     assert shown is not None
     assert list(record) == list(json.loads(shown[0]))
     assert record["reached"] == {"cut": {"trades": 0}, "digest": "d"}
+
+
+def test_sinks_document_shows_a_sink_of_your_own(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (pipeline,), (_, code) = _python("README.md"), _python("docs/sinks.md")
+    (folder / "guide.py").write_text(pipeline + code)
+    runpy.run_path("guide.py", run_name="guide")
+    assert capfd.readouterr().out == "{'AAPL': 150.16666666666666}\n"
 
 
 def test_changing_document_migrates(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import quote, unquote
 
 from ripple.checkpoint.chain import INCREMENTS_MAX_DEFAULT, chain_of, kept, may_grow
@@ -17,7 +17,15 @@ from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.errors import LimitError
 from ripple.fenced import ENTRIES_KEPT, Chain, ChainError, DamagedError, Reading
 from ripple.world.errors import StoreError
-from ripple.world.ports import Clock, Guards, ObjectStore, Random, all_guards
+from ripple.world.ports import (
+    INLINE,
+    Clock,
+    Executor,
+    Guards,
+    ObjectStore,
+    Random,
+    all_guards,
+)
 
 KEEP_DEFAULT = 3
 FILE_BYTES_MAX_DEFAULT = 1 << 32
@@ -50,11 +58,13 @@ class Checkpoints:
         *,
         file_bytes_max: int = FILE_BYTES_MAX_DEFAULT,
         entries_kept: int = ENTRIES_KEPT,
+        executor: Executor = INLINE,
         guards: Guards = all_guards,
     ) -> None:
         """Look into ``store``.
 
-        entries_kept: how many entries behind the newest stay readable. guards: which safeguards
+        entries_kept: how many entries behind the newest stay readable. executor: where files are
+        made and read that may be large. guards: which safeguards
         are on, for tests of the tests.
         """
         self.store = store
@@ -62,6 +72,7 @@ class Checkpoints:
         self.partition = partition
         self.prefix = prefix_of(pipeline, partition)
         self._guards = guards
+        self.executor = executor
         self.manifest = Chain(
             store,
             f"{self.prefix}manifest/",
@@ -89,7 +100,7 @@ class Checkpoints:
     async def _read(self, checkpoint: Checkpoint, present: tuple[Checkpoint, ...]) -> Snapshot:
         whole, *changes = [await self._read_one(one) for one in chain_of(checkpoint, present)]
         try:
-            return applied(whole, *changes)
+            return await self.executor.run(applied, whole, *changes)
         except SnapshotError as error:
             raise DamagedError(
                 f"checkpoint {checkpoint.name} does not fit what it builds on: {error}"
@@ -105,7 +116,8 @@ class Checkpoints:
                     f"{self.file_bytes_max}: raise that"
                 )
             files[part.object_name] = await self._file(part.object_name, part.length_bytes)
-        return decode(checkpoint, files, is_verified=self._guards("checksum"))
+        verified = partial(decode, is_verified=self._guards("checksum"))
+        return await self.executor.run(verified, checkpoint, files)
 
     async def _file(self, name: str, length_bytes: int) -> bytes:
         try:
@@ -255,9 +267,9 @@ class Owner:
         base = None if snapshot.since is None else self._stored.name
         prefix = f"{self.checkpoints.prefix}state/"
         now_ns = self._clock.now_ns()
-        # In a thread, since it compresses: the loop has other work.
-        encoded = await asyncio.to_thread(
-            encode, snapshot, name, self.epoch, now_ns, prefix, base=base
+        # Beside the loop, which has other work: it compresses.
+        encoded = await self.checkpoints.executor.run(
+            partial(encode, base=base), snapshot, name, self.epoch, now_ns, prefix
         )
         checkpoint = await self.commit(*encoded)
         self._stored = _Stored(checkpoint.name, snapshot.number)

@@ -91,10 +91,9 @@ def write_table(table: pa.Table, path: Path) -> None:
     target = open_target(path)
     try:
         target.write(memoryview(written.getvalue()))
-    except BaseException:
-        target.abort()
-        raise
-    target.finish()
+        target.commit()
+    finally:
+        target.close()
 
 
 def _as_text(table: pa.Table) -> dict[str, pa.Array]:

@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from ripple.connectors.contract import BasicSink
 from ripple.keys.space import TextKeys
 from ripple.schema.types import Field, String
 
 if TYPE_CHECKING:
-    from ripple.connectors.contract import Sink
+    from ripple.connectors.contract import Commit, Sink
 
 # Rows kept before they are reduced to the last of each symbol.
 PENDING_ROWS_MAX = 1 << 18
 
 
-class FinalRows:
+class FinalRows(BasicSink):
     """A sink in front of another: picks columns, counts rows and symbols, keeps final rows.
 
-    With ``only_final`` nothing is written before ``finish``, then the last row of each symbol in
-    order of the symbol; memory is bounded by PENDING_ROWS_MAX and the number of symbols.
+    With ``only_final`` nothing is written before the only ``commit``, then the last row of each
+    symbol in order of the symbol; memory is bounded by PENDING_ROWS_MAX and the number of symbols.
     """
 
     def __init__(self, sink: Sink, columns: list[str], *, only_final: bool) -> None:
@@ -38,34 +39,34 @@ class FinalRows:
         """The number of symbols that had a row."""
         return len(self._symbols.index)
 
-    def write(self, changes: pa.RecordBatch) -> None:
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
         """Pass rows on, or keep them."""
         rows = changes.select(self._columns)
         self._symbols.slots([rows.column("symbol")])
         if not self._only_final:
-            self._write(rows)
+            self._write(rows, reached)
             return
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
         if self._pending_rows > max(PENDING_ROWS_MAX, 4 * self.symbols):
             self._reduce()
 
-    def finish(self) -> None:
+    def commit(self, reached: Commit) -> None:
         """Write what was kept, and complete the sink."""
         if self._only_final and self._pending:
             self._reduce()
             (rows,) = self._pending
             symbols = rows.column("symbol").to_pylist()
             order = sorted(range(len(symbols)), key=symbols.__getitem__)
-            self._write(rows.take(pa.array(order)))
-        self._sink.finish()
+            self._write(rows.take(pa.array(order)), reached)
+        self._sink.commit(reached)
 
-    def abort(self) -> None:
-        """Give up the sink."""
-        self._sink.abort()
+    def close(self) -> None:
+        """Release the sink, or give it up."""
+        self._sink.close()
 
-    def _write(self, rows: pa.RecordBatch) -> None:
-        self._sink.write(rows)
+    def _write(self, rows: pa.RecordBatch, reached: Commit) -> None:
+        self._sink.write(rows, reached)
         self.rows_written += rows.num_rows
 
     def _reduce(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from contextlib import ExitStack
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -21,14 +21,16 @@ from ripple.cli.statistics import (
     uncomputable,
     watermark_text,
 )
-from ripple.connectors.contract import CutSink
-from ripple.connectors.locate import open_cut_sink
+from ripple.cli.telling import line_of
+from ripple.connectors.locate import open_sink
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.source import open_topic
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError, OutputError
 from ripple.log_place import PREFIX, LogPlace
-from ripple.partition.life import Life, Report
+from ripple.partition.group import SinkGroup
+from ripple.partition.keeper import Keeper
+from ripple.partition.life import Life
 from ripple.partition.settings import Settings
 from ripple.store import DiskStore
 from ripple.window import duration_ns
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ripple.connectors.inputs import Inputs
-    from ripple.engine import Engine
+    from ripple.events import Event
+    from ripple.partition.report import Report
     from ripple.pipeline.plan import Plan
 
 PROGRAM = "ripple"
@@ -62,38 +65,33 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     stopping = _Stopping()
     progress = Progress(None)
 
-    def watch(engine: Engine, _: Report) -> None:
-        progress.update(engine.counters.consumed)
+    def tell(event: Event) -> None:
+        line = line_of(event)
+        if line is not None:
+            progress.clear()
+            say(f"{PROGRAM}: {line}")
 
-    def tell(line: str) -> None:
-        progress.clear()
-        say(f"{PROGRAM}: {line}")
-
-    def open_sinks() -> dict[str, CutSink]:
-        with ExitStack() as opened:
-            sinks: dict[str, CutSink] = {}
-            for name, place in places.items():
-                sinks[name] = sink = open_cut_sink(place, plan, name)
-                opened.callback(sink.close)
-                if not sink.records_cut:
-                    tell(f"{sink.name}: {sink.promise}")
-                if sink.cut_off_bytes:
-                    tell(f"{sink.name}: cut off {sink.cut_off_bytes} bytes behind the last commit")
-            opened.pop_all()
-        return sinks
-
-    life = Life(
-        plan,
-        inputs,
-        open_sinks,
-        Checkpoints(store, plan.name),
+    keeper = Keeper(
+        Checkpoints(store, plan.name, executor=world.executor),
         world,
         rebuild=options.rebuild,
         holder=f"ripple run, process {os.getpid()} on {os.uname().nodename}",
+    )
+    life = Life(
+        plan,
+        inputs,
+        SinkGroup(
+            {
+                name: partial(open_sink, place, plan, name, continues=True)
+                for name, place in places.items()
+            },
+            world.executor,
+        ),
+        keeper,
         settings=settings,
         tell=tell,
         stop=lambda: stopping.number is not None,
-        watch=watch,
+        watch=lambda _, report: progress.update(report.consumed),
     )
     started_s = time.perf_counter()
     try:
@@ -176,7 +174,7 @@ def _say_results(plan: Plan, life: Life, report: Report, elapsed_s: float) -> No
     counters = life.engine.counters
     lines = [
         ("Events processed", f"{report.events}, {counters.consumed} in all"),
-        ("Stabilizations", f"{report.batches}"),
+        ("Stabilizations", f"{report.stabilizations}"),
         *throughput(report.events, elapsed_s),
         ("Watermark", watermark_text(life.engine.watermark_ns)),
         ("Output records", f"{report.rows_out}"),
@@ -188,7 +186,7 @@ def _say_results(plan: Plan, life: Life, report: Report, elapsed_s: float) -> No
         ("Digest", life.engine.digest),
     ]
     say_statistics(f"--- {plan.name} ---", lines)
-    if report.letters:
-        say(f"Refused records: {report.letters.total()} (ripple dead-letter list shows them)")
-        for reason, count in report.letters.most_common():
+    if report.rejected:
+        say(f"Refused records: {report.rejected.total()} (ripple dead-letter list shows them)")
+        for reason, count in report.rejected.most_common():
             say(f"{count:>10}  {reason}")

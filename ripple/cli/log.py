@@ -20,7 +20,7 @@ from ripple.connectors.json.source import JsonSource
 from ripple.connectors.locate import open_source
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.target import open_target
-from ripple.connectors.text.sink import TextFormat, TextSink
+from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.errors import InputError
 from ripple.log import LogSettings, PartitionReader, Topic
 from ripple.log.router import TopicWriter
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from ripple.batch import Batch
     from ripple.connectors.contract import MarkedSource
+    from ripple.connectors.target import Target
 
 PROGRAM = "ripple"
 APPEND_ROWS = 16_384
@@ -176,7 +177,7 @@ def _append(options: argparse.Namespace) -> int:
     finally:
         source.close()
         progress.clear()
-        letters.finish()
+        letters.close()
     say(f"appended {appended} records")
     letters.tell_counts()
     return 0
@@ -192,17 +193,16 @@ def _say_cuts(writer: TopicWriter) -> None:
 
 
 def _tail(options: argparse.Namespace) -> int:
-    sink = TextSink(open_target("-"), TextFormat("json"))
+    target = open_target("-")
     try:
-        asyncio.run(_write_tail(options, sink))
-    except BaseException:
-        sink.abort()
-        raise
-    sink.finish()
+        asyncio.run(_write_tail(options, target))
+    finally:
+        target.close()
     return 0
 
 
-async def _write_tail(options: argparse.Namespace, sink: TextSink) -> None:
+async def _write_tail(options: argparse.Namespace, target: Target) -> None:
+    lines = TextLines(TextFormat("json"), target.name)
     topic, partition = _open(options)
     letters = ToldLetters(PROGRAM, None, before_telling=lambda: None)
     left = options.n
@@ -214,7 +214,7 @@ async def _write_tail(options: argparse.Namespace, sink: TextSink) -> None:
                 continue
             letters.write(topic.path, entry.rejected)
             records = entry.records if left is None else entry.records.slice(0, left)
-            sink.write(records)
+            target.write(lines.of(records, is_first=False))
             if left is not None:
                 left -= records.num_rows
                 if left == 0:

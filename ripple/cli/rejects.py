@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ripple.cli.exits import say
 from ripple.connectors.dead_letter import DeadLetters
+from ripple.connectors.target import open_target
 
 if TYPE_CHECKING:
+    import argparse
+
     from ripple.batch import Rejected
+    from ripple.cli.progress import Progress
     from ripple.connectors.target import Target
 
 SHOWN_MAX = 5
@@ -34,17 +39,33 @@ class ToldLetters(DeadLetters):
         if untold:
             self._before_telling()
         for record in untold:
-            say(f"{self._program}: {source}, {record.place}: {record.reason}: {shown(record.raw)}")
+            say(f"{self._program}: {source}, {record.place}: {record.cause}: {shown(record.raw)}")
         super().write(source, rejected)
 
     def tell_counts(self) -> None:
         """Tell how many records there were of each reason."""
-        if not self.total:
-            return
-        kept = f" (kept in {self._kept_in})" if self._kept_in else ""
-        say(f"Rejected records: {self.total}{kept}")
-        for reason, count in self.counts.most_common():
-            say(f"{count:>10}  {reason}")
+        say_counts(self.counts, self._kept_in)
+
+
+def open_letters(program: str, options: argparse.Namespace, progress: Progress) -> DeadLetters:
+    """Open what ``--dead-letter`` names, if anything.
+
+    With ``--strict`` the first one ends the run, and is told as its error.
+    """
+    target = open_target(options.dead_letter) if options.dead_letter is not None else None
+    if options.strict:
+        return DeadLetters(target)
+    return ToldLetters(program, target, before_telling=progress.clear)
+
+
+def say_counts(counts: Counter[str], kept_in: str | None) -> None:
+    """Tell how many records there were of each reason, and where they are kept if they are."""
+    if not counts:
+        return
+    kept = f" (kept in {kept_in})" if kept_in else ""
+    say(f"Rejected records: {counts.total()}{kept}")
+    for reason, count in counts.most_common():
+        say(f"{count:>10}  {reason}")
 
 
 def shown(raw: bytes) -> str:

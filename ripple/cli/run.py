@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.cli.numbers import positive
 from ripple.cli.places import a_place, check_apart
 from ripple.cli.progress import Progress
-from ripple.cli.rejects import ToldLetters
+from ripple.cli.rejects import open_letters, say_counts
 from ripple.cli.statistics import (
     exceptions,
     say_statistics,
@@ -24,16 +24,16 @@ from ripple.cli.statistics import (
     watermark_text,
 )
 from ripple.cli.user_file import FILE_HELP, load_plan
-from ripple.connectors.dead_letter import DeadLetters
-from ripple.connectors.locate import SINK_FORMS, SOURCE_FORMS, open_source
-from ripple.connectors.target import open_target
-from ripple.engine import Engine
+from ripple.connectors.locate import SINK_FORMS, SOURCE_FORMS, open_sink, open_source
 from ripple.errors import InputError, OutputError
-from ripple.runner import BATCH_ROWS, Report, Runner, open_sinks
+from ripple.partition.plain import at_once
+from ripple.partition.report import Report
+from ripple.runner import BATCH_ROWS, plain_life
 
 if TYPE_CHECKING:
     import argparse
 
+    from ripple.engine import Engine
     from ripple.pipeline.plan import Plan
 
 PROGRAM = "ripple"
@@ -124,34 +124,21 @@ def run(options: argparse.Namespace) -> int:
         batch_rows=options.batch,
         header=options.header,
     )
-    engine = Engine(plan)
     progress = Progress(source)
-    with ExitStack() as opened:
-        sinks = open_sinks(plan, places)
-        for sink in sinks.values():
-            opened.callback(sink.abort)
-        target = open_target(options.dead_letter) if letters else None
-        opened.pop_all()
-    dead_letters = (
-        DeadLetters(target)
-        if options.strict
-        else ToldLetters(PROGRAM, target, before_telling=progress.clear)
-    )
-    runner = Runner(
-        engine,
+    life = plain_life(
+        plan,
         source,
-        sinks,
-        dead_letters=dead_letters,
+        {name: partial(open_sink, place, plan, name) for name, place in places.items()},
+        lambda: open_letters(PROGRAM, options, progress),
         strict=options.strict,
-        on_batch=lambda running, _: progress.update(running.counters.consumed),
+        on_batch=lambda _, report: progress.update(report.consumed),
     )
     try:
-        report = runner.run()
+        report = at_once(life.run())
     finally:
         progress.clear()
-    if isinstance(dead_letters, ToldLetters):
-        dead_letters.tell_counts()
-    _say_results(engine, report, time.perf_counter() - started_s)
+    say_counts(report.rejected, report.letters)
+    _say_results(life.engine, report, time.perf_counter() - started_s)
     return 0
 
 

@@ -6,7 +6,6 @@ import argparse
 import gc
 import sys
 import time
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import ripple as rp
@@ -15,7 +14,7 @@ from ripple.cli.final_rows import FinalRows
 from ripple.cli.numbers import count, positive, window_span_ns
 from ripple.cli.places import a_place, check_apart
 from ripple.cli.progress import Progress
-from ripple.cli.rejects import ToldLetters
+from ripple.cli.rejects import open_letters, say_counts
 from ripple.cli.statistics import (
     exceptions,
     say_statistics,
@@ -26,16 +25,17 @@ from ripple.cli.statistics import (
 from ripple.cli.without_pandas import keep_pandas_out
 from ripple.connectors.csv.format import CsvFormat
 from ripple.connectors.csv.source import CsvSource
-from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.record_shape import TIMESTAMP_NS_END
 from ripple.connectors.synthetic import SYMBOLS, SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.connectors.text.sink import TextFormat, TextSink
-from ripple.engine import Engine
-from ripple.runner import BATCH_ROWS, Report, Runner
+from ripple.partition.plain import at_once
+from ripple.partition.report import Report
+from ripple.runner import BATCH_ROWS, plain_life
 
 if TYPE_CHECKING:
     from ripple.connectors.contract import Source
+    from ripple.engine import Engine
     from ripple.pipeline.plan import Plan
 
 PROGRAM = "ripple-vwap-demo"
@@ -84,31 +84,26 @@ def _run(options: argparse.Namespace) -> int:
         "-" if options.stdin else options.file,
         ["-"] if options.dead_letter is None else ["-", options.dead_letter],
     )
-    engine = Engine(vwap_pipeline(options.window).plan())
-    source = _source(options, engine.plan)
+    plan = vwap_pipeline(options.window).plan()
+    source = _source(options, plan)
     progress = Progress(source)
-    with ExitStack() as opened:
-        sink = _sink(options)
-        opened.callback(sink.abort)
-        dead_letters = _dead_letters(options, progress)
-        opened.pop_all()
+    sink = _sink(options)
     # What start-up made lives to the end: the collector need not look through it again and again.
     gc.freeze()
-    runner = Runner(
-        engine,
+    life = plain_life(
+        plan,
         source,
-        {"output": sink},
-        dead_letters=dead_letters,
+        {"output": lambda: sink},
+        lambda: open_letters(PROGRAM, options, progress),
         strict=options.strict,
-        on_batch=lambda running, _: progress.update(running.counters.consumed),
+        on_batch=lambda _, report: progress.update(report.consumed),
     )
     try:
-        report = runner.run()
+        report = at_once(life.run())
     finally:
         progress.clear()
-    if isinstance(dead_letters, ToldLetters):
-        dead_letters.tell_counts()
-    _say_results(engine, report, sink, time.perf_counter() - started_s)
+    say_counts(report.rejected, report.letters)
+    _say_results(life.engine, report, sink, time.perf_counter() - started_s)
     return 0
 
 
@@ -125,13 +120,6 @@ def _sink(options: argparse.Namespace) -> FinalRows:
     if options.window is not None:
         columns.insert(1, "window_start_ns")
     return FinalRows(TextSink(open_target("-"), form), columns, only_final=options.final)
-
-
-def _dead_letters(options: argparse.Namespace, progress: Progress) -> DeadLetters:
-    target = open_target(options.dead_letter) if options.dead_letter is not None else None
-    if options.strict:
-        return DeadLetters(target)  # the first one ends the run, and is told as its error
-    return ToldLetters(PROGRAM, target, before_telling=progress.clear)
 
 
 def _say_results(engine: Engine, report: Report, sink: FinalRows, elapsed_s: float) -> None:

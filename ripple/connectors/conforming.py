@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from ripple.errors import SchemaError
@@ -87,6 +86,8 @@ def _without(
 ) -> tuple[pa.Array, str, Mask | None]:
     if failed is None or not failed.any():
         return column, "", None
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
+
     return pc.if_else(pa.array(failed), None, column), phrase, failed
 
 

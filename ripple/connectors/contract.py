@@ -8,8 +8,7 @@ number consumed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
 
 import pyarrow as pa
 
@@ -67,65 +66,47 @@ def is_source(value: object) -> TypeGuard[MarkedSource]:
 
 def is_sink(value: object) -> TypeGuard[Sink]:
     """Tell whether this is a sink, by what can be asked of it."""
-    return _has(value, "write", "finish", "abort")
-
-
-def is_cut_sink(value: object) -> TypeGuard[CutSink]:
-    """Tell whether this is a sink that records its cut, by what can be asked of it."""
-    return _has(value, "write", "commit", "close")
+    return _has(value, "name", "records_cut", "committed", "write", "commit", "close")
 
 
 def _has(value: object, *names: str) -> bool:
     return not isinstance(value, type) and all(hasattr(value, name) for name in names)
 
 
-class Sink(Protocol):
-    """Where changes go.
+class Commit(NamedTuple):
+    """What an output has reached, as a sink that can be continued records it beside the data.
 
-    The calls are ``write*`` and then exactly one of ``finish`` and ``abort``; after an OutputError
-    from ``write`` or ``finish`` only ``abort`` may follow.
-    """
-
-    def write(self, changes: pa.RecordBatch) -> None:
-        """Take one output's changes between two cuts, in order.
-
-        A leading int8 column ``op`` says what each row is: Set, Patch or Remove; without it all
-        rows are Set. Raises OutputError, which names the target.
-        """
-        ...
-
-    def finish(self) -> None:
-        """Make everything written visible and durable, as far as the target can."""
-        ...
-
-    def abort(self) -> None:
-        """Leave nothing half-written behind, as far as the target can. Never raises."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """What an output has reached, as a sink records it beside the data.
-
-    cut: per input, the next offset to read. digest: of the output's table at that cut.
+    cut: per input, the next offset to read. digest: of the output's table at that cut; empty in a
+    ``write`` to a sink that records no cut.
     """
 
     cut: Mapping[str, int]
     digest: str
 
 
-class CutSink(Protocol):
-    """A sink that knows, after any crash, how far its data reach.
+NOWHERE = Commit({}, "")
+"""What rows have reached that are of no input."""
 
-    Changes of one cut are either all behind ``committed`` or all before it. Opening cuts off what
-    was written after the last commit, so that it can be written again; where that cannot be done
-    (a log has readers), what is there counts as committed, and ``unfinished`` is set if the changes
-    of the last cut are there only in part.
+
+class Sink(Protocol):
+    """Where the changes of one output go.
+
+    The calls are ``write*`` and ``commit`` in turns, and ``close`` at the end. A plain run commits
+    once, when its input has ended; ``close`` without a commit gives up what was written, as far as
+    the target can: a file is as it was.
+
+    A sink that records its cut knows, after any crash, how far its data reach: changes of one cut
+    are either all behind ``committed`` or all before it. Opening it cuts off what was written after
+    the last commit, so that it can be written again; where that cannot be done (a log has readers),
+    what is there counts as committed, and ``unfinished`` is set if the changes of the last cut are
+    there only in part. Its ``close`` leaves what was written as it is.
     """
 
     name: str
+    """Of the place, for people."""
+
     records_cut: bool
-    """False of a stream, which keeps nothing: its ``committed`` is None for ever."""
+    """False of what a restarted pipeline cannot continue: its ``committed`` is None for ever."""
 
     committed: Commit | None
     """What is durable; None where nothing ever was."""
@@ -142,20 +123,55 @@ class CutSink(Protocol):
         ...
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
-        """Take one output's changes since the last write, and what they reach.
+        """Take one output's changes since the last write, in order, and what they reach.
 
-        After an error the same call may be repeated. Raises OutputError and OSError.
+        A leading int8 column ``op`` says what each row is: Set, Patch or Remove; without it all
+        rows are Set. Where the sink records its cut, the same call may be repeated after an error.
+        Raises OutputError, which names the target, and OSError.
         """
         ...
 
     def commit(self, reached: Commit) -> None:
-        """Make durable all that was written, and that it reaches ``reached``.
+        """Make visible and durable all that was written, and that it reaches ``reached``.
 
-        After an OSError it may be repeated, unless the system could not sync: then whatever comes
-        fails, and a sink opened anew knows what is durable.
+        After an OSError it may be repeated where the sink records its cut, unless the system could
+        not sync: then whatever comes fails, and a sink opened anew knows what is durable.
         """
         ...
 
     def close(self) -> None:
-        """Release the target as it is, without a commit; closing twice is allowed."""
+        """Release the target; what was not committed may be gone. Closing twice is allowed."""
         ...
+
+
+class BasicSink:
+    """A sink that records no cut, with everything but ``write``: what a sink of your own needs.
+
+    ``write`` takes the changes as they come. Override ``commit`` where something must be made
+    durable, and ``close`` where something must be released, or given up without a commit. Started
+    again, a run may write what it has written already: effectively once only where the target
+    takes the same row twice for one.
+    """
+
+    name: str = "a sink"
+    records_cut: bool = False
+    committed: Commit | None = None
+    unfinished: Mapping[str, int] | None = None
+    cut_off_bytes: int = 0
+    promise: str = "what was written since the last checkpoint may be written again after a restart"
+
+    def __init_subclass__(cls) -> None:
+        """Name the sink by its class, unless it says otherwise."""
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
+
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
+        """Take one output's changes since the last write; see Sink."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it writes")
+
+    def commit(self, reached: Commit) -> None:
+        """Do nothing: what was written is where it goes."""
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""

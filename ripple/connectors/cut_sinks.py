@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from ripple.connectors.log.sink import LogCutSink, LogSink, schema_of_output, topic_for
+from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
 from ripple.connectors.text.cut_record import Owner
-from ripple.connectors.text.file import FileCutSink
+from ripple.connectors.text.file import FileSink
 from ripple.errors import InputError, OutputError
 from ripple.log_place import LogPlace
 from ripple.world.live import LiveClock
@@ -28,7 +28,7 @@ def open_file(
     plan: Plan,
     output: str,
     disk_of: Callable[[str], Disk] | None,
-) -> FileCutSink:
+) -> FileSink:
     """Return the sink at the path ``text``; raises OutputError, DiskLockedError and OSError."""
     path = PurePath(text)
     columns = ["op"] if text_format.removes == "mark" else []
@@ -36,9 +36,7 @@ def open_file(
     folder = str(path.parent)
     disk = LiveDisk(folder, make=False) if disk_of is None else disk_of(folder)
     try:
-        return FileCutSink(
-            disk, path.name, text_format, Owner(plan.name, output), columns, name=text
-        )
+        return FileSink(disk, path.name, text_format, Owner(plan.name, output), columns, name=text)
     except FileNotFoundError as error:
         raise OutputError(f"cannot write {text}: there is no folder {folder}") from error
 
@@ -47,19 +45,15 @@ def open_log(
     text: str,
     plan: Plan,
     output: str,
-    disk_of: Callable[[str], Disk] | None,
+    disk_of: Callable[[str], Disk] | None = None,
     clock: Clock | None = None,
-) -> LogCutSink:
+    *,
+    continues: bool,
+) -> LogSink:
     """Return the sink at ``log:...``, whose topic is made if there is none; raises as it does."""
     topic, partition, is_new = _topic(text, plan, output, disk_of)
-    owner = Owner(plan.name, output)
-    return LogCutSink(topic, partition, clock or LiveClock(), owner, name=text, is_new=is_new)
-
-
-def open_plain_log(text: str, plan: Plan, output: str) -> LogSink:
-    """Return the sink at ``log:...`` that records no cut, for runs that are not restarted."""
-    topic, partition, is_new = _topic(text, plan, output, None)
-    return LogSink(topic, partition, LiveClock(), name=text, is_new=is_new)
+    owner = Owner(plan.name, output) if continues else None
+    return LogSink(topic, partition, clock or LiveClock(), owner, name=text, is_new=is_new)
 
 
 def _topic(

@@ -20,8 +20,8 @@ class DeadLetters:
     """Counts rejected records by reason, and writes each as a line of JSON if there is a target.
 
     A line has ``source``, ``offset``, ``line_number`` (null where there are no lines), ``reason``
-    and ``raw``, the record as text; what is not UTF-8 is ``raw_base64`` instead. The calls are
-    those of a Sink; a run that fails should ``finish`` too, so that its reasons can be read.
+    and ``raw``, the record as text; what is not UTF-8 is ``raw_base64`` instead. ``close``
+    completes the target, also when the run has failed, so that its reasons can be read.
     """
 
     def __init__(self, target: Target | None = None) -> None:
@@ -42,21 +42,20 @@ class DeadLetters:
         """Count and keep records of ``source``. Raises OutputError, which names the target."""
         lines = []
         for record in rejected:
-            self.counts[record.reason] += 1
+            self.counts[record.cause] += 1
             if self._target is not None:
                 lines.append(_line(source, record))
         if self._target is not None and lines:
             self._target.write("".join(lines).encode())
 
-    def finish(self) -> None:
-        """Complete the target."""
-        if self._target is not None:
-            self._target.finish()
-
-    def abort(self) -> None:
-        """Give up the target."""
-        if self._target is not None:
-            self._target.abort()
+    def close(self) -> None:
+        """Complete the target and release it."""
+        target, self._target = self._target, None
+        if target is not None:
+            try:
+                target.commit()
+            finally:
+                target.close()
 
 
 def _line(source: str, record: Rejected) -> str:
@@ -64,7 +63,7 @@ def _line(source: str, record: Rejected) -> str:
         "source": source,
         "offset": record.offset,
         "line_number": record.line_number,
-        "reason": record.reason,
+        "reason": record.cause,
     }
     text = text_of(record.raw)
     if text is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple import log_place
-from ripple.connectors.contract import is_cut_sink, is_sink, is_source
+from ripple.connectors.contract import is_sink, is_source
 from ripple.connectors.csv.format import CsvFormat
 from ripple.connectors.csv.source import CsvSource
 from ripple.connectors.cutting import check_batch_rows
@@ -20,14 +20,13 @@ from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.synthetic import SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.connectors.text.sink import TextFormat, TextSink
-from ripple.connectors.text.stream import StreamCutSink
 from ripple.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ripple.connectors.contract import CutSink, MarkedSource, Sink
+    from ripple.connectors.contract import MarkedSource, Sink
     from ripple.pipeline.plan import Plan
     from ripple.schema.checks import Checks
     from ripple.schema.types import Schema
@@ -98,76 +97,64 @@ def open_sink(
     plan: Plan | None = None,
     output: str = "",
     *,
-    decimals: Mapping[str, int] | None = None,
-) -> Sink:
-    """Return the sink at ``place``: a path, ``-`` (CSV on standard output), or a sink as it is.
-
-    Raises OutputError.
-
-    CSV leaves out Remove rows; JSON lines begin each row with its operation; so do the records of
-    ``log:DIR/TOPIC[/PARTITION]``, for which ``plan`` must be given and the name of its output.
-    """
-    if not isinstance(place, (str, os.PathLike)):
-        if is_sink(place):
-            return place
-        raise OutputError(f"cannot write to {_shown(place)}: give {SINK_FORMS}, or a sink")
-    text = os.fspath(place)
-    if plan is not None and text.startswith(log_place.PREFIX):
-        from ripple.connectors import cut_sinks  # noqa: PLC0415 - slow to import
-
-        return cut_sinks.open_plain_log(text, plan, output)
-    _check_not_continued(text)
-    kind = PurePath(text).suffix
-    if kind == ".csv" or (not kind and _is_stream(text)):
-        return TextSink(open_target(text), TextFormat("csv", decimals or {}))
-    if kind in {".jsonl", ".ndjson", ".json"}:
-        return TextSink(open_target(text), TextFormat("json", decimals or {}, removes="mark"))
-    if kind == ".parquet":
-        from ripple.connectors.parquet.files import ParquetSink  # noqa: PLC0415 - slow to import
-
-        return ParquetSink(open_target(text))
-    raise OutputError(f"cannot tell how to write {text!r}: it must be {SINK_FORMS}")
-
-
-def open_cut_sink(
-    place: str | os.PathLike[str] | CutSink,
-    plan: Plan,
-    output: str,
-    *,
+    continues: bool = False,
     disk_of: Callable[[str], Disk] | None = None,
     clock: Clock | None = None,
     decimals: Mapping[str, int] | None = None,
     header: bool = False,
-) -> CutSink:
-    """Return the sink at ``place`` that a restarted pipeline can continue, or a sink as it is.
+) -> Sink:
+    """Return the sink at ``place``, or a sink as it is.
 
-    place: a .csv or .jsonl file, ``log:DIR/TOPIC[/PARTITION]``, ``-``, a pipe or a device.
+    place: a path, ``-`` (CSV on standard output), a pipe or a device, or
+    ``log:DIR/TOPIC[/PARTITION]``, for which ``plan`` must be given and the name of its output.
+    continues: the sink goes on behind what it has committed, whatever crashed, so that it must be
+    a .csv or .jsonl file, a log or a stream; otherwise a file is written anew.
     disk_of, clock: from a folder to the disk there, and for the age of a log's segments; the live
-    ones by default. header: CSV files begin with the names of the columns.
-    Raises OutputError, DiskLockedError and OSError.
-    """
-    if not isinstance(place, (str, os.PathLike)):
-        if is_cut_sink(place):
-            return place
-        raise OutputError(f"cannot write to {_shown(place)}: give {CUT_SINK_FORMS}, or a sink")
-    text = os.fspath(place)
-    from ripple.connectors import cut_sinks  # noqa: PLC0415 - slow to import
+    ones by default. header: CSV begins with the names of the columns.
 
-    if text.startswith(log_place.PREFIX):
-        return cut_sinks.open_log(text, plan, output, disk_of, clock)
+    CSV leaves out Remove rows; JSON lines begin each row with its operation; so do the records of
+    a log. Raises OutputError, DiskLockedError and OSError.
+    """
+    forms = CUT_SINK_FORMS if continues else SINK_FORMS
+    if not isinstance(place, (str, os.PathLike)):
+        if is_sink(place):
+            return place
+        raise OutputError(
+            f"cannot write to {_shown(place)}: give {forms}, or a sink (ripple.connectors.contract)"
+        )
+    text = os.fspath(place)
+    if plan is not None and text.startswith(log_place.PREFIX):
+        from ripple.connectors import cut_sinks  # noqa: PLC0415 - slow to import
+
+        return cut_sinks.open_log(text, plan, output, disk_of, clock, continues=continues)
+    if not continues:
+        _check_not_continued(text)
     kind = PurePath(text).suffix
+    is_json = kind in {".jsonl", ".ndjson", ".json"}
     text_format = (
         TextFormat("json", decimals or {}, removes="mark")
-        if kind in {".jsonl", ".ndjson", ".json"}
+        if is_json
         else TextFormat("csv", decimals or {}, header=header)
     )
-    if _is_stream(text):
-        return StreamCutSink(open_target(text), text_format)
-    if kind not in {".csv", ".jsonl", ".ndjson", ".json"}:
+    is_stream = _is_stream(text)
+    if is_stream and (continues or not kind):
+        return TextSink(open_target(text), text_format)
+    if continues and (is_json or kind == ".csv"):
+        from ripple.connectors import cut_sinks  # noqa: PLC0415 - slow to import
+
+        assert plan is not None, "what is continued has an owner"
+        return cut_sinks.open_file(text, text_format, plan, output, disk_of)
+    if continues:
         raise OutputError(
-            f"cannot write {text!r} so that a restart continues it: it must be {CUT_SINK_FORMS}"
+            f"cannot write {text!r} so that a restart continues it: it must be {forms}"
         )
-    return cut_sinks.open_file(text, text_format, plan, output, disk_of)
+    if is_json or kind == ".csv":
+        return TextSink(open_target(text), text_format)
+    if kind == ".parquet":
+        from ripple.connectors.parquet.files import ParquetSink  # noqa: PLC0415 - slow to import
+
+        return ParquetSink(open_target(text))
+    raise OutputError(f"cannot tell how to write {text!r}: it must be {forms}")
 
 
 def _held(place: Any, shape: RecordShape, name: str, batch_rows: int) -> MarkedSource:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from ripple.connectors.conforming import check_absent, check_columns, is_text
+from ripple.connectors.contract import BasicSink
 from ripple.connectors.cutting import recut
 from ripple.connectors.python_values import column_of
 from ripple.connectors.raw_record import raw_of_values
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from ripple.batch import Batch
+    from ripple.connectors.contract import Commit
     from ripple.connectors.record_shape import RecordShape
     from ripple.connectors.screening import Shown
 
@@ -90,24 +92,25 @@ class IteratorSource:
         self._held.close()
 
 
-class MemorySink:
-    """Keeps the changes it is given."""
+class MemorySink(BasicSink):
+    """Keeps the changes it is given. finished: whether they were committed."""
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
         self.finished = False
 
-    def write(self, changes: pa.RecordBatch) -> None:
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Keep one batch of changes."""
         self.batches.append(changes)
 
-    def finish(self) -> None:
-        """Note that nothing more will come."""
+    def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
+        """Note that what is there counts."""
         self.finished = True
 
-    def abort(self) -> None:
-        """Forget everything, as a file would be gone."""
-        self.batches.clear()
+    def close(self) -> None:
+        """Forget everything that was never committed, as a file would be gone."""
+        if not self.finished:
+            self.batches.clear()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return all rows in order, with their ``op`` where the batches have one."""

@@ -18,20 +18,24 @@ class ClosedPipeError(OutputError):
 
 
 class Target(Protocol):
-    """Takes bytes in order; the calls are those of a Sink, with the same promises."""
+    """Takes bytes in order; the calls are those of a Sink that records no cut.
+
+    promise: what a reader may rely on, in words.
+    """
 
     name: str
+    promise: str
 
     def write(self, data: bytes | memoryview) -> int:
         """Write all of ``data`` and return its length."""
         ...
 
-    def finish(self) -> None:
-        """Make what was written visible and durable."""
+    def commit(self) -> None:
+        """Make what was written visible and durable. Raises OutputError."""
         ...
 
-    def abort(self) -> None:
-        """Leave nothing half-written where that is possible."""
+    def close(self) -> None:
+        """Release the target; without a commit, leave nothing half-written where possible."""
         ...
 
 
@@ -59,7 +63,9 @@ def open_target(path: str | os.PathLike[str]) -> Target:
 
 
 class StreamTarget:
-    """A file descriptor that is written through at once; owned, so finishing closes it."""
+    """A file descriptor that is written through at once, and closed at the end."""
+
+    promise = "lines written since the last checkpoint may be written again after a restart"
 
     def __init__(self, file: int, name: str) -> None:
         self.name = name
@@ -70,11 +76,10 @@ class StreamTarget:
         assert self._file is not None, "written after the end"
         return _write_all(self._file, data, self.name)
 
-    def finish(self) -> None:
-        """Close the stream: what was written is on its way."""
-        self.abort()
+    def commit(self) -> None:
+        """Do nothing: what was written is on its way."""
 
-    def abort(self) -> None:
+    def close(self) -> None:
         """Close the stream: what was written cannot be taken back."""
         if self._file is not None:
             os.close(self._file)
@@ -82,11 +87,13 @@ class StreamTarget:
 
 
 class _FileTarget:
-    """A file written under a temporary name beside ``path`` and renamed when finished.
+    """A file written under a temporary name beside ``path`` and renamed by the commit.
 
     Until then ``path`` is what it was before; afterwards it is complete and on disk, with the
     permissions of the file before. Through a symbolic link the file that it points to is replaced.
     """
+
+    promise = "appears whole or not at all"
 
     def __init__(self, path: str) -> None:
         self.name = path
@@ -109,8 +116,8 @@ class _FileTarget:
         assert self._file is not None, "written after the end"
         return _write_all(self._file, data, self.name)
 
-    def finish(self) -> None:
-        assert self._file is not None, "finished twice"
+    def commit(self) -> None:
+        assert self._file is not None, "committed twice"
         from ripple.world.permissions import take_over  # noqa: PLC0415 - slow to import
 
         try:
@@ -126,10 +133,10 @@ class _FileTarget:
             finally:
                 os.close(folder)
         except OSError as error:
-            self.abort()
+            self.close()
             raise _failure(self.name, error) from error
 
-    def abort(self) -> None:
+    def close(self) -> None:
         if self._file is not None:
             os.close(self._file)
             self._file = None

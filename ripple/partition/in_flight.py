@@ -7,19 +7,24 @@ from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
-from ripple.batch import Batch, Rejected
-from ripple.connectors.raw_record import raw_of
 from ripple.errors import InputError, RippleError
+from ripple.events import (
+    Applying,
+    BringingUp,
+    FailedBefore,
+    Inescapable,
+    ManyQuarantined,
+    Quarantined,
+    Stuck,
+)
 from ripple.hashing import xxh64_of
-from ripple.partition.letter import QUARANTINE, REASON_CHARACTERS_MAX
+from ripple.partition.letter import REASON_CHARACTERS_MAX
 from ripple.partition.suspicion import DEATHS_MAX, End, Range, Suspicion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ripple.events import Event
     from ripple.partition.notes import Notes
     from ripple.partition.suspicion import Entry
 
@@ -90,32 +95,20 @@ class InFlight:
         """Whether it was killed while the views were brought up to date."""
         return self.was_killed and isinstance(self._last.at, dict)
 
-    def remarks(self) -> Iterator[str]:
-        """Yield what the user should know of the lives before, as lines."""
+    def remarks(self) -> Iterator[Event]:
+        """Yield what the user should know of the lives before."""
         for name, offset in self.newly_quarantined:
-            why = self._reasons[name][offset]
-            yield f"{name}, offset {offset}: {why}; it is set aside as a dead letter"
+            yield Quarantined(name, offset, self._reasons[name][offset])
         for name, offset in self._guilty_but_shown:
-            yield (
-                f"{name}, offset {offset}: it ends each run that replays it, but an output shows "
-                "it already, so it cannot be set aside: repair the pipeline"
-            )
+            yield Inescapable(name, offset)
         if self._last.at is not None and self._last.reason:
-            yield f"the run before ended while it {_doing(self._last.at)}: {self._last.reason}"
+            yield FailedBefore(_doing(self._last.at), self._last.reason)
         stuck = self._suspicion.stuck
         if stuck is not None and stuck[1] >= DEATHS_MAX:
-            yield (
-                f"{stuck[1]} runs were killed while they brought the views up to date, the last "
-                f"one to {json.dumps(stuck[0])}: by somebody who waits less long than that takes, "
-                "for want of memory, or by an aggregate of your own? A smaller --batch makes "
-                "smaller steps"
-            )
+            yield Stuck(*stuck)
         count = sum(map(len, self._reasons.values()))
         if count > QUARANTINED_MAX:
-            yield (
-                f"{count} records are set aside because each ended the run {DEATHS_MAX} times: "
-                "that is hardly the records' fault; ripple dead-letter list shows them"
-            )
+            yield ManyQuarantined(count, DEATHS_MAX)
 
     def quarantined(self, name: str) -> Mapping[int, str]:
         """Return the offsets of input ``name`` that must be skipped, and why."""
@@ -198,34 +191,6 @@ class InFlight:
         self._length = self._kept_length = len(data)
 
 
-def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
-    """Return the batch with the records at these offsets among the rejected, for these reasons."""
-    chosen = [at for at in reasons if batch.first_offset <= at < batch.next_offset]
-    if not chosen:
-        return batch
-    offsets = batch.offsets()
-    is_killer = np.isin(offsets, chosen)
-    killers = [
-        Rejected(at, None, reasons[at], raw_of(batch.records, int(row)), QUARANTINE)
-        for row, at in zip(np.flatnonzero(is_killer), offsets[is_killer].tolist(), strict=True)
-    ]
-    rejected = sorted((*batch.rejected, *killers), key=lambda bad: bad.offset)
-    kept = None if batch.row_offsets is None else offsets[~is_killer]
-    left = batch.records.filter(pa.array(~is_killer))
-    return Batch(left, batch.next_offset, tuple(rejected), kept)
-
-
-def part_of(batch: Batch, piece: Range) -> Batch:
-    """Return the records of a batch that are in ``piece``, which lies within it."""
-    offsets = batch.offsets()
-    first, end = np.searchsorted(offsets, (piece.first_offset, piece.next_offset))
-    rejected = tuple(
-        bad for bad in batch.rejected if piece.first_offset <= bad.offset < piece.next_offset
-    )
-    at = None if batch.row_offsets is None else offsets[first:end]
-    return Batch(batch.records.slice(first, end - first), piece.next_offset, rejected, at)
-
-
 def _reason(raised: str) -> str:
     """Return why a record is set aside. raised: what applying it did, empty where it killed."""
     if not raised:
@@ -233,10 +198,10 @@ def _reason(raised: str) -> str:
     return f"ended the run {DEATHS_MAX} times: {raised}"
 
 
-def _doing(at: Range | Mapping[str, int]) -> str:
+def _doing(at: Range | Mapping[str, int]) -> Applying | BringingUp:
     if isinstance(at, Range):
-        return f"applied records {at.first_offset} to {at.next_offset} of {at.input}"
-    return f"brought the views up to {json.dumps(at)}"
+        return Applying(at.input, at.first_offset, at.next_offset)
+    return BringingUp(at)
 
 
 def _text(error: BaseException) -> str:

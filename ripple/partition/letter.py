@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ripple.batch import Rejected
 from ripple.connectors.dead_letter import text_of
-from ripple.connectors.raw_record import raw_of
 from ripple.errors import InputError
 from ripple.schema.types import Field, Int64, Schema, String
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ripple.batch import Batch
-    from ripple.engine import RejectedRow
+    pass
 
 REASON_CHARACTERS_MAX = 500
 # A record that is larger cannot be retried; its first RAW_BYTES_MAX bytes are kept all the same.
@@ -67,15 +62,6 @@ class Letter:
         if batch.num_rows != 1:
             raise InputError(f"there are {batch.num_rows} records in place of one")
         return batch
-
-
-def refused(batch: Batch, failed: Iterable[RejectedRow]) -> list[Rejected]:
-    """Return what the engine refused of a batch as rejected records."""
-    offsets = batch.offsets()
-    return [
-        Rejected(int(offsets[bad.row]), None, bad.reason, raw_of(batch.records, bad.row), bad.step)
-        for bad in failed
-    ]
 
 
 def dumps_record(row: pa.RecordBatch) -> bytes | None:

@@ -3,64 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ripple import cut as cuts
 from ripple.change.adaptation import decide
 from ripple.engine import Engine
 from ripple.errors import InputError
+from ripple.events import PassedOver
 from ripple.fenced import DamagedError
 
 if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Checkpoints
-    from ripple.connectors.contract import CutSink
     from ripple.connectors.inputs import Inputs
+    from ripple.cut import Cut
     from ripple.engine.snapshot import Snapshot
+    from ripple.partition.group import Standing
     from ripple.partition.outputs import Outputs
     from ripple.pipeline.plan import Plan
+    from ripple.world.ports import Executor
 
 
-@dataclass(slots=True)
-class Restored:
-    """What a life did before it went on.
+@dataclass(frozen=True, slots=True)
+class Base:
+    """From what a life goes on.
 
-    checkpoint: None for a replay from the beginning. start, cut: where the replay began and ended.
-    events: how many it applied. digest: of all outputs at ``cut``. passed_over: newer checkpoints,
-    and why they were not taken. changed: outputs whose rows are not computed as they were.
+    checkpoint: None for a replay from the beginning. start: the cut of the state. passed_over:
+    newer checkpoints that were not taken. changed: outputs whose rows are not computed as they
+    were.
     """
 
     checkpoint: Checkpoint | None
-    start: dict[str, int]
-    passed_over: tuple[str, ...]
+    start: Cut
+    passed_over: tuple[PassedOver, ...]
     changed: frozenset[str]
-    cut: dict[str, int] = field(default_factory=dict)
-    events: int = 0
-    seconds: float = 0.0
-    digest: str = ""
-
-    def __str__(self) -> str:
-        start = cuts.text(self.start)
-        parts = [f"passed over: {why}" for why in self.passed_over]
-        if self.checkpoint is not None:
-            parts.append(f"restored checkpoint {self.checkpoint.name} at {start}")
-        elif self.cut == self.start:
-            return "; ".join([*parts, f"begins at {start}"])
-        parts.append(
-            f"replayed {self.events} events from {start} to {cuts.text(self.cut)} in "
-            f"{self.seconds:.3f} s, digest {self.digest}"
-        )
-        return "; ".join(parts)
 
 
 async def first_cut(
-    listed: tuple[Checkpoint, ...], sinks: Mapping[str, CutSink], inputs: Inputs
+    listed: tuple[Checkpoint, ...], standings: Mapping[str, Standing], inputs: Inputs
 ) -> dict[str, int]:
     """Return the cut of the empty state: where the very first life began to read."""
     zero = dict.fromkeys(inputs.names, 0)
     if listed:
         return {name: int(listed[0].notes.get(f"start/{name}", "0")) for name in zero}
-    if any(sink.committed for sink in sinks.values()):
+    if any(one.committed for one in standings.values()):
         return zero
     return dict((await inputs.bounds())[0])
 
@@ -80,9 +66,10 @@ async def restore(
     outputs: Outputs,
     inputs: Inputs,
     *,
-    start: dict[str, int],
+    executor: Executor,
+    start: Cut,
     rebuild: Collection[str],
-) -> tuple[Engine, Restored]:
+) -> tuple[Engine, Base]:
     """Return the engine from which every output's next change can be computed.
 
     listed: the checkpoints that count. start: the cut of the empty state. rebuild: folds that may
@@ -100,33 +87,34 @@ async def restore(
         if decided.snapshot is not None:
             identities = {name: checkpoint.notes.get(f"log/{name}", "") for name in inputs.names}
             await inputs.check(checkpoint.cut, identities)
-            engine = Engine.restore(plan, decided.snapshot)
-            return engine, Restored(checkpoint, engine.cut, passed_over, changed)
-        passed_over = (*passed_over, f"{checkpoint.name}: the log is read from its first record")
+            engine = await executor.run(Engine.restore, plan, decided.snapshot)
+            return engine, Base(checkpoint, engine.cut, passed_over, changed)
+        why = f"{checkpoint.name}: the log is read from its first record"
+        passed_over = (*passed_over, PassedOver(checkpoint.name, why))
     else:
         changed = frozenset(output.name for output in plan.outputs if rebuild)
     first, _ = await inputs.bounds()
     if not cuts.is_within(first, start):
-        why = f" ({'; '.join(passed_over)})" if passed_over else ""
+        why = f" ({'; '.join(one.why for one in passed_over)})" if passed_over else ""
         raise InputError(
             f"no checkpoint can be used{why}, and the log does not reach back any more to "
             f"{cuts.text(start)}, from where it would be replayed: it begins at {cuts.text(first)}"
         )
-    return Engine(plan, inputs=inputs.names, start=start), Restored(
-        None, start, passed_over, changed
-    )
+    engine = Engine(plan, checkpoints.partition, inputs.names, start=start)
+    return engine, Base(None, start, passed_over, changed)
 
 
 async def _choose(
     checkpoints: Checkpoints, listed: tuple[Checkpoint, ...], outputs: Outputs
-) -> tuple[Checkpoint | None, Snapshot | None, tuple[str, ...]]:
-    passed_over: list[str] = []
+) -> tuple[Checkpoint | None, Snapshot | None, tuple[PassedOver, ...]]:
+    passed_over: list[PassedOver] = []
     for one in listed:
         if not outputs.accepts(one.cut):
-            passed_over.append(f"{one.name} is ahead of what an output holds")
+            why = f"{one.name} is ahead of what an output holds"
+            passed_over.append(PassedOver(one.name, why))
             continue
         try:
             return one, await checkpoints.read(one), tuple(passed_over)
         except DamagedError as error:
-            passed_over.append(str(error))
+            passed_over.append(PassedOver(one.name, str(error)))
     return None, None, tuple(passed_over)

@@ -28,6 +28,8 @@ class Settings:
     commit_batches, checkpoint_batches: commit and store a checkpoint after so many batches, 0 to go
     by the clock alone.
     snapshot_rows: rows of state that are copied between two batches while a checkpoint is made.
+    turn_ms: how long a life works before others on the same event loop come to their turn: the
+    storing of checkpoints, other partitions. One batch is not divided.
     keep: checkpoints that are not deleted.
     """
 
@@ -38,6 +40,7 @@ class Settings:
     checkpoint_interval_ns: int = 10 * _SECOND_NS
     checkpoint_batches: int = 0
     snapshot_rows: int = 1 << 14
+    turn_ms: int = 10
     keep: int = 3
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ripple import cut as cuts
+from ripple.events import Stored, StoreFailed
 from ripple.fenced import FencedError
 from ripple.world.errors import StoreError
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Owner
     from ripple.engine import Engine
     from ripple.engine.saving import PendingSnapshot
+    from ripple.events import Tell
+    from ripple.world.ports import Executor
 
 
 class Storing:
@@ -25,16 +27,13 @@ class Storing:
     """
 
     def __init__(
-        self,
-        owner: Owner,
-        rows: int,
-        tell: Callable[[str], None],
-        wake: Callable[[], None] = lambda: None,
+        self, owner: Owner, rows: int, executor: Executor, tell: Tell, wake: Callable[[], None]
     ) -> None:
         """Store for ``owner``, copying so many rows a step. wake: called when one is stored."""
-        self._owner = owner
         self._wake = wake
+        self._owner = owner
         self._rows = rows
+        self._executor = executor
         self._tell = tell
         self._copying: PendingSnapshot | None = None
         self._task: asyncio.Task[Checkpoint] | None = None
@@ -84,15 +83,15 @@ class Storing:
             await asyncio.wait([self._task])
 
     async def _store(self, pending: PendingSnapshot, notes: Mapping[str, str]) -> Checkpoint:
-        snapshot = await asyncio.to_thread(pending.finish)
+        snapshot = await self._executor.run(pending.finish)
         return await self._owner.write(replace(snapshot, notes={**snapshot.notes, **notes}))
 
     def _finish(self, task: asyncio.Task[Checkpoint]) -> None:
         self._task = None
         try:
             self.last = task.result()
+            self._tell(Stored(self.last.name, self.last.cut))
         except FencedError:
             raise
         except (StoreError, OSError) as error:
-            since = cuts.text(self.last.cut) if self.last else "none"
-            self._tell(f"a checkpoint was not stored (the last one that was: {since}): {error}")
+            self._tell(StoreFailed(self.last.cut if self.last else None, str(error)))

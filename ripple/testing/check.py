@@ -8,8 +8,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ripple.batch import Batch
+from ripple.batch import Marker as BatchMarker
 from ripple.engine import OP_REMOVE, Changes, Engine
 from ripple.engine.uncomputable import ROWS_NAMED_MAX
+from ripple.partition.drive import Drive
 from ripple.pipeline.builder import Pipeline
 from ripple.pipeline.plan import Plan
 from ripple.schema.columns import records_of
@@ -177,7 +180,7 @@ class Lane:
 
     def __init__(self, plan: Plan, inputs: Sequence[str], size: int) -> None:
         self.size = size
-        self.engine = Engine(plan, inputs=inputs)
+        self._drive = Drive(Engine(plan, inputs=inputs))
         self.follower = Follower(plan)
         self.taken = 0
         self.since = 0
@@ -187,6 +190,11 @@ class Lane:
         self._refused: list[tuple[str, int, str]] = []
         self._restarted = False
 
+    @property
+    def engine(self) -> Engine:
+        """The engine that is fed now."""
+        return self._drive.engine
+
     def take(self, source: str, happening: Mapping[str, Any] | Marker) -> None:
         """Queue an event, after feeding those of another input; pass on a marker."""
         self.taken += 1
@@ -195,7 +203,8 @@ class Lane:
             self._feed()
         self._source = source
         if isinstance(happening, Marker):
-            self.engine.advance(source, happening.watermark_ns, self.engine.cut[source])
+            marker = BatchMarker(happening.watermark_ns, self.engine.cut[source])
+            self._drive.apply(source, marker)
         else:
             self._pending.append(happening)
 
@@ -204,20 +213,20 @@ class Lane:
             return
         batch = records_of(self._pending, self._plan.source.fields)
         first = self.engine.cut[self._source]
-        rejected = self.engine.apply(self._source, batch, first + len(self._pending))
-        self._refused += [(self._source, first + bad.row, bad.step) for bad in rejected]
+        rejected = self._drive.apply(self._source, Batch(batch, first + len(self._pending)))
+        self._refused += [(self._source, bad.offset, bad.step or "") for bad in rejected]
         self._pending = []
 
     def restart(self) -> None:
         """Go on with what is restored from a snapshot."""
-        self.engine = Engine.restore(self._plan, self.engine.snapshot())
+        self._drive = Drive(Engine.restore(self._plan, self.engine.snapshot()))
         self._restarted = True
 
     def compare(self, reference: Reference) -> None:
         """Stabilize and raise :class:`Divergence` where engine, follower and reference differ."""
         self._feed()
         self.since = 0
-        self.follower.follow(self.engine.stabilize())
+        self.follower.follow(self._drive.bring_up())
         self.engine.check_invariants()
         refused = [(name, offset, step) for name, offset, step, _ in reference.dead_letters]
         watermark_ns = reference.watermark_ns

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.batch import Batch
 from ripple.checkpoint import Checkpoints
 from ripple.checkpoint.checkpoints import prefix_of
 from ripple.connectors.log.inputs import LogInputs
-from ripple.connectors.log.sink import LogCutSink, schema_of_output, topic_for
+from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import Owner
-from ripple.connectors.text.file import FileCutSink
+from ripple.connectors.text.file import FileSink
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.log import PartitionReader, Topic
+from ripple.partition.group import SinkGroup
+from ripple.partition.keeper import Keeper
 from ripple.partition.letter_box import letters_path
 from ripple.partition.letters import read_letters
-from ripple.partition.life import Life, Report
+from ripple.partition.life import Life
 from ripple.partition.settings import Settings
 from ripple.pipeline.builder import Pipeline
 from ripple.store import DiskStore
@@ -36,9 +39,10 @@ from ripple.world.errors import DiskLockedError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ripple.connectors.contract import CutSink
+    from ripple.connectors.contract import Sink
     from ripple.engine import Engine
-    from ripple.pipeline.plan import Plan
+    from ripple.partition.report import Report
+    from ripple.pipeline.plan import Output, Plan
     from ripple.testing.check import Happening
     from ripple.testing.steps import Row
 
@@ -154,11 +158,10 @@ class CrashScenario:
         store = DiskStore(world.disk, world.random, guards=world.guards)
 
         def is_done() -> bool:
-            restored = life.report.restored
-            return bool(restored and restored.digest) and life.engine.cut == end
+            return life.report.restored is not None and life.engine.cut == end
 
         def watch(engine: Engine, report: Report) -> None:
-            if report.batches == 0:
+            if report.stabilizations == 0:
                 return  # a replay, which has not stabilized
             if learn:
                 self._judge.learn(engine)
@@ -174,14 +177,17 @@ class CrashScenario:
                 BATCH_ROWS,
                 follow=variant.alongside,
             ),
-            lambda: self._open_sinks(world, variant),
-            Checkpoints(
-                world.store if variant.in_store else store,
-                plan.name,
-                entries_kept=2,
-                guards=world.guards,
+            self._outputs(world, variant),
+            Keeper(
+                Checkpoints(
+                    world.store if variant.in_store else store,
+                    plan.name,
+                    entries_kept=2,
+                    executor=world.executor,
+                    guards=world.guards,
+                ),
+                world,
             ),
-            world,
             settings=Settings(
                 batch_rows=BATCH_ROWS,
                 replay_rows=2 * BATCH_ROWS,
@@ -205,21 +211,24 @@ class CrashScenario:
         self._judge.check_digest(restored.cut, restored.digest)
         return life
 
-    def _open_sinks(self, world: SimWorld, variant: Variant) -> Mapping[str, CutSink]:
-        sinks: dict[str, CutSink] = {}
-        for at, output in enumerate(self.plan.outputs):
-            owner = Owner(self.plan.name, output.name)
-            if _is_log(at, variant):
-                topic = topic_for(
-                    world.disk, _log_of(output.name), schema_of_output(self.plan, output)
-                )
-                sinks[output.name] = LogCutSink(topic, 0, world.clock, owner, guards=world.guards)
-            else:
-                columns = ["op", *(member.name for member in output.fields)]
-                sinks[output.name] = FileCutSink(
-                    world.disk, _file_of(output.name), FORMAT, owner, columns, guards=world.guards
-                )
-        return sinks
+    def _outputs(self, world: SimWorld, variant: Variant) -> SinkGroup:
+        return SinkGroup(
+            {
+                output.name: partial(self._open_sink, world, output, is_log=_is_log(at, variant))
+                for at, output in enumerate(self.plan.outputs)
+            },
+            world.executor,
+        )
+
+    def _open_sink(self, world: SimWorld, output: Output, *, is_log: bool) -> Sink:
+        owner = Owner(self.plan.name, output.name)
+        if is_log:
+            schema = schema_of_output(self.plan, output)
+            topic = topic_for(world.disk, _log_of(output.name), schema)
+            return LogSink(topic, 0, world.clock, owner, guards=world.guards)
+        columns = ["op", *(member.name for member in output.fields)]
+        path = _file_of(output.name)
+        return FileSink(world.disk, path, FORMAT, owner, columns, guards=world.guards)
 
     # --- judging ---
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple
 
 from ripple.testing.sim_chance import Chance
 from ripple.testing.sim_disk import SimDisk
@@ -16,6 +16,9 @@ from ripple.world.ports import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 EPOCH_NS = 1_700_000_000_000_000_000
 
@@ -35,6 +38,18 @@ class SimClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+class SimExecutor:
+    """Work as a step of its own: a thread that nobody interrupts."""
+
+    async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        doing = asyncio.get_running_loop().run_in_executor(None, work, *args)
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            await asyncio.wait([doing])
+            raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +97,7 @@ def make_world(
         random=Chance(seed, effects.life, "random"),
         disk=disk,
         store=store,
+        executor=SimExecutor(),
         loop=loop,
         effects=effects,
         trace=effects.trace,

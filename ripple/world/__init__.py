@@ -9,13 +9,14 @@ from ripple.world.errors import (
     StoreError,
     SyncFailedError,
 )
-from ripple.world.live import LiveClock, LiveRandom, live_world
+from ripple.world.live import LiveClock, LiveExecutor, LiveRandom, live_world
 from ripple.world.live_disk import LiveDisk
 from ripple.world.live_network import LiveNetwork
 from ripple.world.live_watch import LiveWatch
 from ripple.world.ports import (
     Clock,
     Disk,
+    Executor,
     File,
     Guards,
     Listener,
@@ -34,11 +35,13 @@ __all__ = [
     "Disk",
     "DiskFullError",
     "DiskLockedError",
+    "Executor",
     "File",
     "Guards",
     "Listener",
     "LiveClock",
     "LiveDisk",
+    "LiveExecutor",
     "LiveNetwork",
     "LiveRandom",
     "LiveWatch",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from ripple.world.live_disk import LiveDisk
 from ripple.world.live_network import LiveNetwork
@@ -13,8 +14,15 @@ from ripple.world.ports import World
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from ripple.world.ports import ObjectStore
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+# More would wait for the same processors and the same disk.
+THREADS_MAX = 4
 
 
 class LiveClock:
@@ -40,6 +48,21 @@ class LiveRandom:
         return secrets.token_bytes(n)
 
 
+class LiveExecutor:
+    """Threads, at most ``threads_max`` of them, made when they are first needed."""
+
+    def __init__(self, threads_max: int = THREADS_MAX) -> None:
+        self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="ripple")
+
+    async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        doing = asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            await asyncio.wait([doing])  # what it uses must not be closed under it
+            raise
+
+
 def live_world(root: str | os.PathLike[str], *, store: ObjectStore | None = None) -> World:
     """Return the real world with the folder ``root``, made if absent, as its disk."""
     return World(
@@ -48,4 +71,5 @@ def live_world(root: str | os.PathLike[str], *, store: ObjectStore | None = None
         disk=LiveDisk(root),
         network=LiveNetwork(),
         store=store,
+        executor=LiveExecutor(),
     )

@@ -8,10 +8,14 @@ is said here once and tested on both forms by the same suite.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar, TypeVarTuple
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Clock(Protocol):
@@ -278,6 +282,29 @@ class ObjectStore(Protocol):
         ...
 
 
+class Executor(Protocol):
+    """Work that takes long, done beside the event loop."""
+
+    async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Return what ``work(*args)`` returns, or raise what it raises.
+
+        How much is done at once has a limit; the rest waits its turn. Whoever is cancelled while
+        it waits is so only after work that was begun has ended.
+        """
+        ...
+
+
+class Inline:
+    """An executor that does everything at once, where nobody else waits for the loop."""
+
+    async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Call ``work`` here and now."""
+        return work(*args)
+
+
+INLINE = Inline()
+
+
 Guards: TypeAlias = "Callable[[str], bool]"
 """Asks whether a safeguard is on; only a test of the tests switches one off."""
 
@@ -300,6 +327,7 @@ class World:
     disk: Disk
     network: Network | None = None
     store: ObjectStore | None = None
+    executor: Executor = INLINE
     removed: frozenset[str] = field(default=frozenset())
 
     def without(self, *safeguards: str) -> Self:

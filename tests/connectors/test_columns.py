@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ripple.connectors.contract import NOWHERE
 from ripple.connectors.csv.format import TRADES, CsvFormat
 from ripple.connectors.csv.reader import CsvReader
 from ripple.connectors.csv.source import CsvSource
@@ -312,8 +313,8 @@ def write_trades(path: Path, events: int, row_group_rows: int) -> pa.Table:
     sink = ParquetSink(open_target(path), row_group_rows=row_group_rows)
     batches = [batch.records for batch in SyntheticSource(events, batch_rows=37).batches()]
     for batch in batches:
-        sink.write(batch)
-    sink.finish()
+        sink.write(batch, NOWHERE)
+    sink.commit(NOWHERE)
     return pa.Table.from_batches(batches)
 
 
@@ -363,11 +364,11 @@ def test_parquet_files_that_do_not_fit_say_why(tmp_path: Path) -> None:
         list(ParquetSource(tmp_path / "t.parquet", TRADES).batches())
 
 
-def test_an_aborted_parquet_file_leaves_nothing(tmp_path: Path) -> None:
+def test_a_parquet_file_that_is_not_committed_leaves_nothing(tmp_path: Path) -> None:
     [batch] = SyntheticSource(100).batches()
     sink = ParquetSink(open_target(tmp_path / "t.parquet"), row_group_rows=10)
-    sink.write(batch.records)
-    sink.abort()
+    sink.write(batch.records, NOWHERE)
+    sink.close()
     del sink
     assert os.listdir(tmp_path) == []
 
@@ -377,15 +378,15 @@ def test_text_that_is_not_utf8_is_not_written_to_parquet(tmp_path: Path) -> None
     with pytest.raises(
         OutputError, match=r"t\.parquet: field 'name' of record 1 is not valid UTF-8"
     ):
-        sink.write(with_name(TEXT))
-    sink.abort()
+        sink.write(with_name(TEXT), NOWHERE)
+    sink.close()
     assert os.listdir(tmp_path) == []
 
 
 def test_parquet_without_changes_has_columns_if_they_are_known(tmp_path: Path) -> None:
-    ParquetSink(open_target(tmp_path / "none.parquet")).finish()
+    ParquetSink(open_target(tmp_path / "none.parquet")).commit(NOWHERE)
     assert os.listdir(tmp_path) == []
-    ParquetSink(open_target(tmp_path / "t.parquet"), TRADES.arrow_schema()).finish()
+    ParquetSink(open_target(tmp_path / "t.parquet"), TRADES.arrow_schema()).commit(NOWHERE)
     assert pq.read_schema(tmp_path / "t.parquet") == TRADES.arrow_schema()
 
 
@@ -394,18 +395,25 @@ def test_parquet_to_a_full_disk_names_the_target() -> None:
     [batch] = SyntheticSource(1000).batches()
     sink = ParquetSink(open_target("/dev/full"), row_group_rows=10)
     with pytest.raises(OutputError, match="cannot write /dev/full: No space left"):
-        sink.write(batch.records)
-    sink.abort()
+        sink.write(batch.records, NOWHERE)
+    sink.close()
 
 
-def test_memory_sink_keeps_changes_until_aborted() -> None:
+def test_memory_sink_keeps_changes_that_were_committed() -> None:
     sink = MemorySink()
     changes = pa.record_batch({"op": pa.array([0], pa.int8()), "k": ["a"]})
-    sink.write(changes)
+    sink.write(changes, NOWHERE)
     assert sink.rows() == [{"op": 0, "k": "a"}]
-    sink.finish()
+    sink.commit(NOWHERE)
     assert sink.finished
-    sink.abort()
+    sink.close()
+    assert sink.rows() == [{"op": 0, "k": "a"}]
+
+
+def test_memory_sink_forgets_what_was_never_committed() -> None:
+    sink = MemorySink()
+    sink.write(pa.record_batch({"k": ["a"]}), NOWHERE)
+    sink.close()
     assert sink.rows() == []
 
 
@@ -423,8 +431,8 @@ def test_text_written_as_csv_is_read_as_it_was(
         [{"a": a, "b": b} for a, b in rows], RecordShape(TEXTS).arrow_schema()
     )
     sink = TextSink(open_target(path), TextFormat())
-    sink.write(records)
-    sink.finish()
+    sink.write(records, NOWHERE)
+    sink.commit(NOWHERE)
     assert read_all(CsvSource(path, CsvFormat(TEXTS))) == pa.Table.from_batches([records])
 
 
@@ -432,6 +440,6 @@ def test_csv_written_is_csv_read(tmp_path: Path) -> None:
     table = read_all(SyntheticSource(500))
     sink = TextSink(open_target(tmp_path / "t.csv"), TextFormat())
     for batch in table.to_batches():
-        sink.write(batch)
-    sink.finish()
+        sink.write(batch, NOWHERE)
+    sink.commit(NOWHERE)
     assert read_all(CsvSource(tmp_path / "t.csv")) == table

@@ -27,7 +27,7 @@ def test_letters_are_counted_and_written(tmp_path: Path) -> None:
             Rejected(6, None, "too few fields", cut),
         ],
     )
-    letters.finish()
+    letters.close()
     first, second, third = [json.loads(line) for line in path.read_text().splitlines()]
     assert first == {
         "source": "trades",
@@ -46,7 +46,7 @@ def test_words_that_are_not_utf8_are_kept_as_escapes(tmp_path: Path) -> None:
     path = tmp_path / "dead.jsonl"
     letters = DeadLetters(open_target(path))
     letters.write("trades", [Rejected(0, 1, "m: ValueError: \ud800", b"\xed\xa0\x80")])
-    letters.finish()
+    letters.close()
     [letter] = [json.loads(line) for line in path.read_text().splitlines()]
     assert letter["reason"] == "m: ValueError: \\ud800"
     assert base64.b64decode(letter["raw_base64"]) == b"\xed\xa0\x80"
@@ -55,6 +55,6 @@ def test_words_that_are_not_utf8_are_kept_as_escapes(tmp_path: Path) -> None:
 def test_without_a_target_letters_are_only_counted() -> None:
     letters = DeadLetters()
     letters.write("trades", [Rejected(0, 1, "too few fields", b"")])
-    letters.finish()
-    letters.abort()
+    letters.close()
+    letters.close()
     assert letters.total == 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ripple.connectors.contract import NOWHERE
 from ripple.connectors.parquet.files import ParquetSink
 from ripple.connectors.prefetch import prefetched
 from ripple.connectors.synthetic import SyntheticSource
@@ -65,8 +66,8 @@ def test_a_process_ends_although_it_has_not_read_to_the_end(tmp_path: Path, kind
     path = tmp_path / f"t.{kind}"
     sink = TextSink(open_target(path)) if kind == "csv" else ParquetSink(open_target(path))
     for batch in SyntheticSource(1_000_000, batch_rows=100_000).batches():
-        sink.write(batch.records)
-    sink.finish()
+        sink.write(batch.records, NOWHERE)
+    sink.commit(NOWHERE)
     script = f"""
 from ripple.connectors.csv.format import TRADES
 from ripple.connectors.csv.source import CsvSource

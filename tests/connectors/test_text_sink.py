@@ -16,6 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ripple.connectors.contract import NOWHERE
 from ripple.connectors.target import ClosedPipeError, StreamTarget, open_target
 from ripple.connectors.text.sink import TextFormat, TextSink
 from ripple.errors import OutputError
@@ -38,7 +39,7 @@ DOUBLES = st.one_of(
 
 
 class MemoryTarget:
-    name = "memory"
+    name = promise = "memory"
 
     def __init__(self) -> None:
         self.data, self.ended = b"", ""
@@ -47,16 +48,16 @@ class MemoryTarget:
         self.data += bytes(data)
         return len(data)
 
-    def finish(self) -> None:
-        self.ended = "finished"
+    def commit(self) -> None:
+        self.ended = "committed"
 
-    def abort(self) -> None:
-        self.ended = "aborted"
+    def close(self) -> None:
+        self.ended = self.ended or "given up"
 
 
 def written(changes: pa.RecordBatch, text_format: TextFormat) -> str:
     target = MemoryTarget()
-    TextSink(target, text_format).write(changes)
+    TextSink(target, text_format).write(changes, NOWHERE)
     return target.data.decode()
 
 
@@ -197,29 +198,29 @@ def test_removes_are_skipped_or_marked() -> None:
 def test_later_batches_may_change_types_but_not_names() -> None:
     target = MemoryTarget()
     sink = TextSink(target, TextFormat(header=True))
-    sink.write(pa.record_batch({"k": ["a"], "v": [1]}))
-    sink.write(pa.record_batch({"k": pa.array(["b"]).dictionary_encode(), "v": [1.5]}))
+    sink.write(pa.record_batch({"k": ["a"], "v": [1]}), NOWHERE)
+    sink.write(pa.record_batch({"k": pa.array(["b"]).dictionary_encode(), "v": [1.5]}), NOWHERE)
     with pytest.raises(OutputError, match="memory has columns k, v, but changes came with k, w"):
-        sink.write(pa.record_batch({"k": ["a"], "w": [1]}))
+        sink.write(pa.record_batch({"k": ["a"], "w": [1]}), NOWHERE)
     assert target.data == b"k,v\na,1\nb,1.5\n"
 
 
-def test_a_file_appears_when_finished_and_not_before(tmp_path: Path) -> None:
+def test_a_file_appears_when_committed_and_not_before(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     path.write_text("old\n")
     sink = TextSink(open_target(path))
-    sink.write(CHANGES)
+    sink.write(CHANGES, NOWHERE)
     assert path.read_text() == "old\n"
-    sink.finish()
+    sink.commit(NOWHERE)
     assert path.read_text() == "a,1\nc,3\n"
     assert os.listdir(tmp_path) == ["out.csv"]
 
 
-def test_an_aborted_file_leaves_nothing(tmp_path: Path) -> None:
+def test_a_file_that_is_not_committed_leaves_nothing(tmp_path: Path) -> None:
     sink = TextSink(open_target(tmp_path / "out.csv"))
-    sink.write(CHANGES)
-    sink.abort()
-    sink.abort()
+    sink.write(CHANGES, NOWHERE)
+    sink.close()
+    sink.close()
     assert os.listdir(tmp_path) == []
 
 
@@ -227,7 +228,7 @@ def test_a_file_that_cannot_take_its_name_leaves_nothing(tmp_path: Path) -> None
     sink = TextSink(open_target(tmp_path / "out.csv"))
     (tmp_path / "out.csv").mkdir()
     with pytest.raises(OutputError, match="Is a directory"):
-        sink.finish()
+        sink.commit(NOWHERE)
     assert os.listdir(tmp_path) == ["out.csv"]
 
 
@@ -236,8 +237,8 @@ def test_a_link_keeps_pointing_to_the_file_written(tmp_path: Path) -> None:
     link = tmp_path / "out.csv"
     link.symlink_to(tmp_path / "real" / "file.csv")
     sink = TextSink(open_target(link))
-    sink.write(CHANGES)
-    sink.finish()
+    sink.write(CHANGES, NOWHERE)
+    sink.commit(NOWHERE)
     assert link.is_symlink()
     assert (tmp_path / "real" / "file.csv").read_text() == "a,1\nc,3\n"
 
@@ -250,15 +251,15 @@ def test_a_file_keeps_the_permissions_of_the_one_it_replaces(tmp_path: Path, mod
     sink = TextSink(open_target(path))
     [temporary] = (other for other in tmp_path.iterdir() if other != path)
     assert temporary.stat().st_mode & 0o777 == mode  # at no moment can more people read it
-    sink.write(CHANGES)
+    sink.write(CHANGES, NOWHERE)
     path.chmod(0o400)
-    sink.finish()
+    sink.commit(NOWHERE)
     assert path.stat().st_mode & 0o777 == 0o400
     assert path.read_text() == "a,1\nc,3\n"
 
 
 def test_a_new_file_has_the_permissions_of_new_files(tmp_path: Path) -> None:
-    TextSink(open_target(tmp_path / "out.csv")).finish()
+    TextSink(open_target(tmp_path / "out.csv")).commit(NOWHERE)
     (tmp_path / "usual").touch()
     usual = (tmp_path / "usual").stat().st_mode
     assert (tmp_path / "out.csv").stat().st_mode == usual
@@ -275,8 +276,8 @@ def test_targets_that_cannot_be_written_say_so(tmp_path: Path) -> None:
 def test_a_full_disk_names_the_target() -> None:
     sink = TextSink(open_target("/dev/full"))
     with pytest.raises(OutputError, match="cannot write /dev/full: No space left"):
-        sink.write(CHANGES)
-    sink.abort()
+        sink.write(CHANGES, NOWHERE)
+    sink.close()
 
 
 def test_a_closed_pipe_is_its_own_error() -> None:
@@ -284,18 +285,19 @@ def test_a_closed_pipe_is_its_own_error() -> None:
     os.close(reader)
     sink = TextSink(StreamTarget(writer, "pipe"))
     with pytest.raises(ClosedPipeError):
-        sink.write(CHANGES)
-    sink.abort()
+        sink.write(CHANGES, NOWHERE)
+    sink.close()
 
 
 def test_standard_output_receives_all_of_a_large_batch() -> None:
     program = (
         "import pyarrow as pa\n"
+        "from ripple.connectors.contract import NOWHERE\n"
         "from ripple.connectors.target import open_target\n"
         "from ripple.connectors.text.sink import TextSink\n"
         "sink = TextSink(open_target('-'))\n"
-        "sink.write(pa.record_batch({'n': pa.array(range(200_000))}))\n"
-        "sink.finish()\n"
+        "sink.write(pa.record_batch({'n': pa.array(range(200_000))}), NOWHERE)\n"
+        "sink.commit(NOWHERE)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout == b"".join(b"%d\n" % i for i in range(200_000))

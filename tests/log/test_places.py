@@ -10,13 +10,12 @@ import pytest
 
 import ripple as rp
 from ripple.batch import Batch, Marker
+from ripple.connectors.contract import BasicSink, Commit
 from ripple.connectors.locate import open_source
 from ripple.connectors.log.source import LogSource
-from ripple.engine import Engine
 from ripple.errors import InputError, RippleError, SchemaError
 from ripple.log import PartitionWriter, Topic, TopicError
 from ripple.log_place import LogPlace
-from ripple.runner import Runner
 from ripple.schema.types import Field, Int64, Schema, String
 from ripple.testing import SimDisk
 from ripple.world import LiveDisk
@@ -171,20 +170,14 @@ class Tick:
     at_ns: rp.Timestamp
 
 
-class Kept:
+class Kept(BasicSink):
     """A sink that keeps what it is given."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
 
-    def write(self, changes: pa.RecordBatch) -> None:
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
         self.rows += changes.to_pylist()
-
-    def finish(self) -> None:
-        pass
-
-    def abort(self) -> None:
-        pass
 
 
 class Marked:
@@ -212,7 +205,6 @@ def test_marker_closes_windows_of_a_plain_run() -> None:
         .plan()
     )
     sink, seen = Kept(), []
-    engine = Engine(plan)
-    Runner(engine, Marked(), {"out": sink}, on_batch=lambda *_: seen.append(len(sink.rows))).run()
+    rp.run(plan, source=Marked(), sink=sink, on_batch=lambda *_: seen.append(len(sink.rows)))
     # Nothing after the event, the row after the marker, nothing more at the end.
     assert seen == [0, 1, 1]

@@ -11,7 +11,7 @@ from ripple.batch import Batch, Rejected
 from ripple.cli.main import main
 from ripple.engine import RejectedRow
 from ripple.log import Topic, TopicWriter
-from ripple.partition.letter import refused
+from ripple.partition.drive import refused
 from ripple.partition.letter_box import LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog
 from ripple.world import LiveClock, LiveDisk

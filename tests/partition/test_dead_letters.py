@@ -12,7 +12,8 @@ from ripple.errors import InputError
 from ripple.log import LogDamagedError, LogSettings, PartitionReader, Topic
 from ripple.partition import letter
 from ripple.partition import letters as dead_letters
-from ripple.partition.letter import QUARANTINE, refused
+from ripple.partition.drive import refused
+from ripple.partition.letter import QUARANTINE
 from ripple.partition.letter_box import LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog, read_letters
 from ripple.testing import SimulationError, SimWorld, enumerate_crashes

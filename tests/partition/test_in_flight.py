@@ -10,9 +10,11 @@ import pytest
 
 from ripple.batch import Batch, Rejected
 from ripple.checkpoint import partitions
+from ripple.cli.telling import line_of
 from ripple.errors import InputError, NodeError
 from ripple.partition import in_flight as in_flight_file
-from ripple.partition.in_flight import InFlight, part_of, set_aside
+from ripple.partition.drive import part_of, set_aside
+from ripple.partition.in_flight import InFlight
 from ripple.partition.letter import QUARANTINE
 from ripple.partition.letter_box import LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog
@@ -31,6 +33,10 @@ def opened(disk: Disk, **limits: int) -> InFlight:
     return InFlight(NoteFile(disk, PATH), version="v1", **limits)
 
 
+def said(life: InFlight) -> list[str]:
+    return [line for event in life.remarks() if (line := line_of(event)) is not None]
+
+
 def die_in(disk: Disk, first: int, end: int) -> None:
     life = opened(disk)
     life.begin("trades", first, end)
@@ -45,7 +51,7 @@ def test_record_that_an_output_shows_is_not_quarantined(tmp_path) -> None:
     life = InFlight(NoteFile(disk, PATH), version="v1", shown={"trades": 5})
     assert life.newly_quarantined == []
     assert life.quarantined("trades") == {}
-    assert "offset 4: it ends each run that replays it" in "".join(life.remarks())
+    assert "offset 4: it ends each run that replays it" in "".join(said(life))
     life.close()
     life = InFlight(NoteFile(disk, PATH), version="v1", shown={"trades": 4})
     assert life.newly_quarantined == [("trades", 4)]
@@ -90,13 +96,13 @@ def test_kills_while_views_are_brought_up_never_stop_a_partition(tmp_path) -> No
     for life_number in range(100):
         life = die_stabilizing(disk, 10)
         assert life.was_killed == life.was_killed_stabilizing == (life_number > 0)
-        said = [line for line in life.remarks() if "brought the views up" in line]
-        assert bool(said) == (life_number >= DEATHS_MAX)
-        if said:
-            assert said[0].startswith(f"{life_number} runs were killed")
-            assert 'the last one to {"trades": 10}' in said[0]
-            assert "memory" in said[0]
-    assert not list(die_stabilizing(disk, 10, "repaired").remarks())
+        lines = [line for line in said(life) if "brought the views up" in line]
+        assert bool(lines) == (life_number >= DEATHS_MAX)
+        if lines:
+            assert lines[0].startswith(f"{life_number} runs were killed")
+            assert 'the last one to {"trades": 10}' in lines[0]
+            assert "memory" in lines[0]
+    assert not said(die_stabilizing(disk, 10, "repaired"))
 
 
 def test_cut_that_was_passed_is_no_more_talked_of(tmp_path) -> None:
@@ -104,12 +110,12 @@ def test_cut_that_was_passed_is_no_more_talked_of(tmp_path) -> None:
     for _ in range(DEATHS_MAX):
         die_stabilizing(disk, 10)
     life = opened(disk)
-    assert list(life.remarks())
+    assert said(life)
     life.stabilizing({"trades": 9})  # by smaller batches
     life.stabilizing({"trades": 12})
     life.idle()
     life.close()
-    assert not list(opened(disk).remarks())
+    assert not said(opened(disk))
 
 
 def test_error_that_ends_a_run_is_no_kill_and_is_told_to_the_next(tmp_path) -> None:
@@ -117,8 +123,8 @@ def test_error_that_ends_a_run_is_no_kill_and_is_told_to_the_next(tmp_path) -> N
     for number in range(2 * DEATHS_MAX):
         life = opened(disk)
         assert not life.was_killed
-        said = 'the run before ended while it brought the views up to {"trades": 10}: no room'
-        assert list(life.remarks()) == [said] * (number > 0)
+        line = 'the run before ended while it brought the views up to {"trades": 10}: no room'
+        assert said(life) == [line] * (number > 0)
         life.begin("trades", 0, 10)
         life.stabilizing({"trades": 10})
         with pytest.raises(NodeError), life.blamed():
@@ -140,7 +146,7 @@ def test_error_from_elsewhere_blames_nothing_that_was_in_flight(tmp_path) -> Non
                     raise error
             life.ended(error)
             life.close()
-    assert not list(opened(disk).remarks())
+    assert not said(opened(disk))
 
 
 def test_record_whose_error_ends_each_run_is_set_aside_with_the_error(tmp_path) -> None:
@@ -154,7 +160,7 @@ def test_record_whose_error_ends_each_run_is_set_aside_with_the_error(tmp_path) 
         life.close()
     why = f"ended the run {DEATHS_MAX} times: ZeroDivisionError: by 4"
     life = opened(disk)
-    assert f"trades, offset 4: {why}; it is set aside as a dead letter" in list(life.remarks())
+    assert f"trades, offset 4: {why}; it is set aside as a dead letter" in said(life)
     for _ in range(2):
         life.close()
         life = opened(disk)
@@ -165,12 +171,12 @@ def test_too_many_killers_are_told_and_do_not_stop_a_partition(tmp_path, monkeyp
     monkeypatch.setattr(in_flight_file, "QUARANTINED_MAX", 1)
     disk = LiveDisk(tmp_path)
     for offset in (4, 6):
-        assert not any("hardly the records' fault" in line for line in opened(disk).remarks())
+        assert not any("hardly the records' fault" in line for line in said(opened(disk)))
         for _ in range(DEATHS_MAX):
             die_in(disk, offset, offset + 1)
     life = opened(disk)
     assert [*life.quarantined("trades")] == [4, 6]
-    assert any(line.startswith("2 records are set aside") for line in life.remarks())
+    assert any(line.startswith("2 records are set aside") for line in said(life))
 
 
 def test_suspects_that_will_not_come_again_are_forgotten(tmp_path) -> None:
@@ -202,7 +208,7 @@ def test_file_of_an_earlier_release_is_read(tmp_path) -> None:
     old.close()
     life = opened(disk)
     assert life.quarantined("trades") == {4: KILLED, 7: KILLED}
-    assert any(line.startswith("3 runs were killed") for line in life.remarks())
+    assert any(line.startswith("3 runs were killed") for line in said(life))
 
 
 def test_file_of_a_later_release_is_refused_by_name(tmp_path) -> None:

@@ -12,15 +12,21 @@ import pytest
 import ripple as rp
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.log.inputs import LogInputs
-from ripple.connectors.log.sink import LogCutSink, schema_of_output, topic_for
+from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
+from ripple.connectors.memory import MemorySink
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import Owner
-from ripple.connectors.text.file import FileCutSink
+from ripple.connectors.text.file import FileSink
 from ripple.connectors.text.sink import TextFormat
 from ripple.engine import Engine
+from ripple.events import Began, Committed, Ended, Event, Restored, Stored
+from ripple.fenced import FencedError
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic, TopicError
-from ripple.partition.life import Life, Report
+from ripple.partition.group import SinkGroup
+from ripple.partition.keeper import Keeper
+from ripple.partition.life import Life
+from ripple.partition.report import Report
 from ripple.partition.settings import Settings
 from ripple.store import DiskStore
 from ripple.testing import SimWorld, sim_world
@@ -77,16 +83,18 @@ def append(world: SimWorld, rows: list[dict[str, object]] = ROWS) -> None:
             )
 
 
-def sinks(world: SimWorld) -> dict[str, FileCutSink | LogCutSink]:
-    columns = [field.name for field in PLAN.outputs[0].fields]
-    owner = Owner(PLAN.name, "out")
-    file = FileCutSink(world.disk, "out.csv", TextFormat(), owner, columns, guards=world.guards)
-    topic = topic_for(world.disk, "totals", schema_of_output(PLAN, PLAN.outputs[1]))
-    owner = Owner(PLAN.name, "total")
-    return {
-        "out": file,
-        "total": LogCutSink(topic, 0, world.clock, owner, guards=world.guards),
-    }
+def outputs(world: SimWorld) -> SinkGroup:
+    def open_file() -> FileSink:
+        columns = [field.name for field in PLAN.outputs[0].fields]
+        owner = Owner(PLAN.name, "out")
+        return FileSink(world.disk, "out.csv", TextFormat(), owner, columns, guards=world.guards)
+
+    def open_log() -> LogSink:
+        topic = topic_for(world.disk, "totals", schema_of_output(PLAN, PLAN.outputs[1]))
+        owner = Owner(PLAN.name, "total")
+        return LogSink(topic, 0, world.clock, owner, guards=world.guards)
+
+    return SinkGroup({"out": open_file, "total": open_log})
 
 
 def life(
@@ -95,8 +103,8 @@ def life(
     topic = Topic.open(world.disk, "trades")
     shape, rows = RecordShape(PLAN.source.schema), settings.batch_rows
     inputs = LogInputs(topic, {"trades": 0}, shape, rows, follow=follow)
-    checkpoints = Checkpoints(DiskStore(world.disk, world.random), PLAN.name)
-    return Life(PLAN, inputs, lambda: sinks(world), checkpoints, world, settings=settings, **more)
+    keeper = Keeper(Checkpoints(DiskStore(world.disk, world.random), PLAN.name), world)
+    return Life(PLAN, inputs, outputs(world), keeper, settings=settings, **more)
 
 
 def written(world: SimWorld) -> tuple[bytes, list[dict[str, object]]]:
@@ -241,7 +249,7 @@ def test_replay_frees_windows_as_the_life_did_that_it_repeats(long_log) -> None:
         held = {"live": 0, "replay": 0}
 
         def watch(engine: Any, report: Any) -> None:
-            kind = "live" if report.batches else "replay"
+            kind = "live" if report.stabilizations else "replay"
             held[kind] = max(held[kind], engine.nbytes)
 
         world = sim_world()
@@ -276,6 +284,65 @@ def test_replay_takes_no_more_at_once_than_the_life_did(assigner, batch_rows, ro
         keyed = keyed.window("w", assigner)
     plan = keyed.fold("n", n=rp.count()).sink("out").plan()
     assert Settings(batch_rows=batch_rows).rows_per_replay_step(plan) == rows
+
+
+# --- many lives in one process ---
+
+
+def test_lives_of_two_partitions_share_a_process_and_a_disk() -> None:
+    async def story() -> None:
+        world = sim_world()
+        append(world)
+        told: dict[int, list[Event]] = {0: [], 1: []}
+
+        def of(partition: int, epoch: int | None) -> Life:
+            topic = Topic.open(world.disk, "trades")
+            store = DiskStore(world.disk, world.random)
+            return Life(
+                PLAN,
+                LogInputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), 4),
+                SinkGroup({"out": MemorySink}),
+                Keeper(Checkpoints(store, PLAN.name, partition), world, epoch=epoch),
+                settings=SETTINGS,
+                tell=told[partition].append,
+            )
+
+        for _ in range(2):
+            lives = of(0, None), of(1, None)
+            await asyncio.gather(*(life.run() for life in lives))
+            assert [life.engine.partition for life in lives] == [0, 1]
+            assert lives[0].engine.digest == lives[1].engine.digest
+        restored = [event for event in told[1] if isinstance(event, Restored)]
+        assert [event.start for event in restored] == [{"trades": 0}, {"trades": len(ROWS)}]
+        await of(1, 7).run()
+        began = [event for event in told[1] if isinstance(event, Began)]
+        epochs = [event.epoch for event in began]
+        assert [event.partition for event in began] == [1, 1, 1]
+        assert epochs[-1] == 7
+        assert epochs == sorted(set(epochs))
+        with pytest.raises(FencedError):
+            await of(1, 7).run()
+
+    sim_world().loop.run_until_complete(story())
+
+
+def test_life_tells_what_it_does_in_order() -> None:
+    async def story() -> None:
+        world = sim_world()
+        append(world)
+        told: list[Event] = []
+        one = life(world, tell=told.append)
+        await one.run()
+        kinds = [type(event) for event in told]
+        assert kinds[:2] == [Began, Restored]
+        assert kinds[-1] is Ended
+        assert Stored in kinds
+        committed = [event for event in told if isinstance(event, Committed)]
+        assert committed[-1].cut == {"trades": len(ROWS)}
+        assert committed[-1].digests == one.engine.digests
+        assert sum(event.rows for event in committed) == one.report.rows_out
+
+    sim_world().loop.run_until_complete(story())
 
 
 async def _followed(world: SimWorld, **more: Any) -> tuple[list[float], Life]:
@@ -324,11 +391,12 @@ def test_life_that_waits_commits_when_that_is_due_and_stops_when_it_is_woken() -
         assert one.report.commits == 1
         await world.clock.sleep(10)
         assert one.engine.cut == {"trades": len(ROWS)}
-        checkpoints = await one._checkpoints.list()
+        store = DiskStore(world.disk, world.random)
+        checkpoints = await Checkpoints(store, PLAN.name).list()
         assert [dict(each.cut) for each in checkpoints] == [{"trades": len(ROWS)}]
         began_ns = world.clock.monotonic_ns()
         stopped = True
-        one._inputs.wake()
+        one._parts.inputs.wake()
         await living
         assert world.clock.monotonic_ns() - began_ns < SECOND_NS // 100
 

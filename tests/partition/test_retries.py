@@ -12,7 +12,7 @@ from ripple.errors import InputError
 from ripple.hashing import partition_of
 from ripple.log import LogSettings, PartitionReader, Topic, TopicError, TopicWriter
 from ripple.partition import retries
-from ripple.partition.letter import refused
+from ripple.partition.drive import refused
 from ripple.partition.letter_box import LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog, read_letters
 from ripple.partition.retries import Retries, read_journal, retries_path

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ripple.connectors.contract import Commit, CutSink
-from ripple.connectors.log.sink import LogCutSink
+from ripple.connectors.contract import Commit, Sink
+from ripple.connectors.log.sink import LogSink
 from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import Owner
-from ripple.connectors.text.file import FileCutSink
+from ripple.connectors.text.file import FileSink
 from ripple.connectors.text.sink import TextFormat
 from ripple.log import LogSettings, PartitionReader, Topic
 from ripple.schema.types import Field, Int, Schema, String
@@ -56,7 +56,7 @@ def number_after(commit: Commit | None) -> int:
 class Kind:
     """How a sink is opened, and what a reader finds: all of it, and what is committed of it."""
 
-    open: Callable[[World], CutSink]
+    open: Callable[[World], Sink]
     read: Callable[[Disk], Any]
     read_committed: Callable[[Disk], Any]
     is_fast: bool
@@ -73,7 +73,7 @@ def world_of(disk: Disk) -> World:
     return World(clock=clock, random=None, disk=disk)  # type: ignore[arg-type]  # no chance here
 
 
-def write(sink: CutSink, first: int, end: int, *, commit_every: int = 1) -> None:
+def write(sink: Sink, first: int, end: int, *, commit_every: int = 1) -> None:
     """Write cuts and close."""
     for number in range(first, end):
         sink.write(changes(number), reached(number))
@@ -83,8 +83,8 @@ def write(sink: CutSink, first: int, end: int, *, commit_every: int = 1) -> None
 
 
 def _file(text_format: TextFormat, columns: tuple[str, ...]) -> Kind:
-    def open_file(world: World) -> CutSink:
-        return FileCutSink(world.disk, "out", text_format, OWNER, columns, guards=world.guards)
+    def open_file(world: World) -> Sink:
+        return FileSink(world.disk, "out", text_format, OWNER, columns, guards=world.guards)
 
     def read(disk: Disk) -> bytes:
         return disk.read_bytes("out", length_max=1 << 20) if disk.exists("out") else b""
@@ -97,12 +97,12 @@ def _file(text_format: TextFormat, columns: tuple[str, ...]) -> Kind:
 
 
 def _log(batch_bytes_max: int) -> Kind:
-    def open_log(world: World) -> CutSink:
+    def open_log(world: World) -> Sink:
         settings = LogSettings(batch_bytes_max=batch_bytes_max, sync_appends=0)
         if not world.disk.exists("out/topic"):
             Topic.create(world.disk, "out", SCHEMA, settings=settings)
         topic = Topic.open(world.disk, "out")
-        return LogCutSink(topic, 0, world.clock, OWNER, guards=world.guards)
+        return LogSink(topic, 0, world.clock, OWNER, guards=world.guards)
 
     def read(disk: Disk) -> list[Any]:
         if not disk.exists("out/topic"):

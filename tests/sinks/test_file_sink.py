@@ -11,7 +11,7 @@ import pytest
 from ripple.connectors.contract import Commit
 from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import CutRecord, Owner
-from ripple.connectors.text.file import FileCutSink
+from ripple.connectors.text.file import FileSink
 from ripple.connectors.text.sink import TextFormat
 from ripple.errors import OutputError
 from ripple.world import LiveDisk, NotALockError
@@ -129,8 +129,8 @@ def test_file_that_is_gone_is_missed(disk: LiveDisk) -> None:
     assert CSV.read(disk) == CSV.expected()
 
 
-def opened(disk: LiveDisk, *, owner: Owner = OWNER, columns: tuple[str, ...] = ()) -> FileCutSink:
-    return FileCutSink(disk, "out", TextFormat(), owner, columns or ("symbol", "total"))
+def opened(disk: LiveDisk, *, owner: Owner = OWNER, columns: tuple[str, ...] = ()) -> FileSink:
+    return FileSink(disk, "out", TextFormat(), owner, columns or ("symbol", "total"))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ripple.connectors.contract import Commit
-from ripple.connectors.log.sink import LogCutSink, LogSink, topic_for
+from ripple.connectors.contract import NOWHERE, Commit
+from ripple.connectors.log.sink import LogSink, topic_for
 from ripple.connectors.text.cut_record import Owner
 from ripple.errors import OutputError
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
@@ -64,9 +64,10 @@ def test_text_that_is_not_utf8_is_refused_with_nothing_appended(tmp_path: Path) 
     sink = LogSink(topic, 0, ManualClock(), name="log:out")
     text = pa.array([b"a", b"\xff"], pa.binary()).view(pa.string())
     with pytest.raises(OutputError, match="out/0: field 'k' of record 1 is not valid UTF-8"):
-        sink.write(pa.record_batch({"k": text}))
-    sink.write(pa.record_batch({"k": text[:1]}))
-    sink.finish()
+        sink.write(pa.record_batch({"k": text}), NOWHERE)
+    sink.write(pa.record_batch({"k": text[:1]}), NOWHERE)
+    sink.commit(NOWHERE)
+    sink.close()
     with PartitionReader(topic, 0) as reader:
         [batch] = reader.read()
         assert batch.records.to_pylist() == [{"op": "set", "k": "a"}]
@@ -142,7 +143,7 @@ def test_log_without_changes_has_an_owner(tmp_path: Path) -> None:
     sink.commit(reached(1))
     sink.close()
     with pytest.raises(OutputError, match="belongs to output 'out' of pipeline 'vwap'"):
-        LogCutSink(topic_of(disk), 0, ManualClock(), Owner("ohlc", "out"))
+        LogSink(topic_of(disk), 0, ManualClock(), Owner("ohlc", "out"))
 
 
 def test_log_that_lost_committed_records_is_refused(tmp_path: Path) -> None:
@@ -188,7 +189,7 @@ def test_retention_leaves_what_was_reached(tmp_path: Path) -> None:
 def test_appends_wait_for_the_commit_to_be_synced() -> None:
     disk = SimDisk()
     topic = topic_for(disk, "out", SCHEMA)
-    sink = LogCutSink(topic, 0, ManualClock(), OWNER)
+    sink = LogSink(topic, 0, ManualClock(), OWNER)
     before = disk.effects.names.count("sync")
     sink.write(changes(3), reached(3))
     assert disk.effects.names.count("sync") == before
@@ -216,10 +217,12 @@ def test_plain_sink_appends_and_leaves_the_log_to_others(tmp_path: Path) -> None
     topic = topic_for(LiveDisk(tmp_path), "out", SCHEMA)
     for number in (0, 3):
         sink = LogSink(topic, 0, ManualClock(), name="log:out")
-        sink.write(changes(number))
-        sink.write(changes(1))
-        sink.finish()
-        sink.abort()
+        sink.write(changes(number), reached(number))
+        sink.write(changes(1), reached(1))
+        assert (sink.records_cut, sink.committed, sink.unfinished) == (False, None, None)
+        sink.commit(reached(number))
+        assert sink.committed is None
+        sink.close()
     assert [row["total"] for row in WHOLE.read(topic.disk)[:5]] == [0, 1, None, 300, 301]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import ripple as rp
 from ripple.connectors.contract import Commit
-from ripple.connectors.locate import open_cut_sink, open_sink, open_source
+from ripple.connectors.locate import open_sink, open_source
 from ripple.connectors.log.sink import schema_of_output
 from ripple.engine import Engine
 from ripple.errors import OutputError
@@ -47,9 +48,12 @@ TRADES = [
 ]
 
 
+continued = partial(open_sink, continues=True)
+
+
 def lived(place: str, plan: Plan, end: int) -> None:
     """Run to ``end`` and stop without a commit of the last two cuts, as a killed process does."""
-    sink = open_cut_sink(place, plan, "out")
+    sink = continued(place, plan, "out")
     done = sink.committed.cut["trades"] if sink.committed is not None else 0
     engine = Engine(plan)
     source = open_source(TRADES[:end], plan.source.schema, name="trades", batch_rows=1)
@@ -110,14 +114,14 @@ def test_another_pipeline_feeds_on_the_log(tmp_path: Path) -> None:
 
 def test_two_pipelines_cannot_share_a_place(tmp_path: Path) -> None:
     for place in (f"{tmp_path}/out.csv", f"log:{tmp_path}/out"):
-        held = open_cut_sink(place, plan_of(), "out")
+        held = continued(place, plan_of(), "out")
         with pytest.raises(DiskLockedError, match="output 'out' of pipeline 'vwap'"):
-            open_cut_sink(place, plan_of(), "out")
+            continued(place, plan_of(), "out")
         held.close()
         lived(place, plan_of(), 4)
         for other in (plan_of("other"), plan_of(output="second")):
             with pytest.raises(OutputError, match="belongs to output 'out' of pipeline 'vwap'"):
-                open_cut_sink(place, other, other.outputs[0].name)
+                continued(place, other, other.outputs[0].name)
     with pytest.raises(OutputError, match="belongs to output 'out' of pipeline 'vwap'"):
         open_sink(f"log:{tmp_path}/out", plan_of(), "out")
 
@@ -133,7 +137,7 @@ def test_plain_run_does_not_replace_what_is_continued(tmp_path: Path) -> None:
 
 def test_uncommitted_log_has_an_owner_too(tmp_path: Path) -> None:
     lived(f"log:{tmp_path}/out", plan_of(), 2)
-    for attempt in (open_sink, open_cut_sink):
+    for attempt in (open_sink, continued):
         with pytest.raises(OutputError, match="belongs to output 'out' of pipeline 'vwap'"):
             attempt(f"log:{tmp_path}/out", plan_of("other"), "out")
 
@@ -145,13 +149,13 @@ def test_place_of_other_columns_is_refused(tmp_path: Path) -> None:
     ):
         lived(place, plan_of(), 4)
         with pytest.raises(OutputError, match=words):
-            open_cut_sink(place, plan_of(extra=True), "out")
+            continued(place, plan_of(extra=True), "out")
 
 
 def test_records_of_others_are_not_continued(tmp_path: Path) -> None:
     run(plan_of(), source=TRADES, sink=f"log:{tmp_path}/out")
     with pytest.raises(OutputError, match="holds records that no output has written"):
-        open_cut_sink(f"log:{tmp_path}/out", plan_of(), "out")
+        continued(f"log:{tmp_path}/out", plan_of(), "out")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,7 @@ def test_place_that_cannot_be_continued_is_refused(tmp_path: Path, place: str, w
     (tmp_path / "folder.csv").mkdir()
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(OutputError, match=words):
-        open_cut_sink(str(tmp_path / place), plan_of(), "out")
+        continued(str(tmp_path / place), plan_of(), "out")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -184,8 +188,8 @@ def test_partition_must_be_there(tmp_path: Path, place: str, words: str) -> None
     schema = schema_of_output(plan, plan.outputs[0])
     Topic.create(LiveDisk(tmp_path), "several", schema, partitions=2)
     with pytest.raises(OutputError, match=words):
-        open_cut_sink(f"log:{tmp_path}/{place}", plan_of(), "out")
-    open_cut_sink(f"log:{tmp_path}/several/1", plan_of(), "out").close()
+        continued(f"log:{tmp_path}/{place}", plan_of(), "out")
+    continued(f"log:{tmp_path}/several/1", plan_of(), "out").close()
 
 
 PLACES = ["out.csv", "out.jsonl", "log:out"]
@@ -200,22 +204,22 @@ def test_place_that_nothing_was_written_to_is_left_as_it_was(tmp_path: Path, pla
     """The run has failed: at the next output, or before its first batch."""
     where = place_in(tmp_path, place)
     for _ in range(2):
-        open_cut_sink(where, plan_of(), "out").close()
+        continued(where, plan_of(), "out").close()
         assert list(tmp_path.iterdir()) == []
-    open_sink(where, plan_of(), "out").abort()
+    open_sink(where, plan_of(), "out").close()
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_place_that_was_written_to_stays(tmp_path: Path, place: str) -> None:
     where = place_in(tmp_path, place)
-    sink = open_cut_sink(where, plan_of(), "out")
+    sink = continued(where, plan_of(), "out")
     nothing = Commit({"trades": 0}, "")
     sink.commit(nothing)
     sink.close()
     before = sorted(tmp_path.rglob("*"))
     assert before
-    sink = open_cut_sink(where, plan_of(), "out")
+    sink = continued(where, plan_of(), "out")
     assert sink.committed == nothing
     sink.close()
     assert sorted(tmp_path.rglob("*")) == before
@@ -224,8 +228,8 @@ def test_place_that_was_written_to_stays(tmp_path: Path, place: str) -> None:
 def test_topic_that_somebody_made_stays(tmp_path: Path) -> None:
     plan = plan_of()
     Topic.create(LiveDisk(tmp_path), "out", schema_of_output(plan, plan.outputs[0]))
-    open_cut_sink(f"log:{tmp_path}/out", plan, "out").close()
-    open_sink(f"log:{tmp_path}/out", plan, "out").abort()
+    continued(f"log:{tmp_path}/out", plan, "out").close()
+    open_sink(f"log:{tmp_path}/out", plan, "out").close()
     Topic.open(LiveDisk(tmp_path), "out")
 
 
@@ -234,13 +238,13 @@ def test_files_of_a_user_where_a_topic_was_to_be_stay(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("my own")
     before = sorted(tmp_path.rglob("*"))
-    open_cut_sink(f"log:{tmp_path}/out", plan_of(), "out").close()
+    continued(f"log:{tmp_path}/out", plan_of(), "out").close()
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_topic_that_cannot_have_the_partition_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="has only partition 0"):
-        open_cut_sink(f"log:{tmp_path}/out/3", plan_of(), "out")
+        continued(f"log:{tmp_path}/out/3", plan_of(), "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -248,7 +252,7 @@ def test_stream_says_that_lines_may_come_twice(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    sink = open_cut_sink(str(pipe), plan_of(), "out", header=True)
+    sink = continued(str(pipe), plan_of(), "out", header=True)
     assert (sink.records_cut, sink.committed, sink.unfinished) == (False, None, None)
     assert "may be written again after a restart" in sink.promise
     engine = Engine(plan_of())
@@ -273,4 +277,4 @@ def test_damaged_log_cannot_be_written(tmp_path: Path) -> None:
     data[100] ^= 1
     segment.write_bytes(data)
     with pytest.raises(OutputError, match=r"cannot write log:.* is damaged at byte"):
-        open_cut_sink(f"log:{tmp_path}/out", plan_of(), "out")
+        continued(f"log:{tmp_path}/out", plan_of(), "out")

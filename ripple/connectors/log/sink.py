@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock, Disk, Guards
 
 NOTE = "ripple.reached"
+_ONCE = "each cut once and in order; one of more than batch_bytes_max may be seen in parts"
+_APPENDED = "appended; what a failed run has appended stays"
 
 
 def schema_of_output(plan: Plan, output: Output) -> Schema:
@@ -77,73 +79,25 @@ def _text(field: pa.Field) -> str:
 
 
 class LogSink:
-    """A Sink that appends to a partition without saying what the changes reach.
+    """A Sink that appends to a partition of a topic; no other writer may.
 
-    Raises OutputError where a restartable pipeline writes: it could not go on.
-    """
+    With an owner it records its cut: each frame says in its notes what its cut is and how many of
+    the cut's rows are there with it, so that the last frame says what was reached. Cuts without
+    changes leave no frame: for them ``commit`` keeps a record beside the segments.
 
-    def __init__(
-        self, topic: Topic, partition: int, clock: Clock, *, name: str, is_new: bool = False
-    ) -> None:
-        """Take the partition's lock.
-
-        name: of the place, for errors. is_new: whether the topic was made for this sink.
-        """
-        self.name = name
-        self._is_new = is_new
-        try:
-            self._writer = PartitionWriter(topic, partition, clock, holder="another run")
-        except LogError as error:
-            raise OutputError(f"cannot write {self.name}: {error}") from error
-        try:
-            with PartitionReader(topic, partition) as reader:
-                owner = _owner_of(reader)
-            if owner is not None:
-                raise OutputError(f"{self.name} belongs to {owner}: choose another place")
-        except BaseException:
-            self._writer.close()
-            raise
-
-    def write(self, changes: pa.RecordBatch) -> None:
-        """Append the changes; see Sink."""
-        if changes.num_rows:
-            _append(self._writer, with_named_ops(changes), lambda _: None)
-
-    def finish(self) -> None:
-        """Make everything durable and release the partition."""
-        self._writer.close()
-        self._is_new = False
-
-    def abort(self) -> None:
-        """Release the partition; readers have seen what was appended, so it stays.
-
-        A topic that was made for this sink, and in which nothing is, is removed.
-        """
-        with suppress(OSError):
-            _release(self._writer, withdraws=self._is_new)
-        self._is_new = False
-
-
-class LogCutSink:
-    """A CutSink that appends to a partition of a topic; no other writer may.
-
-    Each frame says in its notes what its cut is and how many of the cut's rows are there with it,
-    so that the last frame says what was reached. Cuts without changes leave no frame: for them
-    ``commit`` keeps a record beside the segments.
+    Without an owner it appends, and says nothing of
+    what the changes reach; it refuses a partition where an owner writes, who could not go on.
 
     Invariant: ``_start`` is the offset at which the changes of ``_current`` begin, so that
     ``next_offset - _start`` of its ``_rows`` rows are in the log.
     """
-
-    records_cut = True
-    promise = "each cut once and in order; one of more than batch_bytes_max may be seen in parts"
 
     def __init__(
         self,
         topic: Topic,
         partition: int,
         clock: Clock,
-        owner: Owner,
+        owner: Owner | None = None,
         *,
         name: str | None = None,
         is_new: bool = False,
@@ -156,6 +110,8 @@ class LogCutSink:
         Raises OutputError, DiskLockedError and OSError.
         """
         self.name = name or f"{topic.path}/{partition}"
+        self.records_cut = owner is not None
+        self.promise = _ONCE if self.records_cut else _APPENDED
         self.committed: Commit | None = None
         self._current: Commit | None = None
         self._start = self._rows = 0
@@ -167,13 +123,16 @@ class LogCutSink:
         try:
             self._record_path = _record_path(topic, partition)
             self._writer = PartitionWriter(
-                topic, partition, clock, holder=str(owner), guards=guards
+                topic, partition, clock, holder=str(owner or "another run"), guards=guards
             )
         except LogError as error:
             raise OutputError(f"cannot write {self.name}: {error}") from error
         try:
             with PartitionReader(topic, partition) as reader:
-                self._resume(reader)
+                if owner is None:
+                    self._check_free(reader)
+                else:
+                    self._resume(reader, owner)
         except BaseException:
             self._writer.close()
             raise
@@ -182,13 +141,17 @@ class LogCutSink:
 
     @property
     def unfinished(self) -> Mapping[str, int] | None:
-        """A cut of which some changes are there, and some are not; see CutSink."""
+        """A cut of which some changes are there, and some are not; see Sink."""
         if self._current is None or not 0 < self._writer.next_offset - self._start < self._rows:
             return None
         return self._current.cut
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
-        """Append what is not yet there of the changes; see CutSink."""
+        """Append what is not yet there of the changes; see Sink."""
+        if self._owner is None:
+            if changes.num_rows:
+                _append(self._writer, with_named_ops(changes), lambda _: None)
+            return
         if reached != self._current:
             if self.unfinished is not None:
                 raise OutputError(
@@ -211,30 +174,42 @@ class LogCutSink:
         self._reached = reached
 
     def commit(self, reached: Commit) -> None:
-        """Make the log durable, then the record; see CutSink."""
+        """Make the log durable, then the record; see Sink."""
         if self.unfinished is not None:
             raise OutputError(f"{self.name}: the cut {dict(self.unfinished)} is not complete")
         if self._guards("data_sync"):
             self._writer.sync()
+        if self._owner is None:
+            self._is_new = False
+            return
         end, crc = self._writer.next_offset, self._writer.last_crc
         record = CutRecord(self._owner, self._columns, reached, end, crc)
         cut_record.write(self._disk, self._record_path, record, self._guards)
         self.committed = reached
+        self._is_new = False
 
     def close(self) -> None:
-        """Release the partition; a topic that was made for this sink goes if nothing is in it."""
-        if self._is_new and self.committed is None:
+        """Release the partition; readers have seen what was appended, so it stays.
+
+        A topic that was made for this sink goes if nothing is in it.
+        """
+        if self._is_new and not self._writer.next_offset:
             with suppress(OSError):  # what is left is continued
-                _release(self._writer, withdraws=True)
+                self._writer.withdraw()
         self._is_new = False
         self._writer.close()
 
     # --- opening ---
 
-    def _resume(self, reader: PartitionReader) -> None:
+    def _check_free(self, reader: PartitionReader) -> None:
+        owner = _owner_of(reader)
+        if owner is not None:
+            raise OutputError(f"{self.name} belongs to {owner}: choose another place")
+
+    def _resume(self, reader: PartitionReader, owner: Owner) -> None:
         record = cut_record.read(self._disk, self._record_path)
         if record is not None:
-            record.check_owner(self._owner, self.name)
+            record.check_owner(owner, self.name)
             self._check(reader, record)
             self.committed = record.reached
         end = self._writer.next_offset
@@ -246,7 +221,7 @@ class LogCutSink:
             raise OutputError(
                 f"{self.name} holds records that no output has written: choose another place"
             )
-        CutRecord(note.owner, ()).check_owner(self._owner, self.name)
+        CutRecord(note.owner, ()).check_owner(owner, self.name)
         self._current, self._rows = note.reached, note.rows
         self._start = end - note.rows_to
         if record is None or record.end < end:
@@ -303,13 +278,6 @@ class _Note:
         assert reached is not None
         since = from_json(held["since"])
         return cls(Owner(*held["owner"]), reached, held["rows"], since, held["rows_to"])
-
-
-def _release(writer: PartitionWriter, *, withdraws: bool) -> None:
-    if withdraws and not writer.next_offset:
-        writer.withdraw()
-    else:
-        writer.close()
 
 
 def _append(

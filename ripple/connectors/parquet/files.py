@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ripple.connectors.conforming import BEYOND_INT64, check_columns
+from ripple.connectors.contract import BasicSink
 from ripple.connectors.cutting import recut
 from ripple.connectors.prefetch import prefetched
 from ripple.connectors.raw_record import raw_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from ripple.batch import Batch
+    from ripple.connectors.contract import Commit
     from ripple.connectors.record_shape import RecordShape
     from ripple.connectors.screening import Shown
     from ripple.connectors.target import Target
@@ -152,7 +154,7 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-class ParquetSink:
+class ParquetSink(BasicSink):
     """Writes changes, with their ``op`` column if they have one, as row groups of a Parquet file.
 
     When no change comes and no ``schema`` was given, there are no columns and so no file.
@@ -172,8 +174,9 @@ class ParquetSink:
         self._file = _TargetFile(target)
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
+        self.name, self.promise = target.name, target.promise
 
-    def write(self, changes: pa.RecordBatch) -> None:
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Keep the changes until they fill a row group; see Sink."""
         try:
             check_text(changes)
@@ -185,22 +188,22 @@ class ParquetSink:
         if self._pending_rows >= self._row_group_rows:
             self._flush()
 
-    def finish(self) -> None:
+    def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Write the rest and the footer, and complete the target."""
         if self._schema is None:
-            self.abort()
+            self.close()
             return
         self._flush()
         assert self._writer is not None
         self._writer.close()
-        self._target.finish()
+        self._target.commit()
 
-    def abort(self) -> None:
-        """Give up the target."""
+    def close(self) -> None:
+        """Release the target, or give it up."""
         # The writer closes itself when it is collected: its footer must go nowhere.
         self._file.is_dropping = True
         self._pending.clear()
-        self._target.abort()
+        self._target.close()
 
     def _flush(self) -> None:
         if self._writer is None:

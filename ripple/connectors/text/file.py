@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 READ_BYTES = 1 << 20
 
 
-class FileCutSink:
-    """A CutSink that appends lines to ``path``; ``path.cut`` records what is committed.
+class FileSink:
+    """A Sink that appends lines to ``path``; ``path.cut`` records what is committed.
 
     Invariants: the first ``end`` bytes of the file, as the record says, are durable and never
     change; what follows is of cuts that are not committed, and cut off by the next opening. A file
@@ -78,8 +78,8 @@ class FileCutSink:
             self.close()
             raise
 
-    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - CutSink's
-        """Append one line per row; see CutSink."""
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
+        """Append one line per row; see Sink."""
         if self._failure:
             raise OutputError(f"{self.name}: {self._failure}: open it again")
         lines = self._lines.of(changes, is_first=self._length == 0)
@@ -95,7 +95,7 @@ class FileCutSink:
         self._length += len(lines)
 
     def commit(self, reached: Commit) -> None:
-        """Make the lines durable, then the record; see CutSink."""
+        """Make the lines durable, then the record; see Sink."""
         assert self._file is not None
         if self._guards("data_sync"):
             self._file.sync()

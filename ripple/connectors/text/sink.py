@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from ripple.connectors.contract import BasicSink
 from ripple.connectors.json import text as json_text
 from ripple.connectors.text.formatter import RowFormatter
 from ripple.errors import OutputError, SchemaError
@@ -20,6 +21,7 @@ from ripple.schema.well_formed import check_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.connectors.contract import Commit
     from ripple.connectors.target import Target
 
 Kind = Literal["string", "integer", "float", "bool", "raw"]
@@ -87,28 +89,29 @@ class TextLines:
         return rows if kept.all() else rows.filter(pa.array(kept))
 
 
-class TextSink:
+class TextSink(BasicSink):
     """Writes changes to ``target``, one write per batch so that a reader sees them at once."""
 
     def __init__(self, target: Target, text_format: TextFormat = TextFormat()) -> None:
         self._target = target
         self._lines = TextLines(text_format, target.name)
         self._is_first = True
+        self.name, self.promise = target.name, target.promise
 
-    def write(self, changes: pa.RecordBatch) -> None:
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Write one line per row, in order; see Sink."""
         lines = self._lines.of(changes, is_first=self._is_first)
         self._is_first = False
         if lines:
             self._target.write(lines)
 
-    def finish(self) -> None:
+    def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Complete the target."""
-        self._target.finish()
+        self._target.commit()
 
-    def abort(self) -> None:
-        """Give up the target."""
-        self._target.abort()
+    def close(self) -> None:
+        """Release the target, or give it up."""
+        self._target.close()
 
 
 class _Layout:

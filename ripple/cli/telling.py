@@ -1,0 +1,81 @@
+"""What a life does, in the words that its user reads."""
+
+from __future__ import annotations
+
+import json
+
+from ripple import cut as cuts
+from ripple.events import (
+    Applying,
+    BringingUp,
+    CutOff,
+    Event,
+    FailedBefore,
+    Inescapable,
+    ManyQuarantined,
+    Promise,
+    Quarantined,
+    Restored,
+    StoreFailed,
+    Stuck,
+)
+
+
+def line_of(event: Event) -> str | None:
+    """Return the line that tells of an event, None for what is only counted."""
+    match event:
+        case Promise(sink, text):
+            return f"{sink}: {text}"
+        case CutOff(sink, length_bytes):
+            return f"{sink}: cut off {length_bytes} bytes behind the last commit"
+        case Quarantined(name, offset, reason):
+            return f"{name}, offset {offset}: {reason}; it is set aside as a dead letter"
+        case Inescapable(name, offset):
+            return (
+                f"{name}, offset {offset}: it ends each run that replays it, but an output shows "
+                "it already, so it cannot be set aside: repair the pipeline"
+            )
+        case FailedBefore(doing, reason):
+            return f"the run before ended while it {_doing(doing)}: {reason}"
+        case Stuck(cut, kills):
+            return (
+                f"{kills} runs were killed while they brought the views up to date, the last one "
+                f"to {_cut(cut)}: by somebody who waits less long than that takes, for want of "
+                "memory, or by an aggregate of your own? A smaller --batch makes smaller steps"
+            )
+        case ManyQuarantined(count, deaths):
+            return (
+                f"{count} records are set aside because each ended the run {deaths} times: that "
+                "is hardly the records' fault; ripple dead-letter list shows them"
+            )
+        case Restored():
+            return _restored(event)
+        case StoreFailed(last, error):
+            since = "none" if last is None else cuts.text(last)
+            return f"a checkpoint was not stored (the last one that was: {since}): {error}"
+        case _:
+            return None
+
+
+def _doing(doing: Applying | BringingUp) -> str:
+    if isinstance(doing, BringingUp):
+        return f"brought the views up to {_cut(doing.cut)}"
+    return f"applied records {doing.first_offset} to {doing.next_offset} of {doing.input}"
+
+
+def _restored(event: Restored) -> str:
+    start = cuts.text(event.start)
+    parts = [f"passed over: {one.why}" for one in event.passed_over]
+    if event.checkpoint is not None:
+        parts.append(f"restored checkpoint {event.checkpoint} at {start}")
+    elif event.cut == event.start:
+        return "; ".join([*parts, f"begins at {start}"])
+    parts.append(
+        f"replayed {event.events} events from {start} to {cuts.text(event.cut)} in "
+        f"{event.seconds:.3f} s, digest {event.digest}"
+    )
+    return "; ".join(parts)
+
+
+def _cut(cut: object) -> str:
+    return json.dumps(cut)

@@ -1,0 +1,190 @@
+"""What a life does, as plain values: whoever runs it renders them, counts them or logs them.
+
+A cut is, per input, the next offset to read. Nothing here says how it is told. They are named
+tuples: to make as many dataclasses would take a command that ends soon a noticeable time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+_Cut: TypeAlias = Mapping[str, int]
+
+
+class Began(NamedTuple):
+    """A partition has a life. epoch: its fencing number, None where nothing is kept."""
+
+    pipeline: str
+    partition: int
+    epoch: int | None
+
+
+class Promise(NamedTuple):
+    """A sink records no cut, so that a restart may repeat. text: what its reader may rely on."""
+
+    sink: str
+    text: str
+
+
+class CutOff(NamedTuple):
+    """Opening a sink has removed what was written after its last commit."""
+
+    sink: str
+    length_bytes: int
+
+
+class Quarantined(NamedTuple):
+    """A record has ended so many lives that it is now set aside as a dead letter."""
+
+    input: str
+    offset: int
+    reason: str
+
+
+class Inescapable(NamedTuple):
+    """A record ends each life, but an output shows it already: it cannot be set aside."""
+
+    input: str
+    offset: int
+
+
+class ManyQuarantined(NamedTuple):
+    """So many records are set aside, after ``deaths`` each, that it is hardly their fault."""
+
+    records: int
+    deaths: int
+
+
+class Applying(NamedTuple):
+    """Records of one input, taken in."""
+
+    input: str
+    first_offset: int
+    next_offset: int
+
+
+class BringingUp(NamedTuple):
+    """The views, brought up to a cut."""
+
+    cut: _Cut
+
+
+class FailedBefore(NamedTuple):
+    """The life before ended by an error. doing: what it did then."""
+
+    doing: Applying | BringingUp
+    reason: str
+
+
+class Stuck(NamedTuple):
+    """So many lives were killed while they brought the views up, the last one to ``cut``."""
+
+    cut: _Cut
+    kills: int
+
+
+class PassedOver(NamedTuple):
+    """A checkpoint that was not taken. why: in words, with its name."""
+
+    checkpoint: str
+    why: str
+
+
+class Restored(NamedTuple):
+    """The state is that of ``cut``, where what is new begins.
+
+    checkpoint: its name, None for a replay from the beginning. start, cut: where the replay began
+    and ended. events: how many it applied. digest: of all outputs at ``cut``.
+    """
+
+    checkpoint: str | None
+    start: _Cut
+    cut: _Cut
+    passed_over: tuple[PassedOver, ...]
+    events: int
+    seconds: float
+    digest: str
+
+
+class Diverged(NamedTuple):
+    """A restored table is not what its sink has recorded at the cut: by digests."""
+
+    output: str
+    cut: _Cut
+    restored: str
+    recorded: str
+
+
+class Refused(NamedTuple):
+    """Records of an input became dead letters. causes: how many, by step and reason."""
+
+    input: str
+    causes: Mapping[str, int]
+
+
+class Committed(NamedTuple):
+    """All outputs have reached ``cut``.
+
+    rows: written since the last commit. seconds: that it took. digests: by output.
+    """
+
+    cut: _Cut
+    rows: int
+    seconds: float
+    digests: Mapping[str, str]
+
+
+class Stored(NamedTuple):
+    """A checkpoint counts from now on."""
+
+    checkpoint: str
+    cut: _Cut
+
+
+class StoreFailed(NamedTuple):
+    """A checkpoint could not be stored; the run goes on. last: the cut of the newest that was."""
+
+    last: _Cut | None
+    error: str
+
+
+class Uncomputable(NamedTuple):
+    """Rows of a fold that are absent as the life ends. final: how many of them for ever."""
+
+    fold: str
+    rows: int
+    final: int
+
+
+class Ended(NamedTuple):
+    """The life has ended in good order."""
+
+    cut: _Cut
+    digest: str
+
+
+Event: TypeAlias = (
+    Began
+    | Promise
+    | CutOff
+    | Quarantined
+    | Inescapable
+    | ManyQuarantined
+    | FailedBefore
+    | Stuck
+    | Restored
+    | Diverged
+    | Refused
+    | Committed
+    | Stored
+    | StoreFailed
+    | Uncomputable
+    | Ended
+)
+
+Tell: TypeAlias = Callable[[Event], None]
+
+
+def untold(_: Event) -> None:
+    """Tell nobody."""

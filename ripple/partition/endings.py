@@ -1,0 +1,46 @@
+"""What must be released when a run ends, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class Endings:
+    """Calls what was added, the last first, and all of it; why the run failed comes first.
+
+    What fails after an error becomes a note of it.
+    """
+
+    def __init__(self) -> None:
+        self._ends: list[Callable[[], Awaitable[None] | None]] = []
+
+    def add(self, end: Callable[[], Awaitable[None] | None]) -> None:
+        """Call ``end`` at the end."""
+        self._ends.append(end)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        first = error
+        while self._ends:
+            try:
+                waiting = self._ends.pop()()
+                if waiting is not None:
+                    await waiting
+            except Exception as other:
+                if first is None:
+                    first = other
+                else:
+                    first.add_note(f"and then: {other}")
+        if error is None and first is not None:
+            raise first

@@ -1,0 +1,112 @@
+"""A partition's outputs as one commit group: a file, a log and a transaction fit the same hole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ripple.events import CutOff, Promise, Tell, untold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.connectors.contract import Commit, Sink
+    from ripple.cut import Cut
+    from ripple.world.ports import Executor
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far an output is as its group is opened: see Sink. name: of the place, for people."""
+
+    name: str
+    records_cut: bool
+    committed: Commit | None
+    unfinished: Cut | None
+
+
+class CommitGroup(Protocol):
+    """The outputs of one partition, which are committed together.
+
+    The calls are ``open``, then ``write`` and ``commit`` in turns, and ``close``.
+    """
+
+    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
+        """Become the only writer and return what each output has reached.
+
+        epoch: what is written bears it, and a lower one is refused, where the target can do that;
+        None where the partition has no owner, because nothing is continued. Raises OutputError,
+        DiskLockedError and OSError; then nothing is open.
+        """
+        ...
+
+    def write(self, output: str, changes: pa.RecordBatch, reached: Commit) -> None:
+        """Take one output's changes since the last write, and what they reach; see Sink."""
+        ...
+
+    async def commit(self, reached: Mapping[str, Commit]) -> None:
+        """Make durable what was written of these outputs, with what they reach."""
+        ...
+
+    async def close(self) -> None:
+        """Release the outputs; what was not committed may be gone. Closing twice is allowed."""
+        ...
+
+
+class SinkGroup:
+    """Sinks that each commit alone, one after the other.
+
+    A crash between two of them leaves one ahead of the other, which is then muted in the replay.
+    """
+
+    def __init__(
+        self, openers: Mapping[str, Callable[[], Sink]], executor: Executor | None = None
+    ) -> None:
+        """Take what opens the sink of each output, to be called when nobody else can write.
+
+        executor: where they commit, which may take long; here and now without one.
+        """
+        self._openers = openers
+        self._executor = executor
+        self._sinks: dict[str, Sink] = {}
+
+    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
+        """Open the sinks, in order; if one cannot be, those before are given up."""
+        try:
+            for output, open_sink in self._openers.items():
+                self._sinks[output] = sink = open_sink()
+                if epoch is not None and not sink.records_cut:
+                    tell(Promise(sink.name, sink.promise))
+                if sink.cut_off_bytes:
+                    tell(CutOff(sink.name, sink.cut_off_bytes))
+        except BaseException:
+            await self.close()
+            raise
+        return {
+            output: Standing(sink.name, sink.records_cut, sink.committed, sink.unfinished)
+            for output, sink in self._sinks.items()
+        }
+
+    def write(self, output: str, changes: pa.RecordBatch, reached: Commit) -> None:
+        """Pass the changes on."""
+        self._sinks[output].write(changes, reached)
+
+    async def commit(self, reached: Mapping[str, Commit]) -> None:
+        """Commit one sink after the other."""
+        for output, commit in reached.items():
+            if self._executor is None:
+                self._sinks[output].commit(commit)
+            else:
+                await self._executor.run(self._sinks[output].commit, commit)
+
+    async def close(self) -> None:
+        """Close all sinks, whatever closing one of them raises; the first of that is raised."""
+        error: Exception | None = None
+        for sink in self._sinks.values():
+            try:
+                sink.close()
+            except Exception as other:
+                error = error or other
+        if error is not None:
+            raise error

@@ -1,0 +1,272 @@
+"""What makes a partition outlive the processes that work on it, phase by phase.
+
+After a crash at any moment the next life goes on so that every sink holds what it would have held:
+
+- A sink knows the cut that its data reach. A checkpoint is taken only of a cut that all sinks have
+  committed, so it is never ahead of them: it is a cache.
+- A life takes the newest checkpoint that no sink is behind, or the beginning of the log, applies
+  the log up to each sink's cut without writing to it, and compares digests there.
+- Cuts lie on a grid of offsets, and the rows of a cut have an order of their own, so what is
+  written after a crash is what would have been written without it.
+- An earlier life that is still there can change nothing: it holds the lock, or has lost the fence.
+
+Each phase is made of the one before, so that none can be entered too early: Claimed, Opened,
+Restoration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ripple.checkpoint.checkpoints import prefix_of
+from ripple.events import Began, Restored
+from ripple.partition.catching_up import CatchUp, Replay
+from ripple.partition.drive import Drive
+from ripple.partition.in_flight import InFlight
+from ripple.partition.kept import Kept
+from ripple.partition.letters import DeadLetterLog
+from ripple.partition.live import Live
+from ripple.partition.outputs import Outputs
+from ripple.partition.place import DiskPlace
+from ripple.partition.restoring import Base, first_cut, restore
+from ripple.partition.storing import Storing
+
+if TYPE_CHECKING:
+    from ripple.checkpoint import Checkpoint, Checkpoints, Owner
+    from ripple.cut import Cut
+    from ripple.partition.endings import Endings
+    from ripple.partition.live import Parts
+    from ripple.partition.place import Place
+    from ripple.world.ports import World
+
+_REPLAY = Replay()
+
+
+class Keeper:
+    """Where one partition's state is kept, and how it is come back to.
+
+    Many may be at work in one process: what they hold is named by pipeline and partition.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        world: World,
+        *,
+        epoch: int | None = None,
+        place: Place | None = None,
+        catch_up: CatchUp = _REPLAY,
+        rebuild: Collection[str] = (),
+        holder: str = "a run",
+    ) -> None:
+        """Keep the partition of ``checkpoints``; nothing is touched before ``claim``.
+
+        world: its disk has the lock. place: of letters and of what is in flight; by default on that
+        disk, too. epoch: from whoever
+        assigns partitions; None takes the next one. rebuild: folds that may be computed from the
+        log's first record. holder: who runs it, for people.
+        """
+        self.partition = checkpoints.partition
+        self.checkpoints = checkpoints
+        self.world = world
+        self._epoch = epoch
+        self.catch_up = catch_up
+        self.rebuild = rebuild
+        self.place = place
+        self.holder = holder
+
+    @asynccontextmanager
+    async def keeping(self, parts: Parts, endings: Endings) -> AsyncIterator[Restoration]:
+        """Become the owner, open everything, restore; see Keeping."""
+        claimed = await self.claim(parts, endings)
+        opened = await claimed.open(endings)
+        async with opened.answered_for():
+            yield await opened.restore()
+
+    async def claim(self, parts: Parts, endings: Endings) -> Claimed:
+        """Shut out every life before. Raises DiskLockedError and FencedError."""
+        world, plan = self.world, parts.plan
+        folder = prefix_of(plan.name, self.partition).rstrip("/")
+        world.disk.make_folder(folder)
+        endings.add(world.disk.lock(f"{folder}/life.lock", self.holder).release)
+        owner = await self.checkpoints.claim(
+            world.clock, world.random, epoch=self._epoch, keep=parts.settings.keep
+        )
+        parts.tell(Began(plan.name, self.partition, owner.epoch))
+        return Claimed(self, parts, owner, await self.checkpoints.list())
+
+    def open_letters(self, parts: Parts, place: Place) -> DeadLetterLog:
+        """Open the partition's dead letters."""
+        return DeadLetterLog(
+            place.letters(),
+            pipeline=parts.plan.name,
+            version=parts.plan.topology_hash,
+            clock=self.world.clock,
+            guards=self.world.guards,
+        )
+
+    def open_in_flight(self, parts: Parts, place: Place, shown: Cut) -> InFlight:
+        """Read what the lives before left; shown: what an output shows. See InFlight."""
+        found = InFlight(place.notes(), version=parts.plan.topology_hash, shown=shown)
+        for event in found.remarks():
+            parts.tell(event)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Nobody else is the owner any more. listed: the checkpoints that count, newest first."""
+
+    keeper: Keeper
+    parts: Parts
+    owner: Owner
+    listed: tuple[Checkpoint, ...]
+
+    async def open(self, endings: Endings) -> Opened:
+        """Open what is read and written. Raises OutputError, InputError and OSError."""
+        keeper, parts = self.keeper, self.parts
+        world = keeper.world
+        endings.add(parts.inputs.close)
+        place = keeper.place or DiskPlace(
+            world.disk,
+            parts.plan.name,
+            keeper.partition,
+            clock=world.clock,
+            holder=keeper.holder,
+            guards=world.guards,
+        )
+        endings.add(place.close)
+        await place.open(self.owner.epoch)
+        letters = keeper.open_letters(parts, place)
+        endings.add(letters.close)
+        endings.add(parts.outputs.close)
+        standings = await parts.outputs.open(self.owner.epoch, parts.tell)
+        start = await first_cut(self.listed, standings, parts.inputs)
+        outputs = Outputs(parts.outputs, standings, start, world.guards, parts.tell)
+        shown = outputs.stops[-1] if outputs.stops else start
+        in_flight = keeper.open_in_flight(parts, place, shown)
+        endings.add(in_flight.close)
+        await place.flush()
+        storing = Storing(
+            self.owner, parts.settings.snapshot_rows, world.executor, parts.tell, parts.inputs.wake
+        )
+        return Opened(self, start, outputs, place, letters, in_flight, storing)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """All is open, and how far each output is is known. start: the cut of the empty state."""
+
+    claimed: Claimed
+    start: Cut
+    outputs: Outputs
+    place: Place
+    letters: DeadLetterLog
+    in_flight: InFlight
+    storing: Storing
+
+    @asynccontextmanager
+    async def answered_for(self) -> AsyncIterator[None]:
+        """Note how the life ends, for the next one."""
+        try:
+            yield
+        except BaseException as error:
+            await self.storing.abandon()
+            self.in_flight.ended(error)
+            raise
+        self.in_flight.idle()
+        self.in_flight.ended()
+
+    async def restore(self) -> Restoration:
+        """Take the state from which every output's next change can be computed."""
+        keeper, parts = self.claimed.keeper, self.claimed.parts
+        world, in_flight = keeper.world, self.in_flight
+        engine, base = await restore(
+            parts.plan,
+            keeper.checkpoints,
+            self.claimed.listed,
+            self.outputs,
+            parts.inputs,
+            executor=world.executor,
+            start=self.start,
+            rebuild=keeper.rebuild,
+        )
+        self.storing.last = None if base.changed else base.checkpoint
+        self.letters.begin(engine.cut)
+        in_flight.resume(engine.cut)
+        self.outputs.begin(engine, base.changed)
+        live = Live(
+            Drive(engine, in_flight),
+            parts,
+            self.outputs,
+            self.letters,
+            in_flight,
+            flush=self.place.flush,
+            guards=world.guards,
+            now_ns=world.clock.monotonic_ns,
+        )
+        kept = Kept(
+            live,
+            parts,
+            self.storing,
+            world,
+            flush=self.place.flush,
+            start=self.start,
+            has_changed=bool(base.changed),
+            is_hasty=in_flight.was_killed,
+        )
+        return Restoration(self, base, live, kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """There is an engine, which the outputs may be ahead of; from ``catch_up`` on it goes on."""
+
+    opened: Opened
+    base: Base
+    live: Live
+    kept: Kept
+
+    async def catch_up(self) -> bool:
+        """Come to where what is new begins; return False if somebody asked to stop before."""
+        opened, base, kept = self.opened, self.base, self.kept
+        parts, clock, engine = opened.claimed.parts, kept.clock, self.live.engine
+        began_ns, before = clock.monotonic_ns(), engine.counters.consumed
+        if not await opened.claimed.keeper.catch_up.run(kept):
+            return False
+        restored = Restored(
+            None if base.checkpoint is None else base.checkpoint.name,
+            base.start,
+            engine.cut,
+            base.passed_over,
+            engine.counters.consumed - before,
+            (clock.monotonic_ns() - began_ns) / 1e9,
+            engine.digest,
+        )
+        parts.report.restored = restored
+        parts.tell(restored)
+        await parts.inputs.open(engine.cut, parts.settings.batch_rows)
+        # A later life must find the state of this code, or where the beginning was; or it may be
+        # killed like the last one, while the views are brought up to date for the first time.
+        if (
+            base.changed
+            or (any(opened.start.values()) and opened.start == engine.cut)
+            or (restored.events and opened.in_flight.was_killed_stabilizing)
+        ):
+            await kept.store()
+        return True
+
+    async def keep(self) -> None:
+        """Commit and begin checkpoints when they are due; let others run."""
+        await self.kept.keep()
+
+    async def wait(self) -> None:
+        """Wait for more, or until something is due."""
+        await self.kept.wait()
+
+    async def finish(self) -> None:
+        """Commit, and store a checkpoint."""
+        await self.kept.store()

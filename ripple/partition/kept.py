@@ -1,0 +1,125 @@
+"""A live partition whose progress is kept: it commits and stores checkpoints when they are due."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ripple.partition.restoring import notes
+from ripple.partition.settings import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ripple.cut import Cut
+    from ripple.partition.live import Live, Parts
+    from ripple.partition.storing import Storing
+    from ripple.world.ports import World
+
+# A turn is over after its time, or so many batches where no time passes, as in a simulation.
+_BATCHES_PER_TURN = 8
+
+
+class Kept:
+    """Goes on with a partition that was restored.
+
+    start: the cut of the empty state. has_changed: the outputs still show what other code has made,
+    and what it took to go on from there must not be forgotten.
+    """
+
+    def __init__(
+        self,
+        live: Live,
+        parts: Parts,
+        storing: Storing,
+        world: World,
+        *,
+        flush: Callable[[], Awaitable[None]],
+        start: Cut,
+        has_changed: bool,
+        is_hasty: bool,
+    ) -> None:
+        """Begin to count the time. is_hasty: whoever has killed the last life may do it again."""
+        self.live = live
+        self.parts = parts
+        self.clock = world.clock
+        self._flush = flush
+        self._storing = storing
+        self._guards = world.guards
+        self._start = start
+        self._has_changed = has_changed
+        settings, now_ns = parts.settings, self.clock.monotonic_ns()
+        self._turn_length_ns = settings.turn_ms * 1_000_000
+        self._turn_ns = now_ns
+        self._batches = 0
+        self._commits = Pace(
+            settings.commit_interval_ns, settings.commit_batches, now_ns, is_hasty=is_hasty
+        )
+        self._stores = Pace(
+            settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns, is_hasty=is_hasty
+        )
+
+    async def keep_replay(self) -> None:
+        """Store a checkpoint when one is due, so that the next life need not replay all this."""
+        now_ns = self.clock.monotonic_ns()
+        self._storing.step()
+        is_due = self._stores.is_due(now_ns)
+        if self._has_changed or self.live.outputs.is_unfinished:
+            return
+        if is_due and not self._storing.is_busy:
+            if not self.live.is_up:
+                await self.live.bring_up()
+            await self.commit()
+            await self._begin_checkpoint()
+            self._stores.begin(now_ns)
+
+    async def keep(self) -> None:
+        """Commit and begin checkpoints when they are due; let others run when the turn is over."""
+        now_ns = self.clock.monotonic_ns()
+        self._storing.step()
+        commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
+        if store_due and not self._storing.is_busy:
+            if self._guards("commit_first"):
+                await self.commit()
+            await self._begin_checkpoint()
+            self._stores.begin(now_ns)
+        elif commit_due:
+            await self.commit()
+        self._batches += 1
+        if self._batches >= _BATCHES_PER_TURN or now_ns - self._turn_ns >= self._turn_length_ns:
+            await self.clock.sleep(0)
+            self._batches, self._turn_ns = 0, self.clock.monotonic_ns()
+
+    async def wait(self) -> None:
+        """Wait until there may be more, a checkpoint is stored, or something is due."""
+        if self._storing.is_copying:
+            await self.clock.sleep(0)
+            return
+        await self._flush()  # whoever kills it now kills no record's doing
+        now_ns = self.clock.monotonic_ns()
+        paces = [self._commits] if self._storing.is_busy else [self._commits, self._stores]
+        due_in_s = [pace.due_in_s(now_ns) for pace in paces]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min((s for s in due_in_s if s is not None), default=None)):
+                await self.parts.inputs.more()
+
+    async def commit(self) -> None:
+        """Let what was written survive."""
+        self._commits.begin(self.clock.monotonic_ns())
+        await self.live.commit()
+
+    async def store(self) -> None:
+        """Commit, and complete a checkpoint of the present cut."""
+        await self.commit()
+        await self._storing.drain()  # one that was begun while catching up, or in time
+        await self._begin_checkpoint()
+        await self._storing.drain()
+        last = self._storing.last
+        self.live.report.checkpoint = last.name if last else None
+
+    async def _begin_checkpoint(self) -> None:
+        engine, last = self.live.engine, self._storing.last
+        if last is None or dict(last.cut) != engine.cut:
+            kept = await notes(self.parts.inputs, engine.cut, self._start)
+            self._storing.begin(engine, kept)

@@ -1,0 +1,210 @@
+"""A partition at work: entries in, changes out. The same in a plain run and in a life for ever."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ripple.batch import Batch, Marker, Rejected
+from ripple.events import Committed, Ended, Refused, Tell, Uncomputable
+
+if TYPE_CHECKING:
+    from ripple.connectors.inputs import Inputs
+    from ripple.cut import Cut
+    from ripple.engine import Changes, Engine
+    from ripple.partition.drive import Drive
+    from ripple.partition.group import CommitGroup
+    from ripple.partition.outputs import Outputs
+    from ripple.partition.report import Report
+    from ripple.partition.settings import Settings
+    from ripple.pipeline.plan import Plan
+
+
+class Letters(Protocol):
+    """Takes the records that were refused. counts: how many it has kept, by cause."""
+
+    counts: Counter[str]
+
+    def write(self, name: str, rejected: Iterable[Rejected], batch: Batch) -> object:
+        """Keep what was refused of a batch of input ``name``."""
+        ...
+
+    def sync(self) -> None:
+        """Make durable what was kept, before a cut that includes it is committed."""
+        ...
+
+    def close(self) -> None:
+        """Make durable what was kept, and release it."""
+        ...
+
+
+class Notes(Protocol):
+    """Takes down what is in flight, for whoever comes after a death."""
+
+    def begin(self, name: str, first_offset: int, next_offset: int) -> None:
+        """Note that these records are about to be applied."""
+        ...
+
+    def stabilizing(self, cut: Cut) -> None:
+        """Note that the views are about to be brought up to ``cut``."""
+        ...
+
+    def blamed(self) -> AbstractContextManager[None]:
+        """Surround what may raise by the doing of what is in flight."""
+        ...
+
+    def idle(self) -> None:
+        """Note that nothing is in flight."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a life is given: the same for every kind of life.
+
+    tell: takes what happens. stop: asked between two batches whether to end in good order. watch:
+    called after each batch.
+    """
+
+    plan: Plan
+    inputs: Inputs
+    outputs: CommitGroup
+    settings: Settings
+    report: Report
+    tell: Tell
+    stop: Callable[[], bool]
+    watch: Callable[[Engine, Report], None]
+
+
+async def _nothing() -> None:
+    pass
+
+
+class Live:
+    """What takes entries, writes what they change, and commits.
+
+    Invariants: ``is_up`` says whether the views, and what was written, are at the engine's cut;
+    ``cut`` is that up to which they were brought last.
+    """
+
+    def __init__(
+        self,
+        drive: Drive,
+        parts: Parts,
+        outputs: Outputs,
+        letters: Letters,
+        notes: Notes | None = None,
+        *,
+        flush: Callable[[], Awaitable[None]] = _nothing,
+        guards: Callable[[str], bool],
+        now_ns: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Go on from the cut of the drive's engine, whose views are up.
+
+        notes: None where nobody comes after a death. flush: lets notes, and letters up to the last
+        sync, be there for the next owner.
+        now_ns: a clock, to tell how long commits take; none where nobody asks.
+        """
+        self.engine = drive.engine
+        self.cut: Cut = drive.engine.cut
+        self.outputs = outputs
+        self.report = parts.report
+        self.is_up = True
+        self._drive = drive
+        self._inputs = parts.inputs
+        self._letters = letters
+        self._notes = notes
+        self._flush = flush
+        self._guards = guards
+        self._now_ns = now_ns
+        self._tell = parts.tell
+        self._watch = parts.watch
+        self._committed: Cut = {}
+        self._rows_told = 0
+        self.report.rejected = letters.counts
+
+    async def take(self, name: str, entry: Batch | Marker) -> None:
+        """Bring the views up to the end of one batch and write what changed."""
+        await self.apply(name, entry)
+        await self.bring_up()
+        self.report.stabilizations += 1
+        self.report.events += entry.span if isinstance(entry, Batch) else 1
+        self.watch()
+
+    async def apply(self, name: str, entry: Batch | Marker) -> None:
+        """Take in a batch or a marker; what is refused becomes letters."""
+        self.is_up = False
+        if self._notes is None or isinstance(entry, Marker):
+            rejected = self._drive.apply(name, entry)
+        else:
+            rejected, parts = self._drive.parts(name, entry)
+            for piece, part in parts:
+                self._notes.begin(piece.input, piece.first_offset, piece.next_offset)
+                await self._flush()
+                with self._notes.blamed():
+                    rejected += self._drive.apply_part(name, part)
+        if rejected and isinstance(entry, Batch):
+            if self._notes is not None:
+                self._notes.idle()  # a disk that is full is no record's fault
+            self._letters.write(name, rejected, entry)
+            self._tell(Refused(name, Counter(bad.cause for bad in rejected)))
+
+    async def bring_up(self) -> None:
+        """Bring the views up to the engine's cut; write what changed to the outputs lacking it."""
+        await self._write(self._drive.bring_up)
+
+    async def close(self) -> None:
+        """Declare that no input goes on: windows end, and what that changed is written."""
+        self.report.watermark_ns = self.engine.watermark_ns
+        changes = await self._write(self._drive.close)
+        self.report.stabilizations += any(rows.num_rows for rows in changes.outputs.values())
+        self.watch()
+
+    async def _write(self, bring_up: Callable[[], Changes]) -> Changes:
+        if self._notes is None:
+            changes = bring_up()
+        else:
+            self._notes.stabilizing(self.engine.cut)
+            await self._flush()
+            with self._notes.blamed():
+                changes = bring_up()
+            self._notes.idle()
+        self.is_up = True
+        self.cut = changes.cut
+        self.outputs.write(changes, self.engine)
+        self.report.rows_out = self.outputs.rows_out
+        return changes
+
+    def watch(self) -> None:
+        """Show how far it has come."""
+        self.report.count(self.engine.counters)
+        self._watch(self.engine, self.report)
+
+    async def commit(self) -> None:
+        """Let every output's data, with the cut that they reach, survive whatever happens."""
+        cut = self.engine.cut
+        if self._committed == cut:
+            return
+        began_ns = self._now_ns()
+        if self._guards("letter_sync"):
+            self._letters.sync()
+            await self._flush()
+        if self._guards("source_sync"):
+            await self._inputs.sync()
+        await self.outputs.commit(self.engine)
+        self._committed = cut
+        self.report.commits += 1
+        seconds = (self._now_ns() - began_ns) / 1e9
+        rows, self._rows_told = self.outputs.rows_out - self._rows_told, self.outputs.rows_out
+        self._tell(Committed(cut, rows, seconds, self.engine.digests))
+
+    def end(self) -> None:
+        """Report how it stands at the end."""
+        self.report.watermark_ns = self.report.watermark_ns or self.engine.watermark_ns
+        self.report.uncomputable = self.engine.uncomputable
+        for name, rows in self.report.uncomputable.items():
+            self._tell(Uncomputable(name, rows.count, rows.final))
+        self._tell(Ended(self.engine.cut, self.engine.digest))

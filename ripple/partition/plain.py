@@ -1,0 +1,113 @@
+"""A plain run: a life that nobody goes on with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ripple.engine import Engine
+from ripple.errors import InputError
+from ripple.events import Began
+from ripple.partition.drive import Drive
+from ripple.partition.live import Letters, Live, Parts
+from ripple.partition.outputs import Outputs
+
+if TYPE_CHECKING:
+    from ripple.batch import Batch, Rejected
+    from ripple.connectors.dead_letter import DeadLetters
+    from ripple.partition.endings import Endings
+
+T = TypeVar("T")
+
+
+class Unkept:
+    """The keeper of a run that keeps nothing: the outputs commit once, at the end."""
+
+    def __init__(self, open_letters: Callable[[], Letters]) -> None:
+        """Take what opens the place for refused records, once the outputs are open."""
+        self._open_letters = open_letters
+
+    @asynccontextmanager
+    async def keeping(self, parts: Parts, endings: Endings) -> AsyncIterator[Once]:
+        """Begin with nothing; see Keeping."""
+        plan, inputs = parts.plan, parts.inputs
+        endings.add(inputs.close)
+        engine = Engine(plan, inputs=inputs.names)
+        parts.tell(Began(plan.name, engine.partition, None))
+        standings = await parts.outputs.open(None, parts.tell)
+        endings.add(parts.outputs.close)
+        letters = self._open_letters()
+        endings.add(letters.close)
+        outputs = Outputs(parts.outputs, standings, engine.cut, _all_guards, parts.tell)
+        await inputs.open(engine.cut, parts.settings.batch_rows)
+        yield Once(Live(Drive(engine), parts, outputs, letters, guards=_all_guards))
+
+
+class Once:
+    """A plain run under way; nothing is due before its end."""
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+
+    async def catch_up(self) -> bool:
+        """Do nothing: all is new."""
+        return True
+
+    async def keep(self) -> None:
+        """Do nothing."""
+
+    async def wait(self) -> None:
+        """Do nothing: its input never waits."""
+
+    async def finish(self) -> None:
+        """Let all windows end, and commit."""
+        await self.live.close()
+        await self.live.commit()
+
+
+class PlainLetters:
+    """Refused records of one source, under its own name, in a place for people.
+
+    strict: the first one ends the run, with an InputError that names it.
+    """
+
+    def __init__(self, letters: DeadLetters, source_name: str, *, strict: bool) -> None:
+        self.counts: Counter[str] = Counter()
+        self._letters = letters
+        self._source_name = source_name
+        self._strict = strict
+
+    def write(self, name: str, rejected: Iterable[Rejected], batch: Batch) -> None:  # noqa: ARG002 - of Letters
+        """Count and keep; raises OutputError, which names the target."""
+        kept = [*rejected][: 1 if self._strict else None]
+        self.counts.update(bad.cause for bad in kept)
+        self._letters.write(self._source_name, kept)
+        if self._strict:
+            raise InputError(f"{self._source_name}, {kept[0].place}: {kept[0].cause}")
+
+    def sync(self) -> None:
+        """Do nothing: the place is complete at the end, whatever becomes of the run."""
+
+    def close(self) -> None:
+        """Complete the place."""
+        self._letters.close()
+
+
+def at_once(life: Coroutine[Any, Any, T]) -> T:
+    """Run what never waits, such as a plain life, to its end.
+
+    It needs no event loop, so one that is running, as in a notebook, is not in its way.
+    """
+    try:
+        life.send(None)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    life.close()
+    raise RuntimeError("a run that never waits has waited")
+
+
+def _all_guards(_safeguard: str) -> bool:
+    return True
