@@ -65,9 +65,8 @@ class Keeper:
         """Keep the partition of ``checkpoints``; nothing is touched before ``claim``.
 
         world: its disk has the lock. place: of letters and of what is in flight; by default on that
-        disk, too. epoch: from whoever
-        assigns partitions; None takes the next one. rebuild: folds that may be computed from the
-        log's first record. holder: who runs it, for people.
+        disk, too. epoch: from whoever assigns partitions; None takes the next one. rebuild: folds
+        that may be computed from the log's first record. holder: who runs it, for people.
         """
         self.partition = checkpoints.partition
         self.checkpoints = checkpoints

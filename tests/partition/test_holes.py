@@ -13,12 +13,13 @@ from ripple.checkpoint import Checkpoints
 from ripple.connectors.cutting import recut
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.source_inputs import SourceInputs
+from ripple.partition.keeper import Keeper
 from ripple.partition.letter_box import letters_path
 from ripple.partition.letters import read_letters
 from ripple.partition.life import Life
 from ripple.store import DiskStore
 from ripple.testing import SimWorld, explore, sim_world
-from tests.partition.test_life import PLAN, ROWS, SETTINGS, append, life, sinks, written
+from tests.partition.test_life import PLAN, ROWS, SETTINGS, append, life, outputs, written
 
 GAPS = (0, 0, 3, 0, 1, 0, 0, 21, 0, 0, 2)
 SETTINGS_HERE = replace(SETTINGS, commit_batches=1, checkpoint_batches=2)
@@ -57,8 +58,8 @@ class Compacted:
 
 async def live(world: SimWorld, block_rows: int = 7) -> Life:
     inputs = SourceInputs(Compacted(block_rows))
-    checkpoints = Checkpoints(DiskStore(world.disk, world.random), PLAN.name)
-    one = Life(PLAN, inputs, lambda: sinks(world), checkpoints, world, settings=SETTINGS_HERE)
+    keeper = Keeper(Checkpoints(DiskStore(world.disk, world.random), PLAN.name), world)
+    one = Life(PLAN, inputs, outputs(world), keeper, settings=SETTINGS_HERE)
     await one.run()
     return one
 

@@ -13,6 +13,7 @@ from ripple.connectors.source_inputs import SourceInputs
 from ripple.engine import Engine
 from ripple.fenced import DamagedError, FencedError, Journal
 from ripple.partition.in_flight import InFlight
+from ripple.partition.keeper import Keeper
 from ripple.partition.letter import QUARANTINE
 from ripple.partition.letter_box import letters_path
 from ripple.partition.letters import DeadLetterLog, read_letters
@@ -25,7 +26,7 @@ from ripple.testing.sim_faults import Fault, Planned
 from ripple.testing.sim_run import run
 from ripple.world.errors import StoreError
 from tests.partition.test_holes import EXPECTED, SETTINGS_HERE, Compacted
-from tests.partition.test_life import PLAN, sinks, written
+from tests.partition.test_life import PLAN, outputs, written
 
 T = TypeVar("T")
 FORMS = ["disk", "store"]
@@ -298,15 +299,8 @@ def test_journal_begins_with_its_last_whole_object_and_forgets_those_before() ->
 async def live(world: SimWorld, block_rows: int = 7) -> Life:
     place = StorePlace(world.store, PLAN.name, random=world.random)
     inputs = SourceInputs(Compacted(block_rows))
-    one = Life(
-        PLAN,
-        inputs,
-        lambda: sinks(world),
-        Checkpoints(world.store, PLAN.name),
-        world,
-        place=place,
-        settings=SETTINGS_HERE,
-    )
+    keeper = Keeper(Checkpoints(world.store, PLAN.name), world, place=place)
+    one = Life(PLAN, inputs, outputs(world), keeper, settings=SETTINGS_HERE)
     await one.run()
     return one
 
