@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import open_sink, open_source
+from ripple.connectors.source_inputs import SourceInputs
 from ripple.connectors.target import open_target
 from ripple.errors import LostRecordsWarning, OutputError, PlanError
-from ripple.partition.feed import OneSource
 from ripple.partition.group import SinkGroup
 from ripple.partition.life import Life
 from ripple.partition.plain import PlainLetters, Unkept, at_once
@@ -99,7 +99,7 @@ def plain_life(
 
     life = Life(
         plan,
-        OneSource(plan.source.name, source),
+        SourceInputs(source, name=plan.source.name),
         SinkGroup(openers),
         Unkept(open_kept),
         watch=on_batch or (lambda _, __: None),

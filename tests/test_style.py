@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -156,6 +157,7 @@ def _sources() -> list[Path]:
     return sorted(p for s in ("*.py", "*.pyx", "*.pxd") for p in package.rglob(s))
 
 
+@cache
 def _used() -> dict[str, dict[str, str]]:
     """Return by part which parts it imports, and one of the modules that does so."""
     used: dict[str, dict[str, str]] = {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.batch import Batch
@@ -18,29 +16,27 @@ if TYPE_CHECKING:
 
 
 class SourceInputs:
-    """Reads what can be iterated over: files, tables, streams.
+    """Reads what can be iterated over, where it is asked: files, tables.
 
-    A source that ``waits``, such as a pipe, is read one entry ahead in a thread, so that the loop
-    goes on; others are read where they are asked. The batches are those of the source: how long
-    they are was said when it was made. It cannot tell whether it still is what it was.
+    The batches are those of the source: how long they are was said when it was made. It cannot tell
+    whether it still is what it was. ``ThreadedInputs`` is for what keeps its reader waiting.
     """
 
-    def __init__(self, source: MarkedSource, *, waits: bool = False) -> None:
+    def __init__(self, source: MarkedSource, *, name: str | None = None) -> None:
+        """Read ``source`` as the input ``name``, by default the source's own."""
+        self._name = source.name if name is None else name
         self._source = source
-        self._waits = waits
         self._entries: Iterator[Batch | Marker] = iter(())
         self._stop: int | None = None
-        self._ahead: asyncio.Future[Batch | Marker | None] | None = None
-        self._woken = asyncio.Event()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The source's name."""
-        return (self._source.name,)
+        """The only input."""
+        return (self._name,)
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return its beginning; nobody knows its end."""
-        return {self._source.name: 0}, {}
+        return {self._name: 0}, {}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Take it that this is what was read."""
@@ -51,53 +47,33 @@ class SourceInputs:
 
     async def open(self, cut: Cut, _rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``."""
-        self._entries = iter(self._source.batches(cut[self._source.name]))
-        self._stop = None if stop is None else stop[self._source.name]
+        self._entries = iter(self._source.batches(cut[self._name]))
+        self._stop = None if stop is None else stop[self._name]
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return what comes next; raises as the source does."""
-        name = self._source.name
-        if self._stop is not None and cut[name] >= self._stop:
+        if self._stop is not None and cut[self._name] >= self._stop:
             return Signal.ENDED
-        if not self._waits:
-            entry = next(self._entries, None)
-        else:
-            ahead = self._ahead or self._read_ahead()
-            if not ahead.done():
-                return Signal.WAITING
-            entry = ahead.result()
-            if entry is not None:
-                self._read_ahead()
-        if entry is None:
-            return Signal.ENDED
-        return name, self._until_stop(entry)
+        entry = self._take()
+        if isinstance(entry, Signal):
+            return entry
+        return self._name, self._until_stop(entry)
+
+    def _take(self) -> Batch | Marker | Signal:
+        return next(self._entries, Signal.ENDED)
 
     async def more(self) -> None:
-        """Wait for the thread."""
-        await self._woken.wait()
-        self._woken.clear()
+        """Return: it never waits."""
 
     def wake(self) -> None:
-        """Let ``more`` return."""
-        self._woken.set()
+        """Do nothing: nobody waits."""
 
     async def sync(self) -> None:
         """Do nothing: a file is somebody else's."""
 
     async def close(self) -> None:
-        """Close the source, which ends the thread's waiting."""
+        """Close the source."""
         self._source.close()
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            with suppress(Exception):  # of what nobody asked for any more
-                await ahead
-            self._source.close()
-
-    def _read_ahead(self) -> asyncio.Future[Batch | Marker | None]:
-        entries, loop = self._entries, asyncio.get_running_loop()
-        self._ahead = loop.run_in_executor(None, lambda: next(entries, None))
-        self._ahead.add_done_callback(lambda _: self._woken.set())
-        return self._ahead
 
     def _until_stop(self, entry: Batch | Marker) -> Batch | Marker:
         if self._stop is None or not isinstance(entry, Batch) or entry.next_offset <= self._stop:

@@ -19,6 +19,7 @@ from ripple.connectors.json.source import JsonSource
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.source_inputs import SourceInputs
+from ripple.connectors.threaded_inputs import ThreadedInputs
 from ripple.log import PartitionWriter, Topic
 from ripple.schema.types import Field, Int64, Schema
 from ripple.world import LiveClock, LiveDisk
@@ -67,14 +68,14 @@ def json(path: Path) -> JsonSource:
     return JsonSource(path, RecordShape(SCHEMA), name="ticks", batch_rows=BATCH_ROWS)
 
 
-def of_file(folder: Path, *, waits: bool = False) -> SourceInputs:
+def of_file(folder: Path, kind: type[SourceInputs] = SourceInputs) -> SourceInputs:
     path = folder / "ticks.csv"
     path.write_text("".join(f"{number}\n" for number in range(ROWS)))
-    return SourceInputs(csv(path), waits=waits)
+    return kind(csv(path))
 
 
 def in_thread(folder: Path) -> SourceInputs:
-    return of_file(folder, waits=True)
+    return of_file(folder, ThreadedInputs)
 
 
 ALL = [of_log, followed, of_file, in_thread]
@@ -175,7 +176,7 @@ def test_pipe_that_trickles_does_not_hold_the_loop(
         path = tmp_path / "pipe"
         os.mkfifo(path)
         pipe = os.open(path, os.O_RDWR)
-        inputs = SourceInputs(source_of(path), waits=True)
+        inputs = ThreadedInputs(source_of(path))
         cut = {"ticks": 0}
         await inputs.open(cut, BATCH_ROWS)
         assert inputs.next(cut) is Signal.WAITING
@@ -197,7 +198,7 @@ def test_pipe_that_trickles_does_not_hold_the_loop(
 def test_source_may_be_closed_whatever_its_thread_is_doing(tmp_path: Path) -> None:
     async def story() -> None:
         for number in range(200):
-            inputs = of_file(tmp_path, waits=True)
+            inputs = in_thread(tmp_path)
             cut = {"ticks": 20}
             await inputs.open(cut, BATCH_ROWS)
             inputs.next(cut)
@@ -222,8 +223,8 @@ def test_what_a_source_raises_is_raised_where_it_is_asked(tmp_path: Path) -> Non
             pass
 
     async def story() -> None:
-        for waits in (False, True):
-            inputs = SourceInputs(Broken(), waits=waits)
+        for kind in (SourceInputs, ThreadedInputs):
+            inputs = kind(Broken())
             cut = {"ticks": 0}
             await inputs.open(cut, BATCH_ROWS)
             assert len(await read(inputs, cut, 10)) == 10
