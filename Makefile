@@ -9,9 +9,10 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
 
-# One process a processor; a single test is debugged with `.venv/bin/python -m pytest PATH`.
+# A process for each processor and one more, since many tests wait for processes of their own. A single
+# test is debugged with `.venv/bin/python -m pytest PATH`.
 test: $(VENV)/.dev
-	$(PYTHON) -m pytest -n auto
+	$(PYTHON) -m pytest --dist worksteal -n $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 
 # What takes a minute, or needs something outside: the wheel by itself, built and installed.
 test-services: $(VENV)/.dev
