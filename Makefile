@@ -4,6 +4,9 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.pxd' -o -name '*.h*')
 
+# Modules are compiled to bytecode when they are first imported, and most never are.
+export PIP_NO_COMPILE := 1
+
 .PHONY: demo test test-services lint bench gate fuzz sim kill corruption check clean
 
 demo: $(VENV)/.ripple
