@@ -53,7 +53,7 @@ def _parsing(path: Path) -> list[Row]:
     sink = TextSink(open_target(path))
     for batch in SyntheticSource(TRADE_COUNT, batch_rows=100_000).batches():
         sink.write(batch.records, NOWHERE)
-    sink.commit()
+    sink.commit(NOWHERE)
     sink.close()
 
     def ours(batch_rows: int | None) -> Callable[[], None]:
@@ -122,7 +122,7 @@ def _formatting() -> list[Row]:
             sink = TextSink(open_target(os.devnull), text_format)
             for first in range(0, ROW_COUNT, batch_rows):
                 sink.write(rows.slice(first, batch_rows), NOWHERE)
-            sink.commit()
+            sink.commit(NOWHERE)
             sink.close()
 
         return write

@@ -23,7 +23,7 @@ def write(path: str, events: int, symbols: int) -> None:
     sink = TextSink(open_target(path))
     for block in blocks(events, symbols):
         sink.write(block, NOWHERE)
-    sink.commit()
+    sink.commit(NOWHERE)
     sink.close()
 
 
