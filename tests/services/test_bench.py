@@ -14,7 +14,10 @@ pytestmark = pytest.mark.services
 
 ROOT = Path(__file__).parents[2]
 # These need what only the extra `bench` installs, or minutes.
-OTHERS = ("end_to_end", "engine_batches", "memory", "b05_replay", "checkpoint", "log", "recovery")
+OTHERS = (
+    *("b02_wire", "end_to_end", "engine_batches", "memory", "b05_replay", "checkpoint", "log"),
+    "recovery",
+)
 
 
 def test_benchmarks_run_to_their_end(tmp_path: Path) -> None:
