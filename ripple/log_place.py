@@ -1,4 +1,7 @@
-"""Places in an event log, as users write them: ``log:DIR/TOPIC`` or ``log:DIR/TOPIC/PARTITION``."""
+"""Places in an event log, as users write them: ``log:DIR/TOPIC`` or ``log:DIR/TOPIC/PARTITION``.
+
+Beside the log and not in it: whoever tells places apart need not import what reads and writes logs.
+"""
 
 from __future__ import annotations
 

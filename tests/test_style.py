@@ -118,7 +118,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": {"errors", "world"},
     "delta": {"errors", "keys", "records", "schema", "sexp"},
     "registry_file": {"schema", "world"},
-    "wire": {"delta", "encoding", "errors", "schema", "sexp"},
+    "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp"},
     "testing": {"*"},
     "cli": {"*"},
 }

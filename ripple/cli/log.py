@@ -185,10 +185,10 @@ def _append(options: argparse.Namespace) -> int:
 
 def _say_cuts(writer: TopicWriter) -> None:
     for one in writer.writers:
-        if one.cut is not None:
+        if one.tail is not None:
             say(
-                f"{PROGRAM}: {one.cut.file}: cut off {one.cut.length} bytes of an append that a "
-                f"crash left unfinished at byte {one.cut.position} (offset {one.cut.offset})"
+                f"{PROGRAM}: {one.tail.file}: cut off {one.tail.length} bytes of an append that a "
+                f"crash left unfinished at byte {one.tail.position} (offset {one.tail.offset})"
             )
 
 

@@ -27,7 +27,7 @@ from ripple.log.errors import (
 from ripple.log.group import GroupCommit
 from ripple.log.producers import Stamp
 from ripple.log.reader import PartitionReader
-from ripple.log.recovery import Cut
+from ripple.log.recovery import TornTail
 from ripple.log.router import TopicWriter
 from ripple.log.settings import LogSettings
 from ripple.log.topic import Topic
@@ -35,7 +35,6 @@ from ripple.log.writer import Appended, PartitionWriter
 
 __all__ = [
     "Appended",
-    "Cut",
     "GroupCommit",
     "LogChangedError",
     "LogDamagedError",
@@ -51,5 +50,6 @@ __all__ = [
     "Topic",
     "TopicError",
     "TopicWriter",
+    "TornTail",
     "WriterFailedError",
 ]

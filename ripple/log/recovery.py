@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ripple.world.ports import File
 
 
-class Cut(NamedTuple):
-    """The torn tail that was cut off: where, how much, and what was wrong with it.
+class TornTail(NamedTuple):
+    """What was cut off at the end: where, how much, and what was wrong with it.
 
     ``frames`` counts whole frames behind the fault, which were never synced either.
     """
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     sealed: list[Index]
     active: Index
     producers: Producers
-    cut: Cut | None
+    tail: TornTail | None
     rebuilt: list[tuple[Index, Producers]]
 
 
@@ -140,7 +140,9 @@ class _Inspection:
             )
         return index
 
-    def last(self, first: int, chain: int | None, known_offset: int) -> tuple[Index, Cut | None]:
+    def last(
+        self, first: int, chain: int | None, known_offset: int
+    ) -> tuple[Index, TornTail | None]:
         """Check every frame of the last segment, and tell damage from a torn tail."""
         path = segment_path(self._folder, first)
         index, reason, size = self._scan(first, chain)
@@ -154,7 +156,7 @@ class _Inspection:
             raise short_of(durable_offset, path, index.place, reason)
         if position == size:
             return index, None
-        return index, Cut(path, position, offset, size - position, len(later), reason)
+        return index, TornTail(path, position, offset, size - position, len(later), reason)
 
     def _scan(self, first: int, chain: int | None) -> tuple[Index, str, int]:
         place = Place(0, first, chain)

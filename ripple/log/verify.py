@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.log import body
 from ripple.log import index as index_file
 from ripple.log.frame import FrameError, Header, Kind
-from ripple.log.recovery import Cut, inspect
+from ripple.log.recovery import TornTail, inspect
 from ripple.log.segment import index_path
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Verified(NamedTuple):
     frames: int
     records: int
     length: int
-    tail: Cut | None = None
+    tail: TornTail | None = None
     indexes: tuple[str, ...] = ()
     refused: int = 0
     first_refused: Rejected | None = None
@@ -89,7 +89,7 @@ def verify(
         frames,
         records,
         length,
-        found.cut,
+        found.tail,
         tuple(wrong),
         refused,
         first_refused,

@@ -13,7 +13,7 @@ from ripple.log.durable import DurableNotes, notes_path
 from ripple.log.errors import TopicError, WriterFailedError
 from ripple.log.index import Index
 from ripple.log.producers import Producers, Stamp
-from ripple.log.recovery import Cut, Found, chain_at, inspect
+from ripple.log.recovery import Found, TornTail, chain_at, inspect
 from ripple.log.segment import Place, index_path, segment_path
 from ripple.world.ports import all_guards
 
@@ -63,7 +63,7 @@ class PartitionWriter:
         """
         self.topic = topic
         self.partition = partition
-        self.cut: Cut | None = None
+        self.tail: TornTail | None = None
         self._folder = topic.folder(partition)
         self._settings = topic.settings
         self._disk = topic.disk
@@ -251,9 +251,9 @@ class PartitionWriter:
             rewrite_distrusted(self._disk, self._folder, found.active.first_offset)
         self._file = self._disk.open(segment_path(self._folder, found.active.first_offset))
         try:
-            if found.cut is not None and self._guards("torn_tail_cut"):
-                self._file.truncate(found.cut.position)
-                self.cut = found.cut
+            if found.tail is not None and self._guards("torn_tail_cut"):
+                self._file.truncate(found.tail.position)
+                self.tail = found.tail
             # What a process that was killed wrote is there, but maybe not yet durable: the
             # appends, the names of the segment and of the topic.
             self._file.sync()

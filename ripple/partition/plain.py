@@ -109,5 +109,6 @@ def at_once(life: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("a run that never waits has waited")
 
 
+# The one of ripple.world, without the event loop that importing that room brings in.
 def _all_guards(_safeguard: str) -> bool:
     return True

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
+from ripple import cut as cuts
 from ripple.errors import LimitError
 
 if TYPE_CHECKING:
@@ -35,10 +36,7 @@ def is_within(cut: Cut, other: Cut) -> bool:
     This is the product order on next offsets; an input that a cut does not name has offset 0.
     It is partial: two cuts may each lead on another input, then neither is within the other.
     """
-    if cut == other:
-        return True
-    reached = dict(other)
-    return all(offset <= reached.get(name, 0) for name, offset in cut)
+    return cut == other or cuts.is_within(dict(cut), dict(other))
 
 
 def is_same(cut: Cut, other: Cut) -> bool:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ripple.window as rw
-from ripple.engine import OP_REMOVE, Engine, Snapshot
-from ripple.pipeline.plan import Plan
+from ripple.engine import Engine, Snapshot
+from ripple.testing import Follower
 from tests.engine.trades import Row, batch_of, rows, vwap_plan
 
 ASSIGNERS = [rw.Tumbling(50), rw.Sliding(60, 25), rw.Session(30)]
@@ -19,37 +19,12 @@ SHAPES = [(None, None), *itertools.product(ASSIGNERS, TRIGGERS)]
 IDS = ["running" if a is None else f"{type(a).__name__}-{type(t).__name__}" for a, t in SHAPES]
 
 
-class Follower:
-    """Applies changes as a sink would: a table per output, by key."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.tables: dict[str, dict] = {output.name: {} for output in plan.outputs}
-        self.identity = {}
-        for output in plan.outputs:
-            fold = plan.fold(output.of)
-            names = [field.name for field in fold.key]
-            self.identity[output.name] = [*names, "window_start_ns"] if fold.window else names
-
-    def follow(self, engine: Engine) -> None:
-        for name, changes in engine.stabilize().outputs.items():
-            table, seen = self.tables[name], set()
-            for row in changes.to_pylist():
-                key = tuple(row[part] for part in self.identity[name])
-                assert key not in seen, "a key changes at most once between two cuts"
-                seen.add(key)
-                if row.pop("op") == OP_REMOVE:
-                    del table[key]
-                else:
-                    assert table.get(key) != row, "an unchanged row is not a change"
-                    table[key] = row
-
-
 def _feed(engine: Engine, follower: Follower, events: list[Row], size: int) -> None:
     start = engine.cut["trades"]
     for at in range(start, len(events), size):
         part = events[at : at + size]
         engine.apply("trades", batch_of(part), at + len(part))
-        follower.follow(engine)
+        follower.follow(engine.stabilize())
         engine.check_invariants()
 
 
@@ -76,7 +51,7 @@ def test_tables_do_not_depend_on_batches_or_restarts(
             engine.check_invariants()
         _feed(engine, follower, events, size)
         engine.close()
-        follower.follow(engine)
+        follower.follow(engine.stabilize())
         engine.check_invariants()
         absent = {name: one.count for name, one in engine.uncomputable.items()}
         outcomes.append((at_cut, tables_at_cut, engine.digests, follower.tables, absent))

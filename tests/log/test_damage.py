@@ -168,10 +168,10 @@ def test_log_cut_at_every_byte_loses_only_what_was_torn(sync_appends: int) -> No
         writer = PartitionWriter(topic, 0, ManualClock())
         assert path.read_bytes() == whole[:end]
         if length == end:
-            assert writer.cut is None
+            assert writer.tail is None
         else:
-            assert writer.cut is not None
-            assert writer.cut[:5] == (
+            assert writer.tail is not None
+            assert writer.tail[:5] == (
                 f"ticks/0/{path.name}",
                 end,
                 len(expected),

@@ -340,7 +340,7 @@ class History:
         self._writer._file.close()
         self._writer._lock.release()
         self._writer = PartitionWriter(self._topic, 0, ManualClock())
-        assert self._writer.cut is None
+        assert self._writer.tail is None
 
     def read(self, offset: int) -> None:
         offset = min(offset, len(self.model))

@@ -136,7 +136,7 @@ class LogSink:
         except BaseException:
             self._writer.close()
             raise
-        self.cut_off_bytes = self._writer.cut.length if self._writer.cut is not None else 0
+        self.cut_off_bytes = self._writer.tail.length if self._writer.tail is not None else 0
         self._reached: Commit | None = self.committed
 
     @property
