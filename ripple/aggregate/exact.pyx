@@ -12,7 +12,7 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from ripple.aggregate.integers cimport Counts, IntegerSums, i128
-from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read
+from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, check_memory
 from ripple.keys.checked cimport check_length, check_slots
 
 
@@ -286,10 +286,8 @@ cdef class SumRead(Read):
 
     def __init__(self, ExactSums sums not None):
         self.sums = sums
+        self.parts = (sums,)
         self.is_float = True
-
-    cdef int check(self, const int64_t[::1] slots) except -1:
-        return check_slots(slots, self.sums.room())
 
     cdef int read(
         self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
@@ -309,11 +307,8 @@ cdef class QuotientRead(Read):
 
     def __init__(self, ExactSums sums not None, Counts counts not None):
         self.sums, self.counts = sums, counts
+        self.parts = (sums, counts)
         self.is_float = self.is_nullable = True
-
-    cdef int check(self, const int64_t[::1] slots) except -1:
-        check_slots(slots, self.counts.room())
-        return check_slots(slots, self.sums.room())
 
     cdef int read(
         self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
@@ -333,21 +328,17 @@ cdef class RatioRead(Read):
     """Sums divided by sums of another part, of floats or of integers; none where those are 0."""
 
     cdef ExactSums sums
-    cdef Part divisors
-    cdef ExactSums reals            # one of the two is what the divisors are
+    cdef ExactSums reals            # one of the two is what it divides by
     cdef IntegerSums integers
 
     def __init__(self, ExactSums sums not None, Part divisors not None):
-        self.sums, self.divisors = sums, divisors
+        self.sums = sums
+        self.parts = (sums, divisors)
         if isinstance(divisors, ExactSums):
             self.reals = divisors
         else:
             self.integers = divisors
         self.is_float = self.is_nullable = True
-
-    cdef int check(self, const int64_t[::1] slots) except -1:
-        check_slots(slots, self.divisors.room())
-        return check_slots(slots, self.sums.room())
 
     cdef int read(
         self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
@@ -379,12 +370,6 @@ cdef class RatioRead(Read):
         if self.integers is None:
             return self.reals.fraction(slot)
         return self.integers.integer(slot), 0
-
-
-cdef int check_memory(int failed) except -1:
-    if failed:
-        raise MemoryError("no memory left for exact sums; their values are lost")
-    return 0
 
 
 def quotient_of(dividend: tuple[int, int], divisor: tuple[int, int]) -> float:

@@ -186,9 +186,7 @@ cdef class CountRead(Read):
 
     def __init__(self, Counts counts not None):
         self.counts = counts
-
-    cdef int check(self, const int64_t[::1] slots) except -1:
-        return check_slots(slots, self.counts.room())
+        self.parts = (counts,)
 
     cdef int read(
         self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
@@ -207,9 +205,7 @@ cdef class IntegerRead(Read):
 
     def __init__(self, IntegerSums sums not None):
         self.sums = sums
-
-    cdef int check(self, const int64_t[::1] slots) except -1:
-        return check_slots(slots, self.sums.room())
+        self.parts = (sums,)
 
     cdef int read(
         self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
@@ -230,11 +226,8 @@ cdef class IntegerQuotientRead(Read):
 
     def __init__(self, IntegerSums sums not None, Counts counts not None):
         self.sums, self.counts = sums, counts
+        self.parts = (sums, counts)
         self.is_float = self.is_nullable = True
-
-    cdef int check(self, const int64_t[::1] slots) except -1:
-        check_slots(slots, self.counts.room())
-        return check_slots(slots, self.sums.room())
 
     cdef int read(
         self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid

@@ -8,7 +8,6 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from ripple.aggregate.exact cimport Accumulators, ExactSums
 from ripple.aggregate.integers cimport Counts
 from ripple.aggregate.part cimport Read
-from ripple.keys.checked cimport check_slots
 
 from ripple.aggregate.exact import quotient_of
 
@@ -42,13 +41,9 @@ cdef class SpreadRead(Read):
         bint root,
     ):
         self.sums, self.squares, self.counts = sums, squares, counts
+        self.parts = (sums, squares, counts)
         self.ddof, self.root = ddof, root
         self.is_float = self.is_nullable = True
-
-    cdef int check(self, const int64_t[::1] slots) except -1:
-        check_slots(slots, self.sums.room())
-        check_slots(slots, self.squares.room())
-        return check_slots(slots, self.counts.room())
 
     cdef int read(
         self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid

@@ -50,7 +50,11 @@ cdef class Part:
     ) except -1
 
 
+cdef int check_memory(int failed) except -1
+
+
 cdef class Read:
+    cdef tuple parts                # what is read
     cdef readonly bint is_float     # else int64
     cdef readonly bint is_nullable
 
@@ -59,4 +63,3 @@ cdef class Read:
     cdef int read(
         self, const int64_t* slots, Py_ssize_t n, int64_t* bits, uint8_t* valid
     ) except -1
-    cdef int check(self, const int64_t[::1] slots) except -1

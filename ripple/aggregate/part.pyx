@@ -139,9 +139,7 @@ cdef class Part:
             k += 1
         with nogil:
             failed = self.fold_in(&slots[0], n, NULL, NULL, operands, how, direction)
-        if failed:
-            raise MemoryError("no memory left for exact sums; their values are lost")
-        return 0
+        return check_memory(failed)
 
     def clear(self, const int64_t[::1] slots not None):
         """Empty the slots."""
@@ -153,6 +151,13 @@ cdef class Part:
                 self.open(slots[i])
 
 
+cdef int check_memory(int failed) except -1:
+    """Raise MemoryError if ``failed``, what ``fold_in`` has returned."""
+    if failed:
+        raise MemoryError("no memory left for exact sums; their values are lost")
+    return 0
+
+
 cdef class Read:
     """One result of each slot, read from parts."""
 
@@ -161,13 +166,11 @@ cdef class Read:
     ) except -1:
         raise NotImplementedError(type(self).__name__)
 
-    cdef int check(self, const int64_t[::1] slots) except -1:
-        raise NotImplementedError(type(self).__name__)
-
     def column(self, const int64_t[::1] slots not None):
         """Return the results of ``slots``: float64 or int64[n], and which exist, or None."""
         cdef Py_ssize_t n = slots.shape[0]
-        self.check(slots)
+        for part in self.parts:
+            check_slots(slots, (<Part>part).room())
         values = np.empty(n, np.int64)
         valid = np.ones(n, np.bool_)
         cdef int64_t[::1] bits = values

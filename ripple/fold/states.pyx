@@ -14,7 +14,7 @@ from libcpp.vector cimport vector
 import numpy as np
 import pyarrow as pa
 
-from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, Records
+from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, Records, check_memory
 from ripple.keys.checked cimport check_length, check_slots
 from ripple.graph.column cimport FLOAT, Column, Field, float_bits
 
@@ -223,9 +223,7 @@ cdef class States:
         finally:
             for i in range(held.size()):
                 PyBuffer_Release(&held[i])
-        if failed:
-            raise MemoryError("no memory left for exact sums; their values are lost")
-        return 0
+        return check_memory(failed)
 
     def results(self, slots):
         """Return (slots that can be read, every result column of them by name, why not the others).

@@ -186,6 +186,30 @@ cdef inline Verdict absent(Column& column, Py_ssize_t row) noexcept nogil:
     return GOOD
 
 
+cdef inline Verdict accept_integer(int64_t value, Column& column, Py_ssize_t row) noexcept nogil:
+    """Judge a value, however it was read, and store it."""
+    if column.ranged and not (column.low <= value <= column.high):
+        return NOT_IN_RANGE
+    if column.wanted:
+        (<int64_t*>column.values)[row] = value
+        if column.valid != NULL:
+            column.valid[row] = True
+    return GOOD
+
+
+cdef inline Verdict accept_float(double value, Column& column, Py_ssize_t row) noexcept nogil:
+    """Judge a value, however it was read, and store it."""
+    if column.finite and not isfinite(value):
+        return NOT_FINITE
+    if column.ranged and not (column.low_float <= value <= column.high_float):
+        return NOT_IN_RANGE
+    if column.wanted:
+        (<double*>column.values)[row] = value
+        if column.valid != NULL:
+            column.valid[row] = True
+    return GOOD
+
+
 cdef inline Verdict integer_field(
     const uint8_t** at, const uint8_t* end, Column& column, Py_ssize_t row
 ) noexcept nogil:
@@ -204,13 +228,7 @@ cdef inline Verdict integer_field(
     at[0] = p
     if reading != READ:
         return TOO_BIG
-    if column.ranged and not (column.low <= value <= column.high):
-        return NOT_IN_RANGE
-    if column.wanted:
-        (<int64_t*>column.values)[row] = value
-        if column.valid != NULL:
-            column.valid[row] = True
-    return GOOD
+    return accept_integer(value, column, row)
 
 
 cdef inline Verdict float_field(
@@ -235,15 +253,7 @@ cdef inline Verdict float_field(
     at[0] = p
     if reading != READ:
         return TOO_LARGE if reading == BEYOND_DOUBLE else TOO_SMALL
-    if column.finite and not isfinite(value):
-        return NOT_FINITE
-    if column.ranged and not (column.low_float <= value <= column.high_float):
-        return NOT_IN_RANGE
-    if column.wanted:
-        (<double*>column.values)[row] = value
-        if column.valid != NULL:
-            column.valid[row] = True
-    return GOOD
+    return accept_float(value, column, row)
 
 
 cdef inline Reading _long_float(const uint8_t** at, const uint8_t* end, double* value) noexcept nogil:

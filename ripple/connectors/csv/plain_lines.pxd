@@ -10,8 +10,8 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from ripple.connectors.csv.fields cimport (
-    BOOL, FLOAT, GOOD, INTEGER, STRING, Column, absent, bool_field, float_field, integer_field,
-    measured,
+    BOOL, FLOAT, GOOD, INTEGER, STRING, Column, absent, accept_float, accept_integer, bool_field,
+    float_field, integer_field, measured,
 )
 from ripple.connectors.text_values cimport POWERS_OF_TEN
 
@@ -126,13 +126,7 @@ cdef inline bint _integer(
     if other or magnitude > <uint64_t>0x7FFFFFFFFFFFFFFF or not 1 <= count <= 19:
         return integer_field(&p, stop, column, row) == GOOD
     value = -<int64_t>magnitude if negative else <int64_t>magnitude
-    if column.ranged and not (column.low <= value <= column.high):
-        return False
-    if column.wanted:
-        (<int64_t*>column.values)[row] = value
-        if column.valid != NULL:
-            column.valid[row] = True
-    return True
+    return accept_integer(value, column, row) == GOOD
 
 
 cdef inline bint _float(
@@ -162,13 +156,7 @@ cdef inline bint _float(
     value = <double>mantissa / POWERS_OF_TEN[fraction]
     if negative:
         value = -value
-    if column.ranged and not (column.low_float <= value <= column.high_float):
-        return False
-    if column.wanted:
-        (<double*>column.values)[row] = value
-        if column.valid != NULL:
-            column.valid[row] = True
-    return True
+    return accept_float(value, column, row) == GOOD
 
 
 cdef inline bint _bool(
