@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-OP_SET, OP_PATCH, OP_REMOVE = 0, 1, 2
+OP_SET, OP_PATCH, OP_REMOVE, OP_FINAL = 0, 1, 2, 3
+"""Final is a Set that is not repeated: the row never changes again, and leaves its table."""
 
-
-OP_NAMES = ("set", "patch", "remove")
+OP_NAMES = ("set", "patch", "remove", "final")
 
 
 def split_op(changes: pa.RecordBatch) -> tuple[pa.Array | None, pa.RecordBatch]:

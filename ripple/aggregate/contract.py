@@ -71,6 +71,13 @@ class State(ABC):
     def dump(self, slots: Slots) -> dict[str, pa.Array]:
         """Return the slots' values as Arrow columns; equal multisets dump to equal bytes."""
 
+    def dump_partial(self, slots: Slots) -> dict[str, pa.Array]:
+        """Return what the slots contribute to a whole, if the aggregate decomposes.
+
+        As a state that is not retractable dumps it: it may be less than the whole state.
+        """
+        return self.dump(slots)
+
     @abstractmethod
     def load(self, slots: Slots, arrays: Mapping[str, pa.Array]) -> None:
         """Replace the slots' values by dumped ones; raises ``StateError``."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ripple.aggregate.contract import Aggregate, Bound, Input
 from ripple.aggregate.orders import OrderedState, extremes, orderable, ordered_values
 from ripple.arguments import need_whole
 from ripple.schema.types import FieldType, Int64, List, Option
 
 if TYPE_CHECKING:
-    from ripple.aggregate.contract import State
+    import pyarrow as pa
+
+    from ripple.aggregate.contract import Slots, State
 
 
 def min(x: Input) -> Aggregate:  # noqa: A001 - users write rp.min; this module does not use the builtin
@@ -57,10 +61,33 @@ class Extreme(Aggregate):
         of = need_order(self, *types)
 
         def make(retractable: bool) -> State:
-            part, read = extremes(of, last=self.last, retractable=retractable)
-            return OrderedState(lambda slots: (read(slots),), **{self.name: part})
+            return ExtremeState(self.name, of, last=self.last, retractable=retractable)
 
         return Bound((("", Option(of)),), make)
+
+
+class ExtremeState(OrderedState):
+    """One end of the values of each slot."""
+
+    def __init__(self, name: str, of: FieldType, *, last: bool, retractable: bool) -> None:
+        self._end = name, of, last
+        part, read = extremes(of, last=last, retractable=retractable)
+        super().__init__(lambda slots: (read(slots),), **{name: part})
+
+    def dump_partial(self, slots: Slots) -> dict[str, pa.Array]:
+        """Return the value that decides, alone."""
+        name, of, last = self._end
+        values, valid = self.result(slots)
+        assert valid is not None
+        held = np.flatnonzero(valid)
+        deciding = ExtremeState(name, of, last=last, retractable=False)
+        deciding.resize(len(slots))
+        if len(held):
+            deciding.add(
+                held,
+                values[held] if isinstance(values, np.ndarray) else [values[at] for at in held],
+            )
+        return deciding.dump(np.arange(len(slots)))
 
 
 @dataclass(frozen=True)

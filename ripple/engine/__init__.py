@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ripple.engine.changes import Changes
 from ripple.engine.counters import Counters
-from ripple.engine.engine import Changes, Engine
+from ripple.engine.engine import Engine
 from ripple.engine.rows import RejectedRow
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.engine.uncomputable import Uncomputable, UncomputableRow

@@ -3,68 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ripple.arguments import need_bool, need_whole, shown
+from ripple.arguments import need_bool, shown
 from ripple.engine.admission import Admission
 from ripple.engine.arrow_types import arrow_fields, conformed
-from ripple.engine.counters import Counters
 from ripple.engine.event_fold import EventFold
 from ripple.engine.fitting import digests_to_make, in_present_keys
 from ripple.engine.inputs import Input
+from ripple.engine.partition import Partition, Position
 from ripple.engine.rows import RejectedRow, Rows
-from ripple.engine.saving import PendingSnapshot
-from ripple.engine.snapshot import Snapshot, SnapshotError, uncomputable_counter
-from ripple.engine.table_fold import TableFold
-from ripple.engine.uncomputable import Uncomputable, UncomputableRows, first_rows
+from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.engine.windowed_fold import WindowedFold
-from ripple.errors import InputError, NodeError, PlanError, SchemaError
+from ripple.errors import InputError, PlanError, SchemaError
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
-from ripple.fold.view import View
-from ripple.graph.column import Column
-from ripple.hashing import mix_of
 from ripple.notebook.graph import Graph
 from ripple.pipeline.plan import Plan
+from ripple.pipeline.stages import stage_folds
 from ripple.window import duration_ns, watermark
 from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT
 
-if TYPE_CHECKING:
-    from ripple.schema.types import Field
-
 Ints = npt.NDArray[np.int64]
 
-_ALL = 1 << 62  # slots
 
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """All deltas between two cuts.
-
-    outputs: per output of the plan, a record batch with ``op`` (int8: Set 0, Remove 2), the key,
-    and the values, null in a Remove; at most one row per key. Their order is a function of the
-    state at the last cut and of this one: a fold over events of one input, without windows, has
-    that of the events; all others go by window start, if the key has one, and a hash of the key.
-    cut: per input, the next offset to read: what the outputs have reached. watermark_ns: the merged
-    watermark, or watermark.NONE. retractions: per output, the rows that were shown and changed, as
-    they were, for consumers that withdraw before they correct; only if the engine was asked for
-    them.
-    """
-
-    outputs: Mapping[str, pa.RecordBatch]
-    cut: Mapping[str, int]
-    watermark_ns: int
-    retractions: Mapping[str, pa.RecordBatch] = field(default_factory=dict)
-
-
-class Engine:
-    """One partition of a pipeline.
+class Engine(Partition):
+    """One partition of a pipeline, or of its first stage: what reads events.
 
     State, counters and outputs are a function of which inputs were consumed (the cut): never of
     batch sizes, of how inputs interleave, of time or of restarts. No I/O, no clock. The one
@@ -79,27 +47,26 @@ class Engine:
         inputs: Sequence[str] | None = None,
         *,
         start: Mapping[str, int] = MappingProxyType({}),
+        staged: bool = False,
         retractions: bool = False,
+        finals: bool = False,
     ) -> None:
         """Make an empty partition.
 
         inputs: the names of all input partitions that will ever feed it, the plan's source by
         default. The watermark waits for every one of them. start: the first offset to read of
-        inputs that do not begin at 0. retractions: let ``stabilize`` also return changed rows as
-        they were.
+        inputs that do not begin at 0. staged: compute only the plan's first stage, for the
+        ``Follower`` of each partition of the next one. retractions, finals: let ``stabilize`` also
+        return changed rows as they were, and rows that became final.
         """
         _check_arguments(plan, inputs, start)
-        need_bool("Engine: retractions", retractions, InputError)
+        need_bool("Engine: staged", staged, InputError)
         names = tuple(inputs) if inputs is not None else (plan.source.name,)
         if not names or len(set(names)) < len(names):
             raise InputError(f"an engine needs distinct inputs, not {names!r}")
         unknown = [name for name in start if name not in names]
         if unknown:
             raise InputError(f"a start is given for {unknown}, but the inputs are {names!r}")
-        self.plan = plan
-        self.partition = need_whole("Engine: partition", partition, 0, InputError)
-        self.counters = Counters()
-        self.graph = Graph()
         late_ns, ahead_ns = plan.source.out_of_order_ns, plan.source.reject_future_ns
         ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
         # Room to tell in 64 bits which input an offset is of.
@@ -112,24 +79,54 @@ class Engine:
         self._schema = pa.schema(arrow_fields(plan.source.fields))
         self._accepted = self._schema
         self._admission = Admission(plan.source)
-        self._reported = True
-        self._broken = False
-        self._snapshots = 0
-        self._build_folds(retractions=retractions)
+        first, *above = stage_folds(plan, 0) if staged else plan.folds
+        window = first.window
+        # Without windows nothing is too late: the result does not depend on when an event came.
+        self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
+        self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
+        # Whether somebody asks where in the log an event is.
+        self._orders = any(one.aggregate.ordered for one in first.aggregates)
+        graph = Graph()
+        self._fold = (EventFold if window is None else WindowedFold)(graph, first)
+        super().__init__(
+            plan,
+            partition,
+            graph,
+            self._fold,
+            above,
+            stage=0 if staged else None,
+            retractions=retractions,
+            finals=finals,
+            # Without windows and with one input, rows are touched by events, in their order.
+            in_order=window is None and len(names) == 1,
+        )
 
     @classmethod
-    def restore(cls, plan: Plan, snapshot: Snapshot, *, retractions: bool = False) -> Engine:
+    def restore(
+        cls, plan: Plan, snapshot: Snapshot, *, retractions: bool = False, finals: bool = False
+    ) -> Engine:
         """Return the partition as it was at the snapshot's cut.
 
-        The plan may have other sinks than the one that made the snapshot. retractions: as for a
-        new engine. Raises SnapshotError when a fold, a step on its results or the events are other
-        ones, or when digests do not match.
+        The plan may have other sinks than the one that made the snapshot. retractions, finals: as
+        for a new engine. Raises SnapshotError when a fold, a step on its results or the events are
+        other ones, or when digests do not match.
         """
         _check_plan(plan)
         if not isinstance(snapshot, Snapshot):
             raise SnapshotError(f"Engine: snapshot must be a Snapshot, not {shown(snapshot)}")
+        if snapshot.stage:
+            raise SnapshotError(
+                f"the snapshot is of stage {snapshot.stage}: a Follower restores it"
+            )
         snapshot = in_present_keys(plan, snapshot)
-        engine = cls(plan, snapshot.partition, tuple(snapshot.cut), retractions=retractions)
+        engine = cls(
+            plan,
+            snapshot.partition,
+            tuple(snapshot.cut),
+            staged=snapshot.stage is not None,
+            retractions=retractions,
+            finals=finals,
+        )
         engine._load(snapshot, digests_to_make(plan, snapshot))
         return engine
 
@@ -145,34 +142,6 @@ class Engine:
         engine = cls(plan, snapshot.partition, tuple(snapshot.cut))
         engine._load(snapshot, freed_digests)
         return engine
-
-    def _build_folds(self, *, retractions: bool) -> None:
-        first, *others = self.plan.folds
-        # Whether somebody asks where in the log an event is.
-        self._orders = any(one.aggregate.ordered for one in first.aggregates)
-        kind = EventFold if first.window is None else WindowedFold
-        self._fold = kind(self.graph, first)
-        self._table_folds: list[TableFold] = []
-        columns: dict[str, tuple[Column, tuple[Field, ...]]] = {
-            first.name: (self._fold.column, self._fold.result_rows.fields)
-        }
-        for fold in others:
-            below = TableFold(self.graph, fold, columns[fold.input][0])
-            self._table_folds.append(below)
-            columns[fold.name] = (below, below.result_rows.fields)
-        self._folds: list[EventFold | TableFold] = [self._fold, *self._table_folds]
-        shown = dict.fromkeys(output.of for output in self.plan.outputs)
-        window = first.window
-        self._views: dict[str, View] = {}
-        for name in shown:
-            column, fields = columns[name]
-            # Without windows and with one input, rows are touched by events, in their order.
-            in_order = column is self._fold.column and window is None and len(self._inputs) == 1
-            types = arrow_fields(column.keys.fields), arrow_fields(fields)
-            self._views[name] = View(column, types, retractions=retractions, in_order=in_order)
-        # Without windows nothing is too late: the result does not depend on when an event came.
-        self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
-        self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
 
     # --- events ---
 
@@ -222,12 +191,6 @@ class Engine:
             rejected.extend(RejectedRow(at, bad.step, bad.reason) for bad in alone)
             self._fold.settle(self.watermark_ns)
         return rejected
-
-    def _refuse_if_broken(self) -> None:
-        if self._broken:
-            raise NodeError(
-                "an earlier call failed halfway, so the state is of no cut: restore a snapshot"
-            )
 
     def advance(self, source: str, watermark_ns: int, next_offset: int) -> None:
         """Consume a marker of an input's log: no event below ``watermark_ns`` follows in it.
@@ -353,49 +316,9 @@ class Engine:
         others = [one.watermark_ns for one in self._inputs.values() if one is not given]
         return min(others, default=watermark.END)
 
-    # --- changes ---
+    # --- what other partitions have ---
 
-    def stabilize(self) -> Changes:
-        """Bring the views up to the cut; return what changed since the last call.
-
-        Rows that cannot be computed are absent, see ``uncomputable``. After any error (a user's
-        aggregate that cannot add, remove or merge) the engine refuses to go on.
-        """
-        self._refuse_if_broken()
-        self._broken = True
-        self._fold.settle(self.watermark_ns)
-        self.graph.stabilize()
-        taken = {name: view.take() for name, view in self._views.items()}
-        gone = {name: view.take_retracted() for name, view in self._views.items()}
-        self._free_expired()
-        self._broken = False
-        self._reported = True
-        outputs = {output.name: taken[output.of] for output in self.plan.outputs}
-        retracted = {output.name: gone[output.of] for output in self.plan.outputs}
-        return Changes(outputs, self.cut, self.watermark_ns, retracted)
-
-    def _free_expired(self) -> None:
-        """Free what is final, from the first fold to the last, after its change was taken."""
-        expired = self._fold.expired()
-        self._finalize(self._fold.fold.name, expired)
-        self._fold.free(expired)
-        retired = {self._fold.fold.name: expired}
-        for fold in self._table_folds:
-            expired = fold.expired(retired[fold.fold.input])
-            self._finalize(fold.fold.name, expired)
-            fold.free(expired)
-            retired[fold.fold.name] = expired
-
-    def _finalize(self, name: str, slots: Ints) -> None:
-        if not len(slots):
-            return
-        if name in self._views:
-            self._views[name].finalize(slots)
-        for fold in self._table_folds:
-            if fold.fold.input == name:
-                fold.unfolded.finalize(slots)
-
-    # --- what it is a function of, and what it is ---
+    # --- how far inputs were read ---
 
     @property
     def cut(self) -> dict[str, int]:
@@ -407,155 +330,14 @@ class Engine:
         """The merged watermark: the minimum over all declared inputs."""
         return min(given.watermark_ns for given in self._inputs.values())
 
-    @property
-    def digests(self) -> dict[str, str]:
-        """Per output, 16 hexadecimal digits that are equal for equal tables."""
-        return {
-            output.name: f"{self._views[output.of].digest:016x}" for output in self.plan.outputs
-        }
+    def _position(self) -> Position:
+        watermarks_ns = {name: given.watermark_ns for name, given in self._inputs.items()}
+        return {"cut": self.cut, "watermarks_ns": watermarks_ns, "epochs": {}}
 
-    @property
-    def digest(self) -> str:
-        """One digest of all outputs, as of the last stabilize."""
-        whole = 0
-        for output in self.plan.outputs:
-            whole = mix_of(whole, self._views[output.of].digest)
-        return f"{whole:016x}"
-
-    def table(self, output: str) -> pa.Table:
-        """Return an output's rows in memory; rows that became final are not among them."""
-        of = {one.name: one.of for one in self.plan.outputs}
-        if not isinstance(output, str) or output not in of:
-            raise InputError(f"no output {shown(output)}: they are {list(of)}")
-        return self._views[of[output]].table()
-
-    @property
-    def uncomputable(self) -> Mapping[str, Uncomputable]:
-        """Per fold, the rows that cannot be computed at the cut, as of the last stabilize.
-
-        Only folds that have some. A row is counted under its own fold, also when it is there but
-        the fold above cannot take it in. Counts are part of the state; of rows that are final,
-        those are named that became so in this process.
-        """
-        found = {}
-        for name, parts in self._uncomputable().items():
-            rows = first_rows(row for part in parts for row in part.named())
-            count, final = sum(map(len, parts)), sum(part.final for part in parts)
-            if count:
-                found[name] = Uncomputable(count, final, tuple(rows))
-        return found
-
-    def _uncomputable(self) -> dict[str, list[UncomputableRows]]:
-        found = {fold.fold.name: [fold.uncomputable] for fold in self._folds}
-        for fold in self._table_folds:
-            found[fold.fold.input].append(fold.unfolded)
-        return found
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by keys, state and rows."""
-        return sum(fold.nbytes for fold in self._folds)
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError when counters, graph or digests contradict themselves."""
-        self.counters.check_invariants()
-        self.graph.check_invariants()
-        for name, view in self._views.items():
-            live = (view.final_digest + view.live_digest()) % (1 << 64)
-            assert not self._reported or view.digest == live, name
-
-    # --- snapshots ---
-
-    def snapshot(self) -> Snapshot:
-        """Return the state at the current cut; to be called right after ``stabilize``.
-
-        Raises SnapshotError when events were applied since: their changes were not reported, and
-        a restored engine could not report them either.
-        """
-        pending = self.begin_snapshot()
-        while not pending.step(_ALL):
-            pass
-        return pending.finish()
-
-    def begin_snapshot(self, since: int | None = None) -> PendingSnapshot:
-        """Begin a snapshot of the current cut; intake may go on while it is made in steps.
-
-        What events are about to change is copied before, so that every step has the state of the
-        cut. Here and now are copied the numbers of the slots, when windows end, and how far partial
-        results are. A snapshot begun before and not yet complete must not be used any more.
-
-        since: the number of a snapshot of this engine that is stored; this one then holds only
-        what changed after it, if the engine can tell: not when one of everything was begun later.
-        The changes since a stored snapshot are not forgotten before one that is built on a later
-        one, or one of everything, is begun; so nothing is lost if this one cannot be stored.
-        """
-        if not self._reported:
-            raise SnapshotError("stabilize before a snapshot: there are changes nobody has seen")
-        if not all(fold.ledger.can_tell_since(since) for fold in self._folds):
-            since = None
-        self._snapshots += 1
-        savings = {
-            fold.fold.node_key: fold.ledger.begin(self._snapshots, since) for fold in self._folds
-        }
-        final = {
-            uncomputable_counter(name): sum(part.final for part in parts)
-            for name, parts in self._uncomputable().items()
-        }
-        rest = Snapshot(
-            pipeline=self.plan.name,
-            topology_hash=self.plan.topology_hash,
-            partition=self.partition,
-            cut=self.cut,
-            watermarks_ns={name: one.watermark_ns for name, one in self._inputs.items()},
-            counters=self.counters.as_dict() | {name: n for name, n in final.items() if n},
-            digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
-            tables={},
-            nodes=self.plan.node_keys,
-            notes=self.plan.notes,
-            number=self._snapshots,
-            since=since,
-        )
-        return PendingSnapshot(rest, savings)
-
-    def _load(self, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> None:
-        if snapshot.since is not None:
-            raise SnapshotError(
-                f"the snapshot at {dict(snapshot.cut)} holds only what changed since another one: "
-                "apply it to that one first"
-            )
+    def _resume(self, snapshot: Snapshot) -> None:
         for name, given in self._inputs.items():
             given.next_offset = snapshot.cut[name]
             given.watermark_ns = snapshot.watermarks_ns[name]
-        counts = dict(snapshot.counters)
-        for fold in self._folds:
-            fold.uncomputable.final = counts.pop(uncomputable_counter(fold.fold.name), 0)
-        self.counters = Counters(**counts)
-        self._fold.load(snapshot.tables[self._fold.fold.node_key], self.watermark_ns)
-        self.graph.stabilize()
-        for fold in self._table_folds:
-            table = snapshot.tables.get(fold.fold.node_key)
-            if table is not None:
-                fold.load(table)
-                self.graph.stabilize()
-            elif self.plan.frees(self.plan.fold(fold.fold.input)):
-                raise SnapshotError(
-                    f"the state of {fold.fold.name!r} is missing, and cannot be computed from rows "
-                    "that were freed"
-                )
-        for name, view in self._views.items():
-            view.take()
-            view.take_retracted()
-            live = view.live_digest()
-            if name in freed_digests:
-                view.final_digest = freed_digests[name]
-                view.digest = (view.final_digest + live) % (1 << 64)
-                continue
-            view.digest, view.final_digest = snapshot.digests[name]
-            if view.digest != (view.final_digest + live) % (1 << 64):
-                raise SnapshotError(
-                    f"the restored rows of {name!r} do not have the digest that the snapshot "
-                    "recorded: it is damaged, or an aggregate is not deterministic"
-                )
 
 
 def _check_plan(plan: object) -> None:

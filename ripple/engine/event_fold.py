@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ripple.engine.rows import Rows
     from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold
+    from ripple.schema.types import Field
 
 Ints = npt.NDArray[np.int64]
 
@@ -54,6 +55,11 @@ class EventFold:
         self.touched = SlotSet()
         self.uncomputable = UncomputableRows(self.space)
         self.ledger = Ledger(self.space, self)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields of its rows beside the key."""
+        return self.result_rows.fields
 
     def apply(self, rows: Rows, crossing: int) -> None:
         """Add events, whose key fields are not null.

@@ -70,7 +70,7 @@ class ResultRows:
         """Tell ``states`` which of its results are which fields."""
 
         def typed(at: int, values: Any, valid: Any) -> tuple[Any, Any]:
-            return _typed(Values(values, valid), *self._kinds[at])
+            return typed_column(Values(values, valid), *self._kinds[at])
 
         states.lay_out([field.name for field in self.fields], typed)
 
@@ -139,7 +139,7 @@ class ResultRows:
 
     def _typed(self, named: Mapping[str, Any], slots: Ints) -> Computed:
         kinds = zip(self.fields, self._kinds, strict=True)
-        typed = [_typed(named[field.name], *kind) for field, kind in kinds]
+        typed = [typed_column(named[field.name], *kind) for field, kind in kinds]
         return slots, [values for values, _ in typed], [valid for _, valid in typed]
 
     def _joined(self, pieces: list[Computed]) -> Computed:
@@ -150,7 +150,9 @@ class ResultRows:
         for at, (kind, nullable) in enumerate(self._kinds):
             parts = [piece[1][at] for piece in pieces]
             if kind in COLUMN_KINDS:
-                values.append(np.concatenate(parts) if parts else _typed([], kind, nullable)[0])
+                values.append(
+                    np.concatenate(parts) if parts else typed_column([], kind, nullable)[0]
+                )
             else:
                 values.append([value for part in parts for value in part])
             masks = [
@@ -174,7 +176,7 @@ class ResultRows:
         values, masks = [], []
         for field, kind in zip(self.fields, self._kinds, strict=True):
             array = table.column(_shown(field.name)).combine_chunks().filter(pa.array(shown))
-            value, valid = _typed(array, *kind)
+            value, valid = typed_column(array, *kind)
             values.append(value)
             masks.append(valid)
         column.write(slots[shown], values, masks)
@@ -212,7 +214,7 @@ def row_arrays(
     return arrays
 
 
-def _typed(column: Any, kind: Kind, nullable: bool) -> tuple[Any, Any]:
+def typed_column(column: Any, kind: Kind, nullable: bool) -> tuple[Any, Any]:
     """Return values and mask as a column takes them."""
     if kind in COLUMN_KINDS:
         values = numbers(column, kind)

@@ -27,7 +27,10 @@ class Snapshot:
     counts of events, and per fold that has some, as ``uncomputable_counter`` names it, how many
     rows could not be computed when they became final. digests: per fold, (whole table, rows that
     were freed). tables: per fold, its leaf state under the fold's node key. nodes: the keys of all
-    nodes of the plan, to tell what has changed since. notes: what the caller wants to find again.
+    nodes of the plan, to tell what has changed since. stage: which stage's partition it is, None if
+    all stages are in it. epochs: of a stage that follows others, the epoch of each sender; cut then
+    has each sender's inputs, and watermarks_ns each sender's. retained: final rows that the next
+    stage has not released. notes: what the caller wants to find again.
     number: of the engine's snapshots, this one; since: the one that the tables hold the changes
     of, None if they hold everything.
     """
@@ -42,6 +45,9 @@ class Snapshot:
     tables: Mapping[str, pa.Table]
     nodes: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+    stage: int | None = None
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    retained: pa.Table | None = None
     number: int = field(default=0, compare=False)
     since: int | None = field(default=None, compare=False)
 

@@ -323,6 +323,17 @@ cdef class States:
             for part, array in state.dump(slots).items()
         }
 
+    def dump_partial(self, slots):
+        """Return what these slots contribute to a whole: as States that are not retractable dump.
+
+        Of aggregates that decompose, in the form that ``load`` of such States takes.
+        """
+        return {
+            f"{aggregate.name}.{part}": array
+            for aggregate, state in zip(self.aggregates, self.states, strict=True)
+            for part, array in state.dump_partial(slots).items()
+        }
+
     def load(self, slots, table):
         """Take over what ``dump`` wrote."""
         for aggregate, state in zip(self.aggregates, self.states, strict=True):

@@ -261,11 +261,15 @@ cdef class View(Node):
 
     def table(self):
         """Return the rows in memory: every row of the view that can still change."""
+        return pa.Table.from_batches([self.rows(self.column.present_slots())])
+
+    def rows(self, const int64_t[::1] slots not None):
+        """Return the rows at ``slots``, all of which have one, as a record batch."""
         cdef vector[int64_t] ids
-        cdef const int64_t[::1] slots = self.column.present_slots()
         cdef int64_t n = slots.shape[0]
         if n == 0:
-            return pa.Table.from_batches([self.none_retracted])
+            return self.none_retracted
+        self.column.cover(slots)
         ids.resize(n * self.keys.count)
         self.keys.read(&slots[0], n, ids.data())
-        return pa.Table.from_batches([self.batch(n, ids, &slots[0], False, vector[uint8_t](), False)])
+        return self.batch(n, ids, &slots[0], False, vector[uint8_t](), False)

@@ -365,6 +365,18 @@ cdef class KeyIndex:
                 out[i] = self.find_or_add_pair(a[i], b[i])
         return slots
 
+    def slots_of_known_pairs(
+        self, const int64_t[::1] a not None, const int64_t[::1] b not None
+    ):
+        """Return the slot of each pair (a[i], b[i]), -1 for one that is not there."""
+        cdef Py_ssize_t i, n = a.shape[0]
+        assert b.shape[0] == n
+        slots = np.empty(n, np.int64)
+        cdef int64_t[::1] out = slots
+        for i in range(n):
+            out[i] = self.find_pair(a[i], b[i])
+        return slots
+
     def slots_of_ints(self, const int64_t[::1] values not None):
         """Return the slot of each integer key, adding the new ones."""
         cdef Py_ssize_t i, n = values.shape[0]

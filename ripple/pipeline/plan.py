@@ -23,6 +23,7 @@ from ripple.schema.fingerprint import canonical, fingerprint
 from ripple.schema.types import Field, FieldType, Option, Schema
 from ripple.sexp import dumps
 from ripple.topology import digest, digest_of
+from ripple.window.spec import Sliding, Tumbling
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -158,6 +159,18 @@ class Fold:
     via_log: bool = False
 
     @property
+    def fields_read(self) -> tuple[str, ...]:
+        """The names of the fields of its input that it reads: of the key, then of aggregates."""
+        read = [member.name for member in self.key]
+        read += [name for one in self.aggregates for bound in one.inputs for name in bound.columns]
+        return tuple(dict.fromkeys(read))
+
+    @property
+    def ends_with_window(self) -> bool:
+        """Whether a group of rows, having their window in its key, is over when that is."""
+        return any(member.name == "window_start_ns" for member in self.key)
+
+    @property
     def identity(self) -> tuple[str, ...]:
         """The names of the fields that tell one result row from another."""
         window = WINDOW_FIELD_NAMES if self.window is not None else ()
@@ -221,8 +234,18 @@ class Plan:
         """Tell whether rows of ``fold`` become final, when their window is over, and are freed."""
         if fold.window is not None or fold.input == self.source.name:
             return fold.window is not None
-        in_key = any(member.name == "window_start_ns" for member in fold.key)
-        return in_key and self.frees(self.fold(fold.input))
+        return fold.ends_with_window and self.frees(self.fold(fold.input))
+
+    @property
+    def closes_after_ns(self) -> int:
+        """How long after their start windows are over: when the watermark is so far.
+
+        Of aligned windows, which alone may be among a further fold's key.
+        """
+        window = self.folds[0].window
+        assert window is not None
+        assert isinstance(window.assigner, (Tumbling, Sliding))
+        return window.assigner.size_ns + window.lateness_ns
 
     @property
     def notes(self) -> dict[str, str]:

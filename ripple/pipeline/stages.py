@@ -61,6 +61,11 @@ def stages_of(plan: Plan) -> tuple[Stage, ...]:
     return tuple(_stages(plan))
 
 
+def stage_folds(plan: Plan, number: int) -> tuple[Fold, ...]:
+    """Return the folds of one stage."""
+    return tuple(plan.fold(name) for name in stages_of(plan)[number].folds)
+
+
 def _stages(plan: Plan) -> Iterator[Stage]:
     groups: list[list[Fold]] = []
     for fold in plan.folds:

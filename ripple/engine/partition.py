@@ -1,0 +1,429 @@
+"""One partition of a pipeline, or of one of its stages, above what feeds it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ripple.arguments import need_bool, need_whole, shown
+from ripple.engine.arrow_types import arrow_fields
+from ripple.engine.changes import Changes
+from ripple.engine.counters import Counters
+from ripple.engine.outgoing import Outgoing
+from ripple.engine.saving import PendingSnapshot
+from ripple.engine.snapshot import Snapshot, SnapshotError, uncomputable_counter
+from ripple.engine.table_fold import TableFold
+from ripple.engine.uncomputable import Uncomputable, UncomputableRows, first_rows
+from ripple.errors import InputError, NodeError
+from ripple.fold.view import View
+from ripple.hashing import mix_of
+from ripple.pipeline.stages import stages_of
+
+if TYPE_CHECKING:
+    from ripple.engine.edge_changes import EdgeChanges
+    from ripple.engine.groups import Groups
+    from ripple.engine.ledger import Ledger
+    from ripple.graph.column import Column
+    from ripple.notebook.graph import Graph
+    from ripple.pipeline.plan import Fold, Plan
+    from ripple.schema.types import Field
+
+Ints = npt.NDArray[np.int64]
+
+_ALL = 1 << 62  # slots
+
+
+class Leaf(Protocol):
+    """The lowest keyed view of a partition: what events, or other partitions, make of it."""
+
+    fold: Fold
+    uncomputable: UncomputableRows
+    ledger: Ledger
+
+    @property
+    def column(self) -> Column:
+        """Its rows."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields of its rows beside the key."""
+
+    def settle(self, watermark_ns: int) -> None:
+        """Bring the shown rows up to what came and to the watermark."""
+
+    def expired(self) -> Ints:
+        """Return the slots of rows that are final, once; their last change was reported."""
+
+    def free(self, expired: Ints) -> None:
+        """Free these slots, and others that nobody needs any more."""
+
+    def load(self, table: pa.Table, watermark_ns: int) -> None:
+        """Take over what a snapshot has of it, as it was at that watermark."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+
+
+class Position(TypedDict):
+    """What a snapshot says of what feeds a partition."""
+
+    cut: dict[str, int]
+    watermarks_ns: dict[str, int]
+    epochs: dict[str, int]
+
+
+class Partition(ABC):
+    """A leaf, the folds above it, their views, and what goes to the next stage.
+
+    State, counters and outputs are a function of the cut. No I/O, no clock.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        partition: int,
+        graph: Graph,
+        leaf: Leaf,
+        above: Sequence[Fold],
+        *,
+        stage: int | None,
+        retractions: bool,
+        finals: bool,
+        in_order: bool,
+    ) -> None:
+        """Make an empty partition of ``leaf`` and the folds ``above`` it.
+
+        in_order: whether the leaf's rows are touched in an order that is a function of the cut.
+        """
+        need_bool("Engine: retractions", retractions, InputError)
+        need_bool("Engine: finals", finals, InputError)
+        self.plan = plan
+        self.partition = need_whole("Engine: partition", partition, 0, InputError)
+        self.stage = stage
+        self.counters = Counters()
+        self.graph = graph
+        self._leaf = leaf
+        self._reported = True
+        self._broken = False
+        self._snapshots = 0
+        self._finals = finals
+        self._table_folds: list[TableFold] = []
+        columns: dict[str, tuple[Column, tuple[Field, ...]]] = {
+            leaf.fold.name: (leaf.column, leaf.fields)
+        }
+        for fold in above:
+            below = TableFold(graph, fold, columns[fold.input][0])
+            self._table_folds.append(below)
+            columns[fold.name] = (below, below.result_rows.fields)
+        stages = () if stage is None else stages_of(plan)[stage:]
+        # The rows of the leaf may be copies of others', who show them.
+        made_here = stages[0].folds if stages else tuple(columns)
+        self._outputs = [output for output in plan.outputs if output.of in made_here]
+        self._views: dict[str, View] = {}
+        for name in dict.fromkeys(output.of for output in self._outputs):
+            column, fields = columns[name]
+            types = arrow_fields(column.keys.fields), arrow_fields(fields)
+            ordered = in_order and column is leaf.column
+            self._views[name] = View(column, types, retractions=retractions, in_order=ordered)
+        self._outgoing: Outgoing | None = None
+        if len(stages) > 1:
+            last = (leaf.fold, *above)[-1]
+            self._outgoing = Outgoing(plan, stages[1], graph, columns[last.name][0])
+        self._columns = {name: column for name, (column, _) in columns.items()}
+        # The cut of the changes before, None as long as there were none.
+        self._since: dict[str, int] | None = None
+
+    @property
+    def _folds(self) -> list[Leaf | TableFold]:
+        return [self._leaf, *self._table_folds]
+
+    def _refuse_if_broken(self) -> None:
+        if self._broken:
+            raise NodeError(
+                "an earlier call failed halfway, so the state is of no cut: restore a snapshot"
+            )
+
+    # --- changes ---
+
+    def stabilize(self) -> Changes:
+        """Bring the views up to the cut; return what changed since the last call.
+
+        Rows that cannot be computed are absent, see ``uncomputable``. After any error (a user's
+        aggregate that cannot add, remove or merge) the engine refuses to go on.
+        """
+        self._refuse_if_broken()
+        self._broken = True
+        self._leaf.settle(self.watermark_ns)
+        self.graph.stabilize()
+        taken = {name: view.take() for name, view in self._views.items()}
+        gone = {name: view.take_retracted() for name, view in self._views.items()}
+        final, outgoing = self._free_expired()
+        self._broken = False
+        self._reported = True
+        self._since = self.cut
+
+        def by_output(found: Mapping[str, pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
+            return {one.name: found[one.of] for one in self._outputs if one.of in found}
+
+        return Changes(
+            by_output(taken),
+            self.cut,
+            self.watermark_ns,
+            by_output(gone),
+            by_output(final),
+            outgoing,
+        )
+
+    def _free_expired(self) -> tuple[dict[str, pa.RecordBatch], Sequence[EdgeChanges]]:
+        """Free what is final, from the first fold to the last, after its change was taken.
+
+        Returns final rows by fold, and what goes to the next stage.
+        """
+        final: dict[str, pa.RecordBatch] = {}
+        outgoing: Sequence[EdgeChanges] = ()
+        retired: dict[str, Ints] = {}
+        for fold in self._folds:
+            if isinstance(fold, TableFold):
+                expired = fold.expired(retired[fold.fold.input])
+            else:
+                expired = fold.expired()
+            name = fold.fold.name
+            if name in self._views and self._finals:
+                shown = expired[self._columns[name].has_rows(expired)]
+                final[name] = self._views[name].rows(shown)
+            self._finalize(name, expired)
+            if self._outgoing is not None and self._outgoing.of == name:
+                outgoing = self._outgoing.take(expired, self._since, self.cut, self.watermark_ns)
+            fold.free(expired)
+            retired[name] = expired
+        return final, outgoing
+
+    def _finalize(self, name: str, slots: Ints) -> None:
+        if not len(slots):
+            return
+        if name in self._views:
+            self._views[name].finalize(slots)
+        for rows in self._unfolded(name):
+            rows.finalize(slots)
+
+    def _unfolded(self, name: str) -> list[UncomputableRows]:
+        """Return what knows the rows of a fold that the folds above it cannot take in."""
+        above: list[Groups] = [*self._table_folds]
+        if self._outgoing is not None and self._outgoing.partial is not None:
+            above.append(self._outgoing.partial)
+        return [fold.unfolded for fold in above if fold.fold.input == name]
+
+    def table_for(self, target: int) -> EdgeChanges:
+        """Return all that a partition of the next stage needs to begin to follow this one.
+
+        To be called right after ``stabilize``.
+        """
+        if self._outgoing is None or not 0 <= target < self._outgoing.targets:
+            raise InputError(f"no partition {target!r} of a next stage follows this one")
+        assert self._reported
+        return self._outgoing.table(target, self.cut, self.watermark_ns)
+
+    def release(self, target: int, watermark_ns: int) -> None:
+        """Forget final rows for a partition of the next stage that keeps what it has of them.
+
+        watermark_ns: that of its state at a cut which is stored: it will never ask for less.
+        """
+        if self._outgoing is None or not 0 <= target < self._outgoing.targets:
+            raise InputError(f"no partition {target!r} of a next stage follows this one")
+        self._outgoing.release(target, watermark_ns)
+
+    # --- what it is a function of, and what it is ---
+
+    @property
+    @abstractmethod
+    def cut(self) -> dict[str, int]:
+        """How far its inputs were read."""
+
+    @property
+    @abstractmethod
+    def watermark_ns(self) -> int:
+        """The merged watermark: the minimum over all that feeds it."""
+
+    @abstractmethod
+    def _position(self) -> Position:
+        """Return what a snapshot says of its inputs."""
+
+    @abstractmethod
+    def _resume(self, snapshot: Snapshot) -> None:
+        """Take over what a snapshot says of its inputs."""
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Per output, 16 hexadecimal digits that are equal for equal tables, final rows too."""
+        return {output.name: f"{self._views[output.of].digest:016x}" for output in self._outputs}
+
+    @property
+    def live_digests(self) -> dict[str, str]:
+        """Per output, the digest of its rows that may still change: of what ``table`` returns."""
+        views = {output.name: self._views[output.of] for output in self._outputs}
+        return {
+            name: f"{(view.digest - view.final_digest) % (1 << 64):016x}"
+            for name, view in views.items()
+        }
+
+    @property
+    def digest(self) -> str:
+        """One digest of all outputs, as of the last stabilize."""
+        whole = 0
+        for output in self._outputs:
+            whole = mix_of(whole, self._views[output.of].digest)
+        return f"{whole:016x}"
+
+    def table(self, output: str) -> pa.Table:
+        """Return an output's rows in memory; rows that became final are not among them."""
+        of = {one.name: one.of for one in self._outputs}
+        if not isinstance(output, str) or output not in of:
+            raise InputError(f"no output {shown(output)}: they are {list(of)}")
+        return self._views[of[output]].table()
+
+    @property
+    def uncomputable(self) -> Mapping[str, Uncomputable]:
+        """Per fold, the rows that cannot be computed at the cut, as of the last stabilize.
+
+        Only folds that have some. A row is counted under its own fold, also when it is there but
+        the fold above cannot take it in. Counts are part of the state; of rows that are final,
+        those are named that became so in this process.
+        """
+        found = {}
+        for name, parts in self._uncomputable().items():
+            rows = first_rows(row for part in parts for row in part.named())
+            count, final = sum(map(len, parts)), sum(part.final for part in parts)
+            if count:
+                found[name] = Uncomputable(count, final, tuple(rows))
+        return found
+
+    def _uncomputable(self) -> dict[str, list[UncomputableRows]]:
+        return {
+            fold.fold.name: [fold.uncomputable, *self._unfolded(fold.fold.name)]
+            for fold in self._folds
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by keys, state and rows."""
+        return sum(fold.nbytes for fold in self._folds)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError when counters, graph or digests contradict themselves."""
+        self.counters.check_invariants()
+        self.graph.check_invariants()
+        for name, view in self._views.items():
+            live = (view.final_digest + view.live_digest()) % (1 << 64)
+            assert not self._reported or view.digest == live, name
+
+    # --- snapshots ---
+
+    def snapshot(self) -> Snapshot:
+        """Return the state at the current cut; to be called right after ``stabilize``.
+
+        Raises SnapshotError when events were applied since: their changes were not reported, and
+        a restored engine could not report them either.
+        """
+        pending = self.begin_snapshot()
+        while not pending.step(_ALL):
+            pass
+        return pending.finish()
+
+    def begin_snapshot(self, since: int | None = None) -> PendingSnapshot:
+        """Begin a snapshot of the current cut; intake may go on while it is made in steps.
+
+        What events are about to change is copied before, so that every step has the state of the
+        cut. Here and now are copied the numbers of the slots, when windows end, and how far partial
+        results are. A snapshot begun before and not yet complete must not be used any more.
+
+        since: the number of a snapshot of this engine that is stored; this one then holds only
+        what changed after it, if the engine can tell: not when one of everything was begun later.
+        The changes since a stored snapshot are not forgotten before one that is built on a later
+        one, or one of everything, is begun; so nothing is lost if this one cannot be stored.
+        """
+        if not self._reported:
+            raise SnapshotError("stabilize before a snapshot: there are changes nobody has seen")
+        stateful: list[Leaf | Groups] = [*self._folds]
+        if self._outgoing is not None and self._outgoing.partial is not None:
+            stateful.append(self._outgoing.partial)
+        if not all(one.ledger.can_tell_since(since) for one in stateful):
+            since = None
+        self._snapshots += 1
+        savings = {one.fold.node_key: one.ledger.begin(self._snapshots, since) for one in stateful}
+        final = {
+            uncomputable_counter(name): sum(part.final for part in parts)
+            for name, parts in self._uncomputable().items()
+        }
+        rest = Snapshot(
+            pipeline=self.plan.name,
+            topology_hash=self.plan.topology_hash,
+            partition=self.partition,
+            counters=self.counters.as_dict() | {name: n for name, n in final.items() if n},
+            digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
+            tables={},
+            nodes=self.plan.node_keys,
+            notes=self.plan.notes,
+            stage=self.stage,
+            **self._position(),
+            retained=None if self._outgoing is None else self._outgoing.retained(),
+            number=self._snapshots,
+            since=since,
+        )
+        return PendingSnapshot(rest, savings)
+
+    def _load(self, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> None:
+        if snapshot.since is not None:
+            raise SnapshotError(
+                f"the snapshot at {dict(snapshot.cut)} holds only what changed since another one: "
+                "apply it to that one first"
+            )
+        self._resume(snapshot)
+        self._since = self.cut
+        counts = dict(snapshot.counters)
+        for fold in self._folds:
+            fold.uncomputable.final = counts.pop(uncomputable_counter(fold.fold.name), 0)
+        self.counters = Counters(**counts)
+        self._load_state(snapshot)
+        for name, view in self._views.items():
+            view.take()
+            view.take_retracted()
+            live = view.live_digest()
+            if name in freed_digests:
+                view.final_digest = freed_digests[name]
+                view.digest = (view.final_digest + live) % (1 << 64)
+                continue
+            view.digest, view.final_digest = snapshot.digests[name]
+            if view.digest != (view.final_digest + live) % (1 << 64):
+                raise SnapshotError(
+                    f"the restored rows of {name!r} do not have the digest that the snapshot "
+                    "recorded: it is damaged, or an aggregate is not deterministic"
+                )
+
+    def _load_state(self, snapshot: Snapshot) -> None:
+        """Take over leaf state, from the first fold to the last, and compute the rest."""
+        self._leaf.load(snapshot.tables[self._leaf.fold.node_key], self.watermark_ns)
+        self.graph.stabilize()
+        for fold in self._table_folds:
+            table = snapshot.tables.get(fold.fold.node_key)
+            if table is not None:
+                fold.load(table)
+                self.graph.stabilize()
+            elif self.plan.frees(self.plan.fold(fold.fold.input)):
+                raise SnapshotError(
+                    f"the state of {fold.fold.name!r} is missing, and cannot be computed from rows "
+                    "that were freed"
+                )
+        if self._outgoing is not None:
+            partial = self._outgoing.partial
+            if partial is not None:
+                partial.load(snapshot.tables[partial.fold.node_key])
+                self.graph.stabilize()
+            self._outgoing.take(np.empty(0, np.int64), self.cut, self.cut, self.watermark_ns)
+            if snapshot.retained is not None:
+                self._outgoing.retain(snapshot.retained)
