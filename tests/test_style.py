@@ -27,6 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "keys": {"errors", "hashing", "schema"},
     "aggregate": {"arguments", "errors", "keys", "schema"},
     "batch": set(),
+    "cut": {"errors"},
     "expression": {"arguments", "errors", "schema", "sexp"},
     "graph": {"arguments", "errors", "hashing", "keys", "sexp"},
     "topology": {"errors", "expression", "sexp"},
@@ -61,6 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {
         "aggregate",
         "arguments",
+        "cut",
         "errors",
         "expression",
         "fold",
@@ -79,7 +81,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "world": {"errors"},
     "fenced": {"encoding", "errors", "world"},
     "checkpoint": {"engine", "errors", "fenced", "world"},
-    "cut": {"errors"},
     "log_place": {"errors"},
     "log": {"batch", "encoding", "errors", "keys", "log_place", "schema", "sexp", "world"},
     "connectors": {

@@ -31,6 +31,7 @@ from ripple.engine.snapshot import Snapshot
 from ripple.fenced import DamagedError
 
 FORMAT = 3
+RETAINED = "ripple/retained#"  # in the place of a node's key: final rows for the next stage
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
 # In the thread that calls: it works beside intake, and to wake others takes longer than it saves.
@@ -54,7 +55,8 @@ class Checkpoint:
     """A partition's state at a cut, as the manifest names it.
 
     name: unique, the owner's epoch first. written_ns: wall clock, for people. The rest as in
-    ``Snapshot``. base: the checkpoint that the parts are changes of, None if they are everything.
+    ``Snapshot``; what is retained is the part RETAINED. base: the checkpoint that the parts are
+    changes of, None if they are everything.
     """
 
     name: str
@@ -71,6 +73,8 @@ class Checkpoint:
     base: str | None = None
     nodes: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+    stage: int | None = None
+    epochs: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -112,10 +116,15 @@ def encode(
         "digests": dict(snapshot.digests),
         "nodes": snapshot.nodes,
         "notes": dict(snapshot.notes),
+        "stage": snapshot.stage,
+        "epochs": dict(snapshot.epochs),
     }
+    tables = dict(snapshot.tables)
+    if snapshot.retained is not None:
+        tables[RETAINED] = snapshot.retained
     files: dict[str, bytearray] = {}
     parts = []
-    for position, (node_key, table) in enumerate(snapshot.tables.items()):
+    for position, (node_key, table) in enumerate(tables.items()):
         fold = _UNUSUAL.sub("_", node_key.rpartition("#")[0].rpartition("/")[2])
         object_name = f"{prefix}{name}-{position}-{fold}.arrow"
         data, digest = encode_file(table, about | {"node_key": node_key})
@@ -138,6 +147,7 @@ def decode(
         if about["node_key"] != part.node_key or table.num_rows != part.rows:
             raise DamagedError(f"{part.object_name} is not the file that the manifest names")
         tables[part.node_key] = table
+    retained = tables.pop(RETAINED, None)
     return Snapshot(
         pipeline=checkpoint.pipeline,
         topology_hash=checkpoint.topology_hash,
@@ -149,6 +159,9 @@ def decode(
         tables=tables,
         nodes=checkpoint.nodes,
         notes=checkpoint.notes,
+        stage=checkpoint.stage,
+        epochs=checkpoint.epochs,
+        retained=retained,
         since=None if checkpoint.base is None else 0,
     )
 

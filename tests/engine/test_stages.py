@@ -53,8 +53,9 @@ def plans() -> dict[str, Plan]:
         return of.partition("p2", key=key, partitions=3 if key else None).fold("x", **aggregates)
 
     partial = {
-        "total": rp.sum("vwap"), "rows_n": rp.count(), "least": rp.min("high"), "most": rp.max("high"),
-        "mean": rp.mean("vwap"), "spread": rp.stddev("vwap"), "own": _merging(),
+        "total": rp.sum("vwap"), "rows_n": rp.count(), "least": rp.min("high"),
+        "most": rp.max("high"), "mean": rp.mean("vwap"), "spread": rp.stddev("vwap"),
+        "own": _merging(),
     }  # fmt: skip
     whole = {
         "middle": rp.median("vwap"),
@@ -84,9 +85,10 @@ def plans() -> dict[str, Plan]:
     }
     plans = {}
     for name, pipeline in built.items():
-        for fold in pipeline.sink("last").plan().folds:
-            pipeline = pipeline.sink(f"shown-{fold.name}", of=fold.name)
-        plans[name] = pipeline.plan()
+        shown = pipeline.sink("last")
+        for fold in shown.plan().folds:
+            shown = shown.sink(f"shown-{fold.name}", of=fold.name)
+        plans[name] = shown.plan()
     return plans
 
 
@@ -174,3 +176,32 @@ def test_who_joins_by_tables_has_what_who_followed_changes_has(name: str) -> Non
                     assert sorted_rows(joiner.table(output)) == sorted_rows(
                         receiver.engine.table(output)
                     )
+
+
+@pytest.mark.parametrize("name", ["windows", "windows-by-venue", "rows-of-windows"])
+def test_windows_that_are_over_leave_nothing_behind(name: str) -> None:
+    random = Random(name)
+    spread = Spread(PLANS[name], trades(random, 80), 3, random)
+    spread.finish()
+    retained = [reader.engine.snapshot().retained.num_rows for reader in spread.nodes[0]]
+    assert sum(retained) > 0, "what nobody has released is kept"
+    for number in range(len(spread.nodes[1])):
+        spread.save(1, number)
+    for nodes in spread.nodes:
+        for node in nodes:
+            snapshot = node.engine.snapshot()
+            assert sum(table.num_rows for table in snapshot.tables.values()) == 0
+            assert snapshot.retained is None or snapshot.retained.num_rows == 0
+
+
+def test_final_rows_leave_the_copy_of_an_event_edge_and_stay_in_their_groups() -> None:
+    plan, random = PLANS["events"], Random("events")
+    spread = Spread(plan, trades(random, 80), 3, random)
+    spread.finish()
+    folds = {fold.name: fold.node_key for fold in plan.folds}
+    groups = 0
+    for receiver in spread.nodes[1]:
+        tables = receiver.engine.snapshot().tables
+        assert tables[folds["rows"]].num_rows == 0
+        groups += tables[folds["x"]].num_rows
+    assert groups == 3
