@@ -20,7 +20,7 @@ from ripple.connectors.csv.reader import CsvReader
 from ripple.connectors.csv.source import BLOCK_BYTES, LINE_LENGTH_BYTES_MAX, CsvSource
 from ripple.connectors.line_blocks import line_blocks
 from ripple.connectors.raw_input import open_input
-from ripple.connectors.synthetic import SyntheticSource
+from ripple.connectors.synthetic.source import SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.connectors.text.sink import TextFormat, TextSink
 

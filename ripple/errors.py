@@ -23,6 +23,10 @@ class OutputError(RippleError):
     """A sink cannot be written."""
 
 
+class ConnectorError(RippleError):
+    """What a package adds to read and write cannot be used; names the package."""
+
+
 class LostRecordsWarning(UserWarning):
     """Records of a run did not count: they were rejected, or came too late. It is told once."""
 

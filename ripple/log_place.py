@@ -46,6 +46,12 @@ class LogPlace(NamedTuple):
         return cls(str(path.parent), path.name, partition)
 
 
+def path_of(text: str) -> str:
+    """Return the folder of the topic behind ``log:``; raises as ``LogPlace.parse`` does."""
+    place = LogPlace.parse(f"{PREFIX}{text}")
+    return str(PurePath(place.folder, place.topic))
+
+
 def is_number(name: str) -> bool:
     """Return whether a name at the end of a place is that of a partition."""
     return name.isascii() and name.isdigit() and len(name) <= _DIGITS_MAX

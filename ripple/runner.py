@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +41,9 @@ def run(
 ) -> Report:
     """Run a pipeline in this process over a whole source.
 
-    source: a path, ``-``, ``log:DIR/TOPIC``, ``synthetic:N``; an Arrow table, a data frame, a list
-    or an iterator of batches, of mappings or of instances of a record class; or a source.
+    source: a path, ``-``, ``log:DIR/TOPIC``, ``synthetic:N`` or another place of a connector; an
+    Arrow table, a data frame, a list or an iterator of batches, of mappings or of instances of a
+    record class; or a source.
     sink: a path, ``-``, ``log:DIR/TOPIC`` or a sink, or a mapping of output names to those when the
     pipeline has several outputs.
     dead_letters: a file for rejected records, as lines of JSON, or what takes them. Without it, and
@@ -52,7 +53,8 @@ def run(
     """
     plan = _plan_of(pipeline)
     places = _by_output(plan, sink)
-    _check_outputs(plan, places)
+    for name in places:
+        plan.output(name)
     given = open_source(
         source,
         plan.source.schema,
@@ -126,13 +128,6 @@ def _lost(report: Report, *, are_kept: bool) -> str:
     if report.very_late:
         parts.append(f"{report.very_late} too late for their windows")
     return f"of {report.consumed} records, some do not count: {', '.join(parts)}" if parts else ""
-
-
-def _check_outputs(plan: Plan, named: Iterable[str]) -> None:
-    outputs = [output.name for output in plan.outputs]
-    for name in named:
-        if name not in outputs:
-            raise OutputError(f"no output {name!r}: the pipeline has {', '.join(outputs)}")
 
 
 def _by_output(plan: Plan, sink: Any) -> Mapping[str, Any]:

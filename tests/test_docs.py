@@ -7,14 +7,18 @@ import doctest
 import json
 import re
 import runpy
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ripple.checkpoint import Checkpoints
+from ripple.connectors.registry import OF_STREAMS, UseName, own
 from ripple.store import DiskStore
 from ripple.world import live_world
 from tests.checkpoint.kit import fed_engine
+from tests.cli.processes import RIPPLE, run
 
 ROOT = Path(__file__).resolve().parent.parent
 TRADES = "AAPL,150.0,100,1709000000000000000,XNAS\nAAPL,150.25,200,1709000001000000000,XNAS\n"
@@ -120,3 +124,70 @@ def test_extending_document_adds_an_aggregate(folder: Path) -> None:
     (folder / "guide.py").write_text(wrong + check)
     with pytest.raises(AssertionError, match="rms"):
         runpy.run_path("guide.py", run_name="guide")
+
+
+@pytest.mark.parametrize(
+    ("page", "plain", "continued"),
+    [("sources", "source", "continued_source"), ("sinks", "sink", "continued_sink")],
+)
+def test_places_and_promises_on_the_page_are_those_of_the_connectors(
+    page: str, plain: UseName, continued: UseName
+) -> None:
+    expected = []
+    for connector in own().values():
+        if (way := getattr(connector, plain)) is not None:
+            again = getattr(connector, continued)
+            assert again is None or again.suffixes == way.suffixes
+            names = ", ".join(
+                f"`{name}`" for name in (*(f"*{s}" for s in way.suffixes), connector.form)
+            )
+            expected.append(
+                f"| {names} | {way.promise} | {again.promise if again else 'refused'} |"
+            )
+    ways = [getattr(own()[OF_STREAMS], use) for use in (plain, continued)]
+    promises = " | ".join(way.on_stream if way else "refused" for way in ways)
+    expected.append(f"| `-`, a pipe, a device | {promises} |")
+    _, table = (
+        (ROOT / f"docs/{page}.md")
+        .read_text()
+        .split("| place | plain run | restarted run |\n|---|---|---|\n")
+    )
+    assert table.split("\n\n")[0].splitlines() == expected
+    for use, way in zip((plain, continued), ways, strict=True):
+        others = {getattr(each, use) for each in own().values()} - {None}
+        assert {other.on_stream for other in others} <= {"", way.on_stream if way else ""}
+
+
+def test_extending_document_adds_a_scheme(folder: Path) -> None:
+    page = (ROOT / "docs/extending.md").read_text()
+    (entries,) = re.findall(
+        r"```toml\n\[project.entry-points.\"(.*?)\"\]\n(.*?)```", page, re.DOTALL
+    )
+    (command,) = re.findall(r"^\$ ripple (.*)$", page, re.MULTILINE)
+    (pipeline,), code = _python("README.md"), _python("docs/extending.md")[2]
+    site = folder / "site"
+    about = site / "ripple_sqlite-1.0.dist-info"
+    about.mkdir(parents=True)
+    (site / "ripple_sqlite.py").write_text(code)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: ripple-sqlite\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[{}]\n{}".format(*entries).replace('"', ""))
+    (folder / "vwap.py").write_text(pipeline)
+    ripple = ["env", "-C", str(folder), f"PYTHONPATH={site}:{ROOT}", *RIPPLE]
+
+    missing = run(ripple, *command.split())
+    assert missing.code == 1
+    assert "cannot read sqlite:trades.db/trades: unable to open database file" in missing.err
+    with closing(sqlite3.connect("vwap.db")) as database:
+        assert database.execute("SELECT * FROM vwaps").fetchall() == []
+    with closing(sqlite3.connect("trades.db")) as database:
+        database.execute("CREATE TABLE trades (venue, symbol, price, size, timestamp_ns)")
+        trades = [line.split(",") for line in TRADES.splitlines()]
+        rows = [(v, s, float(p), int(n), int(t)) for s, p, n, t, v in trades]
+        database.executemany("INSERT INTO trades VALUES (?, ?, ?, ?, ?)", rows)
+        database.commit()
+    ended = run(ripple, *command.split())
+    assert ended.code == 0, ended.err
+    with closing(sqlite3.connect("vwap.db")) as database:
+        shown = database.execute("SELECT op, symbol, vwap, trade_count FROM vwaps").fetchall()
+    assert shown == [(0, "AAPL", 150.16666666666666, 2)]
+    assert "source, sink  (ripple-sqlite 1.0)" in run(ripple, "info").out

@@ -37,7 +37,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "raw bytes to files, pipes and standard output; a file appears whole or not at all",
         ("os.*",),
     ),
-    "ripple/connectors/locate.py": ("tells files from pipes and devices", ("os.stat",)),
+    "ripple/connectors/registry.py": ("tells files from pipes and devices", ("os.stat",)),
     "ripple/connectors/parquet/files.py": ("asks whether a file can be read", ("os.stat",)),
     "ripple/connectors/prefetch.py": (
         "reads ahead in a thread; batches arrive in the same order with and without it",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ripple import cut as cuts
 from ripple.checkpoint import Checkpoints
 from ripple.cli.exits import say
+from ripple.cli.places import check_apart
 from ripple.cli.progress import Progress
 from ripple.cli.statistics import (
     exceptions,
@@ -22,12 +23,8 @@ from ripple.cli.statistics import (
     watermark_text,
 )
 from ripple.cli.telling import line_of
-from ripple.connectors.locate import open_sink
-from ripple.connectors.log.inputs import LogInputs
-from ripple.connectors.log.source import open_topic
-from ripple.connectors.record_shape import RecordShape
-from ripple.errors import InputError, OutputError
-from ripple.log_place import PREFIX, LogPlace
+from ripple.connectors.locate import open_inputs, open_sink, path_of
+from ripple.errors import InputError
 from ripple.partition.group import SinkGroup
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
@@ -59,7 +56,10 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
         keep=options.keep,
     )
     inputs = open_inputs(options.source, plan, settings.batch_rows, follow=options.follow)
-    _check_apart(options.source, places)
+    check_apart(
+        path_of(options.source, "continued_source"),
+        [path_of(place, "continued_sink") for place in places.values()],
+    )
     world = live_world(options.checkpoint_dir)
     store = DiskStore(world.disk, world.random)
     stopping = _Stopping()
@@ -120,35 +120,6 @@ def _check_options(options: argparse.Namespace) -> None:
             "--header, --strict and --dead-letter do not go with --checkpoint-dir: the log has no "
             "header, and refused records are kept in that folder: see ripple dead-letter list"
         )
-
-
-def open_inputs(place: str, plan: Plan, batch_rows: int, *, follow: bool) -> LogInputs:
-    """Return the partitions of the topic at ``place``, or the one that it names."""
-    if not place.startswith(PREFIX):
-        raise InputError(
-            f"--checkpoint-dir needs a source that can be read again, not {place!r}: put it into a "
-            "log with ripple log append, and read log:DIR/TOPIC"
-        )
-    shape = RecordShape(plan.source.schema, plan.source.checks)
-    topic, partition = open_topic(place, shape)
-    name = plan.source.name
-    if partition is not None or topic.partitions == 1:
-        partitions = {name: partition or 0}
-    else:
-        partitions = {f"{name}/{number}": number for number in range(topic.partitions)}
-    return LogInputs(topic, partitions, shape, batch_rows, follow=follow)
-
-
-def _check_apart(source: str, places: Mapping[str, str]) -> None:
-    """Raise OutputError for an output that would go where the input comes from."""
-    for name, place in places.items():
-        if place.startswith(PREFIX) and _topic_path(place) == _topic_path(source):
-            raise OutputError(f"output {name!r} cannot go to {place}: it is what is read from")
-
-
-def _topic_path(place: str) -> str:
-    at = LogPlace.parse(place)
-    return os.path.realpath(os.path.join(at.folder, at.topic))
 
 
 class _Stopping:

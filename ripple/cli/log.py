@@ -16,9 +16,8 @@ from ripple.cli.numbers import count, offsets, positive
 from ripple.cli.places import a_place
 from ripple.cli.progress import Progress
 from ripple.cli.rejects import ToldLetters
-from ripple.connectors.json.source import JsonSource
 from ripple.connectors.locate import open_source
-from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.registry import forms
 from ripple.connectors.target import open_target
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.errors import InputError
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from ripple.batch import Batch
-    from ripple.connectors.contract import MarkedSource
     from ripple.connectors.target import Target
 
 PROGRAM = "ripple"
@@ -52,10 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for action in (create, append, tail, info, check, mend):
         action.add_argument("topic", type=a_place, metavar="DIR/TOPIC", help="the topic's folder")
     _configure_create(create)
-    append.add_argument(
-        "source", type=a_place, metavar="FILE", help="CSV, .jsonl or .parquet; - is CSV"
-    )
-    append.add_argument("--format", choices=("csv", "jsonl"), help="of standard input or a pipe")
+    append.add_argument("source", type=a_place, metavar="PLACE", help=forms("source"))
+    append.add_argument("--format", choices=("csv", "jsonl"), help="as csv: or jsonl: before it")
     append.add_argument("--header", action="store_true", help="a CSV's first line names columns")
     append.add_argument(
         "--batch", type=positive, default=APPEND_ROWS, metavar="N", help=f"rows ({APPEND_ROWS})"
@@ -147,13 +143,8 @@ def _create(options: argparse.Namespace) -> int:
 def _append(options: argparse.Namespace) -> int:
     topic = _open_whole(options)
     name, rows = topic.path, options.batch
-    source: MarkedSource = (
-        JsonSource(options.source, RecordShape(topic.schema), name=name, batch_rows=rows)
-        if options.format == "jsonl"
-        else open_source(
-            options.source, topic.schema, name=name, batch_rows=rows, header=options.header
-        )
-    )
+    place = f"{options.format}:{options.source}" if options.format else options.source
+    source = open_source(place, topic.schema, name=name, batch_rows=rows, header=options.header)
     progress = Progress(source)
     target = open_target(options.dead_letter) if options.dead_letter else None
     letters = ToldLetters(PROGRAM, target, before_telling=progress.clear)

@@ -17,20 +17,21 @@ def a_place(text: str) -> str:
     return text
 
 
-def check_apart(source: str | None, targets: Iterable[str]) -> None:
+def check_apart(source: str | None, targets: Iterable[str | None]) -> None:
     """Raise OutputError when two places are the same file, or both standard output.
 
-    source: the path that is read, ``-``, or None when no file is. Devices and pipes may be shared.
+    source, targets: paths, ``-``, or None for what is no file. Devices and pipes may be shared, and
+    folders of logs be written to more than once, as they have locks.
     """
     read = _identity(source, 0) if source is not None else None
     seen: dict[tuple[int, int] | str, str] = {}
     for target in targets:
-        identity = _identity(target, 1)
-        if identity is None:
+        identity = None if target is None else _identity(target, 1)
+        if target is None or identity is None:
             continue
         if identity == read:
             raise OutputError(f"cannot write {_name(target)}: it is what is read from")
-        if identity in seen:
+        if identity in seen and not os.path.isdir(target):
             raise OutputError(
                 f"cannot write two things to {_name(target)}: give each a place of its own"
             )
@@ -43,7 +44,7 @@ def _identity(place: str, descriptor: int) -> tuple[int, int] | str | None:
         status = os.fstat(descriptor) if place == "-" else os.stat(place)
     except OSError:
         return os.path.realpath(place)  # does not exist yet
-    if stat.S_ISREG(status.st_mode):
+    if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
         return status.st_dev, status.st_ino
     return "-" if place == "-" and descriptor == 1 else None
 

@@ -24,7 +24,8 @@ from ripple.cli.statistics import (
     watermark_text,
 )
 from ripple.cli.user_file import FILE_HELP, load_plan
-from ripple.connectors.locate import SINK_FORMS, SOURCE_FORMS, open_sink, open_source
+from ripple.connectors.locate import open_sink, open_source, path_of
+from ripple.connectors.registry import forms
 from ripple.errors import InputError, OutputError
 from ripple.partition.plain import at_once
 from ripple.partition.report import Report
@@ -43,14 +44,16 @@ _NAMED = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument("--source", type=a_place, required=True, metavar="PLACE", help=SOURCE_FORMS)
+    parser.add_argument(
+        "--source", type=a_place, required=True, metavar="PLACE", help=forms("source")
+    )
     parser.add_argument(
         "--sink",
         type=a_place,
         action="append",
         metavar="[OUTPUT=]PLACE",
-        help=f"{SINK_FORMS} (the default); once for each output that is wanted. A path with '=' in "
-        "it begins with ./ or /",
+        help=f"{forms('sink')}; by default -. Once for each output that is wanted. A path with '=' "
+        "in it begins with ./ or /",
     )
     parser.add_argument(
         "--batch",
@@ -113,9 +116,8 @@ def run(options: argparse.Namespace) -> int:
         return lasting.run(options, plan, places)
     if options.follow:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
-    letters = [] if options.dead_letter is None else [options.dead_letter]
-    is_made = options.source.startswith("synthetic:")
-    check_apart(None if is_made else options.source, [*places.values(), *letters])
+    written = [path_of(place, "sink") for place in places.values()]
+    check_apart(path_of(options.source, "source"), [*written, options.dead_letter])
     source = open_source(
         options.source,
         plan.source.schema,
@@ -162,8 +164,7 @@ def sinks_by_output(plan: Plan, given: list[str]) -> dict[str, str]:
                 f"as in --sink {names[0]}={text}"
             )
     for name, times in Counter(name for name, _ in pairs).items():
-        if name not in names:
-            raise OutputError(f"no output {name!r}: the pipeline has {', '.join(names)}")
+        plan.output(name)
         if times > 1:
             raise OutputError(f"output {name!r} has {times} sinks: it can have one")
     return dict(pairs)

@@ -26,7 +26,7 @@ from ripple.cli.without_pandas import keep_pandas_out
 from ripple.connectors.csv.format import CsvFormat
 from ripple.connectors.csv.source import CsvSource
 from ripple.connectors.record_shape import TIMESTAMP_NS_END
-from ripple.connectors.synthetic import SYMBOLS, SyntheticSource
+from ripple.connectors.synthetic.source import SYMBOLS, SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.connectors.text.sink import TextFormat, TextSink
 from ripple.partition.plain import at_once

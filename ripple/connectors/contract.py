@@ -61,15 +61,16 @@ class MarkedSource(Protocol):
 
 def is_source(value: object) -> TypeGuard[MarkedSource]:
     """Tell whether this is a source, by what can be asked of it."""
-    return _has(value, "name", "batches", "close")
+    return has(value, "name", "batches", "close")
 
 
 def is_sink(value: object) -> TypeGuard[Sink]:
     """Tell whether this is a sink, by what can be asked of it."""
-    return _has(value, "name", "records_cut", "committed", "write", "commit", "close")
+    return has(value, "name", "records_cut", "committed", "write", "commit", "close")
 
 
-def _has(value: object, *names: str) -> bool:
+def has(value: object, *names: str) -> bool:
+    """Tell whether this is no class and has all attributes."""
     return not isinstance(value, type) and all(hasattr(value, name) for name in names)
 
 

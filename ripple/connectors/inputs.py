@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeGuard
+
+from ripple.connectors.contract import has
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,3 +75,8 @@ class Inputs(Protocol):
     async def close(self) -> None:
         """Release what was opened; closing twice is allowed."""
         ...
+
+
+def is_inputs(value: object) -> TypeGuard[Inputs]:
+    """Tell whether these are inputs, by what can be asked of them."""
+    return has(value, "names", "bounds", "open", "next", "more", "wake", "close")

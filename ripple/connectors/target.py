@@ -11,6 +11,9 @@ from typing import Protocol
 from ripple.errors import OutputError
 
 STANDARD_OUTPUT = "-"
+WHOLE = "appears whole or not at all"
+STAYS = "what was written stays written"
+AGAIN = "lines written since the last checkpoint may be written again after a restart"
 
 
 class ClosedPipeError(OutputError):
@@ -43,7 +46,7 @@ def open_target(path: str | os.PathLike[str]) -> Target:
     """Open ``path`` for writing; ``-`` is standard output.
 
     What exists and is no regular file (a device, a named pipe) is written directly. Raises
-    OutputError when it cannot be opened.
+    OutputError when it cannot be opened, and for a file that a restarted pipeline goes on with.
     """
     name = os.fspath(path)
     if name == STANDARD_OUTPUT:
@@ -51,8 +54,9 @@ def open_target(path: str | os.PathLike[str]) -> Target:
     try:
         kind = os.stat(name).st_mode
     except OSError:
-        return _FileTarget(name)
+        kind = stat.S_IFREG
     if stat.S_ISREG(kind):
+        _check_not_continued(name)
         return _FileTarget(name)
     if stat.S_ISDIR(kind):
         raise OutputError(f"cannot write {name}: it is a directory")
@@ -62,10 +66,21 @@ def open_target(path: str | os.PathLike[str]) -> Target:
         raise _failure(name, error) from error
 
 
+def _check_not_continued(name: str) -> None:
+    try:
+        os.stat(f"{name}.cut")
+    except OSError:
+        return
+    raise OutputError(
+        f"cannot replace {name}: {name}.cut says that a pipeline continues it; name another file, "
+        "or remove both"
+    )
+
+
 class StreamTarget:
     """A file descriptor that is written through at once, and closed at the end."""
 
-    promise = "lines written since the last checkpoint may be written again after a restart"
+    promise = AGAIN
 
     def __init__(self, file: int, name: str) -> None:
         self.name = name
@@ -93,7 +108,7 @@ class _FileTarget:
     permissions of the file before. Through a symbolic link the file that it points to is replaced.
     """
 
-    promise = "appears whole or not at all"
+    promise = WHOLE
 
     def __init__(self, path: str) -> None:
         self.name = path

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.code.owner import version_of
+from ripple.errors import OutputError
 from ripple.schema import notation
 from ripple.schema.checks import Checks, checks_to_sexp
 from ripple.schema.fingerprint import canonical, fingerprint
@@ -229,6 +230,14 @@ class Plan:
     def fold(self, name: str) -> Fold:
         """Return the fold of that name; raises ``KeyError`` if there is none."""
         return next((fold for fold in self.folds if fold.name == name), None) or _missing(name)
+
+    def output(self, name: str) -> Output:
+        """Return the output of that name; raises OutputError, which names those there are."""
+        for output in self.outputs:
+            if output.name == name:
+                return output
+        names = ", ".join(output.name for output in self.outputs)
+        raise OutputError(f"no output {name!r}: the pipeline has {names}")
 
     def frees(self, fold: Fold) -> bool:
         """Tell whether rows of ``fold`` become final, when their window is over, and are freed."""

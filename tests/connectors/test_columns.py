@@ -22,7 +22,7 @@ from ripple.connectors.csv.source import CsvSource
 from ripple.connectors.memory import ROWS_AT_ONCE, IteratorSource, MemorySink, MemorySource
 from ripple.connectors.parquet.files import ParquetSink, ParquetSource
 from ripple.connectors.record_shape import RecordShape
-from ripple.connectors.synthetic import SyntheticSource
+from ripple.connectors.synthetic.source import SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.connectors.text.sink import TextFormat, TextSink
 from ripple.errors import InputError, OutputError, SchemaError

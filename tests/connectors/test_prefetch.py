@@ -12,7 +12,7 @@ import pytest
 from ripple.connectors.contract import NOWHERE
 from ripple.connectors.parquet.files import ParquetSink
 from ripple.connectors.prefetch import prefetched
-from ripple.connectors.synthetic import SyntheticSource
+from ripple.connectors.synthetic.source import SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.connectors.text.sink import TextSink
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ripple.connectors.synthetic import SyntheticSource
+from ripple.connectors.synthetic.source import SyntheticSource
 from ripple.errors import InputError
 
 

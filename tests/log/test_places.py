@@ -106,7 +106,7 @@ def test_log_is_followed_while_somebody_waits(tmp_path: Path) -> None:
     def pause() -> None:
         writer.append(records_of(rows_of(5, 4)))
 
-    source = open_source(f"log:{tmp_path}/ticks", SCHEMA, name="in", pause=pause)
+    source = LogSource(topic, 0, name="in", pause=pause)
     reading = source.batches()
     assert listed(next(reading)) + listed(next(reading)) == rows_of(0, 9)
     writer.close()
@@ -145,7 +145,7 @@ def test_log_that_is_removed_while_it_is_followed_is_told(tmp_path: Path) -> Non
         for name in topic.disk.list(topic.folder(0)):
             topic.disk.remove(f"{topic.folder(0)}/{name}")
 
-    source = open_source(f"log:{tmp_path}/ticks", SCHEMA, name="in", pause=remove)
+    source = LogSource(topic, 0, name="in", pause=remove)
     with pytest.raises(InputError, match="the log is gone"):
         list(source.batches())
 

@@ -161,9 +161,9 @@ def test_records_of_others_are_not_continued(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("out.parquet", "it must be a .csv or .jsonl file, log:"),
-        ("out.csv.gz", "it must be a .csv or .jsonl file, log:"),
-        ("out", "it must be a .csv or .jsonl file, log:"),
+        ("out.parquet", "it must be a .csv or .jsonl file, csv:FILE, jsonl:FILE, log:"),
+        ("out.csv.gz", "it must be a .csv or .jsonl file, csv:FILE, jsonl:FILE, log:"),
+        ("out", "it must be a .csv or .jsonl file, csv:FILE, jsonl:FILE, log:"),
         ("absent/out.csv", "there is no folder .*absent"),
         ("folder.csv", "name another file"),
     ],

@@ -18,11 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from ripple.batch import Batch
+    from ripple.connectors.connector import Reading
     from ripple.connectors.raw_input import RawInput
 
 BLOCK_BYTES = 1 << 20
 LINE_LENGTH_BYTES_MAX = 1 << 20
 PREFETCH_BLOCKS = 4
+
+
+def open_source(path: str, reading: Reading) -> CsvSource:
+    """Return the source at ``path``, which is opened when it is read."""
+    shape = reading.shape
+    csv_format = CsvFormat(shape.schema, shape.checks, header=reading.header)
+    return CsvSource(path, csv_format, name=reading.name, batch_rows=reading.batch_rows)
 
 
 class CsvSource:

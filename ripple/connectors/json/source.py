@@ -19,6 +19,7 @@ from ripple.connectors.screening import screened
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ripple.connectors.connector import Reading
     from ripple.connectors.raw_input import RawInput
     from ripple.connectors.record_shape import RecordShape
     from ripple.connectors.screening import Shown
@@ -39,6 +40,11 @@ REASONS = (
     "{field} is not valid UTF-8",
 )
 _BLANKS = b" \t\r"
+
+
+def open_source(path: str, reading: Reading) -> JsonSource:
+    """Return the source at ``path``, which is opened when it is read."""
+    return JsonSource(path, reading.shape, name=reading.name, batch_rows=reading.batch_rows)
 
 
 class JsonSource:

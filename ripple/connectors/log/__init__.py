@@ -1,1 +1,20 @@
 """The embedded event log as a source and as a sink."""
+
+from ripple.connectors.connector import Connector, Use
+from ripple.log_place import FORM, path_of
+
+APPENDED = "appended; what a failed run has appended stays"
+ONCE = "each cut once, in order; a reader sees a cut before it is durable"
+
+CONNECTOR = Connector(
+    scheme="log",
+    form=FORM,
+    source=Use("ripple.connectors.log.places:open_source", "up to its end as the run begins"),
+    sink=Use("ripple.connectors.log.places:open_sink", APPENDED),
+    continued_source=Use(
+        "ripple.connectors.log.places:open_inputs",
+        "from where the run before was; with `--follow` it waits for more",
+    ),
+    continued_sink=Use("ripple.connectors.log.places:continue_sink", ONCE),
+    path_of=path_of,
+)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ripple.connectors.log import APPENDED, ONCE
 from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import CutRecord, Owner, from_json, to_json
 from ripple.errors import LimitError, OutputError, SchemaError
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock, Disk, Guards
 
 NOTE = "ripple.reached"
-_ONCE = "each cut once and in order; one of more than batch_bytes_max may be seen in parts"
-_APPENDED = "appended; what a failed run has appended stays"
 
 
 def schema_of_output(plan: Plan, output: Output) -> Schema:
@@ -111,7 +110,7 @@ class LogSink:
         """
         self.name = name or f"{topic.path}/{partition}"
         self.records_cut = owner is not None
-        self.promise = _ONCE if self.records_cut else _APPENDED
+        self.promise = ONCE if self.records_cut else APPENDED
         self.committed: Commit | None = None
         self._current: Commit | None = None
         self._start = self._rows = 0

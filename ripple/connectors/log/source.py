@@ -11,11 +11,8 @@ from ripple.connectors.conforming import check_columns
 from ripple.connectors.cutting import recut
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.screening import screened
-from ripple.errors import InputError
-from ripple.log import PartitionReader, Topic, TopicError, identity
+from ripple.log import PartitionReader, Topic, identity
 from ripple.log.body import columns_of
-from ripple.log_place import LogPlace
-from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,52 +22,6 @@ if TYPE_CHECKING:
 
 # A checkpoint asks about the frame just read; finding it again would mean reading all headers.
 RECENT_FRAMES = 256
-
-
-def open_log(
-    text: str,
-    shape: RecordShape,
-    *,
-    name: str,
-    batch_rows: int | None = 1000,
-    pause: Callable[[], None] | None = None,
-) -> LogSource:
-    """Return the source at ``log:DIR/TOPIC[/PARTITION]``, up to its present end without ``pause``.
-
-    Raises as ``open_topic`` does, and InputError when there are several partitions to choose from.
-    """
-    topic, partition = open_topic(text, shape)
-    if partition is None and topic.partitions > 1:
-        raise InputError(
-            f"cannot read {text}: choose one of its {topic.partitions} partitions, as in {text}/0"
-        )
-    with PartitionReader(topic, partition or 0) as reader:
-        _, end = reader.range()
-    return LogSource(
-        topic,
-        partition or 0,
-        name=name,
-        shape=shape,
-        batch_rows=batch_rows,
-        to_offset=end if pause is None else None,
-        pause=pause,
-    )
-
-
-def open_topic(text: str, shape: RecordShape) -> tuple[Topic, int | None]:
-    """Return the topic at ``log:DIR/TOPIC[/PARTITION]``, and the partition if one is named.
-
-    Raises InputError when there is no such log or partition; SchemaError naming the field of
-    ``shape`` that it does not have.
-    """
-    place = LogPlace.parse(text)
-    try:
-        topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
-        topic.folder(place.partition or 0)
-    except TopicError as error:
-        raise InputError(f"cannot read {text}: {error}") from error
-    check_columns(columns_of(topic.schema), arrow_schema_of(shape.schema.fields), text)
-    return topic, place.partition
 
 
 class LogSource:

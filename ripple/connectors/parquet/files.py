@@ -18,6 +18,7 @@ from ripple.connectors.prefetch import prefetched
 from ripple.connectors.raw_record import raw_of
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.screening import screened
+from ripple.connectors.target import open_target
 from ripple.errors import InputError, OutputError, SchemaError
 from ripple.schema.well_formed import check_text
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from ripple.batch import Batch
+    from ripple.connectors.connector import Reading, Writing
     from ripple.connectors.contract import Commit
     from ripple.connectors.record_shape import RecordShape
     from ripple.connectors.screening import Shown
@@ -33,6 +35,16 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 1 << 16
 ROW_GROUP_ROWS = 1 << 17
 PREFETCH_BLOCKS = 2
+
+
+def open_source(path: str, reading: Reading) -> ParquetSource:
+    """Return the source at ``path``, which is looked at when it is read."""
+    return ParquetSource(path, reading.shape, name=reading.name, batch_rows=reading.batch_rows)
+
+
+def open_sink(path: str, _: Writing) -> ParquetSink:
+    """Return the sink at ``path``; raises OutputError."""
+    return ParquetSink(open_target(path))
 
 
 class ParquetSource:

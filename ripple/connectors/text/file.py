@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ripple.connectors.text import cut_record
+from ripple.connectors.text import ONCE, cut_record
 from ripple.connectors.text.cut_record import CutRecord, Owner
 from ripple.connectors.text.sink import TextLines
 from ripple.encoding.crc import crc32c
@@ -35,7 +35,7 @@ class FileSink:
 
     records_cut = True
     unfinished: Mapping[str, int] | None = None
-    promise = "each cut once, in order, up to the length in the record"
+    promise = ONCE
 
     def __init__(
         self,

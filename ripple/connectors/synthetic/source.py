@@ -15,6 +15,8 @@ from ripple.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ripple.connectors.connector import Reading
+
 SYMBOLS = 100
 FIRST_TIMESTAMP_NS = 1_000_000_000
 INTERVAL_NS = 1_000_000
@@ -23,6 +25,13 @@ EVENTS_MAX = (TIMESTAMP_NS_END - FIRST_TIMESTAMP_NS) // INTERVAL_NS
 # Periods without a common factor, so that a symbol's price and size change from trade to trade.
 _PRICES = 101
 _SIZES = 7
+
+
+def open_source(path: str, reading: Reading) -> SyntheticSource:
+    """Return the source of ``path`` events; raises InputError."""
+    if not path.isascii() or not path.isdigit():
+        raise InputError(f"'synthetic:{path}': after 'synthetic:' comes a number of events")
+    return SyntheticSource(int(path), name=reading.name, batch_rows=reading.batch_rows)
 
 
 class SyntheticSource:

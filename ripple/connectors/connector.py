@@ -1,0 +1,82 @@
+"""What a connector says of itself: which places are its own, what opens them, what it promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.pipeline.plan import Output, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One of the things that a connector's places are good for.
+
+    opens: what opens one, as ``package.module:attribute``; it is imported when it is first wanted.
+    promise: what a user may rely on. on_stream: the same of a pipe, a device and ``-``; empty if
+    the place can be none of them. suffixes: of files that are known without the scheme; only
+    Ripple's own connectors are asked.
+    """
+
+    opens: str
+    promise: str
+    suffixes: tuple[str, ...] = ()
+    on_stream: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connector:
+    """One kind of place, and how it is used; None where it cannot be.
+
+    scheme: what stands before the colon. form: a place as people write it. What opens a use takes
+    the text behind the colon as it was given:
+
+    - source: ``(path, Reading) -> Source``, which is read once, to its end;
+    - sink: ``(path, Writing) -> Sink``, which is written anew, or appended to;
+    - continued_source: ``(path, Reading) -> Inputs``, which a restarted run reads on from its cut;
+    - continued_sink: ``(path, Writing) -> Sink``, which a restarted run writes on from its cut.
+
+    path_of: from that text to the file or folder, so that no run writes what it reads; None where
+    there is none. package: whose it is, as the registry has found out.
+    """
+
+    scheme: str
+    form: str
+    source: Use | None = None
+    sink: Use | None = None
+    continued_source: Use | None = None
+    continued_sink: Use | None = None
+    path_of: Callable[[str], str] | None = None
+    package: str = "ripple"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a source is asked for.
+
+    name: of the input, for people and the engine. shape: what its records must be. batch_rows: how
+    many records a batch has; see Source. header: whether CSV names its columns first. follow:
+    whether Inputs wait for more where nothing is there yet.
+    """
+
+    name: str
+    shape: RecordShape
+    batch_rows: int
+    header: bool = False
+    follow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What a sink is asked for.
+
+    output: of the plan, whose changes come. header: whether CSV begins with the names of columns.
+    """
+
+    plan: Plan
+    output: Output
+    header: bool = False

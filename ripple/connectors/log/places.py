@@ -1,0 +1,96 @@
+"""Places in an event log, ``DIR/TOPIC`` or ``DIR/TOPIC/PARTITION``, opened to read and to write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.connectors.conforming import check_columns
+from ripple.connectors.log.inputs import LogInputs
+from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
+from ripple.connectors.log.source import LogSource
+from ripple.connectors.record_shape import arrow_schema_of
+from ripple.connectors.text.cut_record import Owner
+from ripple.errors import InputError, OutputError
+from ripple.log import PartitionReader, Topic, TopicError
+from ripple.log.body import columns_of
+from ripple.log_place import PREFIX, LogPlace
+from ripple.world.live import LiveClock
+from ripple.world.live_disk import LiveDisk
+
+if TYPE_CHECKING:
+    from ripple.connectors.connector import Reading, Writing
+    from ripple.connectors.record_shape import RecordShape
+
+
+def open_source(path: str, reading: Reading) -> LogSource:
+    """Return the source up to the present end.
+
+    Raises InputError when there is no such log or partition, or there are several to choose from;
+    SchemaError naming the field that it does not have.
+    """
+    text = f"{PREFIX}{path}"
+    topic, partition = _topic_at(text, reading.shape)
+    if partition is None and topic.partitions > 1:
+        raise InputError(
+            f"cannot read {text}: choose one of its {topic.partitions} partitions, as in {text}/0"
+        )
+    with PartitionReader(topic, partition or 0) as reader:
+        _, end = reader.range()
+    return LogSource(
+        topic,
+        partition or 0,
+        name=reading.name,
+        shape=reading.shape,
+        batch_rows=reading.batch_rows,
+        to_offset=end,
+    )
+
+
+def open_inputs(path: str, reading: Reading) -> LogInputs:
+    """Return all partitions, or the one that is named; raises as ``open_source`` does."""
+    topic, partition = _topic_at(f"{PREFIX}{path}", reading.shape)
+    if partition is not None or topic.partitions == 1:
+        partitions = {reading.name: partition or 0}
+    else:
+        partitions = {f"{reading.name}/{number}": number for number in range(topic.partitions)}
+    return LogInputs(topic, partitions, reading.shape, reading.batch_rows, follow=reading.follow)
+
+
+def open_sink(path: str, writing: Writing) -> LogSink:
+    """Return the sink that appends; its topic is made if there is none. Raises as LogSink does."""
+    return _sink(path, writing, None)
+
+
+def continue_sink(path: str, writing: Writing) -> LogSink:
+    """Return the sink that records its cut; otherwise as ``open_sink``."""
+    return _sink(path, writing, Owner(writing.plan.name, writing.output.name))
+
+
+def _sink(path: str, writing: Writing, owner: Owner | None) -> LogSink:
+    text = f"{PREFIX}{path}"
+    try:
+        place = LogPlace.parse(text)
+    except InputError as error:
+        raise OutputError(f"cannot write: {error}") from error
+    disk = LiveDisk(place.folder)
+    is_new = not disk.exists(f"{place.topic}/topic")
+    if is_new and place.partition:
+        raise OutputError(f"cannot write {text}: a topic that is made for it has only partition 0")
+    topic = topic_for(disk, place.topic, schema_of_output(writing.plan, writing.output))
+    if place.partition is None and topic.partitions > 1:
+        raise OutputError(
+            f"cannot write {text}: choose one of its {topic.partitions} partitions, as in {text}/0"
+        )
+    return LogSink(topic, place.partition or 0, LiveClock(), owner, name=text, is_new=is_new)
+
+
+def _topic_at(text: str, shape: RecordShape) -> tuple[Topic, int | None]:
+    """Return the topic, and the partition if one is named."""
+    place = LogPlace.parse(text)
+    try:
+        topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
+        topic.folder(place.partition or 0)
+    except TopicError as error:
+        raise InputError(f"cannot read {text}: {error}") from error
+    check_columns(columns_of(topic.schema), arrow_schema_of(shape.schema.fields), text)
+    return topic, place.partition

@@ -1,0 +1,209 @@
+"""Which connector a place belongs to: by its scheme, by its suffix, or as a stream.
+
+A scheme that is not Ripple's own is looked for among the entry points of installed packages.
+"""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import re
+import stat
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ripple.connectors.connector import Connector, Use
+from ripple.errors import ConnectorError, InputError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from importlib.metadata import EntryPoint
+
+    from ripple.connectors.connector import Reading, Writing
+    from ripple.errors import RippleError
+
+OWN = ("csv", "json", "parquet", "log", "synthetic")
+"""Folders beside this file: each has a CONNECTOR."""
+GROUP = "ripple.connectors"
+"""The entry points of other packages: a scheme, and where its Connector is."""
+OF_STREAMS = "csv"
+"""What a pipe, a device or - has, unless its name says otherwise."""
+
+UseName = Literal["source", "sink", "continued_source", "continued_sink"]
+USES: tuple[UseName, ...] = ("source", "sink", "continued_source", "continued_sink")
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_REFUSALS: dict[UseName, tuple[type[RippleError], str]] = {
+    "source": (InputError, "cannot tell how to read {!r}: it must be {}"),
+    "sink": (OutputError, "cannot tell how to write {!r}: it must be {}"),
+    "continued_source": (
+        InputError,
+        "going on after a crash (--checkpoint-dir) needs a source that can be read again, not "
+        "{!r}: put it into a log with ripple log append, and read {}",
+    ),
+    "continued_sink": (
+        OutputError,
+        "cannot write {!r} so that a restart continues it: it must be {}",
+    ),
+}
+
+
+class Place(NamedTuple):
+    """What a user's text names: a connector, how it is used, and the text that it is given."""
+
+    connector: Connector
+    use: Use
+    path: str
+
+    def opened(self, asked: Reading | Writing, is_wanted: Callable[[object], bool]) -> Any:
+        """Return what the connector opens there; raises as that does, and ConnectorError."""
+        whose = _named(self.connector.scheme, self.connector.package)
+        opens = _loaded(whose, self.use.opens, lambda: pkgutil.resolve_name(self.use.opens))
+        opened = opens(self.path, asked)
+        if not is_wanted(opened):
+            raise ConnectorError(
+                f"{whose}: what {self.use.opens} returns, of type {type(opened).__name__}, lacks "
+                "something of ripple.connectors.contract"
+            )
+        return opened
+
+
+def find(text: str, use: UseName) -> Place:
+    """Return the place that ``text`` names.
+
+    A scheme counts before all else, so that a path with a colon begins with ``./`` or ``/``; only
+    where nobody knows the scheme, a path may also be one by being there. Raises InputError or
+    OutputError for what has no connector, or one that has no such use; ConnectorError.
+    """
+    error, refusal = _REFUSALS[use]
+    named = _SCHEME.fullmatch(text)
+    connector = _of_scheme(named[1]) if named else None
+    if named and connector is None and not _mode(text):
+        raise error(
+            f"there is no file {text!r} and no scheme {named[1]!r}: there are "
+            f"{_listed([*own(), *_entries()], ' and ')}; a path with a colon begins with ./ or /"
+        )
+    path = named[2] if named and connector else text
+    found = connector or _of_name(text, use)
+    way: Use | None = getattr(found, use, None)
+    if found is None or way is None or (way.suffixes and not path):
+        raise error(refusal.format(text, forms(use)))
+    if way.suffixes and not way.on_stream and is_stream(path):
+        raise error(f"{text!r} is a stream, and {found.scheme} needs a file")
+    return Place(found, way, path)
+
+
+def forms(use: UseName) -> str:
+    """Return which places of Ripple's own connectors can be used so, for people."""
+    usable = [(each, way) for each in own().values() if (way := getattr(each, use))]
+    texts = [each.form for each, _ in usable]
+    files = [way.suffixes for _, way in usable if way.suffixes]
+    if files:
+        packed = {
+            name[name.rindex(".") :] for names in files for name in names if name.count(".") > 1
+        }
+        also = f" (text also {', '.join(sorted(packed))})" if packed else ""
+        texts.insert(0, f"a {_listed([names[0] for names in files], ' or ')} file{also}")
+    if any(way.on_stream for _, way in usable):
+        texts.append(f"{OF_STREAMS.upper()} at -, a pipe or a device")
+    return _listed(texts, ", or ")
+
+
+@cache
+def own() -> dict[str, Connector]:
+    """Return Ripple's own connectors by scheme."""
+    found = [import_module(f"ripple.connectors.{name}").CONNECTOR for name in OWN]
+    return {each.scheme: each for each in found}
+
+
+def others() -> Iterator[tuple[str, Connector | ConnectorError]]:
+    """Yield the schemes that installed packages add, with what is wrong if something is."""
+    for scheme in sorted({*_entries()} - {*own()}):
+        try:
+            connector = _of_scheme(scheme)
+        except ConnectorError as error:
+            yield scheme, error
+        else:
+            assert connector is not None
+            yield scheme, connector
+
+
+def is_stream(path: str) -> bool:
+    """Whether this is standard input or output, a pipe or a device."""
+    mode = _mode(path)
+    return path == "-" or bool(mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)))
+
+
+def _mode(path: str) -> int:
+    """Return what is at a path, 0 if nothing is."""
+    try:
+        return os.stat(path).st_mode
+    except (OSError, ValueError):
+        return 0
+
+
+def _of_name(path: str, use: UseName) -> Connector | None:
+    name = PurePath(path).name[1:]  # a name that is nothing but a suffix has none
+    for each in own().values():
+        way: Use | None = getattr(each, use)
+        if way is not None and name.endswith(way.suffixes):
+            return each
+    return own()[OF_STREAMS] if is_stream(path) else None
+
+
+def _of_scheme(scheme: str) -> Connector | None:
+    if scheme in own():
+        return own()[scheme]
+    entries = _entries().get(scheme, [])
+    if len(entries) > 1:
+        packages = _listed(sorted(map(_package_of, entries)), " and ")
+        raise ConnectorError(f"the scheme {scheme!r} is of {packages}: uninstall all but one")
+    return _connector_of(entries[0]) if entries else None
+
+
+def _entries() -> dict[str, list[EntryPoint]]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, rarely wanted
+
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def _connector_of(entry: EntryPoint) -> Connector:
+    package = _package_of(entry)
+    whose = _named(entry.name, package)
+    connector = _loaded(whose, entry.value, entry.load)
+    if not isinstance(connector, Connector):
+        raise ConnectorError(
+            f"{whose}: {entry.value} is of type {type(connector).__name__}, and no "
+            "ripple.connectors.connector.Connector"
+        )
+    if connector.scheme != entry.name:
+        raise ConnectorError(f"{whose}: {entry.value} has the scheme {connector.scheme!r}")
+    return replace(connector, package=package)
+
+
+def _package_of(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
+
+
+def _named(scheme: str, package: str) -> str:
+    return f"connector {scheme!r} of {package}"
+
+
+def _loaded(whose: str, value: str, load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except Exception as error:
+        raise ConnectorError(
+            f"{whose}: cannot load {value}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _listed(words: Sequence[str], last: str) -> str:
+    *most, end = words
+    return f"{', '.join(most)}{last}{end}" if most else end

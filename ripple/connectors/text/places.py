@@ -1,0 +1,70 @@
+"""Files and streams that changes are written to as lines."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from ripple.connectors.registry import is_stream
+from ripple.connectors.target import open_target
+from ripple.connectors.text import COMPRESSED
+from ripple.connectors.text.cut_record import Owner
+from ripple.connectors.text.file import FileSink
+from ripple.connectors.text.sink import TextFormat, TextSink
+from ripple.errors import OutputError
+from ripple.world.live_disk import LiveDisk
+
+if TYPE_CHECKING:
+    from ripple.connectors.connector import Writing
+    from ripple.connectors.contract import Sink
+
+_JSON = TextFormat("json", removes="mark")
+
+
+def open_csv(path: str, writing: Writing) -> TextSink:
+    """Return the sink of CSV; raises OutputError."""
+    return _open(path, _csv(writing))
+
+
+def open_json(path: str, _: Writing) -> TextSink:
+    """Return the sink of JSON lines; raises OutputError."""
+    return _open(path, _JSON)
+
+
+def continue_csv(path: str, writing: Writing) -> Sink:
+    """Return the sink of CSV, continued where it is a file; raises as FileSink does."""
+    return _continue(path, _csv(writing), writing)
+
+
+def continue_json(path: str, writing: Writing) -> Sink:
+    """Return the sink of JSON lines, continued where it is a file; raises as FileSink does."""
+    return _continue(path, _JSON, writing)
+
+
+def _csv(writing: Writing) -> TextFormat:
+    return TextFormat("csv", header=writing.header)
+
+
+def _open(path: str, text_format: TextFormat) -> TextSink:
+    _check_name(path)
+    return TextSink(open_target(path), text_format)
+
+
+def _continue(path: str, text_format: TextFormat, writing: Writing) -> Sink:
+    if is_stream(path):
+        return _open(path, text_format)
+    _check_name(path)
+    file = PurePath(path)
+    columns = ["op"] if text_format.removes == "mark" else []
+    columns += [member.name for member in writing.output.fields]
+    owner = Owner(writing.plan.name, writing.output.name)
+    try:
+        disk = LiveDisk(file.parent, make=False)
+        return FileSink(disk, file.name, text_format, owner, columns, name=path)
+    except FileNotFoundError as error:
+        raise OutputError(f"cannot write {path}: there is no folder {file.parent}") from error
+
+
+def _check_name(path: str) -> None:
+    if path.endswith(COMPRESSED):
+        raise OutputError(f"cannot write {path}: it would be read as compressed, and it is not")
