@@ -11,15 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 import ripple
-from ripple.connectors.registry import USES, others, own
+from ripple.connectors.registry import USES, of_scheme, schemes
 from ripple.errors import ConnectorError
 from ripple.graph import column, node
 
 if TYPE_CHECKING:
     import argparse
     from types import ModuleType
-
-    from ripple.connectors.connector import Connector
 
 _CORE: tuple[ModuleType, ...] = (node, column)
 
@@ -36,12 +34,17 @@ def run(_: argparse.Namespace) -> int:
     print(f"Arrow {pa.__version__}, NumPy {np.__version__}")
     print(f"Build: incremental graph + heap-based stabilization, {build} core")
     print("Connectors:")
-    for scheme, found in (*own().items(), *others()):
-        print(f"  {scheme:<12} {found if isinstance(found, ConnectorError) else _told(found)}")
+    for scheme in schemes():
+        print(f"  {scheme:<12} {_told(scheme)}")
     return 0
 
 
-def _told(connector: Connector) -> str:
+def _told(scheme: str) -> str:
+    try:
+        connector = of_scheme(scheme)
+    except ConnectorError as error:
+        return str(error)
+    assert connector is not None, "it was listed just now"
     uses = ", ".join(use.replace("_", " ") for use in USES if getattr(connector, use) is not None)
     whose = "" if connector.package == "ripple" else f"  ({connector.package})"
     return f"{connector.form:<28} {uses}{whose}"

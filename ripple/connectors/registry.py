@@ -1,34 +1,27 @@
-"""Which connector a place belongs to: by its scheme, by its suffix, or as a stream.
-
-A scheme that is not Ripple's own is looked for among the entry points of installed packages.
-"""
+"""Which connector a place belongs to: by its scheme, by its suffix, or as a stream."""
 
 from __future__ import annotations
 
 import os
-import pkgutil
 import re
 import stat
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from ripple.connectors import installed
 from ripple.connectors.connector import Connector, Use
 from ripple.errors import ConnectorError, InputError, OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from importlib.metadata import EntryPoint
+    from collections.abc import Callable, Sequence
 
     from ripple.connectors.connector import Reading, Writing
     from ripple.errors import RippleError
 
 OWN = ("csv", "json", "parquet", "log", "synthetic")
 """Folders beside this file: each has a CONNECTOR."""
-GROUP = "ripple.connectors"
-"""The entry points of other packages: a scheme, and where its Connector is."""
 OF_STREAMS = "csv"
 """What a pipe, a device or - has, unless its name says otherwise."""
 
@@ -60,13 +53,12 @@ class Place(NamedTuple):
 
     def opened(self, asked: Reading | Writing, is_wanted: Callable[[object], bool]) -> Any:
         """Return what the connector opens there; raises as that does, and ConnectorError."""
-        whose = _named(self.connector.scheme, self.connector.package)
-        opens = _loaded(whose, self.use.opens, lambda: pkgutil.resolve_name(self.use.opens))
-        opened = opens(self.path, asked)
+        scheme, package, opens = self.connector.scheme, self.connector.package, self.use.opens
+        opened = installed.load(scheme, package, opens)(self.path, asked)
         if not is_wanted(opened):
             raise ConnectorError(
-                f"{whose}: what {self.use.opens} returns, of type {type(opened).__name__}, lacks "
-                "something of ripple.connectors.contract"
+                f"connector {scheme!r} of {package}: what {opens} returns, of type "
+                f"{type(opened).__name__}, lacks something of ripple.connectors.contract"
             )
         return opened
 
@@ -80,11 +72,11 @@ def find(text: str, use: UseName) -> Place:
     """
     error, refusal = _REFUSALS[use]
     named = _SCHEME.fullmatch(text)
-    connector = _of_scheme(named[1]) if named else None
+    connector = of_scheme(named[1]) if named else None
     if named and connector is None and not _mode(text):
         raise error(
             f"there is no file {text!r} and no scheme {named[1]!r}: there are "
-            f"{_listed([*own(), *_entries()], ' and ')}; a path with a colon begins with ./ or /"
+            f"{_listed(schemes(), ' and ')}; a path with a colon begins with ./ or /"
         )
     path = named[2] if named and connector else text
     found = connector or _of_name(text, use)
@@ -119,16 +111,14 @@ def own() -> dict[str, Connector]:
     return {each.scheme: each for each in found}
 
 
-def others() -> Iterator[tuple[str, Connector | ConnectorError]]:
-    """Yield the schemes that installed packages add, with what is wrong if something is."""
-    for scheme in sorted({*_entries()} - {*own()}):
-        try:
-            connector = _of_scheme(scheme)
-        except ConnectorError as error:
-            yield scheme, error
-        else:
-            assert connector is not None
-            yield scheme, connector
+def schemes() -> list[str]:
+    """Return all schemes: Ripple's own, and those that installed packages add."""
+    return [*own(), *sorted({*installed.schemes()} - {*own()})]
+
+
+def of_scheme(scheme: str) -> Connector | None:
+    """Return the connector of a scheme, None if there is none; raises ConnectorError."""
+    return own().get(scheme) or installed.connector(scheme)
 
 
 def is_stream(path: str) -> bool:
@@ -152,56 +142,6 @@ def _of_name(path: str, use: UseName) -> Connector | None:
         if way is not None and name.endswith(way.suffixes):
             return each
     return own()[OF_STREAMS] if is_stream(path) else None
-
-
-def _of_scheme(scheme: str) -> Connector | None:
-    if scheme in own():
-        return own()[scheme]
-    entries = _entries().get(scheme, [])
-    if len(entries) > 1:
-        packages = _listed(sorted(map(_package_of, entries)), " and ")
-        raise ConnectorError(f"the scheme {scheme!r} is of {packages}: uninstall all but one")
-    return _connector_of(entries[0]) if entries else None
-
-
-def _entries() -> dict[str, list[EntryPoint]]:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, rarely wanted
-
-    found: dict[str, list[EntryPoint]] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        found.setdefault(entry.name, []).append(entry)
-    return found
-
-
-def _connector_of(entry: EntryPoint) -> Connector:
-    package = _package_of(entry)
-    whose = _named(entry.name, package)
-    connector = _loaded(whose, entry.value, entry.load)
-    if not isinstance(connector, Connector):
-        raise ConnectorError(
-            f"{whose}: {entry.value} is of type {type(connector).__name__}, and no "
-            "ripple.connectors.connector.Connector"
-        )
-    if connector.scheme != entry.name:
-        raise ConnectorError(f"{whose}: {entry.value} has the scheme {connector.scheme!r}")
-    return replace(connector, package=package)
-
-
-def _package_of(entry: EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
-
-
-def _named(scheme: str, package: str) -> str:
-    return f"connector {scheme!r} of {package}"
-
-
-def _loaded(whose: str, value: str, load: Callable[[], Any]) -> Any:
-    try:
-        return load()
-    except Exception as error:
-        raise ConnectorError(
-            f"{whose}: cannot load {value}: {type(error).__name__}: {error}"
-        ) from error
 
 
 def _listed(words: Sequence[str], last: str) -> str:

@@ -11,7 +11,8 @@ import pytest
 from ripple.cli import vwap_demo
 from ripple.cli.exits import Parser
 from ripple.cli.main import SUBCOMMANDS
-from ripple.cli.places import a_place
+from ripple.cli.places import a_place, check_apart
+from ripple.errors import OutputError
 from tests.cli.processes import BOOK_TRADES, demo, ripple, shell
 
 
@@ -84,6 +85,28 @@ def test_reading_and_writing_the_same_file_is_refused(tmp_path):
     assert ended.code == 1
     assert ended.only_line.endswith("it is what is read from")
     assert trades.read_text() == BOOK_TRADES
+
+
+def test_log_that_is_read_is_not_written(tmp_path):
+    assert ripple("log", "create", tmp_path / "t", "--partitions", 2).code == 0
+    wanted = [
+        "examples/vwap.py",
+        "--source",
+        f"log:{tmp_path}/t/1",
+        "--sink",
+        f"log:{tmp_path}/t/0",
+    ]
+    for more in ([], ["--checkpoint-dir", tmp_path / "state"]):
+        ended = ripple("run", *wanted, *more)
+        assert ended.code == 1
+        assert ended.only_line.endswith(f"cannot write {tmp_path}/t: it is what is read from")
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+def test_partitions_of_a_log_may_be_written_apart_and_a_file_once(tmp_path):
+    check_apart(None, [str(tmp_path), str(tmp_path), None, None])
+    with pytest.raises(OutputError, match=r"cannot write two things to .*new.csv"):
+        check_apart(None, [f"{tmp_path}/new.csv", f"{tmp_path}/./new.csv"])
 
 
 # Texts that are no places: an empty one is a name that is not found, or what the help says.
