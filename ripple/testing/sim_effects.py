@@ -68,6 +68,12 @@ class Effects:
         self.check_invariants()
         return result
 
+    def after_step(self) -> None:
+        """Ask what must hold after each step of a task. Raises Crash once dead."""
+        if self.crash is not None:
+            raise Crash
+        self.check_invariants()
+
     def check_invariants(self) -> None:
         """Ask what must always hold."""
         for invariant in self.invariants:

@@ -89,8 +89,7 @@ def make_world(
     """Return the world of one life around what has survived."""
     loop = SimLoop(  # type: ignore[abstract]  # it has no sockets, signals and processes
         Chance(seed, effects.life, "schedule"),
-        lambda: effects.crash is not None,
-        effects.check_invariants,
+        effects.after_step,
     )
     return SimWorld(
         clock=SimClock(loop, Chance(seed, effects.life, "clock")),

@@ -31,8 +31,8 @@ from ripple.partition.settings import Settings
 from ripple.store import DiskStore
 from ripple.testing import SimWorld, sim_world
 from ripple.testing.sim_faults import Fault
-from ripple.testing.sim_loop import SimulationStuckError
 from ripple.testing.sim_run import run
+from ripple.testing.sim_time import SimulationStuckError
 
 SECOND_NS = 10**9
 SETTINGS = Settings(batch_rows=4, replay_rows=7, commit_batches=2, checkpoint_batches=3)

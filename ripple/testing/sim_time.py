@@ -1,0 +1,86 @@
+"""True time, and whose turn it is: one timeline for all processes of a simulated world."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.testing.sim_effects import Crash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.testing.sim_chance import Chance
+    from ripple.testing.sim_loop import SimLoop
+
+STEPS_MAX = 1_000_000
+TIME_SECONDS_MAX = 24 * 3600.0
+
+
+class SimulationStuckError(AssertionError):
+    """The code under test waits for what never comes, or never comes to an end."""
+
+
+class Timeline:
+    """The loops that take turns, in the order in which they were made.
+
+    ``chance`` decides which loop goes on where several can. When none can, time jumps to the
+    next timer of any: computing takes no time.
+    """
+
+    def __init__(self, chance: Chance) -> None:
+        self.now_ns = 0
+        self.is_running = False
+        self.current: SimLoop | None = None
+        self._chance = chance
+        self._loops: list[SimLoop] = []
+
+    def add(self, loop: SimLoop) -> None:
+        """Let a loop take turns."""
+        self._loops.append(loop)
+
+    def remove(self, loop: SimLoop) -> None:
+        """Let it take no more."""
+        self._loops.remove(loop)
+
+    def run(self, done: Callable[[], bool]) -> None:
+        """Take steps until ``done``. Raises what an ``after_step`` raises."""
+        self.is_running = True
+        try:
+            steps = 0
+            while not done():
+                steps += 1
+                if steps > STEPS_MAX:
+                    raise SimulationStuckError(f"not finished after {STEPS_MAX} steps")
+                self._step()
+        finally:
+            self.is_running = False
+
+    def _step(self) -> None:
+        ready = [loop for loop in self._loops if loop.is_ready()]
+        while not ready:
+            self._wait()
+            ready = [loop for loop in self._loops if loop.is_ready()]
+        loop = ready[0] if len(ready) == 1 else self._chance.pick(ready)
+        self.current = loop
+        try:
+            loop.step()
+        except Crash:
+            pass  # the loop's owner knows, and says so below
+        finally:
+            self.current = None
+        loop.after_step()
+
+    def _wait(self) -> None:
+        """Jump to the next timer, and take all that are due then."""
+        due = [due_ns for loop in self._loops if (due_ns := loop.due_ns()) is not None]
+        if not due:
+            waiting = [text for loop in self._loops for text in loop.waiting()]
+            raise SimulationStuckError(f"nothing will ever happen; waiting: {', '.join(waiting)}")
+        self.now_ns = max(self.now_ns, min(due))
+        if self.now_ns > TIME_SECONDS_MAX * 1e9:
+            raise SimulationStuckError(
+                f"not finished after {TIME_SECONDS_MAX:.0f} simulated seconds"
+            )
+        for loop in self._loops:
+            if not loop.paused:
+                loop.wake()
