@@ -13,14 +13,17 @@ from ripple.testing.crash_scenario import CrashScenario
 from ripple.testing.explore import Report, SimulationError, enumerate_crashes, explore, repeat
 from ripple.testing.reference import Emit, Reference, Retract
 from ripple.testing.sim_chance import Chance
+from ripple.testing.sim_cluster import ClusterScenario, SimCluster, on_cluster
 from ripple.testing.sim_disk import SimDisk
 from ripple.testing.sim_faults import Fault, Faults
+from ripple.testing.sim_host import SimHost
 from ripple.testing.sim_run import Run, Scenario
 from ripple.testing.sim_store import SimStore
 from ripple.testing.sim_world import SimWorld, sim_world
 
 __all__ = [
     "Chance",
+    "ClusterScenario",
     "CrashScenario",
     "Divergence",
     "Emit",
@@ -34,7 +37,9 @@ __all__ = [
     "Retract",
     "Run",
     "Scenario",
+    "SimCluster",
     "SimDisk",
+    "SimHost",
     "SimStore",
     "SimWorld",
     "SimulationError",
@@ -42,6 +47,7 @@ __all__ = [
     "crash_test",
     "enumerate_crashes",
     "explore",
+    "on_cluster",
     "repeat",
     "sim_world",
     "twin",

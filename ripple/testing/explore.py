@@ -80,7 +80,7 @@ def explore(
     names safeguards to switch off. Raises :class:`SimulationError` for the first run that fails.
     """
     explorer = _Explorer(scenario, check, without)
-    chosen = faults or Faults()
+    chosen = faults or getattr(scenario, "faults", None) or Faults()
     for seed in seeds:
         explorer.judge(explorer.run(seed, Drawn(seed, chosen)))
     return explorer.report

@@ -6,6 +6,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
 
 from ripple.testing.sim_chance import Chance
+from ripple.testing.sim_faults import Planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +79,10 @@ class Effects:
         """Ask what must always hold."""
         for invariant in self.invariants:
             invariant()
+
+    def heal(self) -> None:
+        """Let nothing more go wrong."""
+        self._injector = Planned(())
 
     def arrive(self, name: str, subject: str) -> Fault | None:
         """Count and trace an effect; return the fault that strikes it. Raises Crash once dead."""

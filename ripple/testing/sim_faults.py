@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ripple.errors import RippleError
 from ripple.testing.sim_chance import Chance
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ FAULTS_OF: dict[str, tuple[str, ...]] = {
     "store_read": ("store_refused", "store_slow"),
 }
 KINDS = tuple(dict.fromkeys(kind for kinds in FAULTS_OF.values() for kind in kinds))
+FAULTS_OF |= {
+    "net_connect": (*_WHOLE, "net_refused", "net_cut"),
+    "net_write": (*CRASHES, "net_reset", "net_vanish", "net_stall", "net_cut"),
+}
+# Where there are many machines, each of which may die.
+CLUSTER_KINDS = (*KINDS, "net_refused", "net_cut", "net_reset", "net_vanish", "net_stall")
 
 # How a power cut decides about what was not synced: by the fault's salt.
 SALT_LOST, SALT_KEPT, SALT_MIXED = 0, 1, 2
@@ -64,8 +71,8 @@ class Fault:
         """Read what ``str`` wrote. Raises ValueError."""
         place, kind, salt = text.split(":")
         life, effect = place.split(".")
-        if kind not in KINDS:
-            raise ValueError(f"{kind!r} is no fault: one of {', '.join(KINDS)}")
+        if kind not in CLUSTER_KINDS:
+            raise ValueError(f"{kind!r} is no fault: one of {', '.join(CLUSTER_KINDS)}")
         return cls(int(life), int(effect), kind, int(salt))
 
 
@@ -80,6 +87,13 @@ class Faults:
 
     kinds: tuple[str, ...] = KINDS
     lives_max: int = 4
+
+
+def is_expected(error: BaseException) -> bool:
+    """Return whether a fault may end a process with this error."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_expected(part) for part in error.exceptions)
+    return isinstance(error, OSError | RippleError)
 
 
 class Injector(Protocol):

@@ -1,4 +1,4 @@
-"""An event loop without time and without input: real asyncio code, scheduled by a seed.
+"""An event loop without real time and without input: asyncio code, scheduled by a seed.
 
 Whatever is ready runs in an order that the seed decides. The order of plain callbacks stays as
 asyncio promises it; which task goes on next is promised by nobody, and that is what the seed
@@ -67,9 +67,11 @@ class SimLoop(asyncio.AbstractEventLoop):
     ) -> None:
         self.after_step = after_step
         self.paused = False
+        self.step_ns = 0  # how long a step takes
+        self.timeline = timeline or Timeline(chance)
+        self.timeline.add(self)
+        self._free_ns = 0
         self._chance = chance
-        self._timeline = timeline or Timeline(chance)
-        self._timeline.add(self)
         self._rate = 1_000_000 + drift_ppm
         self._ready: list[asyncio.Handle] = []
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
@@ -88,25 +90,29 @@ class SimLoop(asyncio.AbstractEventLoop):
         Raises Crash, or SimulationStuckError when it can never be done.
         """
         task = asyncio.ensure_future(future, loop=self)
-        self._timeline.run(task.done)
+        self.timeline.run(task.done)
         return task.result()
 
     def run_forever(self) -> None:
         self._stopping = False
-        self._timeline.run(lambda: self._stopping)
+        self.timeline.run(lambda: self._stopping)
 
     # What the timeline asks.
 
     def is_ready(self) -> bool:
         """Return whether there is something to do now."""
-        return bool(self._ready) and not self.paused
+        return bool(self._ready) and not self.paused and self._free_ns <= self.timeline.now_ns
 
     def due_ns(self) -> int | None:
-        """Return when the next timer is due, in true time; None if there is none."""
+        """Return when there is something to do, in true time; None if never."""
         timers = self._timers
         while timers and timers[0][2].cancelled():
             heapq.heappop(timers)
-        if not timers or self.paused:
+        if self.paused:
+            return None
+        if self._ready:
+            return self._free_ns
+        if not timers:
             return None
         return -(timers[0][0] * -1_000_000 // self._rate)
 
@@ -123,12 +129,19 @@ class SimLoop(asyncio.AbstractEventLoop):
         handle = self._ready.pop(self._next())
         if handle.cancelled():
             return
+        if self.step_ns:
+            self._free_ns = self.timeline.now_ns + self.step_ns
         with _running(self):
             handle._run()
 
+    def resume(self) -> None:
+        """Go on after a pause: what came due has come due."""
+        self.paused = False
+        self.wake()
+
     def waiting(self) -> list[str]:
         """Return what waits, for people."""
-        return [str(task.get_coro()) for task in self._tasks if not task.done()]
+        return [_name_of(task.get_coro()) for task in self._tasks if not task.done()]
 
     def _next(self) -> int:
         ready = self._ready
@@ -148,7 +161,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         if self._closed:
             return
         self._closed = True
-        self._timeline.remove(self)
+        self.timeline.remove(self)
         with _running(None):  # one that waits even now is closed by that
             for task in self._tasks:
                 if not task.done():
@@ -161,7 +174,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._tasks.clear()
 
     def is_running(self) -> bool:
-        return self._timeline.is_running
+        return self.timeline.is_running
 
     def is_closed(self) -> bool:
         return self._closed
@@ -173,11 +186,11 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def time_ns(self) -> int:
         """Return virtual nanoseconds since the timeline began; looking takes one microsecond."""
-        self._timeline.now_ns += 1000
+        self.timeline.now_ns += 1000
         return self._now_ns()
 
     def _now_ns(self) -> int:
-        return self._timeline.now_ns * self._rate // 1_000_000
+        return self.timeline.now_ns * self._rate // 1_000_000
 
     # Scheduling.
 
@@ -326,6 +339,10 @@ def _running(loop: SimLoop | None) -> Iterator[None]:
 def _see(task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
         task.exception()  # nobody else will ask for it
+
+
+def _name_of(coroutine: Any) -> str:
+    return str(getattr(coroutine, "__qualname__", type(coroutine).__name__))
 
 
 def _close_quietly(coroutine: Any) -> None:

@@ -6,10 +6,9 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ripple.errors import RippleError
 from ripple.testing.sim_disk import SimDisk
 from ripple.testing.sim_effects import Crash, Effects, Trace
-from ripple.testing.sim_faults import Planned
+from ripple.testing.sim_faults import Planned, is_expected
 from ripple.testing.sim_store import SimStore
 from ripple.testing.sim_world import SimWorld, make_world
 
@@ -100,7 +99,7 @@ def _live(scenario: Scenario, world: SimWorld, seed: int) -> bool:
     except Exception as error:
         # What a process does while it dies, nobody sees.
         if world.effects.crash is None:
-            if not (world.effects.landed and _is_expected(error)):
+            if not (world.effects.landed and is_expected(error)):
                 raise
             world.trace.note(f"ended: {type(error).__name__}: {error}")
         return False
@@ -108,12 +107,6 @@ def _live(scenario: Scenario, world: SimWorld, seed: int) -> bool:
         world.loop.close()
     # A crash that the code under test has swallowed is a crash all the same.
     return world.effects.crash is None
-
-
-def _is_expected(error: Exception) -> bool:
-    if isinstance(error, ExceptionGroup):
-        return all(_is_expected(part) for part in error.exceptions)
-    return isinstance(error, OSError | RippleError)
 
 
 def _found(disk: SimDisk, effects: Effects) -> SimDisk:

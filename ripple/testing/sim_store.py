@@ -88,6 +88,14 @@ class SimStore:
     async def _call(self, name: str, subject: str, act: Callable[[], T]) -> T:
         # The work is done somewhere between the call and the reply.
         await self._delay()
+        result, slow = self._strike(name, subject, act)
+        if slow:
+            await asyncio.sleep(SLOW_SECONDS)
+        await self._delay()
+        return result
+
+    def _strike(self, name: str, subject: str, act: Callable[[], T]) -> tuple[T, bool]:
+        """Carry out an effect; return its result, and whether the reply is slow."""
         slow = False
 
         def fail(fault: Fault, _: Chance) -> None:
@@ -101,11 +109,7 @@ class SimStore:
                     act()
                 raise StoreError(f"{name} {subject}: no reply (simulated)", done=None)
 
-        result = self.effects.run(name, subject, act, fail)
-        if slow:
-            await asyncio.sleep(SLOW_SECONDS)
-        await self._delay()
-        return result
+        return self.effects.run(name, subject, act, fail), slow
 
     async def _delay(self) -> None:
         await asyncio.sleep(self._chance.below(DELAY_MS_MAX) / 1000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, TypeVarTuple
 
 from ripple.testing.sim_chance import Chance
 from ripple.testing.sim_disk import SimDisk
@@ -17,6 +17,9 @@ from ripple.world.ports import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ripple.testing.sim_network import SimPort
+    from ripple.testing.sim_time import Timeline
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -24,7 +27,7 @@ EPOCH_NS = 1_700_000_000_000_000_000
 
 
 class SimClock:
-    """The loop's virtual time. The wall clock starts somewhere else in each life."""
+    """The loop's virtual time. The wall clock starts somewhere else in each life, and may jump."""
 
     def __init__(self, loop: SimLoop, chance: Chance) -> None:
         self._loop = loop
@@ -35,6 +38,10 @@ class SimClock:
 
     def monotonic_ns(self) -> int:
         return self._loop.time_ns()
+
+    def jump(self, seconds: float) -> None:
+        """Move the wall clock, to either side; no effect."""
+        self._wall_ns += round(seconds * 1e9)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -52,6 +59,18 @@ class SimExecutor:
             raise
 
 
+class Machine(NamedTuple):
+    """What a process learns of being one of many.
+
+    network: makes its view of the network, of its effects and its loop.
+    """
+
+    name: str
+    timeline: Timeline
+    drift_ppm: int
+    network: Callable[[Effects, SimLoop], SimPort]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimWorld(World):
     """One life's world.
@@ -60,7 +79,9 @@ class SimWorld(World):
     not learn from it. A scenario notes there what was promised to a user.
     """
 
+    clock: SimClock
     disk: SimDisk
+    network: SimPort | None = None
     store: SimStore
     loop: SimLoop
     effects: Effects
@@ -84,17 +105,27 @@ def sim_world(seed: int = 0) -> SimWorld:
 
 
 def make_world(
-    seed: int, effects: Effects, disk: SimDisk, store: SimStore, witness: dict[str, Any]
+    seed: int,
+    effects: Effects,
+    disk: SimDisk,
+    store: SimStore,
+    witness: dict[str, Any],
+    *,
+    machine: Machine | None = None,
 ) -> SimWorld:
-    """Return the world of one life around what has survived."""
+    """Return the world of one life around what has survived; ``machine`` if there are several."""
+    labels = (seed, effects.life) if machine is None else (seed, machine.name, effects.life)
     loop = SimLoop(  # type: ignore[abstract]  # it has no sockets, signals and processes
-        Chance(seed, effects.life, "schedule"),
+        Chance(*labels, "schedule"),
         effects.after_step,
+        None if machine is None else machine.timeline,
+        0 if machine is None else machine.drift_ppm,
     )
     return SimWorld(
-        clock=SimClock(loop, Chance(seed, effects.life, "clock")),
-        random=Chance(seed, effects.life, "random"),
+        clock=SimClock(loop, Chance(*labels, "clock")),
+        random=Chance(*labels, "random"),
         disk=disk,
+        network=None if machine is None else machine.network(effects, loop),
         store=store,
         executor=SimExecutor(),
         loop=loop,

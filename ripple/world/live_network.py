@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from ripple.world.ports import Stream
 
@@ -23,6 +24,8 @@ class LiveNetwork:
             stream = LiveStream(reader, writer)
             try:
                 await serve(stream)
+            except ConnectionError:
+                pass  # it ends this connection only
             finally:
                 stream.close()
 
@@ -46,19 +49,31 @@ class LiveStream:
         self.peer = _address(host, port)
 
     async def read(self, length_max: int) -> bytes:
-        return await self._reader.read(length_max)
+        with self._breaking():
+            return await self._reader.read(length_max)
 
     async def write(self, data: bytes | memoryview) -> None:
         if self._writer.is_closing():
             raise ConnectionResetError(f"the connection to {self.peer} is closed")
-        self._writer.write(data)
-        await self._writer.drain()
+        with self._breaking():
+            self._writer.write(data)
+            await self._writer.drain()
 
     def finish(self) -> None:
         self._writer.write_eof()
 
     def close(self) -> None:
         self._writer.close()
+
+    @contextmanager
+    def _breaking(self) -> Iterator[None]:
+        """Let whatever breaks a connection be one kind of error: systems have many."""
+        try:
+            yield
+        except ConnectionError:
+            raise
+        except OSError as error:
+            raise ConnectionAbortedError(error.errno, f"{self.peer}: {error}") from error
 
 
 class LiveListener:

@@ -215,7 +215,8 @@ class Stream(Protocol):
     async def write(self, data: bytes | memoryview) -> None:
         """Hand over ``data``; wait while too much is on its way. Raises ConnectionError.
 
-        That it returned says nothing about what the peer has received.
+        That it returned says nothing about what the peer has received. Whoever is cancelled while
+        it waits has handed over all the same.
         """
         ...
 
@@ -242,10 +243,18 @@ class Listener(Protocol):
 
 
 class Network(Protocol):
-    """Byte streams between processes. Addresses are ``host:port``."""
+    """Byte streams between processes. Addresses are ``host:port``.
+
+    A connection may end without an end: a peer that vanishes, or can no longer be reached, is found
+    out by those who write to it, after a quarter of an hour, and by those who only read never.
+    Bytes of a connection arrive in order and once, of two connections in any order.
+    """
 
     async def listen(self, address: str, serve: Callable[[Stream], Awaitable[None]]) -> Listener:
-        """Run ``serve`` as a task for each connection, closed when it ends. Raises OSError."""
+        """Run ``serve`` as a task for each connection, closed when it ends. Raises OSError.
+
+        A ConnectionError of ``serve`` ends its connection, and nobody else hears of it.
+        """
         ...
 
     async def connect(self, address: str) -> Stream:

@@ -20,7 +20,7 @@ from ripple.testing import (
     repeat,
 )
 from ripple.testing.__main__ import main
-from ripple.testing.sim_faults import FAULTS_OF, KINDS
+from ripple.testing.sim_faults import CLUSTER_KINDS, FAULTS_OF, KINDS
 from tests.world import scenarios
 
 RIGHT = [scenarios.temp_and_rename, scenarios.counting_workers, scenarios.one_winner]
@@ -194,7 +194,7 @@ def test_seeds_choose_different_schedules() -> None:
 def test_listed_fault_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match="'fire' is no fault"):
         repeat(scenarios.temp_and_rename, seed=0, plan="0.1:fire:0")
-    assert set(KINDS) == {kind for kinds in FAULTS_OF.values() for kind in kinds}
+    assert set(CLUSTER_KINDS) == {kind for kinds in FAULTS_OF.values() for kind in kinds}
 
 
 def test_command_tries_seeds_in_several_processes() -> None:

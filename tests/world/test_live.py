@@ -1,4 +1,4 @@
-"""The live world's clocks, chance and network."""
+"""The world's clocks and chance, live and simulated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ripple.testing import sim_world
-from ripple.world import LiveNetwork, Stream, World, live_world
+from ripple.world import World, live_world
 
 
 @pytest.fixture(params=["live", "simulated"])
@@ -43,48 +43,3 @@ def test_sleep_lets_time_pass(tmp_path: Path) -> None:
     started = clock.monotonic_ns()
     asyncio.run(clock.sleep(0.01))
     assert clock.monotonic_ns() - started >= 9_000_000
-
-
-async def echo(stream: Stream) -> None:
-    while data := await stream.read(1000):
-        await stream.write(data)
-
-
-def test_stream_carries_bytes_both_ways() -> None:
-    async def main() -> None:
-        network = LiveNetwork()
-        listener = await network.listen("127.0.0.1:0", echo)
-        stream = await network.connect(listener.address)
-        assert stream.peer == listener.address
-        sent = bytes(range(256)) * 400
-        await stream.write(sent)
-        stream.finish()
-        received = b""
-        while data := await stream.read(4096):
-            received += data
-        assert received == sent
-        stream.close()
-        stream.close()
-        with pytest.raises(ConnectionError):
-            await stream.write(b"more")
-        listener.close()
-
-    asyncio.run(main())
-
-
-def test_closed_listener_accepts_no_more() -> None:
-    async def main() -> None:
-        network = LiveNetwork()
-        listener = await network.listen("127.0.0.1:0", echo)
-        listener.close()
-        await asyncio.sleep(0)
-        with pytest.raises(OSError):  # noqa: PT011 - which one is the system's choice
-            await network.connect(listener.address)
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize("address", ["", "host", "host:", ":1", "host:x"])
-def test_address_without_host_or_port_is_refused(address: str) -> None:
-    with pytest.raises(ValueError, match="host:port"):
-        asyncio.run(LiveNetwork().connect(address))
