@@ -1,4 +1,4 @@
-"""The demo's output: rows in the book's columns, all of them or the last of each symbol."""
+"""The demo's output: all rows, or the last of each symbol."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ PENDING_ROWS_MAX = 1 << 18
 
 
 class FinalRows(BasicSink):
-    """A sink in front of another: picks columns, counts rows and symbols, keeps final rows.
+    """A sink in front of another: counts rows and symbols, keeps final rows.
 
     With ``only_final`` nothing is written before the only ``commit``, then the last row of each
     symbol in order of the symbol; memory is bounded by PENDING_ROWS_MAX and the number of symbols.
     """
 
-    def __init__(self, sink: Sink, columns: list[str], *, only_final: bool) -> None:
+    def __init__(self, sink: Sink, *, only_final: bool) -> None:
         self.rows_written = 0
         self._sink = sink
-        self._columns = ["op", *columns]
         self._only_final = only_final
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
@@ -41,13 +40,12 @@ class FinalRows(BasicSink):
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
         """Pass rows on, or keep them."""
-        rows = changes.select(self._columns)
-        self._symbols.slots([rows.column("symbol")])
+        self._symbols.slots([changes.column("symbol")])
         if not self._only_final:
-            self._write(rows, reached)
+            self._write(changes, reached)
             return
-        self._pending.append(rows)
-        self._pending_rows += rows.num_rows
+        self._pending.append(changes)
+        self._pending_rows += changes.num_rows
         if self._pending_rows > max(PENDING_ROWS_MAX, 4 * self.symbols):
             self._reduce()
 

@@ -115,11 +115,14 @@ def _source(options: argparse.Namespace, plan: Plan) -> Source:
 
 
 def _sink(options: argparse.Namespace) -> FinalRows:
-    form = TextFormat(options.format, {"vwap": VWAP_DECIMALS}, header=options.header)
-    columns = ["symbol", "vwap", "total_volume", "trade_count"]
-    if options.window is not None:
-        columns.insert(1, "window_start_ns")
-    return FinalRows(TextSink(open_target("-"), form), columns, only_final=options.final)
+    start = () if options.window is None else ("window_start_ns",)
+    form = TextFormat(
+        options.format,
+        {"vwap": VWAP_DECIMALS},
+        header=options.header,
+        columns=("symbol", *start, "vwap", "total_volume", "trade_count"),
+    )
+    return FinalRows(TextSink(open_target("-"), form), only_final=options.final)
 
 
 def _say_results(engine: Engine, report: Report, sink: FinalRows, elapsed_s: float) -> None:

@@ -195,6 +195,18 @@ def test_removes_are_skipped_or_marked() -> None:
     assert marked[1] == '{"op":"remove","k":"b","v":null}'
 
 
+def test_an_op_that_is_none_is_not_written() -> None:
+    changes = pa.record_batch({"op": pa.array([0, 3], pa.int8()), "k": ["a", "b"]})
+    with pytest.raises(IndexError, match="none of"):
+        written(changes, TextFormat(removes="mark"))
+
+
+def test_columns_are_written_in_the_order_asked_for() -> None:
+    assert written(CHANGES, TextFormat(header=True, columns=("v", "k"))) == "v,k\n1,a\n3,c\n"
+    marked = written(CHANGES, TextFormat("json", removes="mark", columns=("v",)))
+    assert marked.splitlines()[1] == '{"op":"remove","v":null}'
+
+
 def test_later_batches_may_change_types_but_not_names() -> None:
     target = MemoryTarget()
     sink = TextSink(target, TextFormat(header=True))

@@ -6,10 +6,16 @@ class RowFormatter:
     def __init__(
         self,
         columns: list[
-            tuple[bytes, Literal["string", "integer", "float", "bool", "raw"], int | None]
+            tuple[
+                int,
+                bytes,
+                Literal["string", "integer", "float", "bool", "raw", "op"],
+                int | None,
+            ]
         ],
         suffix: bytes,
         *,
         json: bool = False,
+        left_out: int = -1,
     ) -> None: ...
-    def format(self, rows: int, arrays: list[pa.Array]) -> bytes: ...
+    def format(self, batch: pa.RecordBatch) -> bytes: ...

@@ -8,12 +8,15 @@ literals and in how a string, a null and a float that is no number are written.
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.math cimport fabs, isfinite, isnan, signbit
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memchr, memcpy
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-import pyarrow as pa
+from ripple.connectors.text_values cimport is_ascii, is_utf8
+from ripple.schema.exported cimport ArrowArray, export, give_back, valid_bits
+
+from ripple.ops import OP_NAMES, OP_REMOVE
 
 
 cdef extern from *:
@@ -28,7 +31,14 @@ cdef extern from *:
     }
     static const uint64_t TENS[] = {
         1ULL, 10ULL, 100ULL, 1000ULL, 10000ULL, 100000ULL, 1000000ULL, 10000000ULL, 100000000ULL,
-        1000000000ULL};
+        1000000000ULL, 10000000000ULL, 100000000000ULL, 1000000000000ULL, 10000000000000ULL,
+        100000000000000ULL, 1000000000000000ULL, 10000000000000000ULL, 100000000000000000ULL,
+        1000000000000000000ULL, 10000000000000000000ULL};
+    static inline int digit_count(uint64_t value) {
+        /* 1233 / 4096 is a little less than the logarithm of 2. */
+        int digits = ((64 - __builtin_clzll(value | 1)) * 1233) >> 12;
+        return digits + (value >= TENS[digits] || !digits);
+    }
     static inline char* two_digits(char* out, unsigned value) {
         static const char digits[] =
             "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
@@ -42,12 +52,15 @@ cdef extern from *:
     char* shortest_scientific(char* out, double value) nogil
     char* fixed_decimals(char* out, double value, int decimals) nogil
     char* two_digits(char* out, unsigned int value) nogil
-    const uint64_t[10] TENS
+    const uint64_t[20] TENS
+    int digit_count(uint64_t value) nogil
 
-KINDS = ("string", "integer", "float", "bool", "raw")
+KINDS = ("string", "integer", "float", "bool", "raw", "op")
+
+cdef uint8_t REMOVE = OP_REMOVE
 
 cdef enum Kind:
-    STRING, INTEGER, FLOAT, BOOL, RAW
+    STRING, INTEGER, FLOAT, BOOL, RAW, OP
 
 cdef enum:
     DECIMALS_MAX = 30
@@ -55,6 +68,7 @@ cdef enum:
 
 cdef struct Column:
     Kind kind
+    int position            # in the batch, -1 for none: an op that is the first one
     int decimals            # -1: as many as it takes to read the same double again
     string prefix
     const uint8_t* valid    # bitmap, null when there are no nulls
@@ -64,56 +78,132 @@ cdef struct Column:
 
 
 cdef class RowFormatter:
-    """Formats rows of the ``columns``: a list of (prefix, kind, decimals or None).
+    """Formats rows of the ``columns``: a list of (position, prefix, kind, decimals or None).
 
-    ``kind`` is "string", "integer" (int64), "float" (float64), "bool" or "raw" (text that is
-    written as it is). ``decimals`` is how many digits of a float come after the point, rounded
-    half to even from its exact binary value as C's printf does; None writes what Python's repr
-    does. A null is nothing in CSV; nulls, NaN and infinities are ``null`` in JSON.
+    ``kind`` is "string", "integer" (int64), "float" (float64), "bool", "raw" (text that is
+    written as it is) or "op" (int8, written as one of OP_NAMES). ``decimals`` is how many digits of
+    a float come after the point, rounded half to even from its exact binary value as C's printf
+    does; None writes what Python's repr does. A null is nothing in CSV; nulls, NaN and infinities
+    are ``null`` in JSON. ``left_out``: where the op is by which removed rows are left out, or -1.
     """
 
     cdef vector[Column] columns
+    cdef vector[string] ops
     cdef string suffix
     cdef string out         # kept between calls, so that it grows once
     cdef bint json
+    cdef int left_out
 
-    def __init__(self, columns: list, suffix: bytes, *, json: bool = False) -> None:
+    def __init__(self, columns: list, suffix: bytes, *, json: bool = False, left_out: int = -1) -> None:
         cdef Column column
-        self.suffix, self.json = suffix, json
-        for prefix, kind, decimals in columns:
+        self.suffix, self.json, self.left_out = suffix, json, left_out
+        for name in OP_NAMES:
+            self.ops.push_back((f'"{name}"' if json else name).encode())
+        for position, prefix, kind, decimals in columns:
             if decimals is not None and not 0 <= decimals <= DECIMALS_MAX:
                 raise ValueError(f"decimals must be in 0..{DECIMALS_MAX}, not {decimals}")
-            column.prefix, column.kind = prefix, KINDS.index(kind)
+            column.position, column.prefix, column.kind = position, prefix, KINDS.index(kind)
             column.decimals = -1 if decimals is None else decimals
             self.columns.push_back(column)
 
-    def format(self, rows: int, arrays: list) -> bytes:
-        """Return the ``rows`` lines of ``arrays``: string, int64, float64 or bool, as declared."""
-        cdef Py_ssize_t i, count = rows
-        cdef Column* column
-        alive = []
-        for i in range(<Py_ssize_t>self.columns.size()):
-            column = &self.columns[i]
-            buffers = arrays[i].buffers()
-            alive.append(buffers)
-            column.first = arrays[i].offset
-            column.valid = <const uint8_t*>_address(buffers[0]) if arrays[i].null_count else NULL
-            column.values = <const uint8_t*>_address(buffers[1])
-            column.offsets = NULL
-            if column.kind == STRING or column.kind == RAW:
-                column.offsets = <const int32_t*>column.values
-                column.values = <const uint8_t*>_address(buffers[2])
-        with nogil:
-            _format_rows(self.columns, self.suffix, self.json, count, self.out)
+    def format(self, batch) -> bytes:
+        """Return the lines of a batch with columns of the declared types.
+
+        Raises UnicodeError when a text is not UTF-8.
+        """
+        cdef ArrowArray rows
+        cdef const uint8_t* ops = NULL
+        cdef bint is_text, has_ops
+        export(batch, &rows)
+        try:
+            self.find(&rows)
+            if self.left_out >= 0:
+                ops = _values(rows.children[self.left_out]) + rows.children[self.left_out].offset
+            with nogil:
+                is_text = _are_utf8(self.columns, rows.length)
+                has_ops = _are_ops(self.columns, self.ops.size(), rows.length)
+                if is_text and has_ops:
+                    _format_rows(
+                        self.columns, self.ops, self.suffix, self.json, rows.length, ops, self.out
+                    )
+        finally:
+            give_back(&rows)
+        if not is_text:
+            raise UnicodeError("a text is not UTF-8")
+        if not has_ops:
+            raise IndexError(f"an op is none of {OP_NAMES}")
         return PyBytes_FromStringAndSize(self.out.data(), self.out.size())
 
+    cdef int find(self, const ArrowArray* rows) except -1:
+        """Find the values of the columns."""
+        cdef Column* column
+        cdef const ArrowArray* array
+        cdef size_t i
+        for i in range(self.columns.size()):
+            column = &self.columns[i]
+            column.values = NULL
+            column.valid = NULL
+            column.offsets = NULL
+            if column.position < 0:
+                continue
+            array = rows.children[column.position]
+            column.first = array.offset
+            column.valid = valid_bits(array)
+            column.values = _values(array)
+            if column.kind == STRING or column.kind == RAW:
+                column.offsets = <const int32_t*>column.values
+                column.values = <const uint8_t*>array.buffers[2]
+        return 0
 
-cdef uintptr_t _address(object buffer) except? 0:
-    return 0 if buffer is None else buffer.address
+
+cdef inline const uint8_t* _values(const ArrowArray* array) noexcept nogil:
+    return <const uint8_t*>array.buffers[1]
+
+
+cdef bint _are_utf8(const vector[Column]& columns, Py_ssize_t rows) noexcept nogil:
+    cdef const Column* column
+    cdef const uint8_t* text
+    cdef const int32_t* ends
+    cdef Py_ssize_t row
+    cdef size_t i
+    for i in range(columns.size()):
+        column = &columns[i]
+        if column.offsets == NULL or rows == 0:
+            continue
+        ends, text = column.offsets + column.first, column.values
+        if is_ascii(text + ends[0], ends[rows] - ends[0]):
+            continue
+        for row in range(rows):
+            if _is_null(column, column.first + row):
+                continue
+            if not is_utf8(text + ends[row], text + ends[row + 1]):
+                return False
+    return True
+
+
+cdef bint _are_ops(const vector[Column]& columns, int count, Py_ssize_t rows) noexcept nogil:
+    cdef Py_ssize_t row
+    cdef size_t i
+    cdef bint bad = False
+    for i in range(columns.size()):
+        if columns[i].kind == OP and columns[i].values != NULL:
+            for row in range(columns[i].first, columns[i].first + rows):
+                bad |= columns[i].values[row] >= count
+    return not bad
+
+
+cdef inline bint _is_null(const Column* column, Py_ssize_t at) noexcept nogil:
+    return column.valid != NULL and not (column.valid[at >> 3] >> (at & 7)) & 1
 
 
 cdef void _format_rows(
-    vector[Column]& columns, const string& suffix, bint json, Py_ssize_t rows, string& out
+    vector[Column]& columns,
+    const vector[string]& ops,
+    const string& suffix,
+    bint json,
+    Py_ssize_t rows,
+    const uint8_t* op,
+    string& out,
 ) noexcept nogil:
     cdef size_t fixed = suffix.size()
     cdef size_t i, used = 0, need
@@ -124,6 +214,8 @@ cdef void _format_rows(
         fixed += columns[i].prefix.size() + NUMBER_BYTES_MAX
     out.resize(out.capacity())
     for row in range(rows):
+        if op != NULL and op[row] == REMOVE:
+            continue
         need = fixed
         for i in range(columns.size()):
             column = &columns[i]
@@ -136,18 +228,21 @@ cdef void _format_rows(
         p = &out[used]
         for i in range(columns.size()):
             column = &columns[i]
-            memcpy(p, column.prefix.data(), column.prefix.size())
-            p = _value(p + column.prefix.size(), column, column.first + row, json)
+            p = _literal(p, column.prefix.data(), column.prefix.size())
+            p = _value(p, column, column.first + row, json, ops)
         memcpy(p, suffix.data(), suffix.size())
         used = p + suffix.size() - &out[0]
     out.resize(used)
 
 
-cdef inline char* _value(char* p, const Column* column, Py_ssize_t at, bint json) noexcept nogil:
+cdef inline char* _value(
+    char* p, const Column* column, Py_ssize_t at, bint json, const vector[string]& ops
+) noexcept nogil:
     cdef const uint8_t* text
     cdef Py_ssize_t length
     cdef double number
-    if column.valid != NULL and not (column.valid[at >> 3] >> (at & 7)) & 1:
+    cdef int op = 0
+    if _is_null(column, at):
         return _literal(p, b"null", 4) if json else p
     if column.kind == INTEGER:
         return _integer(p, (<const int64_t*>column.values)[at])
@@ -166,6 +261,9 @@ cdef inline char* _value(char* p, const Column* column, Py_ssize_t at, bint json
         if (column.values[at >> 3] >> (at & 7)) & 1:
             return _literal(p, b"true", 4)
         return _literal(p, b"false", 5)
+    if column.kind == OP:
+        op = column.values[at] if column.values != NULL else 0
+        return _literal(p, ops[op].data(), ops[op].size())
     text = column.values + column.offsets[at]
     length = column.offsets[at + 1] - column.offsets[at]
     if column.kind == STRING:
@@ -175,25 +273,28 @@ cdef inline char* _value(char* p, const Column* column, Py_ssize_t at, bint json
 
 
 cdef inline char* _literal(char* p, const char* text, Py_ssize_t length) noexcept nogil:
-    memcpy(p, text, length)
+    if length == 1:
+        p[0] = text[0]
+    else:
+        memcpy(p, text, length)
     return p + length
 
 
 cdef inline char* _unsigned(char* p, uint64_t value) noexcept nogil:
-    cdef char[24] reversed_pairs
-    cdef char* q = reversed_pairs + 24
-    while value >= 100:
+    return _padded(p, value, digit_count(value))
+
+
+cdef inline char* _padded(char* p, uint64_t value, int digits) noexcept nogil:
+    """The last ``digits`` of a number."""
+    cdef char* end = p + digits
+    cdef char* q = end
+    while q - p >= 2:
         q -= 2
         two_digits(q, value % 100)
         value //= 100
-    if value >= 10:
-        q -= 2
-        two_digits(q, <unsigned int>value)
-    else:
-        q -= 1
-        q[0] = <char>(48 + value)
-    memcpy(p, q, reversed_pairs + 24 - q)
-    return p + (reversed_pairs + 24 - q)
+    if q > p:
+        p[0] = <char>(48 + value % 10)
+    return end
 
 
 cdef inline char* _integer(char* p, int64_t value) noexcept nogil:
@@ -211,7 +312,7 @@ cdef inline char* _fixed(char* p, double value, int decimals) noexcept nogil:
     """
     cdef uint64_t bits, q, scale
     cdef uint128 product, dropped, half, shifted
-    cdef int shift, i
+    cdef int shift
     memcpy(&bits, &value, 8)
     shift = 1075 - <int>((bits >> 52) & 0x7FF)
     if decimals > 9 or shift < 1 or shift > 1074:
@@ -232,14 +333,10 @@ cdef inline char* _fixed(char* p, double value, int decimals) noexcept nogil:
         if dropped > half or (dropped == half and q & 1):
             q += 1
     p = _unsigned(p, q // scale)
-    if decimals:
-        p[0] = b"."
-        q %= scale
-        for i in range(decimals, 0, -1):
-            p[i] = <char>(48 + q % 10)
-            q //= 10
-        p += 1 + decimals
-    return p
+    if decimals == 0:
+        return p
+    p[0] = b"."
+    return _padded(p + 1, q % scale, decimals)
 
 
 cdef inline char* _shortest(char* p, double value) noexcept nogil:

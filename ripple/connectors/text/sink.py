@@ -15,7 +15,6 @@ from ripple.connectors.contract import BasicSink
 from ripple.connectors.json import text as json_text
 from ripple.connectors.text.formatter import RowFormatter
 from ripple.errors import OutputError, SchemaError
-from ripple.ops import OP_REMOVE, split_op, with_named_ops
 from ripple.schema.well_formed import check_text
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit
     from ripple.connectors.target import Target
 
-Kind = Literal["string", "integer", "float", "bool", "raw"]
+Kind = Literal["string", "integer", "float", "bool", "raw", "op"]
 Converter = Callable[[pa.Array], pa.Array]
 
 
@@ -38,13 +37,14 @@ class TextFormat:
     as JSON text. In JSON a null, NaN or infinity is ``null``, in lists and structs too. ``removes``
     says what becomes of Remove rows: ``skip`` leaves them out, ``mark`` begins every row with a
     column ``op`` that is ``set``, ``patch`` or ``remove``. ``header`` writes the column names first
-    (CSV only).
+    (CSV only). ``columns``: which are written, in this order; without, all are.
     """
 
     form: Literal["csv", "json"] = "csv"
     decimals: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     removes: Literal["skip", "mark"] = "skip"
     header: bool = False
+    columns: tuple[str, ...] = ()
 
 
 class TextLines:
@@ -63,30 +63,20 @@ class TextLines:
 
         Raises OutputError when the columns have changed, or a text is not UTF-8.
         """
+        layout = self._layout
+        if layout is None or layout.schema != changes.schema:
+            layout = _Layout(changes.schema, self._format)
+            if self._layout is not None and self._layout.names != layout.names:
+                raise OutputError(
+                    f"{self._name} has columns {', '.join(self._layout.names)}, but "
+                    f"changes came with {', '.join(layout.names)}: use a sink for each output"
+                )
+            self._layout = layout
         try:
-            check_text(changes)
+            lines = layout.lines(changes)
         except SchemaError as error:
             raise OutputError(f"cannot write {self._name}: {error}") from error
-        rows = self._rows(changes)
-        if self._layout is None or self._layout.schema != rows.schema:
-            if self._layout is not None and self._layout.schema.names != rows.schema.names:
-                raise OutputError(
-                    f"{self._name} has columns {', '.join(self._layout.schema.names)}, but "
-                    f"changes came with {', '.join(rows.schema.names)}: use a sink for each output"
-                )
-            self._layout = _Layout(rows, self._format)
-        header = self._layout.header if is_first else b""
-        return header + self._layout.lines(rows) if rows.num_rows else header
-
-    def _rows(self, changes: pa.RecordBatch) -> pa.RecordBatch:
-        """Turn the ops into what the format says of them."""
-        if self._format.removes == "mark":
-            return with_named_ops(changes)
-        op, rows = split_op(changes)
-        if op is None:
-            return rows
-        kept = op.to_numpy() != OP_REMOVE
-        return rows if kept.all() else rows.filter(pa.array(kept))
+        return layout.header + lines if is_first else lines
 
 
 class TextSink(BasicSink):
@@ -117,34 +107,58 @@ class TextSink(BasicSink):
 class _Layout:
     """How columns of certain names and types are written."""
 
-    def __init__(self, rows: pa.RecordBatch, text_format: TextFormat) -> None:
-        self.schema = rows.schema
-        is_json = text_format.form == "json"
-        columns: list[tuple[bytes, Kind, int | None]] = []
-        self._converters: list[Converter | None] = []
-        for name, data_type in zip(rows.schema.names, rows.schema.types, strict=True):
-            kind, converter = _written_as(data_type)
+    def __init__(self, schema: pa.Schema, text_format: TextFormat) -> None:
+        self.schema = schema
+        has_op, is_json = _has_op(schema), text_format.form == "json"
+        marks = text_format.removes == "mark"
+        fields = [(at, field.name, *_written_as(field.type)) for at, field in enumerate(schema)]
+        if has_op:
+            del fields[0]
+        if text_format.columns:
+            by_name = {field[1]: field for field in fields}
+            fields = [by_name[name] for name in text_format.columns]
+        self._converters = {at: converter for at, _, _, converter in fields if converter}
+        if marks:
+            fields.insert(0, (0 if has_op else -1, "op", "op", None))
+        self.names = [name for _, name, _, _ in fields]
+        columns: list[tuple[int, bytes, Kind, int | None]] = []
+        for at, name, kind, _ in fields:
             if is_json:
                 label = json.dumps(name, ensure_ascii=False)
                 prefix = ("," if columns else "{") + label + ":"
             else:
-                kind = "string" if kind == "raw" else kind
                 prefix = "," if columns else ""
+            written: Kind = "string" if kind == "raw" and not is_json else kind
             decimals = text_format.decimals.get(name) if kind == "float" else None
-            columns.append((prefix.encode(), kind, decimals))
-            self._converters.append(converter)
-        self._formatter = RowFormatter(columns, b"}\n" if is_json else b"\n", json=is_json)
+            columns.append((at, prefix.encode(), written, decimals))
+        left_out = 0 if has_op and not marks else -1
+        suffix = b"}\n" if is_json else b"\n"
+        self._formatter = RowFormatter(columns, suffix, json=is_json, left_out=left_out)
         self.header = b""
         if text_format.header and not is_json:
-            texts = RowFormatter([(prefix, "string", None) for prefix, _, _ in columns], b"\n")
-            self.header = texts.format(1, [pa.array([name]) for name in rows.schema.names])
+            titles = pa.record_batch([pa.array([name]) for name in self.names], self.names)
+            as_text: list[tuple[int, bytes, Kind, int | None]]
+            as_text = [(at, column[1], "string", None) for at, column in enumerate(columns)]
+            self.header = RowFormatter(as_text, suffix).format(titles)
 
-    def lines(self, rows: pa.RecordBatch) -> bytes:
-        columns = [
-            column if converter is None else converter(column)
-            for column, converter in zip(rows.columns, self._converters, strict=True)
-        ]
-        return self._formatter.format(rows.num_rows, columns)
+    def lines(self, changes: pa.RecordBatch) -> bytes:
+        """Return the lines of changes; raises SchemaError for a text that is not UTF-8."""
+        rows = changes
+        if self._converters:
+            check_text(changes)
+            columns = changes.columns
+            for at, converter in self._converters.items():
+                columns[at] = converter(columns[at])
+            rows = pa.record_batch(columns, self.schema.names)
+        try:
+            return self._formatter.format(rows)
+        except UnicodeError:
+            check_text(changes)
+            raise
+
+
+def _has_op(schema: pa.Schema) -> bool:
+    return bool(schema.names) and schema.field(0).name == "op" and schema.field(0).type == pa.int8()
 
 
 def _written_as(data_type: pa.DataType) -> tuple[Kind, Converter | None]:
