@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 
 from ripple.world.errors import StoreError
 from ripple.world.ports import Disk, Guards, Random, all_guards
@@ -19,6 +19,8 @@ class DiskStore:
     file is given its own. The last part of a name has a dot and no part before it has one, which
     tells files from folders; ValueError otherwise. Raises StoreError for whatever the disk cannot
     do, with the disk's own error as its cause. Without ``random`` it is for reading only.
+
+    What may take long is done in a thread: the loop has other work.
     """
 
     def __init__(
@@ -45,7 +47,6 @@ class DiskStore:
         temporary = _joined(folder, f"{_TEMPORARY}{self._random.bytes(8).hex()}")
         try:
             self._make_tidy(folder)
-            # The loop has other work while a large file is written.
             await asyncio.to_thread(self._write, temporary, data)
             try:
                 done = None
@@ -55,7 +56,7 @@ class DiskStore:
                     self._disk.remove(temporary)
             # Also for an object of others: what a caller knows to exist must not vanish.
             if self._guards("folder_sync"):
-                self._disk.sync_folder(folder)
+                await asyncio.to_thread(self._disk.sync_folder, folder)
         except OSError as error:
             raise StoreError(f"{name} cannot be stored: {error}", done=done) from error
         return stored
@@ -89,34 +90,37 @@ class DiskStore:
     async def get(self, name: str, *, length_max: int) -> bytes | None:
         """Return an object, None if there is none."""
         try:
-            return self._disk.read_bytes(self._path(name), length_max=length_max)
+            read = partial(self._disk.read_bytes, self._path(name), length_max=length_max)
+            return await asyncio.to_thread(read)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise StoreError(f"{name} cannot be read: {error}", done=False) from error
 
-    async def list(self, prefix: str) -> list[str]:
-        """Return the names that start with ``prefix``, sorted."""
-        try:
-            names = self._names_in(prefix.rpartition("/")[0])
-            return sorted(name for name in names if name.startswith(prefix))
-        except OSError as error:
-            raise StoreError(f"{prefix} cannot be listed: {error}", done=False) from error
-
-    def _names_in(self, folder: str) -> Iterator[str]:
+    def _names_in(self, folder: str) -> list[str]:
+        names: list[str] = []
         for part in self._disk.list(_joined(self._folder, folder)):
             name = _joined(folder, part)
             if "." not in part:
-                yield from self._names_in(name)
+                names += self._names_in(name)
             elif not part.startswith("."):
-                yield name
+                names.append(name)
+        return names
+
+    async def list(self, prefix: str) -> list[str]:
+        """Return the names that start with ``prefix``, sorted."""
+        try:
+            names = await asyncio.to_thread(self._names_in, prefix.rpartition("/")[0])
+            return sorted(name for name in names if name.startswith(prefix))
+        except OSError as error:
+            raise StoreError(f"{prefix} cannot be listed: {error}", done=False) from error
 
     async def delete(self, name: str) -> None:
         """Forget an object."""
         path = self._path(name)
         try:
             self._disk.remove(path)
-            self._disk.sync_folder(path.rpartition("/")[0])
+            await asyncio.to_thread(self._disk.sync_folder, path.rpartition("/")[0])
         except FileNotFoundError:
             return
         except OSError as error:

@@ -196,7 +196,7 @@ def test_removes_are_skipped_or_marked() -> None:
 
 
 def test_an_op_that_is_none_is_not_written() -> None:
-    changes = pa.record_batch({"op": pa.array([0, 3], pa.int8()), "k": ["a", "b"]})
+    changes = pa.record_batch({"op": pa.array([0, 4], pa.int8()), "k": ["a", "b"]})
     with pytest.raises(IndexError, match="none of"):
         written(changes, TextFormat(removes="mark"))
 
