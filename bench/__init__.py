@@ -10,6 +10,7 @@ BENCHMARKS = (
     "end_to_end",
     "engine_batches",
     "pipelines",
+    "stages",
     "latency",
     "memory",
     "b01_cells",

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from ripple.engine.edge_changes import EdgeChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,4 +27,3 @@ class Changes:
     watermark_ns: int
     retractions: Mapping[str, pa.RecordBatch] = field(default_factory=dict)
     final: Mapping[str, pa.RecordBatch] = field(default_factory=dict)
-    outgoing: Sequence[EdgeChanges] = ()

@@ -106,13 +106,20 @@ class Groups(DerivedColumn):
         groups = self._feed.retire(retired)
         return groups if self.fold.ends_with_window else groups[:0]
 
+    def emptied(self) -> Ints:
+        """Return the groups that have no rows left and are not yet freed."""
+        if not self._empty:
+            return _NONE
+        empty = np.unique(np.concatenate(self._empty))
+        none_left: Ints = empty[self.members.result(empty) == 0]
+        return none_left
+
     def free(self, expired: Ints) -> None:
         """Free these groups, and those that have no rows left."""
         if not self._empty and not len(expired):
             return
-        empty = np.unique(np.concatenate((expired[:0], *self._empty)))
+        gone = np.union1d(expired, self.emptied())
         self._empty.clear()
-        gone = np.union1d(expired, empty[self.members.result(empty) == 0])
         if len(gone):
             self.ledger.free(gone)
             self.finalize(expired)

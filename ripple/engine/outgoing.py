@@ -11,34 +11,43 @@ import pyarrow as pa
 from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.edge_changes import EdgeChanges, Retained, targets_of
 from ripple.engine.groups import MEMBERS, Groups
+from ripple.engine.result_rows import row_arrays
+from ripple.engine.slot_arrays import grown
 from ripple.fold.states import States
-from ripple.fold.view import View
+from ripple.graph.column import Tap
+from ripple.keys.slots import SlotSet
 from ripple.keys.space import key_space
 from ripple.ops import OP_FINAL, OP_REMOVE, OP_SET
-from ripple.pipeline.plan import OP_FIELD
+from ripple.pipeline.plan import OP_FIELD as OP
 from ripple.pipeline.stages import EdgeKind
+from ripple.schema.types import Bool, Field, Int64, String
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ripple.cut import Cut
     from ripple.graph.column import Column
     from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold, Plan
     from ripple.pipeline.stages import Stage
-    from ripple.schema.types import Field
 
 Ints = npt.NDArray[np.int64]
 
 _NONE = np.empty(0, np.int64)
+_NOBODY = -1
 
 
 class Table(Protocol):
-    """The rows that an edge keeps its receivers up to date with."""
+    """The rows that an edge keeps its receivers up to date with, and what they do not know yet."""
 
-    def take(self, retired: Ints, targets: int) -> list[pa.RecordBatch]:
-        """Return for each target what changed since the last call; frees what is over.
+    def part_with(self, retired: Ints) -> pa.RecordBatch:
+        """Note what this stabilize frees; return the rows that are final.
 
         retired: slots of the fold above that are final and about to be freed.
         """
+
+    def take(self, targets: int) -> list[pa.RecordBatch]:
+        """Return for each target what changed since the last call."""
 
     def whole(self) -> pa.RecordBatch:
         """Return all rows, each a Set."""
@@ -49,36 +58,39 @@ class PartialTable(Groups):
 
     def __init__(self, graph: Graph, fold: Fold, parent: Column) -> None:
         super().__init__(graph, fold, parent, ())
-        self._changed: list[Ints] = []
-        self._schema = partial_schema(fold)
+        self._changed = SlotSet()
+        self._gone = Gone(partial_schema(fold))
 
     def recompute_now(self) -> None:
         """Note which groups changed."""
-        self._changed += self.take_touched()
+        live, _ = self.take_touched()
+        self._changed.add(live, self.keys.capacity)
 
-    def take(self, retired: Ints, targets: int) -> list[pa.RecordBatch]:
-        """Return for each target the groups that changed, and free those that are over."""
+    def part_with(self, retired: Ints) -> pa.RecordBatch:
+        """Note which groups go, and free them; return those that are over."""
         expired = self.expired(retired)
-        groups = np.unique(np.concatenate((expired, *self._changed)))
-        self._changed.clear()
-        present = self.members.result(groups) > 0
-        ops = np.where(np.isin(groups[present], expired), OP_FINAL, OP_SET)
-        gone = {**self.dump_keys(groups[~present]), OP_FIELD: _ops(OP_REMOVE, (~present).sum())}
-        tables = [self._dumped(groups[present], ops), pa.table(gone)]
-        rows = _batch(pa.concat_tables(tables, promote_options="default"), self._schema)
+        final = _batch(self._dumped(expired, OP_FINAL), self._gone.schema)
+        self._gone.add(final)
+        self._gone.add_removed(self.dump_keys(self.emptied()))
         self.free(expired)
+        return final
+
+    def take(self, targets: int) -> list[pa.RecordBatch]:
+        """Return for each target the groups that changed since the last call."""
+        changed = self._changed.take()
+        live = changed[self.members.result(changed) > 0]
+        rows = self._gone.take(_batch(self._dumped(live, OP_SET), self._gone.schema))
         numbers = targets_of(rows, [field.name for field in self.fold.key], targets)
         return [rows.filter(pa.array(numbers == target)) for target in range(targets)]
 
     def whole(self) -> pa.RecordBatch:
         """Return all groups, each a Set."""
-        groups = self.keys.index.live_slots()
-        return _batch(self._dumped(groups, np.full(len(groups), OP_SET)), self._schema)
+        return _batch(self._dumped(self.keys.index.live_slots(), OP_SET), self._gone.schema)
 
-    def _dumped(self, groups: Ints, ops: Ints) -> pa.Table:
+    def _dumped(self, groups: Ints, op: int) -> pa.Table:
         columns = {
             **self.dump_keys(groups),
-            OP_FIELD: pa.array(ops, pa.int8()),
+            OP: _ops(op, len(groups)),
             MEMBERS: pa.array(self.members.result(groups)),
             **self.states.dump_partial(groups),
         }
@@ -86,76 +98,124 @@ class PartialTable(Groups):
 
 
 class RowTable:
-    """The rows of the last fold of this stage, with the fields that the next one reads."""
+    """The rows of the last fold of this stage, with the fields that the next one reads.
 
-    def __init__(self, column: Column, above: Fold, fold: Fold) -> None:
-        key = row_key(above)
-        values = [member for member in above.row if member.name in column.names]
-        types = arrow_fields(key), arrow_fields(values)
+    Invariant: ``_sent[s]`` is the target that has the row at slot s as far as was taken, -1 if
+    none has; a slot whose row changed since is in ``_changed``.
+    """
+
+    def __init__(self, column: Column, above: Fold, fold: Fold, targets: int) -> None:
+        key, values = row_key(above), row_values(above, fold)
         self._column = column
-        self._view = View(column, types, retractions=True, in_order=False)
         self._key = [member.name for member in key]
         self._group = [member.name for member in fold.key]
+        self._values = [(column.names.index(f.name), f) for f in arrow_fields(values)]
         self._schema = row_schema(above, fold)
+        self._targets = targets
+        self._sent = np.empty(0, np.int64)
+        self._now: Ints = _NONE
+        self._changed = SlotSet()
+        self._gone = [Gone(self._schema) for _ in range(targets)]
+        Tap(column, self._note)
 
-    def take(self, retired: Ints, targets: int) -> list[pa.RecordBatch]:
-        """Return for each target the rows that changed, by the groups that they were and are in.
+    def _note(self, column: Column) -> None:
+        slots, _, _ = column.changes()
+        self._now = np.union1d(self._now, slots)
+        self._changed.add(slots, column.keys.capacity)
+
+    def part_with(self, retired: Ints) -> pa.RecordBatch:
+        """Note which rows go; return those that are over."""
+        self._sent = grown(self._sent, self._column.keys.capacity, _NOBODY)
+        final = retired[self._column.has_rows(retired)]
+        gone = self._now[~self._column.has_rows(self._now)]
+        self._now = _NONE
+        rows = self._rows(final, OP_FINAL)
+        self._withdraw(gone, np.full(len(gone), _NOBODY))
+        at = self._withdraw(final, targets_of(rows, self._group, self._targets))
+        for target, one in enumerate(self._gone):
+            one.add(rows.filter(pa.array(at == target)))
+        self._sent[retired] = _NOBODY
+        return rows
+
+    def _withdraw(self, slots: Ints, to: Ints) -> Ints:
+        """Let targets that have rows at ``slots`` remove them, unless they get them; return to."""
+        before = self._sent[slots]
+        for target in np.unique(before[(before != to) & (before >= 0)]).tolist():
+            removed = slots[(before == target) & (to != target)]
+            keys = zip(self._key, self._column.keys.arrays(removed), strict=True)
+            self._gone[target].add_removed(dict(keys))
+        self._sent[slots] = to
+        return to
+
+    def take(self, targets: int) -> list[pa.RecordBatch]:
+        """Return for each target the rows that changed since the last call.
 
         A row whose group belongs to another target now is a Remove to the one and a Set to the
         other.
         """
-        changed, old = self._view.take(), self._view.take_retracted()
-        final = self._view.rows(retired[self._column.has_rows(retired)])
-        changed = changed.filter(pa.array(changed.column(OP_FIELD).to_numpy() == OP_SET))
-        space = key_space(self._column.keys.fields)
-
-        def slots(rows: pa.RecordBatch) -> Ints:
-            found = space.slots([rows.column(name) for name in self._key] or [_NONE])
-            space.adopt(found)
-            return found
-
-        is_final = np.isin(slots(changed), slots(final))
-        now = pa.concat_batches(
-            [
-                self._with_op(changed.filter(pa.array(~is_final)), OP_SET),
-                self._with_op(final, OP_FINAL),
-            ]
-        )
-        at_now = targets_of(now, self._group, targets)
-        at_old = targets_of(old, self._group, targets)
-        slots_now, slots_old = slots(now), slots(old)
-        stays_at = np.full(space.capacity, -1)
-        stays_at[slots_now] = at_now
-        left = at_old != stays_at[slots_old]
-        gone, at_gone = old.filter(pa.array(left)), at_old[left]
+        self._sent = grown(self._sent, self._column.keys.capacity, _NOBODY)
+        changed = self._changed.take()
+        live = changed[self._column.has_rows(changed)]
+        rows = self._rows(live, OP_SET)
+        at = self._withdraw(live, targets_of(rows, self._group, targets))
         return [
-            _batch(
-                pa.concat_tables(
-                    [
-                        pa.Table.from_batches([now.filter(pa.array(at_now == target))]),
-                        self._removes(gone.filter(pa.array(at_gone == target))),
-                    ],
-                    promote_options="default",
-                ),
-                self._schema,
-            )
-            for target in range(targets)
+            gone.take(rows.filter(pa.array(at == target))) for target, gone in enumerate(self._gone)
         ]
 
     def whole(self) -> pa.RecordBatch:
         """Return all rows, each a Set."""
-        return self._with_op(self._view.rows(self._column.present_slots()), OP_SET)
+        return self._rows(self._column.present_slots(), OP_SET)
 
-    def _with_op(self, rows: pa.RecordBatch, op: int) -> pa.RecordBatch:
-        columns = [
-            _ops(op, rows.num_rows) if name == OP_FIELD else rows.column(name)
-            for name in self._schema.names
-        ]
+    def _rows(self, slots: Ints, op: int) -> pa.RecordBatch:
+        every = self._column.rows(slots)
+        values = row_arrays(
+            [f for _, f in self._values], [every[at] for at, _ in self._values], None
+        )
+        columns = [*self._column.keys.arrays(slots), _ops(op, len(slots)), *values]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
-    def _removes(self, rows: pa.RecordBatch) -> pa.Table:
-        keys = {name: rows.column(name) for name in self._key}
-        return pa.table({**keys, OP_FIELD: _ops(OP_REMOVE, rows.num_rows)})
+
+class Gone:
+    """Rows that left a table since a receiver was told: final, or removed."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._key = schema.names[: schema.names.index(OP)]
+        self._final: list[pa.RecordBatch] = []
+        self._removed: list[pa.Table] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._final or self._removed)
+
+    def add(self, final: pa.RecordBatch) -> None:
+        """Add final rows."""
+        if final.num_rows:
+            self._final.append(final)
+
+    def add_removed(self, keys: Mapping[str, pa.Array]) -> None:
+        """Add keys that have no row any more; of no fields where there is one row, or none."""
+        rows = pa.table(dict(keys))
+        if rows.num_rows:
+            self._removed.append(rows)
+
+    def take(self, present: pa.RecordBatch) -> pa.RecordBatch:
+        """Return what is ``present`` with what has gone, each key once, and forget it."""
+        rows = pa.concat_batches([present, *self._final])
+        removed = self._removed
+        self._final, self._removed = [], []
+        if not removed:
+            return rows
+        keys = pa.concat_tables(removed).combine_chunks()
+        space = key_space([_key_field(keys.schema.field(name)) for name in self._key])
+        there, slots = (
+            space.slots([_whole(table.column(name)) for name in self._key])
+            for table in (rows, keys)
+        )
+        first = np.unique(slots, return_index=True)[1]
+        first = first[~np.isin(slots[first], there)]
+        gone = keys.take(pa.array(first)).append_column(OP, _ops(OP_REMOVE, len(first)))
+        both = [pa.Table.from_batches([rows]), gone]
+        return _batch(pa.concat_tables(both, promote_options="default"), self.schema)
 
 
 class Outgoing:
@@ -174,25 +234,34 @@ class Outgoing:
         self.of = above.name
         self.targets = stage.partitions
         self._key = [member.name for member in fold.key]
+        self._since: Cut | None = None
         self.partial: PartialTable | None = None
         self._table: Table
         if stage.edge.kind is EdgeKind.PARTIAL:
             self._table = self.partial = PartialTable(graph, fold, column)
         else:
-            self._table = RowTable(column, above, fold)
+            self._table = RowTable(column, above, fold, self.targets)
         self._retained: list[Retained] = []
         if stage.edge.kind.is_state and plan.frees(fold):
             schema = edge_schema(plan, stage)
             closes_after_ns = plan.closes_after_ns
             self._retained = [Retained(schema, closes_after_ns) for _ in range(self.targets)]
 
-    def take(
-        self, retired: Ints, since: Cut | None, cut: Cut, watermark_ns: int
-    ) -> list[EdgeChanges]:
-        """Return what changed for each target since the last call, which was at ``since``."""
-        taken = self._table.take(retired, self.targets)
-        for retained, rows in zip(self._retained, taken, strict=False):
-            retained.add(rows)
+    def retire(self, retired: Ints) -> None:
+        """Note what is final, and about to be freed."""
+        final = self._table.part_with(retired)
+        if self._retained and final.num_rows:
+            self._retain(final)
+
+    def _retain(self, final: pa.RecordBatch) -> None:
+        numbers = targets_of(final, self._key, self.targets)
+        for target, retained in enumerate(self._retained):
+            retained.add(final.filter(pa.array(numbers == target)))
+
+    def take(self, cut: Cut, watermark_ns: int) -> list[EdgeChanges]:
+        """Return what changed for each target since the last call."""
+        since, self._since = self._since, cut
+        taken = self._table.take(self.targets)
         return [EdgeChanges(since, cut, watermark_ns, rows) for rows in taken]
 
     def table(self, target: int, cut: Cut, watermark_ns: int) -> EdgeChanges:
@@ -215,12 +284,13 @@ class Outgoing:
             return None
         return pa.Table.from_batches([one.rows() for one in self._retained])
 
-    def retain(self, table: pa.Table) -> None:
-        """Take over what ``retained`` returned."""
-        for rows in table.to_batches():
-            numbers = targets_of(rows, self._key, self.targets)
-            for target, retained in enumerate(self._retained):
-                retained.add(rows.filter(pa.array(numbers == target)))
+    def resume(self, retained: pa.Table | None, cut: Cut) -> None:
+        """Go on from a snapshot: from here on changes are those since its cut."""
+        self._table.part_with(_NONE)
+        self._table.take(self.targets)
+        self._since = cut
+        for rows in [] if retained is None else retained.to_batches():
+            self._retain(rows)
 
 
 def row_key(fold: Fold) -> tuple[Field, ...]:
@@ -258,11 +328,21 @@ def row_schema(above: Fold, fold: Fold) -> pa.Schema:
     return pa.schema([*arrow_fields(row_key(above)), _OP, *arrow_fields(row_values(above, fold))])
 
 
-_OP = pa.field(OP_FIELD, pa.int8(), nullable=False)
+_OP = pa.field(OP, pa.int8(), nullable=False)
 
 
 def _ops(op: int, rows: int) -> pa.Array:
     return pa.array(np.full(rows, op, np.int8))
+
+
+def _key_field(field: pa.Field) -> Field:
+    if pa.types.is_string(field.type):
+        return Field(field.name, String())
+    return Field(field.name, Bool() if pa.types.is_boolean(field.type) else Int64())
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:

@@ -136,8 +136,6 @@ class Partition(ABC):
             last = (leaf.fold, *above)[-1]
             self._outgoing = Outgoing(plan, stages[1], graph, columns[last.name][0])
         self._columns = {name: column for name, (column, _) in columns.items()}
-        # The cut of the changes before, None as long as there were none.
-        self._since: dict[str, int] | None = None
 
     @property
     def _folds(self) -> list[Leaf | TableFold]:
@@ -163,10 +161,9 @@ class Partition(ABC):
         self.graph.stabilize()
         taken = {name: view.take() for name, view in self._views.items()}
         gone = {name: view.take_retracted() for name, view in self._views.items()}
-        final, outgoing = self._free_expired()
+        final = self._free_expired()
         self._broken = False
         self._reported = True
-        self._since = self.cut
 
         def by_output(found: Mapping[str, pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
             return {one.name: found[one.of] for one in self._outputs if one.of in found}
@@ -177,16 +174,14 @@ class Partition(ABC):
             self.watermark_ns,
             by_output(gone),
             by_output(final),
-            outgoing,
         )
 
-    def _free_expired(self) -> tuple[dict[str, pa.RecordBatch], Sequence[EdgeChanges]]:
+    def _free_expired(self) -> dict[str, pa.RecordBatch]:
         """Free what is final, from the first fold to the last, after its change was taken.
 
-        Returns final rows by fold, and what goes to the next stage.
+        Returns final rows by fold, where they are asked for.
         """
         final: dict[str, pa.RecordBatch] = {}
-        outgoing: Sequence[EdgeChanges] = ()
         retired: dict[str, Ints] = {}
         for fold in self._folds:
             if isinstance(fold, TableFold):
@@ -199,10 +194,10 @@ class Partition(ABC):
                 final[name] = self._views[name].rows(shown)
             self._finalize(name, expired)
             if self._outgoing is not None and self._outgoing.of == name:
-                outgoing = self._outgoing.take(expired, self._since, self.cut, self.watermark_ns)
+                self._outgoing.retire(expired)
             fold.free(expired)
             retired[name] = expired
-        return final, outgoing
+        return final
 
     def _finalize(self, name: str, slots: Ints) -> None:
         if not len(slots):
@@ -219,24 +214,36 @@ class Partition(ABC):
             above.append(self._outgoing.partial)
         return [fold.unfolded for fold in above if fold.fold.input == name]
 
+    # --- what the next stage gets ---
+
+    def outgoing(self) -> list[EdgeChanges]:
+        """Return what each partition of the next stage follows: changes since the last call.
+
+        To be called after ``stabilize``, as rarely as one likes: a row that changed several times
+        is in it once. What is written to a log is taken before each snapshot.
+        """
+        assert self._reported, "stabilize first"
+        return self._sender().take(self.cut, self.watermark_ns)
+
     def table_for(self, target: int) -> EdgeChanges:
         """Return all that a partition of the next stage needs to begin to follow this one.
 
-        To be called right after ``stabilize``.
+        To be called right after ``outgoing``: changes that were not taken are in it too.
         """
-        if self._outgoing is None or not 0 <= target < self._outgoing.targets:
-            raise InputError(f"no partition {target!r} of a next stage follows this one")
-        assert self._reported
-        return self._outgoing.table(target, self.cut, self.watermark_ns)
+        assert self._reported, "stabilize first"
+        return self._sender(target).table(target, self.cut, self.watermark_ns)
 
     def release(self, target: int, watermark_ns: int) -> None:
         """Forget final rows for a partition of the next stage that keeps what it has of them.
 
         watermark_ns: that of its state at a cut which is stored: it will never ask for less.
         """
+        self._sender(target).release(target, watermark_ns)
+
+    def _sender(self, target: int = 0) -> Outgoing:
         if self._outgoing is None or not 0 <= target < self._outgoing.targets:
             raise InputError(f"no partition {target!r} of a next stage follows this one")
-        self._outgoing.release(target, watermark_ns)
+        return self._outgoing
 
     # --- what it is a function of, and what it is ---
 
@@ -384,7 +391,6 @@ class Partition(ABC):
                 "apply it to that one first"
             )
         self._resume(snapshot)
-        self._since = self.cut
         counts = dict(snapshot.counters)
         for fold in self._folds:
             fold.uncomputable.final = counts.pop(uncomputable_counter(fold.fold.name), 0)
@@ -424,6 +430,4 @@ class Partition(ABC):
             if partial is not None:
                 partial.load(snapshot.tables[partial.fold.node_key])
                 self.graph.stabilize()
-            self._outgoing.take(np.empty(0, np.int64), self.cut, self.cut, self.watermark_ns)
-            if snapshot.retained is not None:
-                self._outgoing.retain(snapshot.retained)
+            self._outgoing.resume(snapshot.retained, self.cut)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ripple.engine import Changes, Engine, Snapshot
+from ripple.engine import Engine, Snapshot
 from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.edge_changes import EdgeChanges
 from ripple.engine.follower import Follower
@@ -124,15 +124,16 @@ class Spread:
         edge = self.stages[stage].edge
         return edge is not None and edge.kind.is_state
 
-    def settle(self, stage: int, number: int) -> Changes:
-        """Stabilize a partition and send what changed."""
+    def settle(self, stage: int, number: int, *, sends: bool = True) -> None:
+        """Stabilize a partition, and send what changed since it was sent last."""
         node = self.nodes[stage][number]
-        changes: Changes = node.engine.stabilize()
+        node.engine.stabilize()
         node.engine.check_invariants()
-        for target, one in enumerate(changes.outgoing):
+        if stage + 1 == len(self.nodes) or not (sends or not self.is_state(stage + 1)):
+            return
+        for target, one in enumerate(node.engine.outgoing()):
             self.on_way.setdefault((stage, number, target), deque()).append((node.epoch, one))
             self.logs.setdefault((stage, number, target), []).append((node.epoch, one))
-        return changes
 
     def deliver(
         self, way: tuple[int, int, int], *, lose: bool = False, again: bool = False
@@ -209,7 +210,7 @@ class Spread:
             reader = random.choice(self.nodes[0])
             reader.read(random.choice([1, 1, 2, 5]))
         elif chance < 0.45:
-            self.settle(stage, number)
+            self.settle(stage, number, sends=random.random() < 0.6)
         elif chance < 0.85 and waiting:
             way = random.choice(waiting)
             again = random.random() < 0.1 and self.is_state(way[0] + 1)

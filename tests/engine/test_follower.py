@@ -62,7 +62,8 @@ class Reader:
             [dict(zip(names, row, strict=True)) for row in rows], self.schema
         )
         self.engine.apply("trades", batch, self.engine.cut["trades"] + len(rows))
-        (changes,) = self.engine.stabilize().outgoing
+        self.engine.stabilize()
+        (changes,) = self.engine.outgoing()
         return changes
 
 
