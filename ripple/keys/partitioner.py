@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from ripple.errors import SchemaError
@@ -68,6 +67,8 @@ def key_bytes(records: pa.RecordBatch, key: Sequence[str]) -> pa.Array:
     columns = [_column_bytes(records, name) for name in key]
     if len(columns) == 1:
         return columns[0]
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
+
     parts: list[pa.Array | pa.Scalar] = []
     for column in columns:
         lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)
