@@ -158,6 +158,11 @@ class SimDisk:
         """Return what is durable of a file, None if it has no durable name; that is no effect."""
         return self._names.durable(path)
 
+    def contents(self, path: str) -> bytes | None:
+        """Return a file as it is now, None if there is none; that is no effect."""
+        found = self._names.files.get(path)
+        return None if found is None else bytes(found.data)
+
     def image(self) -> dict[str, bytes]:
         """Return all files as they are now, by path."""
         return {path: bytes(contents.data) for path, contents in self._names.files.items()}

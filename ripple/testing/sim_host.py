@@ -172,8 +172,10 @@ class SimHost:
         if self._cluster.loop.timeline.current is not self.world.loop:
             self._bury()
 
-    def _network(self, effects: Effects, loop: SimLoop) -> SimPort:
-        return self._cluster.network.of(self.name, effects, loop, self._told)
+    def _network(self, effects: Effects, loop: SimLoop, disk: SimDisk) -> SimPort:
+        return self._cluster.network.of(
+            self.name, effects=effects, loop=loop, disk=disk, told=self._told
+        )
 
     def _after_step(self) -> None:
         if self.world.effects.crash is not None:

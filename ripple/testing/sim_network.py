@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING
 
 from ripple.testing.sim_paths import Paths, Track
 from ripple.testing.sim_stream import SimStream, cut
+from ripple.testing.sim_tls import Identity, SimTls, load
+from ripple.world import addresses
+from ripple.world.errors import TlsError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ripple.testing.sim_chance import Chance
+    from ripple.testing.sim_disk import SimDisk
     from ripple.testing.sim_effects import Effects, Trace
     from ripple.testing.sim_faults import Fault
     from ripple.testing.sim_loop import SimLoop
     from ripple.world.ports import Stream
+    from ripple.world.tls import Tls
 
 CONNECT_SECONDS_MAX = 127.0  # how long Linux tries
 PORT_FIRST = 49152
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-ANY = ("0.0.0.0", "[::]")  # noqa: S104 - nothing is bound
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+ANY = ("0.0.0.0", "::")  # noqa: S104 - nothing is bound
 
 
 class SimNetwork(Paths):
@@ -35,13 +40,21 @@ class SimNetwork(Paths):
         self.machines: dict[str, SimPort] = {}
 
     def of(
-        self, machine: str, effects: Effects, loop: SimLoop, told: Callable[[Exception], None]
+        self,
+        machine: str,
+        *,
+        effects: Effects,
+        loop: SimLoop,
+        disk: SimDisk,
+        told: Callable[[Exception], None],
     ) -> SimPort:
         """Return the network as a new process on a machine sees it.
 
         ``told`` hears of the errors of tasks that serve connections.
         """
-        self.machines[machine] = SimPort(self, machine, effects, loop, told)
+        self.machines[machine] = SimPort(
+            self, machine, effects=effects, loop=loop, disk=disk, told=told
+        )
         return self.machines[machine]
 
 
@@ -52,14 +65,17 @@ class SimPort:
         self,
         paths: SimNetwork,
         machine: str,
+        *,
         effects: Effects,
         loop: SimLoop,
+        disk: SimDisk,
         told: Callable[[Exception], None],
     ) -> None:
         self.machine = machine
         self.effects = effects
         self._paths = paths
         self._loop = loop
+        self._disk = disk
         self._told = told
         self._listeners: dict[int, SimListener] = {}
         self._streams: list[SimStream] = []
@@ -67,21 +83,29 @@ class SimPort:
 
     # What the port promises.
 
-    async def listen(self, address: str, serve: Callable[[Stream], Awaitable[None]]) -> SimListener:
-        host, port = _host_and_port(address)
+    async def listen(
+        self,
+        address: str,
+        serve: Callable[[Stream], Awaitable[None]],
+        *,
+        tls: Tls | None = None,
+    ) -> SimListener:
+        host, port = addresses.parts(address)
         if host not in (self.machine, *LOOPBACK, *ANY):
             raise OSError(errno.EADDRNOTAVAIL, "is no address of this machine", address)
         if port in self._listeners:
             raise OSError(errno.EADDRINUSE, "is in use", address)
-        listener = SimListener(self._listeners, host, port or self._free_port(), serve)
+        secured = None if tls is None else SimTls(self._disk, tls)
+        listener = SimListener(self._listeners, host, port or self._free_port(), serve, secured)
         self._listeners[listener.port] = listener
         return listener
 
-    async def connect(self, address: str) -> SimStream:
-        host, port = _host_and_port(address)
+    async def connect(self, address: str, *, tls: Tls | None = None) -> SimStream:
+        host, port = addresses.parts(address)
         target = self.machine if host in LOOPBACK else host
         if target not in self._paths.machines:
             raise OSError(errno.EHOSTUNREACH, "is no machine of this world", address)
+        shown = None if tls is None else load(self._disk, tls)
         track, back = Track(self.machine, target), Track(target, self.machine)
 
         def fail(fault: Fault, chance: Chance) -> None:
@@ -100,15 +124,19 @@ class SimPort:
             settle(TimeoutError(errno.ETIMEDOUT, "no answer (simulated)", address))
 
         def arrive() -> None:
-            listens = self._paths.machines[target].listener(port, self.machine) is not None
-            answer = None if listens else _refused(address)
+            listener = self._paths.machines[target].listener(port, self.machine)
+            if listener is None:
+                answer: OSError | None = _refused(address)
+            else:
+                name = host if tls is None or not tls.peer else tls.peer
+                answer = listener.misfit(address, shown, name)
             self._paths.carry(back, lambda: settle(answer), give_up, CONNECT_SECONDS_MAX)
 
         self._paths.carry(track, arrive, give_up, CONNECT_SECONDS_MAX)
         refusal = await answered
         if refusal is not None:
             raise refusal
-        return self._open(host, port, track, back)
+        return self._open(address, track, back, shown)
 
     # What the other side asks.
 
@@ -119,10 +147,10 @@ class SimPort:
             return None
         return listener
 
-    def accept(self, stream: SimStream, port: int, source: str) -> None:
-        """Let a connection be served, or refuse it where nobody listens any more."""
+    def accept(self, stream: SimStream, port: int, source: str, shown: Identity | None) -> None:
+        """Let a connection be served, or refuse it where nobody listens, or not to this one."""
         listener = self.listener(port, source)
-        if listener is None or self.effects.crash is not None:
+        if listener is None or self.effects.crash is not None or not listener.accepts(shown):
             stream.refuse()
         else:
             self._add(stream)
@@ -134,17 +162,17 @@ class SimPort:
         for stream in self._streams:
             stream.abandon(vanishes=vanishes)
 
-    def _open(self, host: str, port: int, track: Track, back: Track) -> SimStream:
+    def _open(self, address: str, track: Track, back: Track, shown: Identity | None) -> SimStream:
         """Return this end of a new connection; the other end learns of it before any byte."""
         target = self._paths.machines[track.target]
-        here = f"{host if host in LOOPBACK else self.machine}:{self._free_port()}"
-        near = SimStream(
-            f"{here}>{host}:{port}", f"{host}:{port}", self._paths, self.effects, track
-        )
-        far = SimStream(f"{host}:{port}>{here}", here, self._paths, target.effects, back)
+        host, port = addresses.parts(address)
+        here = addresses.joined(host if host in LOOPBACK else self.machine, self._free_port())
+        near = SimStream(f"{here}>{address}", address, self._paths, self.effects, track)
+        far = SimStream(f"{address}>{here}", here, self._paths, target.effects, back)
         near.other, far.other = far, near
+        near.is_secured = far.is_secured = shown is not None
         self._add(near)
-        self._paths.carry(track, lambda: target.accept(far, port, self.machine))
+        self._paths.carry(track, lambda: target.accept(far, port, self.machine, shown))
         return near
 
     async def _serve(self, stream: SimStream, serve: Callable[[Stream], Awaitable[None]]) -> None:
@@ -175,12 +203,32 @@ class SimListener:
         host: str,
         port: int,
         serve: Callable[[Stream], Awaitable[None]],
+        secured: SimTls | None,
     ) -> None:
         self.host = host
         self.port = port
-        self.address = f"{host}:{port}"
+        self.address = addresses.joined(host, port)
         self.serve = serve
+        self._secured = secured
         self._listeners = listeners
+
+    def misfit(self, address: str, shown: Identity | None, name: str) -> TlsError | None:
+        """Return why one who connects, as ``shown`` and to ``name``, gives up when it is answered.
+
+        That it is refused itself it learns only later.
+        """
+        if shown is None:
+            return None
+        if self._secured is None:
+            return TlsError(address, "it does not speak TLS 1.3 with us (simulated)")
+        reason = shown.misfit(self._secured.identity(), name)
+        return TlsError(address, f"its certificate does not fit: {reason}") if reason else None
+
+    def accepts(self, shown: Identity | None) -> bool:
+        """Return whether one who shows this is served."""
+        if self._secured is None:
+            return shown is None
+        return shown is not None and not self._secured.identity().misfit(shown)
 
     def close(self) -> None:
         if self._listeners.get(self.port) is self:
@@ -189,10 +237,3 @@ class SimListener:
 
 def _refused(address: str) -> ConnectionRefusedError:
     return ConnectionRefusedError(errno.ECONNREFUSED, "refused (simulated)", address)
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    host, colon, port = address.rpartition(":")
-    if not (colon and host and port.isdigit()):
-        raise ValueError(f"{address!r} is no address: host:port")
-    return host, int(port)

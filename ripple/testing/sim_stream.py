@@ -32,6 +32,7 @@ class SimStream:
         self.peer = peer
         self.name = name
         self.other: SimStream | None = None
+        self.is_secured = False
         self._paths = paths
         self._effects = effects
         self._track = track
@@ -82,7 +83,9 @@ class SimStream:
         self._check_writable()
 
     def finish(self) -> None:
-        if not (self._finished or self._closed or self._error or self._effects.crash):
+        if self.is_secured:
+            self.close()
+        elif not (self._finished or self._closed or self._error or self._effects.crash):
             self._finished = True
             self._paths.carry(self._track, self._the_other().end, self._give_up)
 
@@ -99,6 +102,8 @@ class SimStream:
 
     def refuse(self) -> None:
         """Answer a connection that nobody has accepted."""
+        if self.is_secured and self._chance.flip():
+            self._shut()
         self._closed = True
         self._refuse()
 

@@ -62,13 +62,13 @@ class SimExecutor:
 class Machine(NamedTuple):
     """What a process learns of being one of many.
 
-    network: makes its view of the network, of its effects and its loop.
+    network: makes its view of the network, of its effects, its loop and its disk.
     """
 
     name: str
     timeline: Timeline
     drift_ppm: int
-    network: Callable[[Effects, SimLoop], SimPort]
+    network: Callable[[Effects, SimLoop, SimDisk], SimPort]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ def make_world(
         clock=SimClock(loop, Chance(*labels, "clock")),
         random=Chance(*labels, "random"),
         disk=disk,
-        network=None if machine is None else machine.network(effects, loop),
+        network=None if machine is None else machine.network(effects, loop, disk),
         store=store,
         executor=SimExecutor(),
         loop=loop,

@@ -8,6 +8,7 @@ from ripple.world.errors import (
     NotALockError,
     StoreError,
     SyncFailedError,
+    TlsError,
 )
 from ripple.world.live import LiveClock, LiveExecutor, LiveRandom, live_world
 from ripple.world.live_disk import LiveDisk
@@ -29,6 +30,7 @@ from ripple.world.ports import (
     World,
     all_guards,
 )
+from ripple.world.tls import Tls
 
 __all__ = [
     "Clock",
@@ -53,6 +55,8 @@ __all__ = [
     "StoreError",
     "Stream",
     "SyncFailedError",
+    "Tls",
+    "TlsError",
     "Watch",
     "World",
     "all_guards",

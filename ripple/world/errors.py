@@ -40,6 +40,13 @@ class NotALockError(RippleError, OSError):
         )
 
 
+class TlsError(RippleError, OSError):
+    """A certificate, a key or a peer does not fit; names the file or the address, never a key."""
+
+    def __init__(self, subject: str, reason: str) -> None:
+        super().__init__(errno.EPROTO, reason, subject)
+
+
 class StoreError(RippleError):
     """The object store did not answer as it should.
 

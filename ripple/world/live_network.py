@@ -1,15 +1,20 @@
-"""TCP through asyncio."""
+"""TCP through asyncio, with TLS where it is asked for."""
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from ripple.world import addresses, live_tls
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
+    from ripple.world.errors import TlsError
     from ripple.world.ports import Stream
+    from ripple.world.tls import Tls
 
 BUFFER_BYTES_MAX = 1 << 20
 
@@ -18,7 +23,11 @@ class LiveNetwork:
     """Streams over TCP; addresses are ``host:port``, IPv6 hosts in brackets."""
 
     async def listen(
-        self, address: str, serve: Callable[[Stream], Awaitable[None]]
+        self,
+        address: str,
+        serve: Callable[[Stream], Awaitable[None]],
+        *,
+        tls: Tls | None = None,
     ) -> LiveListener:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             stream = LiveStream(reader, writer)
@@ -29,14 +38,44 @@ class LiveNetwork:
             finally:
                 stream.close()
 
-        host, port = _host_and_port(address)
-        return LiveListener(
-            await asyncio.start_server(accept, host, port, limit=BUFFER_BYTES_MAX), host
-        )
+        loop = asyncio.get_running_loop()
 
-    async def connect(self, address: str) -> LiveStream:
-        host, port = _host_and_port(address)
-        return LiveStream(*await asyncio.open_connection(host, port, limit=BUFFER_BYTES_MAX))
+        def warn(error: TlsError) -> None:
+            loop.call_exception_handler({"message": f"{address}: {error}", "exception": error})
+
+        host, port = addresses.parts(address)
+        secured = None if tls is None else live_tls.context_to_listen(tls, warn)
+        server = await asyncio.start_server(
+            accept,
+            host,
+            port,
+            limit=BUFFER_BYTES_MAX,
+            ssl=secured,
+            ssl_handshake_timeout=None if tls is None else live_tls.HANDSHAKE_SECONDS_MAX,
+        )
+        return LiveListener(server, host)
+
+    async def connect(self, address: str, *, tls: Tls | None = None) -> LiveStream:
+        host, port = addresses.parts(address)
+        if tls is None:
+            return LiveStream(*await asyncio.open_connection(host, port, limit=BUFFER_BYTES_MAX))
+        name = tls.peer or host
+        try:
+            opened = await asyncio.open_connection(
+                host,
+                port,
+                limit=BUFFER_BYTES_MAX,
+                ssl=live_tls.context_to_connect(tls),
+                server_hostname=name,
+                ssl_handshake_timeout=live_tls.HANDSHAKE_SECONDS_MAX,
+            )
+        except ssl.SSLError as error:
+            raise live_tls.misfit(error, address, name, tls) from error
+        except (ConnectionResetError, ConnectionAbortedError) as error:
+            raise ConnectionAbortedError(
+                error.errno, f"{address}: it ended the handshake: does it speak TLS 1.3?"
+            ) from error
+        return LiveStream(*opened)
 
 
 class LiveStream:
@@ -46,7 +85,7 @@ class LiveStream:
         self._reader = reader
         self._writer = writer
         host, port = writer.get_extra_info("peername")[:2]
-        self.peer = _address(host, port)
+        self.peer = addresses.joined(host, port)
 
     async def read(self, length_max: int) -> bytes:
         with self._breaking():
@@ -60,7 +99,10 @@ class LiveStream:
             await self._writer.drain()
 
     def finish(self) -> None:
-        self._writer.write_eof()
+        if self._writer.can_write_eof():
+            self._writer.write_eof()
+        else:
+            self._writer.close()
 
     def close(self) -> None:
         self._writer.close()
@@ -73,7 +115,9 @@ class LiveStream:
         except ConnectionError:
             raise
         except OSError as error:
-            raise ConnectionAbortedError(error.errno, f"{self.peer}: {error}") from error
+            raise ConnectionAbortedError(
+                error.errno, f"{self.peer}: {live_tls.refusal(error)}"
+            ) from error
 
 
 class LiveListener:
@@ -81,18 +125,7 @@ class LiveListener:
 
     def __init__(self, server: asyncio.Server, host: str) -> None:
         self._server = server
-        self.address = _address(host, server.sockets[0].getsockname()[1])
+        self.address = addresses.joined(host, server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
         self._server.close()
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    host, colon, port = address.rpartition(":")
-    if not (colon and host and port.isdigit()):
-        raise ValueError(f"{address!r} is no address: host:port")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

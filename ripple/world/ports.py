@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar, TypeVarTup
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from ripple.world.tls import Tls
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -221,7 +222,7 @@ class Stream(Protocol):
         ...
 
     def finish(self) -> None:
-        """Say that no more will be written; reading goes on."""
+        """Say that no more will be written; reading goes on, except over TLS, where this closes."""
         ...
 
     def close(self) -> None:
@@ -250,15 +251,29 @@ class Network(Protocol):
     Bytes of a connection arrive in order and once, of two connections in any order.
     """
 
-    async def listen(self, address: str, serve: Callable[[Stream], Awaitable[None]]) -> Listener:
-        """Run ``serve`` as a task for each connection, closed when it ends. Raises OSError.
+    async def listen(
+        self,
+        address: str,
+        serve: Callable[[Stream], Awaitable[None]],
+        *,
+        tls: Tls | None = None,
+    ) -> Listener:
+        """Run ``serve`` as a task for each connection, closed when it ends.
 
-        A ConnectionError of ``serve`` ends its connection, and nobody else hears of it.
+        A ConnectionError of ``serve`` ends its connection, and nobody else hears of it. With
+        ``tls``, nobody is served whose certificate does not fit; files that are replaced count
+        from the next connection on. Raises OSError, of which
+        :class:`~ripple.world.errors.TlsError` names a file that does not fit.
         """
         ...
 
-    async def connect(self, address: str) -> Stream:
-        """Connect. Raises OSError; the caller bounds the time."""
+    async def connect(self, address: str, *, tls: Tls | None = None) -> Stream:
+        """Connect. The caller bounds the time.
+
+        Raises OSError, of which TlsError names a file, or the peer, that does not fit. Where the
+        peer refuses our certificate the new stream ends or breaks before its first byte: TLS 1.3
+        lets who connects speak before that is known.
+        """
         ...
 
 

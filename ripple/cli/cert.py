@@ -1,0 +1,175 @@
+"""Make an authority and certificates, for a cluster on your own machines; needs openssl."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+from ripple.cli.places import a_place
+from ripple.errors import InputError, OutputError
+
+if TYPE_CHECKING:
+    import argparse
+
+NAMES = ("coordinator", "worker")
+HOSTS = ("localhost", "127.0.0.1", "::1")
+AUTHORITY = "ca"
+AUTHORITY_DAYS = 3650
+DAYS = 397  # as long as anybody believes one
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "--dir", type=a_place, required=True, metavar="DIR", help="where the files go"
+    )
+    parser.add_argument(
+        "--name",
+        action="append",
+        metavar="NAME",
+        help="whom to make a certificate for, by the authority that is there or a new one; may be "
+        f"repeated; by default {' and '.join(NAMES)}, by a new one",
+    )
+    parser.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="a name or an address of its machine; may be repeated; this machine's own are known",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make what was asked for; return the exit code."""
+    folder: str = options.dir
+    names: list[str] = options.name or list(NAMES)
+    for name in (*names, *options.host):
+        _check(name)
+    if AUTHORITY in names:
+        raise InputError(f"{AUTHORITY} is the authority's own name: choose another one")
+    has_authority = os.path.exists(_path(folder, AUTHORITY, "crt"))
+    if has_authority and not options.name:
+        raise OutputError(
+            f"{_path(folder, AUTHORITY, 'crt')} is there already, and what it has certified would "
+            "no longer be believed: say with --name whom else it shall certify, or choose another "
+            "folder"
+        )
+    for name in names if has_authority else (AUTHORITY, *names):
+        for ending in ("crt", "key"):
+            if os.path.lexists(_path(folder, name, ending)):
+                raise OutputError(f"{_path(folder, name, ending)} is there already: move it away")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if not has_authority:
+        _make_authority(folder)
+    for name in names:
+        try:
+            _make(folder, name, [name, *HOSTS, *options.host])
+        except BaseException:
+            _drop(folder, name, "key")  # alone it is of no use, and in the way of the next try
+            raise
+    made = ", ".join(f"{name}.crt" for name in names)
+    print(f"{folder}: {made}, each with its .key, by {AUTHORITY}.crt")
+    print("for development: the authority's own key lies beside them")
+    return 0
+
+
+def _make_authority(folder: str) -> None:
+    _openssl(
+        [
+            *("req", "-x509", *_NEW_KEY, "-keyout", _path(folder, AUTHORITY, "key")),
+            *("-out", _path(folder, AUTHORITY, "crt"), "-days", str(AUTHORITY_DAYS)),
+            *("-subj", "/O=Ripple/CN=Ripple development authority", "-config", "/dev/stdin"),
+            *("-extensions", "authority"),
+        ],
+        _settings("authority", ["basicConstraints=critical,CA:true,pathlen:0", _AUTHORITY_USE]),
+    )
+
+
+def _make(folder: str, name: str, hosts: list[str]) -> None:
+    spoken_of = ",".join(dict.fromkeys(map(_subject_of, hosts)))
+    request = _path(folder, name, "csr")
+    settings = _settings(
+        "member",
+        [
+            "basicConstraints=critical,CA:false",
+            "keyUsage=critical,digitalSignature",
+            "extendedKeyUsage=serverAuth,clientAuth",
+            "authorityKeyIdentifier=keyid",
+            f"subjectAltName={spoken_of}",
+        ],
+    )
+    try:
+        _openssl(
+            [
+                *("req", "-new", *_NEW_KEY, "-keyout", _path(folder, name, "key")),
+                *("-out", request, "-subj", f"/O=Ripple/CN={name}", "-config", "/dev/stdin"),
+            ],
+            settings,
+        )
+        _openssl(
+            [
+                *("x509", "-req", "-in", request, "-out", _path(folder, name, "crt")),
+                *(
+                    "-CA",
+                    _path(folder, AUTHORITY, "crt"),
+                    "-CAkey",
+                    _path(folder, AUTHORITY, "key"),
+                ),
+                *("-set_serial", f"0x{os.urandom(16).hex()}", "-days", str(DAYS), "-sha256"),
+                *("-extfile", "/dev/stdin", "-extensions", "member"),
+            ],
+            settings,
+        )
+    finally:
+        _drop(folder, name, "csr")
+
+
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-sha256")
+_AUTHORITY_USE = "keyUsage=critical,keyCertSign,cRLSign"
+
+
+def _settings(section: str, lines: list[str]) -> str:
+    whose = ["[req]", "distinguished_name=nobody", "prompt=no", "[nobody]", "CN=-"]
+    return "\n".join([*whose, f"[{section}]", "subjectKeyIdentifier=hash", *lines, ""])
+
+
+def _openssl(arguments: list[str], settings: str) -> None:
+    try:
+        done = subprocess.run(  # noqa: S603 - of checked names
+            ["openssl", *arguments],  # noqa: S607 - the user's own
+            input=settings,
+            capture_output=True,
+            text=True,
+            check=False,
+            umask=0o077,  # nobody else ever reads a key, not even for a moment
+        )
+    except FileNotFoundError:
+        raise InputError("openssl is not installed: install it, or bring your own files") from None
+    if done.returncode != 0:
+        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise OutputError(f"openssl {arguments[0]} has failed: {said}")
+
+
+def _subject_of(host: str) -> str:
+    try:
+        return f"IP:{ipaddress.ip_address(host)}"
+    except ValueError:
+        return f"DNS:{host}"
+
+
+def _check(name: str) -> None:
+    if not (_NAME.fullmatch(name) or _subject_of(name).startswith("IP:")):
+        raise InputError(f"{name!r} is no name of a machine: letters, digits, dots and hyphens")
+
+
+def _drop(folder: str, name: str, ending: str) -> None:
+    if os.path.exists(_path(folder, name, ending)):
+        os.remove(_path(folder, name, ending))
+
+
+def _path(folder: str, name: str, ending: str) -> str:
+    return os.path.join(folder, f"{name}.{ending}")

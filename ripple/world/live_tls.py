@@ -1,0 +1,129 @@
+"""TLS 1.3 with certificates on both sides, from files that may be replaced."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from typing import TYPE_CHECKING, TypeAlias
+
+from ripple.world.errors import TlsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.world.tls import Tls
+
+HANDSHAKE_SECONDS_MAX = 10.0
+State: TypeAlias = "tuple[tuple[int, int, int], ...]"
+
+
+def context_to_connect(tls: Tls) -> ssl.SSLContext:
+    """Return what a connection is made with. Raises TlsError."""
+    return _context(tls, ssl.PROTOCOL_TLS_CLIENT)
+
+
+def context_to_listen(tls: Tls, warn: Callable[[TlsError], None]) -> ssl.SSLContext:
+    """Return what connections are accepted with: each as the files are then. Raises TlsError.
+
+    While new files do not fit together, those before are gone on with, and ``warn`` hears of it.
+    """
+    newest = _Newest(tls, warn)
+    context = _context(tls, ssl.PROTOCOL_TLS_SERVER)
+    # Called at the beginning of each handshake, whether or not the peer names anybody.
+    context.sni_callback = newest.choose
+    return context
+
+
+def refusal(error: OSError) -> str:
+    """Return in words why a connection has broken."""
+    if isinstance(error, ssl.SSLError) and error.reason is not None:
+        reason = error.reason.replace("_", " ").lower()
+        return f"the peer refused it: {reason}" if "alert" in reason else reason
+    return error.strerror or str(error)
+
+
+def misfit(error: ssl.SSLError, address: str, name: str, tls: Tls) -> TlsError:
+    """Return why nobody could be connected to, in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return TlsError(
+            address,
+            f"its certificate does not fit: {error.verify_message} (it must be for {name!r}, by an "
+            f"authority in {tls.authority})",
+        )
+    return TlsError(address, f"it does not speak TLS 1.3 with us: {refusal(error)}")
+
+
+class _Newest:
+    """The context for the files as they are."""
+
+    def __init__(self, tls: Tls, warn: Callable[[TlsError], None]) -> None:
+        self._tls = tls
+        self._warn = warn
+        self._seen = _state(tls)
+        self._context: ssl.SSLContext | None = None
+
+    def choose(
+        self, connection: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _outer: ssl.SSLContext
+    ) -> None:
+        state = _state(self._tls)
+        if state != self._seen:
+            self._seen = state
+            try:
+                self._context = _context(self._tls, ssl.PROTOCOL_TLS_SERVER)
+            except TlsError as error:
+                self._warn(error)
+        if self._context is not None:
+            connection.context = self._context
+
+
+def _state(tls: Tls) -> State:
+    found = []
+    for path in (tls.certificate, tls.key, tls.authority):
+        try:
+            status = os.stat(path)
+        except OSError:
+            found.append((0, 0, 0))
+        else:
+            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return tuple(found)
+
+
+def _context(tls: Tls, side: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(side)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    if side == ssl.PROTOCOL_TLS_SERVER:
+        context.num_tickets = 0  # a resumed session would not look at certificates again
+    for path in (tls.certificate, tls.key, tls.authority):
+        try:
+            os.stat(path)
+        except OSError as error:
+            raise TlsError(path, f"cannot be read: {error.strerror}") from None
+    _load_pair(context, tls)
+    try:
+        context.load_verify_locations(tls.authority)
+    except ssl.SSLError:
+        raise TlsError(tls.authority, "holds no certificate in PEM form") from None
+    except OSError as error:
+        raise TlsError(tls.authority, f"cannot be read: {error.strerror}") from None
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, tls: Tls) -> None:
+    def no_passphrase() -> str:
+        raise TlsError(tls.key, "needs a passphrase: give a private key without one")
+
+    try:
+        context.load_cert_chain(tls.certificate, tls.key, no_passphrase)
+    except TlsError:
+        raise
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise TlsError(tls.key, f"is not the private key of {tls.certificate}") from None
+        raise TlsError(
+            tls.certificate, f"holds no certificate, or {tls.key} no private key, in PEM form"
+        ) from None
+    except OSError as error:
+        raise TlsError(
+            tls.certificate, f"cannot be read, or {tls.key} cannot: {error.strerror}"
+        ) from None

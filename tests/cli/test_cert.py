@@ -1,0 +1,79 @@
+"""``ripple cert``: an authority and certificates in a folder."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ripple.cli.main import main
+
+
+def openssl(*arguments: str) -> str:
+    return subprocess.run(
+        ["openssl", *arguments], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_a_cluster_gets_an_authority_and_two_certificates_that_nobody_else_can_read(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "certs"
+    assert main(["cert", "--dir", str(folder)]) == 0
+    names = ["ca.crt", "ca.key", "coordinator.crt", "coordinator.key", "worker.crt", "worker.key"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    for name in ("worker", "coordinator"):
+        certificate = str(folder / f"{name}.crt")
+        said = openssl("verify", "-CAfile", str(folder / "ca.crt"), "-x509_strict", certificate)
+        assert said.endswith("OK\n")
+        text = openssl("x509", "-in", certificate, "-noout", "-text")
+        assert f"DNS:{name}, DNS:localhost, IP Address:127.0.0.1" in text
+        assert "CA:FALSE" in text
+
+
+def test_more_names_come_from_the_same_authority(tmp_path: Path) -> None:
+    folder = tmp_path / "certs"
+    given = ["cert", "--dir", str(folder), "--name"]
+    assert main([*given, "worker-0", "--host", "node-7", "--host", "10.1.2.3"]) == 0
+    authority = (folder / "ca.crt").read_bytes()
+    assert main([*given, "worker-1"]) == 0
+    assert (folder / "ca.crt").read_bytes() == authority
+    for name in ("worker-0", "worker-1"):
+        openssl("verify", "-CAfile", str(folder / "ca.crt"), str(folder / f"{name}.crt"))
+    text = openssl("x509", "-in", str(folder / "worker-0.crt"), "-noout", "-text")
+    assert "DNS:node-7" in text
+    assert "IP Address:10.1.2.3" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "ca.crt is there already"),
+        (["--name", "worker"], "worker.crt is there already"),
+        (["--name", "ca"], "choose another one"),
+        (["--name", "a/../b"], "is no name of a machine"),
+        (["--name", "x", "--host", "a,DNS:evil"], "is no name of a machine"),
+        (["--name", "x\nbasicConstraints=CA:true"], "is no name of a machine"),
+    ],
+)
+def test_nothing_is_overwritten_and_no_strange_name_is_taken(
+    arguments: list[str], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "certs"
+    assert main(["cert", "--dir", str(folder)]) == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert main(["cert", "--dir", str(folder), *arguments]) == 1
+    assert said in capfd.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_without_openssl_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["cert", "--dir", str(tmp_path / "certs")]) == 1
+    assert "openssl is not installed" in capfd.readouterr().err
+    assert list((tmp_path / "certs").iterdir()) == []
