@@ -224,15 +224,33 @@ def test_only_the_spark_part_imports_pyspark() -> None:
             assert not re.search(r"^\s*(import|from) pyspark", path.read_text(), re.MULTILINE), path
 
 
+# Modules that say what they need, and the extra that brings it.
+OF_EXTRA = {
+    "ripple/world/live_control.py": ("cluster", {"grpc"}),
+    "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health"}),
+}
+DISTRIBUTION_OF = {"grpc": "grpcio", "grpc_health": "grpcio-health-checking"}
+
+
 def test_the_library_imports_nothing_but_its_dependencies() -> None:
     """What is only in an extra, or among the tests' packages, is missing for some users."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    named = {re.split(r"[<>=~!;\[ ]", each)[0].lower() for each in project["dependencies"]}
-    imported = {
-        name.split(".")[0] for path in _sources() for name in _all_imports(path) if name != "cython"
-    }
-    others = imported - set(sys.stdlib_module_names) - {"ripple", "libc", "libcpp", "cpython"}
-    assert others == named
+    imported: set[str] = set()
+    for path in _sources():
+        others = {name.split(".")[0] for name in _all_imports(path) if name != "cython"}
+        others -= {*sys.stdlib_module_names, "ripple", "libc", "libcpp", "cpython"}
+        extra, brought = OF_EXTRA.get(path.relative_to(ROOT).as_posix(), ("", set()))
+        assert brought <= others, f"{path} no longer needs all of its extra"
+        if extra:
+            assert {DISTRIBUTION_OF[name] for name in brought} <= _named(
+                project["optional-dependencies"][extra]
+            )
+        imported |= others - brought
+    assert imported == _named(project["dependencies"])
+
+
+def _named(requirements: list[str]) -> set[str]:
+    return {re.split(r"[<>=~!;\[ ]", each)[0].lower() for each in requirements}
 
 
 def _extensions() -> list[str]:

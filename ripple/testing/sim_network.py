@@ -76,7 +76,7 @@ class SimPort:
         self._paths = paths
         self._loop = loop
         self._disk = disk
-        self._told = told
+        self.told = told
         self._listeners: dict[int, SimListener] = {}
         self._streams: list[SimStream] = []
         self._port_next = PORT_FIRST
@@ -181,7 +181,7 @@ class SimPort:
         except ConnectionError:
             pass  # as the port says: it ends this connection only
         except Exception as error:
-            self._told(error)
+            self.told(error)
         finally:
             stream.close()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, TypeVarTuple
 
 from ripple.testing.sim_chance import Chance
+from ripple.testing.sim_control import SimControl
 from ripple.testing.sim_disk import SimDisk
 from ripple.testing.sim_effects import Effects, Trace
 from ripple.testing.sim_faults import Planned
@@ -82,6 +83,7 @@ class SimWorld(World):
     clock: SimClock
     disk: SimDisk
     network: SimPort | None = None
+    control: SimControl | None = None
     store: SimStore
     loop: SimLoop
     effects: Effects
@@ -121,11 +123,13 @@ def make_world(
         None if machine is None else machine.timeline,
         0 if machine is None else machine.drift_ppm,
     )
+    network = None if machine is None else machine.network(effects, loop, disk)
     return SimWorld(
         clock=SimClock(loop, Chance(*labels, "clock")),
         random=Chance(*labels, "random"),
         disk=disk,
-        network=None if machine is None else machine.network(effects, loop, disk),
+        network=network,
+        control=None if network is None else SimControl(network, network.told),
         store=store,
         executor=SimExecutor(),
         loop=loop,

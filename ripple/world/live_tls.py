@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ripple.world.errors import TlsError
 
@@ -27,7 +27,7 @@ def context_to_listen(tls: Tls, warn: Callable[[TlsError], None]) -> ssl.SSLCont
 
     While new files do not fit together, those before are gone on with, and ``warn`` hears of it.
     """
-    newest = _Newest(tls, warn)
+    newest = Newest(tls, warn)
     context = _context(tls, ssl.PROTOCOL_TLS_SERVER)
     # Called at the beginning of each handshake, whether or not the peer names anybody.
     context.sni_callback = newest.choose
@@ -53,8 +53,26 @@ def misfit(error: ssl.SSLError, address: str, name: str, tls: Tls) -> TlsError:
     return TlsError(address, f"it does not speak TLS 1.3 with us: {refusal(error)}")
 
 
-class _Newest:
-    """The context for the files as they are."""
+class Files(NamedTuple):
+    """What is in the files."""
+
+    certificate: bytes
+    key: bytes
+    authority: bytes
+
+
+def read(tls: Tls) -> Files:
+    """Return what is in the files, for whom no context is good enough. Raises TlsError."""
+    _context(tls, ssl.PROTOCOL_TLS_SERVER)
+    found = []
+    for path in (tls.certificate, tls.key, tls.authority):
+        with open(path, "rb") as file:
+            found.append(file.read())
+    return Files(*found)
+
+
+class Newest:
+    """Notices that the files have changed, and that they fit together again."""
 
     def __init__(self, tls: Tls, warn: Callable[[TlsError], None]) -> None:
         self._tls = tls
@@ -62,16 +80,28 @@ class _Newest:
         self._seen = _state(tls)
         self._context: ssl.SSLContext | None = None
 
+    def has_changed(self) -> bool:
+        """Return whether they are others than when this was last asked, and fit together."""
+        state = _state(self._tls)
+        if state == self._seen:
+            return False
+        self._seen = state
+        try:
+            self._context = _context(self._tls, ssl.PROTOCOL_TLS_SERVER)
+        except TlsError as error:
+            self._warn(error)
+            return False
+        return True
+
+    def changed(self) -> Files | None:
+        """Return what is in them if they have changed, and fit together."""
+        return read(self._tls) if self.has_changed() else None
+
     def choose(
         self, connection: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _outer: ssl.SSLContext
     ) -> None:
-        state = _state(self._tls)
-        if state != self._seen:
-            self._seen = state
-            try:
-                self._context = _context(self._tls, ssl.PROTOCOL_TLS_SERVER)
-            except TlsError as error:
-                self._warn(error)
+        """Let a connection go on with the files as they are."""
+        self.has_changed()
         if self._context is not None:
             connection.context = self._context
 

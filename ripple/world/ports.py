@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar, TypeVarTup
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from ripple.world.control import Control
     from ripple.world.tls import Tls
 
 T = TypeVar("T")
@@ -350,6 +351,7 @@ class World:
     random: Random
     disk: Disk
     network: Network | None = None
+    control: Control | None = None
     store: ObjectStore | None = None
     executor: Executor = INLINE
     removed: frozenset[str] = field(default=frozenset())

@@ -1,0 +1,189 @@
+"""A service over gRPC: its methods, limits, certificates and health."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health, health_pb2_grpc
+
+from ripple.errors import LimitError
+from ripple.world import addresses, live_tls
+from ripple.world.control import (
+    BUSY,
+    FAILED,
+    KEEPALIVE_S,
+    KEEPALIVE_TIMEOUT_S,
+    MESSAGE_BYTES_MAX,
+    RefusedError,
+    Service,
+    UnreachableError,
+    check_length,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ripple.world.control import Answers, Converses
+    from ripple.world.errors import TlsError
+    from ripple.world.tls import Tls
+
+OPTIONS = (
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.keepalive_time_ms", round(KEEPALIVE_S * 1000)),
+    ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    # A peer that asks more often than this would be thrown out.
+    ("grpc.http2.min_ping_interval_without_data_ms", round(KEEPALIVE_S * 500)),
+    ("grpc.so_reuseport", 0),  # two servers at one address would share its callers
+)
+
+
+class LiveServer:
+    """A service at an address, which it owns."""
+
+    def __init__(self, service: Service) -> None:
+        self.address = ""
+        self._health = health.aio.HealthServicer()
+        self._server = grpc.aio.server(options=OPTIONS)
+        self._server.add_generic_rpc_handlers((_Methods(service),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+
+    async def start(self, address: str, tls: Tls | None) -> None:
+        """Bind the address and begin. Raises OSError."""
+        host, _ = addresses.parts(address)
+        try:
+            if tls is None:
+                port = self._server.add_insecure_port(address)
+            else:
+                port = self._server.add_secure_port(address, _credentials(address, tls))
+        except RuntimeError:
+            port = 0
+        if port == 0:
+            raise OSError(errno.EADDRINUSE, "is in use, or no address of this machine", address)
+        self.address = addresses.joined(host, port)
+        await self._server.start()
+
+    async def close(self, grace_s: float = 0.0) -> None:
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace_s)
+
+
+class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
+    """A service's methods; the bytes pass as they are."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._calls = 0
+        self._conversations = 0
+
+    def service(self, details: Any) -> Any:
+        method = details.method.removeprefix("/")
+        if method in self._service.conversations:
+            converse = self._service.conversations[method]
+
+            async def serve(_: object, context: Any) -> None:
+                await self._converse(converse, context)
+
+            return grpc.stream_stream_rpc_method_handler(serve)
+        if method in self._service.calls:
+            answer = self._service.calls[method]
+
+            async def reply(request: bytes, context: Any) -> bytes:
+                return await self._call(answer, request, context)
+
+            return grpc.unary_unary_rpc_method_handler(reply)
+        return None
+
+    async def _call(self, answer: Answers, request: bytes, context: Any) -> bytes:
+        if self._calls >= self._service.calls_max:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, BUSY)
+
+        async def reply() -> bytes:
+            answered = await answer(request)
+            check_length(answered)
+            return answered
+
+        self._calls += 1
+        try:
+            answered: bytes = await _refusing(reply, context)
+            return answered
+        finally:
+            self._calls -= 1
+
+    async def _converse(self, converse: Converses, context: Any) -> None:
+        if self._conversations >= self._service.conversations_max:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, BUSY)
+        self._conversations += 1
+        try:
+            await context.send_initial_metadata(())
+            await _refusing(lambda: converse(_Handled(context)), context)
+        finally:
+            self._conversations -= 1
+
+
+class _Handled:
+    """A conversation as its handler sees it."""
+
+    def __init__(self, context: Any) -> None:
+        self.peer = str(context.peer())
+        self._context = context
+
+    async def receive(self) -> bytes | None:
+        try:
+            message = await self._context.read()
+        except grpc.aio.BaseError as error:
+            raise UnreachableError(f"{self.peer}: {error}") from error
+        return None if message is grpc.aio.EOF else bytes(message)
+
+    async def send(self, message: bytes) -> None:
+        check_length(message)
+        try:
+            await self._context.write(message)
+        except grpc.aio.BaseError as error:
+            raise UnreachableError(f"{self.peer}: {error}") from error
+
+
+async def _refusing(work: Callable[[], Awaitable[Any]], context: Any) -> Any:
+    """Do the work; let the caller hear of what it raises."""
+    try:
+        return await work()
+    except (RefusedError, LimitError) as error:
+        await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
+    except UnreachableError:
+        await context.abort(grpc.StatusCode.CANCELLED, "the conversation broke")
+    except Exception as error:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": f"a handler of {context.peer()} has failed", "exception": error}
+        )
+        await context.abort(grpc.StatusCode.INTERNAL, FAILED)
+
+
+def _credentials(address: str, tls: Tls) -> Any:
+    """Return what connections are accepted with: each as the files are then. Raises TlsError."""
+    loop = asyncio.get_running_loop()
+
+    def warn(error: TlsError) -> None:
+        loop.call_soon_threadsafe(
+            loop.call_exception_handler, {"message": f"{address}: {error}", "exception": error}
+        )
+
+    def configuration(files: live_tls.Files) -> Any:
+        return grpc.ssl_server_certificate_configuration(
+            [(files.key, files.certificate)], root_certificates=files.authority
+        )
+
+    newest = live_tls.Newest(tls, warn)
+
+    def fetch() -> Any:
+        files = newest.changed()
+        return None if files is None else configuration(files)
+
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(live_tls.read(tls)), fetch, require_client_authentication=True
+    )

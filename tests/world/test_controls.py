@@ -1,0 +1,26 @@
+"""Each form of the control port keeps the contract."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ripple.world.live_control import LiveControl
+from tests.world.control_contract import ControlContract, Main
+from tests.world.test_networks import LiveCertificates, SimCertificates, run_simulated
+
+
+class TestLiveControl(ControlContract):
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path: Path) -> None:
+        self.certificates = LiveCertificates(tmp_path)
+
+    def run(self, main: Main) -> None:
+        asyncio.run(main(LiveControl(), self.certificates))
+
+
+class TestSimControl(ControlContract):
+    def run(self, main: Main) -> None:
+        run_simulated(lambda world: main(world.control, SimCertificates(world.disk)), 10)

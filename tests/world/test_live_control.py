@@ -1,0 +1,51 @@
+"""What only the control port over gRPC does."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from ripple.world.control import FAILED, RefusedError, Service
+from ripple.world.live_control import LiveControl
+from tests.world.control_contract import offered, upper
+
+
+def test_bug_of_a_handler_is_told_to_its_loop_and_the_service_goes_on() -> None:
+    async def fail(request: bytes) -> bytes:
+        raise KeyError("secret of the service")
+
+    async def main() -> None:
+        told: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        async with offered(LiveControl(), Service({"bad": fail, "good": upper})) as channel:
+            with pytest.raises(RefusedError, match=FAILED) as caught:
+                await channel.call("bad", b"", deadline_s=5)
+            assert "secret" not in str(caught.value)
+            assert await channel.call("good", b"a", deadline_s=5) == b"A"
+        assert [type(context["exception"]) for context in told] == [KeyError]
+
+    asyncio.run(main())
+
+
+def test_health_is_answered_as_every_grpc_service_does() -> None:
+    async def main() -> None:
+        server = await LiveControl().serve("localhost:0", Service())
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            health = health_pb2_grpc.HealthStub(channel)
+            reply = await health.Check(health_pb2.HealthCheckRequest(service=""), timeout=5)
+            assert reply.status == health_pb2.HealthCheckResponse.SERVING
+        await server.close()
+
+    asyncio.run(main())
+
+
+def test_grpc_is_imported_by_those_who_ask_for_it() -> None:
+    code = "import sys, ripple.world, ripple.world.control; print('grpc' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
