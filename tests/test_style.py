@@ -80,6 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "encoding": {"errors"},
     "world": {"errors"},
     "fenced": {"encoding", "errors", "world"},
+    "assignment": {"errors", "fenced", "world"},
     "checkpoint": {"engine", "errors", "fenced", "world"},
     "log_place": {"errors"},
     "log": {"batch", "encoding", "errors", "keys", "log_place", "schema", "sexp", "world"},

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ripple.fenced.chain import ENTRIES_KEPT, Chain, Reading
-from ripple.fenced.entry import Content, Entry, decode_entry
+from ripple.fenced.entry import BYTES_MAX, Content, Entry, decode_entry
 from ripple.fenced.errors import ChainError, DamagedError, FencedError
 from ripple.fenced.journal import Added, Journal
 
 __all__ = [
+    "BYTES_MAX",
     "ENTRIES_KEPT",
     "Added",
     "Chain",

@@ -1,0 +1,39 @@
+"""Who owns which partition, as the chain of assignments in the store says it.
+
+Coordinators propose its versions, workers read and obey them; nobody's memory, and no message,
+decides anything else.
+
+epoch     the fencing numbers that follow from versions
+member    who is there, and with what code
+version   one version of the assignment, as a value
+rules     what a version must be, and what may follow it
+form      a version as JSON
+chain     the versions in a store
+"""
+
+from __future__ import annotations
+
+from ripple.assignment.chain import AssignmentChain
+from ripple.assignment.epoch import ATTEMPTS_MAX, VERSION_MAX, epoch_of
+from ripple.assignment.errors import AssignmentError
+from ripple.assignment.member import Candidate, Code, Member, process_of, worker_of
+from ripple.assignment.version import Assignment, Phase, Pin, Share, Stage, empty
+
+__all__ = [
+    "ATTEMPTS_MAX",
+    "VERSION_MAX",
+    "Assignment",
+    "AssignmentChain",
+    "AssignmentError",
+    "Candidate",
+    "Code",
+    "Member",
+    "Phase",
+    "Pin",
+    "Share",
+    "Stage",
+    "empty",
+    "epoch_of",
+    "process_of",
+    "worker_of",
+]

@@ -1,0 +1,115 @@
+"""The versions of the assignment in a store: the truth about who owns what.
+
+Each is an entry of a fenced chain, whose number is the version, which has the checksum of the one
+before and the nonce of its proposer. All coordinators may propose at any time: one of those who
+propose a number wins, the others read what is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.assignment.errors import AssignmentError
+from ripple.assignment.form import AssignmentContent
+from ripple.assignment.rules import check_follows
+from ripple.assignment.version import Assignment, empty
+from ripple.errors import LimitError
+from ripple.fenced import BYTES_MAX, Chain, DamagedError, Entry, FencedError, Reading
+from ripple.world.errors import StoreError
+from ripple.world.ports import Guards, all_guards
+
+if TYPE_CHECKING:
+    from ripple.world.ports import ObjectStore
+
+PREFIX = "assign/"
+VERSIONS_KEPT = 64  # so many stay readable, for people who ask why
+
+
+class AssignmentChain:
+    """Reads versions at ``prefix`` of a store, and proposes the next one.
+
+    nonce: of this coordinator; a reader needs none.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        nonce: str = "",
+        *,
+        prefix: str = PREFIX,
+        versions_kept: int = VERSIONS_KEPT,
+        guards: Guards = all_guards,
+    ) -> None:
+        self._nonce = nonce
+        self._chain = Chain(
+            store, prefix, AssignmentContent(), entries_kept=versions_kept, guards=guards
+        )
+
+    async def newest(self) -> Reading[Assignment]:
+        """Return the newest version that can be read, and the number of the newest.
+
+        Raises AssignmentError or ChainError for what a newer release of Ripple wrote; StoreError.
+        """
+        reading = await self._chain.newest()
+        if reading.entry is not None and reading.entry.content.version != reading.entry.number:
+            raise AssignmentError(
+                f"{self._chain.name_of(reading.entry.number)} holds version "
+                f"{reading.entry.content.version}"
+            )
+        return reading
+
+    async def after(self, version: int) -> Assignment | None:
+        """Return the version after this one, None if there is none yet: cheap to ask often.
+
+        None too once many have come: :meth:`newest` knows. Raises DamagedError, StoreError.
+        """
+        entry = await self._chain.get(version + 1)
+        return entry.content if entry is not None else None
+
+    async def propose(self, reading: Reading[Assignment], after: Assignment) -> bool:
+        """Add ``after`` to the chain as it was read; return whether it is there, and the newest.
+
+        False: somebody else's is, read again. Raises StoreError when nobody knows, and reading
+        again tells; AssignmentError where ``after`` breaks a rule; LimitError if it is too long.
+        """
+        if after.version != reading.newest_number + 1:
+            raise AssignmentError(f"version {after.version} does not follow what was read")
+        before = reading.entry.content if reading.entry is not None else empty(after.stages)
+        check_follows(before, after)
+        entry = reading.next(self._nonce, after, self._chain.codec)
+        if len(entry.encoded) > BYTES_MAX:
+            raise LimitError(
+                f"version {after.version} of the assignment takes {len(entry.encoded)} bytes, "
+                f"more than {BYTES_MAX}: use fewer partitions or workers"
+            )
+        if not await self._is_there(entry):
+            return False
+        try:
+            await self._chain.check_newest(entry)
+        except FencedError:
+            return False
+        return True
+
+    async def _is_there(self, entry: Entry[Assignment]) -> bool:
+        try:
+            there = await self._chain.create(entry)
+        except StoreError as error:
+            if error.done is False:
+                raise
+            # It may have arrived although the reply was lost: its nonce tells.
+            try:
+                there = await self._chain.get(entry.number)
+            except DamagedError:
+                return False
+            if there is None:
+                raise
+        return there is not None and (there.owner, there.content) == (entry.owner, entry.content)
+
+    async def forget(self, reading: Reading[Assignment]) -> None:
+        """Delete versions that nobody needs, now and then, in a way that keeps the fence."""
+        if reading.entry is not None:
+            await self._chain.forget(reading.entry)
+
+    async def problems(self) -> tuple[str, ...]:
+        """Read every version that is there; return what is wrong with the chain."""
+        return await self._chain.problems()

@@ -1,0 +1,92 @@
+"""Who is there: workers, their processes, and the code that they run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ripple.assignment.errors import AssignmentError
+
+SLOTS_MAX = 1024
+NAME_LENGTH_MAX = 256
+
+_ID = re.compile(r"[A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What a worker would compute.
+
+    schemas: fingerprints by name, sorted. protocol: of workers and coordinators among themselves.
+    """
+
+    pipeline: str
+    plan_hash: str
+    topology_hash: str
+    protocol: int
+    schemas: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A worker that asks to join, under a nonce that it uses for no other joining.
+
+    addresses: ``host:port`` by purpose, sorted. processes: how many compute. inputs: how many
+    partitions each input has, by name.
+    """
+
+    id: str
+    nonce: str
+    addresses: tuple[tuple[str, str], ...] = ()
+    processes: int = 1
+    code: Code
+    inputs: tuple[tuple[str, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_id(self.id)
+        if not 1 <= self.processes <= SLOTS_MAX:
+            raise AssignmentError(
+                f"worker {self.id} has {self.processes} processes, not 1 to {SLOTS_MAX}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A worker that belongs to the cluster.
+
+    incarnation: the version that let it in, so that no later one has the same.
+    starts: of the process in each slot, how often it was started again.
+    is_leaving: it is given no more partitions, and those it has move away.
+    """
+
+    id: str
+    incarnation: int
+    nonce: str
+    addresses: tuple[tuple[str, str], ...]
+    starts: tuple[int, ...]
+    code: Code
+    is_leaving: bool = False
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        """The names of its processes: they own partitions."""
+        return tuple(process_of(self.id, slot) for slot in range(len(self.starts)))
+
+
+def process_of(worker: str, slot: int) -> str:
+    """Return the name of the process in a worker's slot."""
+    return f"{worker}/{slot}"
+
+
+def worker_of(process: str) -> str:
+    """Return whose process it is."""
+    return process.partition("/")[0]
+
+
+def check_id(worker: str) -> None:
+    """Raise AssignmentError unless a worker may be called so."""
+    if len(worker) > NAME_LENGTH_MAX or not _ID.fullmatch(worker):
+        raise AssignmentError(
+            f"{worker[:NAME_LENGTH_MAX]!r} is no worker's id: use letters, digits, '.', '_' and "
+            f"'-', at most {NAME_LENGTH_MAX}"
+        )
