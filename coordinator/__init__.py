@@ -1,5 +1,18 @@
-"""The coordinator: which member of the cluster owns which partition.
+"""The coordinator: which process of the cluster owns which partition, and why.
 
-ring        which member a partition prefers, and which ones after it
-placement   the owners that follow from the owners before, when members come or go
+Everything here decides, nothing acts: no clock, no chance, no I/O.
+
+limits      its limits and periods, by name
+ring        which process a partition prefers, and which ones after it
+placement   the owners that follow from the owners before, when processes come or go
+views       who is heard by whom: views of replicas, merged
+hearing     what one replica has heard
+waiting     those who ask to join
+fitting     whether they compute the same
+progress    what members have reported of themselves, and how moves get on
+commands    what people may tell the cluster
+planning    the version of the assignment that follows
+events, instructions    what comes in, and what goes out
+state       the decisions of one coordinator
+status      what it knows, for pages and commands
 """

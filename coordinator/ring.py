@@ -7,6 +7,7 @@ Karger et al., Consistent Hashing and Random Trees (STOC 1997), with several poi
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ def point_of(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=POINT_BYTES).digest(), "big")
 
 
+@lru_cache(maxsize=1 << 14)
 def partition_point(partition: int) -> int:
     """Return where a partition stands."""
     return point_of(f"partition-{partition}")
@@ -55,3 +57,9 @@ class Ring:
                 yield member
                 if len(met) == len(self.members):
                     return
+
+
+@lru_cache(maxsize=64)
+def ring_of(members: tuple[str, ...], virtual_nodes: int) -> Ring:
+    """Return the ring of these members; those asked for lately are kept."""
+    return Ring(members, virtual_nodes=virtual_nodes)

@@ -26,6 +26,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schema": {"arguments", "errors", "sexp"},
     "keys": {"errors", "hashing", "schema"},
     "aggregate": {"arguments", "errors", "keys", "schema"},
+    "encoding": {"errors"},
+    "world": {"errors"},
+    "fenced": {"encoding", "errors", "world"},
+    "assignment": {"errors", "fenced", "world"},
     "batch": set(),
     "cut": {"errors"},
     "expression": {"arguments", "errors", "schema", "sexp"},
@@ -77,10 +81,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "window",
     },
     "change": {"engine", "errors", "pipeline", "schema", "sexp", "topology"},
-    "encoding": {"errors"},
-    "world": {"errors"},
-    "fenced": {"encoding", "errors", "world"},
-    "assignment": {"errors", "fenced", "world"},
     "checkpoint": {"engine", "errors", "fenced", "world"},
     "log_place": {"errors"},
     "log": {"batch", "encoding", "errors", "keys", "log_place", "schema", "sexp", "world"},
@@ -118,23 +118,31 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "runner": {"connectors", "engine", "errors", "partition", "pipeline"},
     "store": {"errors", "world"},
+    "coordinator": {"assignment", "errors", "world"},
     "delta": {"errors", "keys", "records", "schema", "sexp"},
     "registry_file": {"schema", "world"},
     "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp"},
     "testing": {"*"},
     "cli": {"*"},
 }
+# Packages beside the library, each a part like those in it: none of them imports another.
+PROCESSES = ("coordinator",)
 # Kept light for whoever only imports ripple.
 SLOW_MODULES = ("pyspark", "grpc", "pyarrow.dataset", "pyarrow.parquet", "pandas", "ripple.wire")
 
 
 def _part(module: str) -> str:
-    return module.split(".")[1]
+    first, _, rest = module.partition(".")
+    return first if first in PROCESSES else rest.split(".")[0]
 
 
 def _imports(path: Path) -> set[str]:
-    """Return the modules of ripple that a file names in imports and cimports."""
-    return {name for name in _all_imports(path) if name.startswith("ripple.")}
+    """Return the modules of ours that a file names in imports and cimports."""
+    return {
+        name
+        for name in _all_imports(path)
+        if name.startswith("ripple.") or name.split(".")[0] in PROCESSES
+    }
 
 
 def _all_imports(path: Path) -> set[str]:
@@ -154,9 +162,9 @@ def _all_imports(path: Path) -> set[str]:
     return found
 
 
-def _sources() -> list[Path]:
-    package = ROOT / "ripple"
-    return sorted(p for s in ("*.py", "*.pyx", "*.pxd") for p in package.rglob(s))
+def _sources(*packages: str) -> list[Path]:
+    roots = [ROOT / package for package in packages or ("ripple", *PROCESSES)]
+    return sorted(p for root in roots for s in ("*.py", "*.pyx", "*.pxd") for p in root.rglob(s))
 
 
 @cache

@@ -60,9 +60,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def found() -> dict[str, list[tuple[int, str]]]:
-    """Return every bypass of the library, by file."""
+    """Return every bypass of the library and of the processes, by file."""
     by_file = {}
-    for path in sorted((ROOT / "ripple").rglob("*.py*")):
+    packages = ("coordinator", "ripple")
+    for path in sorted(p for package in packages for p in (ROOT / package).rglob("*.py*")):
         if path.suffix in (".py", ".pyx", ".pxd"):
             name = path.relative_to(ROOT).as_posix()
             places = bypasses(path.read_text(), compiled=path.suffix != ".py")

@@ -70,6 +70,32 @@ def test_member_that_comes_back_finds_most_of_its_partitions() -> None:
         assert found / total > share, (count, found / total)
 
 
+@given(members, st.dictionaries(st.integers(0, 19), st.sampled_from(NAMES)), members)
+def test_pins_hold_and_the_rest_is_as_even_as_they_allow(
+    among: set[str], pinned: dict[int, str], later: set[str]
+) -> None:
+    before = place((None,) * 20, among)
+    after = place(before, later, pinned=pinned)
+    if not later:
+        return
+    fixed = {p: member for p, member in pinned.items() if member in later}
+    assert all(after[p] == member for p, member in fixed.items())
+    stay = Counter(fixed.values())
+    # Whoever has more than another, has it by pins.
+    counted = {member: after.count(member) for member in later}
+    least = min(counted.values())
+    for member, count in counted.items():
+        assert count <= least + 1 or count == stay[member]
+    assert place(after, later, pinned=pinned) == after
+
+
+def test_a_pin_moves_no_more_than_it_must() -> None:
+    before = place((None,) * 12, NAMES[:3])
+    partition = next(p for p, owner in enumerate(before) if owner != NAMES[0])
+    after = place(before, NAMES[:3], pinned={partition: NAMES[0]})
+    assert sum(now != was for was, now in zip(before, after, strict=True)) == 2
+
+
 def test_walk_meets_everybody_once() -> None:
     ring = Ring(NAMES)
     for partition in range(50):

@@ -1,0 +1,143 @@
+"""What a coordinator is told. Each may come twice, late, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from coordinator.commands import Command
+    from coordinator.views import View, Who
+    from ripple.assignment import Assignment, Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A worker asks to join, and asks again every heartbeat until it has joined."""
+
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A worker's stream has ended before it has joined."""
+
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """A process follows a partition that is to move to it; so many commits behind."""
+
+    partition: int
+    process: str
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class MoveFailed:
+    """A process cannot take over a partition."""
+
+    partition: int
+    process: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A member is well. load: 0 to 1. starts: how often each of its processes was started again.
+
+    live: (partition, since) of those that its processes own and have caught up with.
+    """
+
+    who: Who
+    load: float = 0.0
+    starts: tuple[int, ...] = ()
+    live: frozenset[tuple[int, int]] = frozenset()
+    followers: tuple[Follower, ...] = ()
+    failed: tuple[MoveFailed, ...] = ()
+    inputs: tuple[tuple[str, int], ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessExited:
+    """A member's process, in its ``start``-th start from 0, has ended; another one begins."""
+
+    who: Who
+    slot: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnded:
+    """A member's stream has ended."""
+
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A member has stopped in good order, and has nothing any more."""
+
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointed:
+    """A member has stored its checkpoints."""
+
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Time has passed; comes several times a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewHeard:
+    """Another replica has answered with its view."""
+
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class ViewsRead:
+    """The views in the store were read, all of them."""
+
+    views: tuple[View, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewWritten:
+    """The store has taken this replica's view."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRead:
+    """The chain was read. assignment: its newest version that can be read, None if there is none.
+
+    newest_number: of its newest version, readable or not; 0 where there is none.
+    """
+
+    assignment: Assignment | None
+    newest_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalEnded:
+    """A proposal is over, won or not, and the chain was read since if it could be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commanded:
+    """Somebody commands; ``request`` is theirs, to be answered."""
+
+    request: str
+    command: Command
+
+
+Event: TypeAlias = (
+    "Registered | Withdrawn | Heartbeat | ProcessExited | StreamEnded | Left | Checkpointed "
+    "| Ticked | ViewHeard | ViewsRead | ViewWritten | ChainRead | ProposalEnded | Commanded"
+)

@@ -1,0 +1,64 @@
+"""Whether a worker fits the cluster: it must compute the same from the same, in the same words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.assignment import Assignment, Candidate, Code
+
+
+def misfit(candidate: Candidate, code: Code, now: Assignment) -> str | None:
+    """Return what differs between a candidate and a cluster that runs ``code``; None if it fits."""
+    found = code_differences(candidate.code, code) + input_problems(dict(candidate.inputs), now)
+    if not found:
+        return None
+    return f"{candidate.id} does not fit this cluster: " + "; ".join(found)
+
+
+def code_differences(theirs: Code, ours: Code) -> list[str]:
+    """Return what differs, each named with both."""
+    found = [
+        f"its {name} is {one}, the cluster's is {other}"
+        for name, one, other in (
+            ("protocol", theirs.protocol, ours.protocol),
+            ("pipeline", theirs.pipeline, ours.pipeline),
+            ("plan hash", theirs.plan_hash, ours.plan_hash),
+            ("topology hash", theirs.topology_hash, ours.topology_hash),
+        )
+        if one != other
+    ]
+    one_by_name, other_by_name = dict(theirs.schemas), dict(ours.schemas)
+    for name in sorted(one_by_name.keys() | other_by_name.keys()):
+        one, other = one_by_name.get(name, "absent"), other_by_name.get(name, "absent")
+        if one != other:
+            found.append(f"its schema of {name} is {one}, the cluster's is {other}")
+    return found
+
+
+def input_problems(counts: Mapping[str, int], now: Assignment) -> list[str]:
+    """Return why inputs of so many partitions cannot be read.
+
+    Partition i of an input belongs to i mod P, P those of the first stage. P has to divide the
+    number that an input has and every number that it grows to: then no key ever moves.
+    """
+    found = []
+    ours = now.stages[0].partitions
+    known = dict(now.inputs)
+    for name, count in sorted(counts.items()):
+        if count < 1 or count % ours:
+            fitting = ", ".join(str(ours * times) for times in (1, 2, 3))
+            found.append(
+                f"{name} has {count} partitions, which {ours} does not divide: it may have "
+                f"{fitting} …; or start a new cluster with --partitions {_divisor(count, ours)}"
+            )
+        elif count < known.get(name, 0):
+            found.append(f"{name} has {count} partitions and had {known[name]}: they do not shrink")
+    return found
+
+
+def _divisor(count: int, most: int) -> int:
+    """Return the largest number of partitions that would fit, at most ``most``."""
+    return next(n for n in range(min(count, most), 0, -1) if count % n == 0) if count > 0 else 1

@@ -1,0 +1,159 @@
+"""What a coordinator knows of the cluster, as a value: for pages, commands and metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coordinator.fitting import input_problems
+from coordinator.limits import MS
+from coordinator.views import Standing, Verdict, is_mass_silence
+from ripple.assignment import Assignment, Phase
+
+if TYPE_CHECKING:
+    from coordinator.state import Coordinator
+    from coordinator.views import Who
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStatus:
+    """One member, as all fresh views see it. load: 0 to 1, as it said last; None: not yet."""
+
+    id: str
+    incarnation: int
+    standing: Standing
+    silent_ms: int
+    load: float | None
+    partitions: int
+    is_leaving: bool
+    addresses: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveStatus:
+    """A planned move under way. is_near: its follower was near enough lately, so many times."""
+
+    partition: int
+    source: str
+    target: str
+    phase: Phase
+    times_near: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The cluster, as one replica knows it.
+
+    version, cause: of the newest version of the assignment, and why it came. replicas: the others
+    whose views are fresh. waiting: who asks to join, and why not yet. problems: what somebody
+    should look at.
+    """
+
+    replica: str
+    version: int
+    cause: str
+    frozen: str | None
+    partitions: int
+    unowned: int
+    members: tuple[MemberStatus, ...]
+    moves: tuple[MoveStatus, ...]
+    pins: tuple[tuple[int, str, str], ...]
+    replicas: tuple[str, ...]
+    waiting: tuple[tuple[str, str], ...]
+    problems: tuple[str, ...]
+
+    @property
+    def summary(self) -> tuple[int, int, int, int]:
+        """Active workers, workers, partitions, and the version of the assignment."""
+        active = sum(member.standing is Standing.ACTIVE for member in self.members)
+        return active, len(self.members), self.partitions, self.version
+
+
+def status_of(coordinator: Coordinator, now_ns: int) -> Status | None:
+    """Return what a coordinator knows; None before it has read the chain."""
+    now = coordinator.now
+    if now is None:
+        return None
+    verdicts = coordinator.verdicts(now_ns)
+    reports = coordinator.progress.reports
+    members = tuple(
+        MemberStatus(
+            id=member.id,
+            incarnation=member.incarnation,
+            standing=verdict.standing,
+            silent_ms=verdict.silent_ns // MS,
+            load=reports[who].load if who in reports else None,
+            partitions=len(now.owned_by(member.id)),
+            is_leaving=member.is_leaving,
+            addresses=member.addresses,
+        )
+        for who, verdict in verdicts.items()
+        for member in (now.by_id[who[0]],)
+    )
+    return Status(
+        replica=coordinator.replica,
+        version=coordinator.newest_number,
+        cause=now.cause,
+        frozen=now.frozen,
+        partitions=len(now.shares),
+        unowned=sum(share.owner is None for share in now.shares),
+        members=members,
+        moves=_moves(coordinator, now),
+        pins=tuple((pin.partition, pin.worker, pin.reason) for pin in now.pins),
+        replicas=tuple(view.replica for view in coordinator.hearing.fresh(now_ns)),
+        waiting=_waiting(coordinator, now, now_ns),
+        problems=tuple(_problems(coordinator, now, verdicts)),
+    )
+
+
+def _moves(coordinator: Coordinator, now: Assignment) -> tuple[MoveStatus, ...]:
+    found = []
+    for partition, share in enumerate(now.shares):
+        target = share.target or ""
+        if share.phase is not Phase.OWNED:
+            source = (share.former if share.next is None else share.owner) or ""
+            near = coordinator.progress.caught_up[partition, target]
+            found.append(MoveStatus(partition, source, target, share.phase, near))
+    return tuple(found)
+
+
+def _waiting(coordinator: Coordinator, now: Assignment, now_ns: int) -> tuple[tuple[str, str], ...]:
+    found = []
+    for candidate in coordinator.waiting.candidates:
+        wait_ms = coordinator.waiting.wait_ms(candidate.id, now_ns)
+        why = "joins soon"
+        if now.frozen is not None:
+            why = f"the assignment is frozen: {now.frozen}"
+        elif candidate.id in now.by_id:
+            why = f"incarnation {now.by_id[candidate.id].incarnation} is still a member"
+        elif wait_ms:
+            why = f"was evicted several times in a row: {wait_ms // 1000} s to go"
+        found.append((candidate.id, why))
+    return tuple(found)
+
+
+def _problems(coordinator: Coordinator, now: Assignment, verdicts: dict[Who, Verdict]) -> list[str]:
+    found = []
+    if coordinator.newest_number != now.version:
+        found.append(f"version {coordinator.newest_number} of the assignment cannot be read")
+    if is_mass_silence(verdicts, coordinator.limits):
+        found.append(
+            "many workers are silent at once: nobody is evicted before "
+            f"{coordinator.limits.mass_silence_ms // 1000} s of it"
+        )
+    found += [
+        f"{who[0]} is {verdict.standing.value}: silent for {verdict.silent_ns // (1000 * MS)} s"
+        for who, verdict in verdicts.items()
+        if verdict.standing is not Standing.ACTIVE
+    ]
+    found += [
+        f"partition {partition} did not move to {process}: {why}"
+        for (partition, process), why in sorted(coordinator.progress.failed.items())
+    ]
+    found += input_problems(coordinator.progress.inputs, now)
+    found += [
+        f"partition {pin.partition} is pinned to {pin.worker}, which is not there"
+        for pin in now.pins
+        if pin.worker not in now.by_id
+    ]
+    return found

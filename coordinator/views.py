@@ -1,0 +1,111 @@
+"""Who is heard: views of replicas, merged.
+
+    ACTIVE -> SUSPECTED -> DEAD -> REMOVED
+
+A worker is as silent as the view says that heard it last. One that any view hears is alive: who is
+cut off from one replica only works on. Of another replica silence is evidence only where its view
+is fresh, and it has heard the worker, or observed for as long as it takes to die.
+
+Invariants: a pure function of its arguments, in any order of views; hearing more makes nobody more
+dead; REMOVED is what the chain says, and final.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from coordinator.limits import MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from coordinator.limits import Limits
+
+Who: TypeAlias = "tuple[str, int]"  # a worker's id and incarnation
+
+
+class Standing(Enum):
+    """How a coordinator sees a worker."""
+
+    ACTIVE = "active"
+    SUSPECTED = "suspected"
+    DEAD = "dead"
+    REMOVED = "removed"
+
+
+# DEAD is a verdict, which a version of the assignment carries out. Who is heard before that version
+# is there, is alive; who was removed stays so.
+TRANSITIONS: dict[Standing, frozenset[Standing]] = {
+    Standing.ACTIVE: frozenset({Standing.SUSPECTED, Standing.DEAD, Standing.REMOVED}),
+    Standing.SUSPECTED: frozenset({Standing.ACTIVE, Standing.DEAD, Standing.REMOVED}),
+    Standing.DEAD: frozenset({Standing.ACTIVE, Standing.SUSPECTED, Standing.REMOVED}),
+    Standing.REMOVED: frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What one view says of one worker.
+
+    silent_ns: since it was heard, or since the view began to look. was_heard: which of both.
+    has_ended: its stream to this replica has ended, and no other has come.
+    """
+
+    silent_ns: int
+    was_heard: bool
+    has_ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a replica sees; ``number`` counts its views. replica: a nonce of its process."""
+
+    replica: str
+    number: int
+    sightings: tuple[tuple[Who, Sighting], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What all views say of one worker. silent_ns: in the view that heard it last."""
+
+    standing: Standing
+    silent_ns: int
+
+
+def merged(
+    own: Mapping[Who, Sighting], others: Iterable[Mapping[Who, Sighting]], limits: Limits
+) -> dict[Who, Verdict]:
+    """Return a verdict on everybody in the own view. others: the fresh views of other replicas."""
+    others = list(others)
+    return {
+        who: _verdict(sighting, [view[who] for view in others if who in view], limits)
+        for who, sighting in sorted(own.items())
+    }
+
+
+def _verdict(own: Sighting, others: list[Sighting], limits: Limits) -> Verdict:
+    dead_ns = limits.dead_after_ms * MS
+    evidence = [own, *(one for one in others if one.was_heard or one.silent_ns >= dead_ns)]
+    silent_ns = min(one.silent_ns for one in evidence)
+    if all(_is_silent(one, limits) for one in evidence):
+        return Verdict(Standing.DEAD, silent_ns)
+    if silent_ns >= limits.suspected_after_ms * MS or all(one.has_ended for one in evidence):
+        return Verdict(Standing.SUSPECTED, silent_ns)
+    return Verdict(Standing.ACTIVE, silent_ns)
+
+
+def _is_silent(sighting: Sighting, limits: Limits) -> bool:
+    after_ms = limits.ended_after_ms if sighting.has_ended else limits.dead_after_ms
+    return sighting.silent_ns >= after_ms * MS
+
+
+def is_mass_silence(verdicts: Mapping[Who, Verdict], limits: Limits) -> bool:
+    """Return whether so many are silent together that the observers are the suspects.
+
+    Those who are merely suspected count: silence that begins at once does not end at once.
+    """
+    silent = sum(verdict.standing is not Standing.ACTIVE for verdict in verdicts.values())
+    return silent >= limits.mass_silence_members and 3 * silent > len(verdicts)

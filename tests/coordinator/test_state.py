@@ -1,0 +1,556 @@
+"""Stories of a coordinator: workers come, fall silent, are cut off and come again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from coordinator import events as ev
+from coordinator import instructions as ins
+from coordinator.commands import Drain, Freeze, Move, PinTo, Undrain, Unfreeze
+from coordinator.limits import MS, Limits
+from coordinator.state import Coordinator
+from coordinator.status import status_of
+from coordinator.views import Standing
+from ripple.assignment import Assignment, Phase, Stage, empty
+from tests.assignment.examples import CODE, candidate
+from tests.coordinator.cluster import Cluster, without
+
+
+def started(workers: int = 3, **settings: object) -> Cluster:
+    one = Cluster(workers=workers + 1, **settings)  # type: ignore[arg-type]
+    one.start(*range(workers))
+    one.run(16)
+    assert len(one.newest.members) == workers
+    return one
+
+
+def who(one: Cluster, number: int) -> tuple[str, int]:
+    return one.workers[number].who
+
+
+def is_member(one: Cluster, number: int) -> bool:
+    worker = one.workers[number]
+    return worker.incarnation is not None and one.newest.has(*worker.who)
+
+
+def evicted_after(one: Cluster, number: int, seconds: float = 60) -> float | None:
+    """Return after how many seconds a worker's present incarnation is no member any more."""
+    incarnation = one.newest.by_id[f"w{number}"].incarnation
+    for step in range(round(seconds * 4)):
+        one.step()
+        if not one.newest.has(f"w{number}", incarnation):
+            return (step + 1) / 4
+    return None
+
+
+def test_those_who_come_within_the_collecting_time_join_in_one_version() -> None:
+    one = Cluster(workers=4)
+    one.start(0)
+    one.run(2)
+    one.start(1, 2)
+    one.run(3)
+    assert [(v.version, len(v.members)) for v in one.chain] == [(0, 0), (1, 3)]
+
+
+def test_a_killed_worker_is_replaced_within_seconds_of_its_streams_end() -> None:
+    one = started()
+    one.kill(1)
+    after = evicted_after(one, 1)
+    assert after is not None
+    assert 3 <= after <= 5.5
+
+
+def test_a_silent_worker_is_evicted_after_eight_seconds() -> None:
+    one = started()
+    one.workers[1].paused_until = 10**9
+    after = evicted_after(one, 1)
+    assert after is not None
+    assert 8 <= after <= 10.5
+
+
+def test_dead_worker_heartbeat_cannot_resurrect() -> None:
+    one = started()
+    frozen = one.workers[1]
+    before = frozen.who
+    frozen.paused_until = one.step_number + 4 * 20
+    assert evicted_after(one, 1) is not None
+    one.run(6)
+    late = ev.Heartbeat(before, 0.1, (0,))
+    for replica in one.replicas:
+        told = replica.state.step(late, one.now_ns)
+        assert [type(each) for each in told] == [ins.Evict]
+    one.run(40)
+    assert before in one.removed
+    assert is_member(one, 1)  # as another incarnation
+    assert one.workers[1].who != before
+    one.check_settled()
+
+
+def test_coordinator_only_partition() -> None:
+    """Cut off from one coordinator, then from both: the first harms nobody."""
+    one = started()
+    one.cut.add(("w1", "c0"))
+    assert evicted_after(one, 1, 30) is None
+    one.cut.add(("w1", "c1"))
+    assert evicted_after(one, 1, 30) is not None
+
+
+def test_a_worker_heard_by_one_coordinator_lives_though_only_the_store_tells() -> None:
+    one = started()
+    one.cut |= {("c0", "c1"), ("w1", "c0")}
+    assert evicted_after(one, 1, 60) is None
+    assert one.stored_views.keys() == {"c0", "c1"}
+
+
+def test_two_coordinators_propose_one_wins() -> None:
+    one = started()
+    one.start(3)
+    before = one.newest.version
+    proposals: list[tuple[str, int]] = []
+    for _ in range(80):
+        for replica in one.replicas:
+            proposals += [(replica.name, v.version) for _, v in replica.proposals]
+        one.step()
+    assert {name for name, version in proposals if version == before + 1} <= {"c0", "c1"}
+    assert [v.version for v in one.chain] == list(range(len(one.chain)))
+    one.run(60)
+    one.check_settled()
+
+
+def test_clock_jumps_no_mass_eviction() -> None:
+    """A coordinator that was stopped for a minute believes its own silence last of all."""
+    one = started()
+    one.restart_replica(1)
+    one.replicas[1].stalled_until = 10**9
+    one.run(20)
+    members = one.newest.members
+    replica = one.replicas[0]
+    replica.stalled_until = one.step_number + 4 * 60
+    one.run(59)
+    replica.queue.clear()  # what was sent to it is lost
+    one.run(20)
+    assert one.newest.members == members
+
+
+def test_no_coordinator_restarts_evict_anybody() -> None:
+    one = started()
+    members = one.newest.members
+    for number in range(6):
+        one.restart_replica(number % 2)
+        one.run(3)
+    assert one.newest.members == members
+
+
+def test_a_flapping_worker_waits_longer_each_time() -> None:
+    one = started()
+    waits = []
+    for _ in range(4):
+        one.kill(1)
+        one.run(12)
+        assert not is_member(one, 1)
+        one.start(1)
+        begun = one.step_number
+        while not is_member(one, 1):
+            one.step()
+            assert one.step_number - begun < 4 * 60
+        waits.append((one.step_number - begun) / 4)
+    # It was dead for eight of the seconds that it has to wait since it was evicted.
+    assert waits[0] < 5
+    assert waits == sorted(waits)
+    assert 20 < waits[3] < 32
+
+
+def test_a_worker_that_lived_long_has_a_clean_slate() -> None:
+    one = started()
+    for _ in range(3):
+        one.kill(1)
+        one.run(12)
+        one.start(1)
+        one.run(60)
+    one.run(300)
+    one.kill(1)
+    one.run(12)
+    one.start(1)
+    one.run(6)
+    assert is_member(one, 1)
+
+
+def test_a_worker_started_again_while_its_former_life_is_a_member_joins_after_that_is_gone() -> (
+    None
+):
+    one = started()
+    before = who(one, 1)
+    one.kill(1)
+    one.start(1)
+    one.run(6)
+    assert is_member(one, 1)
+    assert before in one.removed
+    # It has kept its partitions, under a higher epoch, and nobody else's has moved.
+    assert [v.cause for v in one.chain][-1].startswith("w1 is gone")
+
+
+def test_a_process_that_exits_has_its_partitions_back_in_a_second_or_two() -> None:
+    one = started(processes=2)
+    before = one.newest
+    one.exit_child(1)
+    one.run(2)
+    changed = [p for p, s in enumerate(one.newest.shares) if s.since != before.shares[p].since]
+    assert changed
+    assert all(one.newest.shares[p].owner == before.shares[p].owner for p in changed)
+    assert one.newest.version == before.version + 1
+
+
+def test_a_version_nobody_can_read_is_followed_by_one_that_gives_all_anew() -> None:
+    one = started()
+    one.damaged.add(one.newest.version)
+    one.run(10)
+    assert "cannot be read" in one.newest.cause
+    assert {share.since for share in one.newest.shares} == {one.newest.version}
+    one.run(30)
+    one.check_settled()
+
+
+def test_drained_worker_is_empty_and_its_leaving_moves_nothing() -> None:
+    one = started(limits=Limits(partitions=16))
+    one.command(Drain("w1", "rolling restart"))
+    one.run(60)
+    assert one.newest.owned_by("w1") == ()
+    shares = one.newest.shares
+    one.leave(1)
+    one.run(5)
+    assert "w1" not in one.newest.by_id
+    assert [s.owner for s in one.newest.shares] == [s.owner for s in shares]
+    one.start(1)
+    one.run(6)
+    assert is_member(one, 1), "who left in good order does not flap"
+
+
+def test_a_worker_that_leaves_is_replaced_at_once() -> None:
+    one = started()
+    one.leave(1)
+    after = evicted_after(one, 1)
+    assert after is not None
+    assert after <= 2.5
+
+
+def test_failed_move_leaves_its_owner_and_is_tried_again_later() -> None:
+    one = started()
+    one.workers[3].fails_moves = True
+    one.start(3)
+    one.run(30)
+    assert one.newest.owned_by("w3") == ()
+    assert any("has failed: its digest differs" in v.cause for v in one.chain)
+    versions = one.newest.version
+    one.run(25)
+    assert one.newest.version - versions <= 2
+    one.workers[3].fails_moves = False
+    one.run(120)
+    one.check_settled()
+
+
+# Commands.
+
+
+def test_commands_are_answered_once_the_chain_has_them() -> None:
+    one = started()
+    frozen = one.command(Freeze("a night"))
+    one.run(2)
+    assert one.answers[frozen].version == one.newest.version
+    assert one.newest.frozen == "a night"
+    one.kill(1)
+    one.start(3)
+    one.run(30)
+    assert one.newest.version == one.answers[frozen].version, "frozen is frozen"
+    assert status(one).problems == ("w1 is dead: silent for 29 s",)
+    again = one.command(Freeze("a night"), 1)
+    melted = one.command(Unfreeze("morning"), 1)
+    one.run(2)
+    assert (one.answers[again].refusal, one.answers[melted].refusal) == (None, None)
+    one.run(60)
+    one.check_settled()
+
+
+@pytest.mark.parametrize(
+    ("command", "refusal"),
+    [
+        (Freeze(" "), "a command needs a reason"),
+        (PinTo(99, "w1", "x"), "there is no partition 99: they are 0 to 7"),
+        (PinTo(1, "w9", "x"), "there is no worker w9: there are w0, w1, w2"),
+        (Drain("w9", "x"), "there is no worker w9"),
+        (Move(-1, "w1", "x"), "there is no partition -1"),
+    ],
+)
+def test_commands_that_cannot_be_followed_are_refused(command: object, refusal: str) -> None:
+    one = started()
+    request = one.command(command)  # type: ignore[arg-type]
+    one.run(1)
+    assert refusal in (one.answers[request].refusal or "")
+
+
+def test_a_command_to_one_that_knows_old_news_is_answered_from_what_is_read_now() -> None:
+    one = started()
+    one.replicas[0].has_store = False
+    one.command(Freeze("by the other"), 1)
+    one.run(2)
+    request = one.command(Unfreeze("at once"), 0)
+    one.run(1)
+    assert request not in one.answers, "it has not been done, and nobody knows"
+    one.replicas[0].has_store = True
+    one.run(6)
+    assert one.newest.frozen is None
+    assert one.answers[request].version == one.newest.version
+
+
+def test_a_move_is_refused_while_frozen_or_where_its_partition_is_pinned() -> None:
+    one = started()
+    one.command(PinTo(0, "w1", "its cache"))
+    one.run(10)
+    pinned = one.command(Move(0, "w2", "x"))
+    one.run(1)
+    assert one.answers[pinned].refusal == "partition 0 is pinned to w1: its cache"
+    one.command(Freeze("a night"))
+    one.run(2)
+    frozen = one.command(Move(1, "w2", "x"))
+    one.run(1)
+    assert one.answers[frozen].refusal == "the assignment is frozen (a night): unfreeze it first"
+
+
+def test_commands_do_not_wait_for_the_interval_between_versions() -> None:
+    one = started()
+    for number in range(3):
+        one.command(PinTo(number, "w1", "x"), number % 2)
+        one.run(1)
+    assert len(one.newest.pins) == 3
+    one.command(Undrain("w1", "was never drained"))
+    one.run(1)
+    assert one.answers["r4"].refusal is None
+
+
+# Who may join.
+
+
+def alone(limits: Limits | None = None) -> Coordinator:
+    one = Coordinator("c1", 0, limits or Limits(partitions=4))
+    one.step(ev.ChainRead(None, 0), 0)
+    return one
+
+
+def joined(one: Coordinator, *workers: str, until_s: int = 5) -> Assignment:
+    """Let workers join, by hand."""
+    for second in range(until_s):
+        for worker in workers:
+            one.step(ev.Registered(replace(candidate(worker), inputs=())), second * 10**9)
+        for told in one.step(ev.Ticked(), second * 10**9 + 1):
+            if isinstance(told, ins.Propose):
+                one.step(ev.ChainRead(told.assignment, 1), second * 10**9 + 2)
+                one.step(ev.ProposalEnded(), second * 10**9 + 3)
+                return told.assignment
+    raise AssertionError("nobody has joined")
+
+
+def register(one: Coordinator, **changes: object) -> list[ins.Instruction]:
+    asked = replace(candidate("w2"), **{"inputs": ()} | changes)  # type: ignore[arg-type]
+    return one.step(ev.Registered(asked), 6 * 10**9)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"protocol": 2}, "its protocol is 2, the cluster's is 1"),
+        ({"pipeline": "top"}, "its pipeline is top, the cluster's is vwap"),
+        ({"plan_hash": "p9"}, "its plan hash is p9, the cluster's is plan-1"),
+        ({"topology_hash": "t9"}, "its topology hash is t9, the cluster's is topology-1"),
+        (
+            {"schemas": (("quotes", "77"), ("trades", "60"))},
+            "its schema of quotes is 77, the cluster's is absent; its schema of trades is 60, the "
+            "cluster's is 5f; its schema of vwap is absent, the cluster's is a0",
+        ),
+    ],
+)
+def test_a_worker_that_does_not_fit_is_refused_with_what_differs(
+    change: dict[str, object], text: str
+) -> None:
+    one = alone()
+    joined(one, "w1")
+    (told,) = register(one, code=replace(CODE, **change))  # type: ignore[arg-type]
+    assert isinstance(told, ins.Refuse)
+    assert told.reason == f"w2 does not fit this cluster: {text}"
+    assert one.waiting.candidates == ()
+
+
+def test_an_input_that_partitions_do_not_divide_is_refused_with_numbers_that_fit() -> None:
+    one = alone(Limits(partitions=8))
+    (told,) = register(one, inputs=(("trades", 12),))
+    assert isinstance(told, ins.Refuse)
+    assert "trades has 12 partitions, which 8 does not divide" in told.reason
+    assert "8, 16, 24" in told.reason
+    assert "--partitions 6" in told.reason
+
+
+def test_an_input_that_grows_to_a_multiple_is_noted_and_any_other_is_a_problem() -> None:
+    one = started(limits=Limits(partitions=4))
+    beat = one.workers[0].beat(one.step_number)
+    for replica in one.replicas:
+        replica.state.step(replace(beat, inputs=(("trades", 8),)), one.now_ns)
+    one.step_number += 4
+    one._serve(one.replicas[0])
+    for _ in range(4):
+        for replica in one.replicas:
+            replica.state.step(replace(beat, inputs=(("trades", 8),)), one.now_ns)
+            one._serve(replica)
+        one.step_number += 1
+    assert one.newest.inputs == (("trades", 8),)
+    one.replicas[0].state.step(replace(beat, inputs=(("trades", 6),)), one.now_ns)
+    assert any("trades has 6" in problem for problem in status(one).problems)
+
+
+def test_a_second_worker_of_the_same_name_is_refused() -> None:
+    one = alone()
+    one.step(ev.Registered(candidate("w1", nonce="one")), 0)
+    (told,) = one.step(ev.Registered(candidate("w1", nonce="other")), 1)
+    assert isinstance(told, ins.Refuse)
+    assert "another worker called w1 waits to join" in told.reason
+
+
+def test_candidates_that_go_away_do_not_join() -> None:
+    one = alone()
+    for nonce in ("a", "b"):
+        one.step(ev.Registered(replace(candidate(nonce, nonce=nonce), inputs=())), 0)
+    one.step(ev.Withdrawn("a"), 1)
+    assert joined(one, "c").by_id.keys() == {"c"}  # b does not ask any more
+
+
+def test_too_many_candidates_are_refused_by_the_limits_name() -> None:
+    one = alone(Limits(partitions=4, candidates_max=1))
+    one.step(ev.Registered(replace(candidate("w1"), inputs=())), 0)
+    (told,) = register(one)
+    assert isinstance(told, ins.Refuse)
+    assert "candidates_max" in told.reason
+
+
+# Checkpoints.
+
+
+def test_each_worker_is_told_to_store_checkpoints_every_ten_seconds_without_waiting() -> None:
+    one = started()
+    one.triggers.clear()
+    one.run(100)
+    assert set(one.triggers) == {"w0", "w1", "w2"}
+    assert all(9 <= count <= 12 for count in one.triggers.values()), one.triggers
+
+
+def test_triggers_are_per_worker_and_do_not_wait_for_answers() -> None:
+    one = alone()
+    joined(one, "w1", "w2")
+    told = []
+    for second in range(5, 45):
+        for worker in ("w1", "w2"):
+            one.step(ev.Heartbeat((worker, 1), 0.5, (0,)), second * 10**9)
+        ticked = one.step(ev.Ticked(), second * 10**9)
+        told += [
+            (each.who[0], second) for each in ticked if isinstance(each, ins.TriggerCheckpoint)
+        ]
+    assert len(told) == 8
+    moments = {worker: [s for w, s in told if w == worker] for worker in ("w1", "w2")}
+    for seconds in moments.values():
+        assert {later - sooner for sooner, later in pairwise(seconds)} == {10}
+    assert moments["w1"] != moments["w2"], "not all at the same moment"
+
+
+# What is known.
+
+
+def status(one: Cluster, number: int = 0):  # type: ignore[no-untyped-def]
+    return status_of(one.replicas[number].state, one.now_ns)
+
+
+def test_status_tells_who_is_there_and_what_moves() -> None:
+    one = started()
+    now = status(one)
+    assert now.summary == (3, 3, 8, one.newest.version)
+    assert [(m.id, m.standing, m.load) for m in now.members] == [
+        (f"w{number}", Standing.ACTIVE, 0.5) for number in range(3)
+    ]
+    assert sum(m.partitions for m in now.members) == 8
+    assert now.replicas == ("c1 boot 0",)
+    assert now.problems == ()
+    one.start(3)
+    one.run(1.5)
+    assert status(one).waiting == (("w3", "joins soon"),)
+    while not any(share.phase is Phase.WARMING for share in one.newest.shares):
+        one.step()
+    one.run(1)
+    move, *_ = status(one).moves
+    assert (move.target, move.phase) == ("w3/0", Phase.WARMING)
+
+
+def test_status_names_what_somebody_should_look_at() -> None:
+    one = started()
+    for number in (0, 1):
+        one.workers[number].paused_until = 10**9
+    one.run(6)
+    found = status(one).problems
+    assert found[0].startswith("many workers are silent at once: nobody is evicted before 30 s")
+    assert found[1].startswith("w0 is suspected: silent for ")
+
+
+def test_a_coordinator_that_knows_nothing_does_nothing() -> None:
+    one = Coordinator("c1", 0)
+    for event in (
+        ev.Ticked(),
+        ev.Registered(candidate("w1")),
+        ev.Heartbeat(("w1", 3)),
+        ev.StreamEnded(("w1", 3)),
+    ):
+        told = one.step(event, 20 * 10**9)
+        assert all(isinstance(each, ins.WriteView) for each in told)
+    assert status_of(one, 0) is None
+    (told,) = one.step(ev.Commanded("r", Freeze("x")), 0)
+    assert isinstance(told, ins.Answer)
+    assert told.refusal == "the store has not been read yet: try again"
+
+
+def test_a_member_from_a_later_version_makes_it_read_the_chain() -> None:
+    one = alone()
+    assert one.step(ev.Heartbeat(("w1", 9)), 0) == [ins.ReadChain()]
+
+
+def test_stages_are_numbered_through() -> None:
+    one = Coordinator("c1", 0, stages=[Stage("trades", 4), Stage("portfolio", 2)])
+    one.step(ev.ChainRead(None, 0), 0)
+    now = joined(one, "w1")
+    assert len(now.shares) == 6
+    assert now.stages == (Stage("trades", 4), Stage("portfolio", 2))
+    assert empty(now.stages).shares == (empty(now.stages).shares[0],) * 6
+
+
+def test_jitter_is_within_its_limit_and_differs_between_replicas() -> None:
+    limits = Limits()
+    waits = []
+    for name in ("c1", "c2", "c3"):
+        one = Coordinator(name, 0, limits)
+        one.newest_number = 7
+        waits.append(one._due_ns(10**12) - 10**12)
+    assert len(set(waits)) == 3
+    assert all(0 <= wait < limits.jitter_ms * MS for wait in waits)
+
+
+def test_guards_can_be_switched_off_by_name() -> None:
+    assert without("a")("b")
+    assert not without("a")("a")
+
+
+def test_while_the_store_fails_it_is_left_alone_between_proposals() -> None:
+    one = alone()
+    proposed = 0
+    for tick in range(4 * 20):
+        now_ns = tick * 250 * MS
+        one.step(ev.Registered(replace(candidate("w1"), inputs=())), now_ns)
+        for told in one.step(ev.Ticked(), now_ns):
+            if isinstance(told, ins.Propose):
+                proposed += 1
+                assert ins.ReadChain() in one.step(ev.ProposalEnded(), now_ns)
+    assert 14 <= proposed <= 17, "one a second, after three seconds of collecting"
