@@ -122,11 +122,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "delta": {"errors", "keys", "records", "schema", "sexp"},
     "registry_file": {"schema", "world"},
     "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp"},
+    "worker": {"errors"},
     "testing": {"*"},
     "cli": {"*"},
 }
 # Packages beside the library, each a part like those in it: none of them imports another.
-PROCESSES = ("coordinator",)
+PROCESSES = ("coordinator", "worker")
 # Kept light for whoever only imports ripple.
 SLOW_MODULES = ("pyspark", "grpc", "pyarrow.dataset", "pyarrow.parquet", "pandas", "ripple.wire")
 

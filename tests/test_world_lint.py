@@ -62,7 +62,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
 def found() -> dict[str, list[tuple[int, str]]]:
     """Return every bypass of the library and of the processes, by file."""
     by_file = {}
-    packages = ("coordinator", "ripple")
+    packages = ("coordinator", "ripple", "worker")
     for path in sorted(p for package in packages for p in (ROOT / package).rglob("*.py*")):
         if path.suffix in (".py", ".pyx", ".pxd"):
             name = path.relative_to(ROOT).as_posix()
