@@ -2,6 +2,7 @@
 
 Everything here decides, nothing acts: no clock, no chance, no I/O.
 
+settings    what a process runs with, and where each value came from
 limits      its limits and periods, by name
 ring        which process a partition prefers, and which ones after it
 placement   the owners that follow from the owners before, when processes come or go

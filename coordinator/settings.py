@@ -1,0 +1,223 @@
+"""The settings of ``ripple-coordinator``: every limit, and what a process needs beside.
+
+The names of the book are read too: its variables, and its file, which workers read as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from coordinator.limits import Limits
+from ripple.errors import LimitError
+from ripple.settings import (
+    Alias,
+    Arguments,
+    InForce,
+    Setting,
+    SettingsError,
+    as_text,
+    in_force,
+    missing,
+)
+
+SECTION = "coordinator"
+PORT_MAX = 65_535
+# What only workers read of a file that they share with coordinators.
+OTHERS = (
+    "worker",
+    "cluster.coordinator.host",
+    "cluster.defaults.max_keys_per_partition",
+    "cluster.defaults.allowed_lateness_sec",
+    "cluster.defaults.backpressure",
+)
+
+
+def _milliseconds(seconds: Any) -> int:
+    """Read seconds, as the book has them."""
+    if isinstance(seconds, bool):
+        raise ValueError("not a number of seconds")
+    value = float(seconds) * 1000
+    if not 0 < value < 2**53 or value != int(value):
+        raise ValueError("not a number of seconds with at most three decimals")
+    return int(value)
+
+
+def _bucket(name: Any) -> str:
+    """Read the name of a bucket as the store in it."""
+    if not isinstance(name, str) or not name:
+        raise ValueError("not the name of a bucket")
+    return name if "://" in name else f"s3://{name}"
+
+
+def _store(held: Any) -> str:
+    """Read the book's ``checkpoint_store``: a backend and where it is."""
+    if not isinstance(held, Mapping):
+        raise ValueError("not a table with a backend")
+    needed = {"s3": "bucket", "disk": "path", "local": "path"}.get(str(held.get("backend")).lower())
+    if needed is None:
+        raise ValueError("its backend is none of S3 and Disk")
+    if not isinstance(held.get(needed), str):
+        raise ValueError(f"it has no {needed}")
+    unknown = [name for name in held if name not in ("backend", needed, "prefix")]
+    if unknown:
+        raise ValueError(f"it has {unknown[0]}, which nobody reads")
+    place = held[needed] if needed == "path" else f"s3://{held[needed]}"
+    return f"{place}/{held['prefix']}" if held.get("prefix") else place
+
+
+def _port(given: Any) -> Any:
+    """Read a port, where Kubernetes may have put the address of a service."""
+    if isinstance(given, str) and given.startswith("tcp://"):
+        raise ValueError(
+            "Kubernetes sets this variable for a service called ripple-coordinator: give --port, "
+            "or enableServiceLinks: false"
+        )
+    return given
+
+
+def _seconds(*names: str) -> tuple[Alias, ...]:
+    return tuple(Alias(f"cluster.defaults.{name}", _milliseconds) for name in names)
+
+
+_PROCESS = (
+    Setting(
+        name="store",
+        help="folder or s3://bucket/prefix of checkpoints and of the assignment",
+        variables=(Alias("RIPPLE_CHECKPOINT_BUCKET", _bucket),),
+        places=(Alias("cluster.checkpoint_store", _store),),
+    ),
+    Setting(
+        name="cluster",
+        help="the name of the cluster, for people and certificates",
+        default="ripple",
+        places=(Alias("cluster.name"),),
+    ),
+    Setting(
+        name="host",
+        help="the address to listen at",
+        default="127.0.0.1",
+    ),
+    Setting(
+        name="port",
+        help="gRPC, for workers and people",
+        default=9200,
+        variables=(Alias("RIPPLE_COORDINATOR_PORT", _port),),
+        places=(Alias("cluster.coordinator.port"),),
+    ),
+    Setting(name="health_port", help="/health and /ready", default=9201),
+    Setting(name="metrics_port", help="/metrics", default=9202),
+)
+
+_ABOUT = {
+    "partitions": "partitions of the first stage of a new cluster; they divide those of inputs",
+    "virtual_nodes": "points of each process on the ring",
+    "heartbeat_interval_ms": "how often workers say that they are well",
+    "suspected_after_ms": "silence after which a worker is suspected",
+    "dead_after_ms": "silence in every fresh view after which a worker is evicted",
+    "ended_after_ms": "the same for a worker whose stream has ended",
+    "view_fresh_ms": "for how long the view of another coordinator counts",
+    "view_interval_ms": "how often views go to the store while no other coordinator answers",
+    "mass_silence_members": "so many silent workers, if they are more than a third, may be wrong",
+    "mass_silence_ms": "for how long nobody is evicted then",
+    "loop_late_max_ms": "a coordinator that was later than this observes anew",
+    "join_collect_ms": "for how long those who join are collected",
+    "version_interval_ms": "between two versions of the assignment that nobody commanded",
+    "jitter_ms": "a coordinator waits up to so long before it proposes",
+    "checkpoint_interval_ms": "how often a worker is told to store checkpoints",
+    "moves_per_target": "planned moves to one process at once",
+    "moves_min": "planned moves at once, if that is more than the percentage",
+    "moves_percent": "planned moves at once, of all partitions",
+    "move_retry_ms": "before a move that has failed is tried again",
+    "rejoin_step_ms": "how much longer a flapping worker waits each time",
+    "rejoin_max_ms": "the longest that a flapping worker waits",
+    "candidates_max": "workers that wait to join",
+    "commands_max": "commands that wait to be done",
+    "views_max": "coordinators whose views are kept",
+}
+
+_PLACES = {
+    "partitions": (
+        Alias("cluster.defaults.num_partitions"),
+        Alias("cluster.defaults.total_partitions"),
+    ),
+    "virtual_nodes": (Alias("cluster.defaults.virtual_nodes"),),
+    "heartbeat_interval_ms": _seconds("heartbeat_interval_sec"),
+    "dead_after_ms": _seconds("failure_detection_timeout_sec", "heartbeat_timeout_sec"),
+    "checkpoint_interval_ms": _seconds("checkpoint_interval_sec"),
+}
+
+SETTINGS: tuple[Setting, ...] = _PROCESS + tuple(
+    Setting(
+        name=each.name,
+        help=_ABOUT[each.name],
+        default=getattr(Limits(), each.name),
+        places=_PLACES.get(each.name, ()),
+    )
+    for each in fields(Limits)
+)
+
+# What follows from the time after which a worker is dead, unless it is given.
+_DERIVED: dict[str, Callable[[int], int]] = {
+    "suspected_after_ms": lambda dead_ms: dead_ms // 2,
+    "mass_silence_ms": lambda dead_ms: max(Limits().mass_silence_ms, 2 * dead_ms),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a coordinator runs with, and where each value came from."""
+
+    store: str
+    cluster: str
+    host: str
+    port: int
+    health_port: int
+    metrics_port: int
+    limits: Limits
+    origins: Mapping[str, InForce]
+
+    @property
+    def text(self) -> str:
+        """What ``--check-config`` prints: a file that says the same, with origins."""
+        return as_text(SETTINGS, self.origins, SECTION)
+
+
+def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, Any]) -> Settings:
+    """Return the settings in force. Raises SettingsError."""
+    found = in_force(SETTINGS, given, environment, file, section=SECTION, others=OTHERS)
+    problems = missing(SETTINGS, found)
+    if problems:
+        raise SettingsError("; ".join(problems))
+    _derive(found)
+    _check_ports(found)
+    values: dict[str, Any] = {name: one.value for name, one in found.items()}
+    try:
+        limits = Limits(**{each.name: values.pop(each.name) for each in fields(Limits)})
+    except LimitError as error:
+        origins = "; ".join(
+            f"{name} is from {one.origin}" for name, one in found.items() if name in str(error)
+        )
+        raise SettingsError(f"{error} ({origins})") from error
+    return Settings(**values, limits=limits, origins=found)
+
+
+def _derive(found: dict[str, InForce]) -> None:
+    dead = found["dead_after_ms"]
+    if dead.origin != "default":
+        for name, derive in _DERIVED.items():
+            if found[name].origin == "default":
+                found[name] = InForce(derive(int(dead.value)), "default, from dead_after_ms")
+
+
+def _check_ports(found: Mapping[str, InForce]) -> None:
+    """Refuse ports that are none, or are the same; 0 is any that is free."""
+    taken: dict[Any, str] = {}
+    for name in ("port", "health_port", "metrics_port"):
+        port, origin = found[name].value, found[name].origin
+        if not 0 <= int(port) <= PORT_MAX:
+            raise SettingsError(f"{name} is {port}, not from 0 to {PORT_MAX} (from {origin})")
+        if port and port in taken:
+            raise SettingsError(f"{name} and {taken[port]} are both {port} (from {origin})")
+        taken[port] = name

@@ -1,0 +1,190 @@
+"""The coordinator's settings: every limit, and the names of the book."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+import pytest
+
+from coordinator.limits import Limits
+from coordinator.settings import SETTINGS, Settings, load
+from ripple.errors import LimitError
+from ripple.settings import SettingsError, arguments, read_file
+
+# As the book has it.
+BOOK = b"""((cluster
+  ((name prod)
+   (coordinator
+    ((host ripple-coordinator.ripple.svc.cluster.local)
+     (port 9200)))
+   (checkpoint_store
+    ((backend S3)
+     (bucket ripple-checkpoints)
+     (prefix prod)))
+   (defaults
+    ((num_partitions 128)
+     (max_keys_per_partition 2000)
+     (checkpoint_interval_sec 10)
+     (heartbeat_interval_sec 5)
+     (failure_detection_timeout_sec 30)
+     (allowed_lateness_sec 60)
+     (backpressure
+      ((warn_threshold 0.6)
+       (slow_threshold 0.8)
+       (pause_threshold 0.95))))))))
+"""
+
+
+def loaded(
+    *flags: str, file: bytes = b"", environment: Mapping[str, str] | None = None
+) -> Settings:
+    said = arguments(SETTINGS, flags)
+    return load(said, environment or {}, read_file(file, "ripple.conf"))
+
+
+def test_defaults_are_those_of_the_design() -> None:
+    one = loaded("--store", "state")
+    assert (one.port, one.health_port, one.metrics_port) == (9200, 9201, 9202)
+    assert one.limits == Limits()
+    assert (one.limits.partitions, one.limits.virtual_nodes) == (128, 128)
+    assert (one.limits.dead_after_ms, one.limits.checkpoint_interval_ms) == (8_000, 10_000)
+
+
+def test_every_limit_is_a_setting() -> None:
+    names = {setting.name for setting in SETTINGS}
+    assert {each.name for each in fields(Limits)} < names
+    for each in fields(Limits):
+        value = getattr(Limits(), each.name) + 1
+        flag = f"--{each.name.replace('_', '-')}"
+        assert getattr(loaded("--store=s", f"{flag}={value}").limits, each.name) == value
+
+
+def test_the_file_of_the_book_is_read() -> None:
+    one = loaded(file=BOOK)
+    assert (one.store, one.cluster, one.port) == ("s3://ripple-checkpoints/prod", "prod", 9200)
+    assert one.limits == Limits(
+        heartbeat_interval_ms=5_000,
+        dead_after_ms=30_000,
+        suspected_after_ms=15_000,
+        mass_silence_ms=60_000,
+    )
+    assert one.origins["suspected_after_ms"].origin == "default, from dead_after_ms"
+    assert "cluster.defaults.failure_detection_timeout_sec" in one.origins["dead_after_ms"].origin
+
+
+def test_the_variables_of_the_book_are_read() -> None:
+    one = loaded(
+        environment={
+            "RIPPLE_CHECKPOINT_BUCKET": "ripple-checkpoints",
+            "RIPPLE_COORDINATOR_PORT": "9300",
+            "RIPPLE_COORDINATOR_HOST": "ripple-coordinator",
+            "RIPPLE_KAFKA_BROKERS": "kafka:9092",
+        }
+    )
+    assert (one.store, one.port, one.host) == ("s3://ripple-checkpoints", 9300, "127.0.0.1")
+    whole = loaded(environment={"RIPPLE_CHECKPOINT_BUCKET": "s3://ripple-checkpoints/prod"})
+    assert whole.store == "s3://ripple-checkpoints/prod"
+
+
+def test_a_flag_is_stronger_than_a_variable_and_that_than_the_file() -> None:
+    assert loaded("--port=1", file=BOOK, environment={"RIPPLE_PORT": "2"}).port == 1
+    assert loaded(file=BOOK, environment={"RIPPLE_PORT": "2"}).port == 2
+
+
+def test_toml_says_the_same() -> None:
+    toml = b"""
+        [cluster]
+        name = "prod"
+        checkpoint_store = { backend = "Disk", path = "/var/ripple" }
+        [cluster.defaults]
+        heartbeat_interval_sec = 0.5
+        [coordinator]
+        jitter_ms = 100
+        [worker]
+        anything = 1
+    """
+    one = loaded(file=toml)
+    assert (one.store, one.cluster) == ("/var/ripple", "prod")
+    assert (one.limits.heartbeat_interval_ms, one.limits.jitter_ms) == (500, 100)
+
+
+def test_check_config_prints_a_file_that_says_the_same_and_where_each_came_from() -> None:
+    one = loaded("--store=state", "--jitter-ms=7", environment={"RIPPLE_PORT": "9"})
+    assert 'store = "state"  # --store\n' in one.text
+    assert "jitter_ms = 7  # --jitter-ms\n" in one.text
+    assert "port = 9  # RIPPLE_PORT\n" in one.text
+    assert "dead_after_ms = 8000  # default\n" in one.text
+    again = loaded(file=one.text.encode())
+    assert again.limits == one.limits
+    assert (again.store, again.port) == (one.store, one.port)
+
+
+@pytest.mark.parametrize(
+    ("flags", "file", "environment", "text"),
+    [
+        ([], b"", {}, "store is missing: give --store or RIPPLE_STORE"),
+        (["--port=70000"], b"", {}, "port is 70000, not from 0 to 65535 (from --port)"),
+        (["--port=9201"], b"", {}, "health_port and port are both 9201"),
+        (["--partitions=0"], b"", {}, "partitions is 0, not an integer of at least 1 (partitions"),
+        (
+            ["--suspected-after-ms=9000"],
+            b"",
+            {},
+            "suspected_after_ms is 9000, it must be less than dead_after_ms, 8000 "
+            "(suspected_after_ms is from --suspected-after-ms; dead_after_ms is from default)",
+        ),
+        (
+            [],
+            b"",
+            {"RIPPLE_COORDINATOR_PORT": "tcp://10.0.0.7:9200"},
+            "Kubernetes sets this variable for a service called ripple-coordinator: give --port",
+        ),
+        ([], b"[cluster.defaults]\nheartbeat_interval_sec = 0.0001", {}, "at most three decimals"),
+        ([], b"[cluster.defaults]\nheartbeat_interval_sec = -1", {}, "not a number of seconds"),
+        ([], b"[cluster.defaults]\nheartbeat_interval_sec = 'soon'", {}, "could not convert"),
+        ([], b"[cluster.defaults]\nheartbeat_interval_sec = true", {}, "not a number of seconds"),
+        (
+            [],
+            b"[cluster.defaults]\nnum_partitions = 8\ntotal_partitions = 8",
+            {},
+            "partitions is given twice",
+        ),
+        (
+            [],
+            b"[cluster.defaults]\nnum_partitons = 8",
+            {},
+            "is cluster.defaults.num_partitions meant?",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(
+    flags: list[str], file: bytes, environment: dict[str, str], text: str
+) -> None:
+    given = flags if text.startswith("store is missing") else ["--store=s", *flags]
+    with pytest.raises(SettingsError) as caught:
+        loaded(*given, file=file, environment=environment)
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("store", "text"),
+    [
+        ('"x"', "not a table with a backend"),
+        ('{ backend = "tape" }', "its backend is none of S3 and Disk"),
+        ('{ backend = "S3" }', "it has no bucket"),
+        ('{ backend = "S3", bucket = "b", path = "p" }', "it has path, which nobody reads"),
+    ],
+)
+def test_a_store_that_cannot_be_is_refused(store: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=text):
+        loaded(file=f"[cluster]\ncheckpoint_store = {store}".encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("partitions", 8193), ("jitter_ms", 0), ("moves_min", True), ("dead_after_ms", 30_000)],
+)
+def test_limits_that_cannot_be_are_refused(name: str, value: int) -> None:
+    with pytest.raises(LimitError, match=name):
+        Limits(**{name: value})
