@@ -41,7 +41,8 @@ fuzz: $(VENV)/.dev
 # SEEDS=1000000 for a night; a failure prints its seed, its faults and the command to repeat it.
 sim: $(VENV)/.dev
 	for scenario in tests.partition.scenarios:any_shape tests.world.scenarios:temp_and_rename \
-			tests.world.scenarios:counting_workers tests.world.scenarios:one_winner; do \
+			tests.world.scenarios:counting_workers tests.world.scenarios:one_winner \
+			tests.assignment.scenarios:proposers tests.coordinator.scenarios:two_coordinators; do \
 		$(PYTHON) -m ripple.testing $$scenario --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
 	done
 

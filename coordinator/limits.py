@@ -76,11 +76,6 @@ class Limits:
                     f"{getattr(self, more)}"
                 )
 
-    @property
-    def moves_max(self) -> int:
-        """How many planned moves may be under way, of the default number of partitions."""
-        return self.moves_of(self.partitions)
-
     def moves_of(self, partitions: int) -> int:
         """How many planned moves may be under way, of so many partitions."""
         return max(self.moves_min, partitions * self.moves_percent // 100)

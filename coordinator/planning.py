@@ -258,17 +258,20 @@ class _Draft:
             pinned=self._pinned(eligible),
             virtual_nodes=self._limits.virtual_nodes,
         )
-        wanted, given = {}, 0
+        wanted, given, dropped = {}, 0, 0
         for partition, (share, target) in enumerate(zip(self.shares, targets, strict=True)):
             if share.owner is None:
                 self._give(partition, target)
                 given += 1
             elif target != share.target and share.phase is not Phase.SWITCHING:
+                dropped += share.next is not None
                 self.shares[partition] = replace(share, next=None)
                 if target is not None and target != share.owner:
                     wanted[partition] = target
         if given:
             self.causes.append(f"{given} partitions are given to who is there")
+        if dropped:
+            self.causes.append(f"{dropped} moves are not needed any more")
         self._switch(facts)
         self._begin(wanted, facts)
 

@@ -31,7 +31,7 @@ class MemberStatus:
 
 @dataclass(frozen=True, slots=True)
 class MoveStatus:
-    """A planned move under way. is_near: its follower was near enough lately, so many times."""
+    """A planned move under way. times_near: how often in a row its follower was near enough."""
 
     partition: int
     source: str

@@ -58,13 +58,18 @@ class AssignmentChain:
             )
         return reading
 
-    async def after(self, version: int) -> Assignment | None:
-        """Return the version after this one, None if there is none yet: cheap to ask often.
-
-        None too once many have come: :meth:`newest` knows. Raises DamagedError, StoreError.
-        """
-        entry = await self._chain.get(version + 1)
-        return entry.content if entry is not None else None
+    async def history(self) -> list[Assignment]:
+        """Return the versions that are still there and can be read, oldest first: for people."""
+        _, numbers = await self._chain.numbers()
+        found = []
+        for number in numbers:
+            try:
+                entry = await self._chain.get(number)
+            except DamagedError:
+                continue
+            if entry is not None:
+                found.append(entry.content)
+        return found
 
     async def propose(self, reading: Reading[Assignment], after: Assignment) -> bool:
         """Add ``after`` to the chain as it was read; return whether it is there, and the newest.

@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 import pytest
 
-from ripple.assignment import Assignment, AssignmentChain, AssignmentError, Share, Stage, empty
+from ripple.assignment import AssignmentChain, AssignmentError, Share, Stage, empty
 from ripple.errors import LimitError
 from ripple.fenced import ChainError, Entry
 from ripple.fenced.entry import FORMAT
@@ -33,8 +33,7 @@ def test_of_two_who_propose_a_version_one_has_won() -> None:
         assert again.entry is not None
         assert again.entry.owner == "one"
         assert await other.propose(again, next_of(again, "w2"))
-        assert await other.after(1) == (await one.newest()).entry.content  # type: ignore[union-attr]
-        assert await other.after(2) is None
+        assert [version.version for version in await one.history()] == [1, 2]
         assert await one.problems() == ()
 
     asyncio.run(story())
@@ -195,16 +194,33 @@ def test_missing_safeguard_is_found_out(safeguard: str) -> None:
     raise AssertionError(f"nobody misses {safeguard}")
 
 
-def test_history_is_read_by_whoever_asks_why() -> None:
+def test_history_tells_why_and_leaves_out_what_cannot_be_read() -> None:
     async def story() -> None:
         store = MemoryStore()
         chain = await written(store, 5)
-        causes = []
-        version, one = 0, await chain.after(0)
-        while isinstance(one, Assignment):
-            causes.append(one.cause)
-            version += 1
-            one = await chain.after(version)
-        assert causes == ["w1 wants it"] * 5
+        await overwrite(store, "assign/0000000000000003.json", b"damaged")
+        found = await chain.history()
+        assert [(version.version, version.cause) for version in found] == [
+            (number, "w1 wants it") for number in (1, 2, 4, 5)
+        ]
+
+    asyncio.run(story())
+
+
+def test_old_versions_go_and_who_slept_through_it_does_not_bring_one_back() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        chain = AssignmentChain(store, "one", versions_kept=2)
+        asleep = await chain.newest()
+        for _ in range(9):
+            seen = await chain.newest()
+            assert await chain.propose(seen, next_of(seen, "w1"))
+            await chain.forget(await chain.newest())
+        assert len(await chain.history()) < 5
+        late = AssignmentChain(store, "late", versions_kept=2)
+        assert not await late.propose(asleep, next_of(asleep, "w2"))
+        assert (await chain.newest()).newest_number == 9
+        assert 1 not in [version.version for version in await chain.history()]
+        assert await chain.problems() == ()
 
     asyncio.run(story())

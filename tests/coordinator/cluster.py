@@ -15,7 +15,7 @@ from coordinator import events as ev
 from coordinator import instructions as ins
 from coordinator.limits import MS, Limits
 from coordinator.state import Coordinator
-from coordinator.views import View, Who
+from coordinator.views import TRANSITIONS, Standing, View, Who
 from ripple.assignment import Assignment, AssignmentError, Candidate, Phase, Stage, empty, worker_of
 from ripple.assignment.rules import check_follows
 from ripple.world.ports import Guards, all_guards
@@ -124,6 +124,7 @@ class Replica:
     left: set[str] = field(default_factory=set)
     served_ns: int = 0
     known_ns: dict[Who, int] = field(default_factory=dict)
+    standings: dict[Who, Standing] = field(default_factory=dict)
 
 
 class Cluster:
@@ -309,6 +310,8 @@ class Cluster:
             replica.known_ns.setdefault((member.id, member.incarnation), self.now_ns)
         if before is not None and after is not None:
             assert after.version >= before.version, "a coordinator has gone back"
+        if isinstance(event, ev.Ticked):
+            self._judge_standings(replica)
 
     def _do(self, replica: Replica, instruction: ins.Instruction) -> None:  # noqa: C901, PLR0912 - a table
         match instruction:
@@ -402,6 +405,7 @@ class Cluster:
             was = {(member.id, member.incarnation) for member in before.members}
             self.removed |= was - members
         self._judge_moves(version)
+        assert version.cause, "nobody knows why"
         is_commanded = any(
             not cmd.is_done(c, readable[-1]) and cmd.is_done(c, version)
             for c in replica.state.commands.values()
@@ -419,6 +423,15 @@ class Cluster:
         assert max(targets.values(), default=0) <= self.limits.moves_per_target, "at one target"
         if version.frozen is None and any(not member.is_leaving for member in version.members):
             assert all(share.owner is not None for share in version.shares), "nobody's"
+
+    def _judge_standings(self, replica: Replica) -> None:
+        seen = {who: v.standing for who, v in replica.state.verdicts(self.now_ns).items()}
+        for who in replica.standings.keys() - seen.keys():
+            seen[who] = Standing.REMOVED
+        for who, standing in seen.items():
+            before = replica.standings.get(who, standing)
+            assert standing is before or standing in TRANSITIONS[before], (who, before, standing)
+        replica.standings = seen
 
     def _judge_proposal(self, replica: Replica, version: Assignment) -> None:
         """Judge evictions by what was delivered to who proposes them."""
