@@ -249,7 +249,7 @@ def test_the_library_imports_nothing_but_its_dependencies() -> None:
     imported: set[str] = set()
     for path in _sources():
         others = {name.split(".")[0] for name in _all_imports(path) if name != "cython"}
-        others -= {*sys.stdlib_module_names, "ripple", "libc", "libcpp", "cpython"}
+        others -= {*sys.stdlib_module_names, *PROCESSES, "ripple", "libc", "libcpp", "cpython"}
         extra, brought = OF_EXTRA.get(path.relative_to(ROOT).as_posix(), ("", set()))
         assert brought <= others, f"{path} no longer needs all of its extra"
         if extra:
