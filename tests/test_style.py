@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "topology": {"errors", "expression", "sexp"},
     "code": {"errors", "sexp", "topology"},
     "records": {"arguments", "errors", "expression", "schema"},
-    "window": {"arguments", "errors", "keys"},
+    "window": {"arguments", "errors", "keys", "schema"},
     "pipeline": {
         "aggregate",
         "arguments",

@@ -30,6 +30,9 @@ class Admission:
         rows.reject_nulls(self._required, self._name)
         refused: dict[int, str] = {}
         for name, judge in self._judges.items():
+            lent = rows.columns.lent(name)
+            if lent is not None and judge.all_pass(lent):
+                continue
             for reason, failed in judge.failing(rows.columns.arrow(name)):
                 for row in np.flatnonzero(failed).tolist():
                     refused.setdefault(row, f"{name} is {reason}")

@@ -22,11 +22,15 @@ from ripple.engine.windowed_fold import WindowedFold
 from ripple.errors import InputError, PlanError, SchemaError
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
+from ripple.fold.columns import Columns, Layout
 from ripple.notebook.graph import Graph
 from ripple.pipeline.plan import Plan
 from ripple.pipeline.stages import stage_folds
 from ripple.window import duration_ns, watermark
 from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT
+
+if TYPE_CHECKING:
+    from ripple.schema.exported import Lent
 
 Ints = npt.NDArray[np.int64]
 
@@ -78,6 +82,7 @@ class Engine(Partition):
         self._rank = {name: rank for rank, name in enumerate(names)}
         self._schema = pa.schema(arrow_fields(plan.source.fields))
         self._accepted = self._schema
+        self._layout = Layout(self._schema)
         self._admission = Admission(plan.source)
         first, *above = stage_folds(plan, 0) if staged else plan.folds
         window = first.window
@@ -216,11 +221,10 @@ class Engine(Partition):
         self, given: Input, batch: pa.RecordBatch, offsets: Ints | None
     ) -> list[RejectedRow]:
         """Judge, transform and fold rows of one input."""
-        columns = dict(zip(self._schema.names, batch.columns, strict=True))
         order = None
         if self._orders and offsets is not None:
             order = offsets * len(self._rank) + self._rank[given.name]
-        rows = Rows(columns, batch.num_rows, offsets=order)
+        rows = Rows(Columns(batch, self._layout), batch.num_rows, order)
         self._admission.screen(rows)
         crossing = self._judge(given, rows)
         judged = rows.count + len(rows.rejected)
@@ -243,7 +247,9 @@ class Engine(Partition):
         time_field = self.plan.source.time_field
         if time_field is None:
             return -1
-        times = numbers(rows.columns[time_field], Kind.INT).values
+        times: Ints | Lent | None = rows.columns.lent(time_field)
+        if times is None:
+            times = numbers(rows.columns[time_field], Kind.INT).values
         rows.times_ns = times
         crossing = -1
         if self._fold.interval_ns is not None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ripple.errors import InputError
 from ripple.window import watermark
+
+if TYPE_CHECKING:
+    from ripple.schema.exported import Lent
 
 
 @dataclass(slots=True)
@@ -89,7 +93,7 @@ class Input:
             )
 
     def judge(
-        self, times_ns: npt.NDArray[np.int64], lateness_ns: int, future_ns: int
+        self, times_ns: npt.NDArray[np.int64] | Lent, lateness_ns: int, future_ns: int
     ) -> tuple[npt.NDArray[np.uint8], int, int, int, int]:
         """Judge the next events and move the watermark past them.
 

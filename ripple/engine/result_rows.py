@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from ripple.aggregate import AggregateError
 from ripple.engine.arrow_types import arrow_fields
-from ripple.engine.columns import picked
 from ripple.engine.internal import internal
 from ripple.engine.rows import Rows, as_list
 from ripple.engine.uncomputable import Failure
 from ripple.errors import lacks_memory
 from ripple.expression.bound import Values, numbers
 from ripple.expression.typed import Kind, kind_of
+from ripple.fold.columns import picked
 from ripple.pipeline.plan import Fold, Map, type_of
 
 if TYPE_CHECKING:

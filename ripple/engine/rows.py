@@ -12,12 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.arguments import shown
-from ripple.engine.columns import Columns
 from ripple.errors import NodeError, SchemaError
 from ripple.expression.bound import Bound, Values, numbers
 from ripple.expression.typed import Kind, kind_of
+from ripple.fold.columns import Columns
 from ripple.pipeline.plan import Derive, Filter, Map, Step, type_of
 from ripple.schema.columns import Fitted, called, fitted, objects
+from ripple.schema.exported import Lent
 from ripple.schema.types import Field
 
 Mask = npt.NDArray[np.bool_]
@@ -46,15 +47,11 @@ class Rows:
     __slots__ = ("_seen", "columns", "count", "offsets", "origin", "rejected", "times_ns")
 
     def __init__(
-        self,
-        columns: dict[str, Any],
-        count: int,
-        times_ns: Ints | None = None,
-        offsets: Ints | None = None,
+        self, columns: dict[str, Any] | Columns, count: int, offsets: Ints | None = None
     ) -> None:
-        self.columns = Columns(columns)
+        self.columns = columns if isinstance(columns, Columns) else Columns(columns)
         self.count = count
-        self.times_ns = times_ns
+        self.times_ns: Ints | Lent | None = None
         self.offsets = offsets
         self.origin: Ints | None = None
         self.rejected: list[RejectedRow] = []
@@ -80,7 +77,7 @@ class Rows:
         self.columns.keep(kept)
         self.origin = kept if self.origin is None else self.origin[kept]
         if self.times_ns is not None:
-            self.times_ns = self.times_ns[kept]
+            self.times_ns = np.asarray(self.times_ns)[kept]
         if self.offsets is not None:
             self.offsets = self.offsets[kept]
         self.count = len(kept)

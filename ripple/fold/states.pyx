@@ -7,7 +7,7 @@ batch is added to all of them in one call, and its rows are read and shown in an
 aggregates (ordered ones, users' own) keep their state by slot and are called once a batch.
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t
 from libcpp.vector cimport vector
 
@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, Records, check_memory
+from ripple.fold.columns cimport Columns
 from ripple.keys.checked cimport check_length, check_slots
+from ripple.schema.exported cimport Lent
 from ripple.graph.column cimport FLOAT, Column, Field, float_bits
 
 from ripple.aggregate import AggregateError
@@ -49,6 +51,7 @@ cdef class States:
 
     cdef list aggregates, states
     cdef list inputs            # expressions, each once
+    cdef list summed            # those that parts take in; None for the others
     cdef list nullable          # of what has nulls: positions in `inputs`, each set once
     cdef list parts             # of sums and counts, each once
     cdef vector[Add] adds       # what is added to which of them
@@ -80,6 +83,10 @@ cdef class States:
                 name = f"{aggregate.name}_{suffix}" if suffix else aggregate.name
                 self.named.append((name, source))
         self.records = Records(self.parts)
+        looked_at = {at for nulls in self.nullable for at in nulls}
+        self.summed = [
+            bound if at in looked_at else None for at, bound in enumerate(self.inputs)
+        ]
         self.computed = [bound for bound in self.inputs if bound.tree.operation != "col"]
 
     cdef int input_at(self, bound) except -1:
@@ -88,6 +95,13 @@ cdef class States:
                 return at
         self.inputs.append(bound)
         return len(self.inputs) - 1
+
+    cdef Lent as_it_came(self, bound, Columns columns):
+        """Return a column of numbers without nulls as it came, None for what has to be computed."""
+        cdef Lent lent = None
+        if bound.tree.operation == "col":
+            lent = columns.lent(bound.tree.value)
+        return None if lent is None or lent.has_nulls else lent
 
     cdef int compile(self, state, list inputs, dict known) except -1:
         """List what is added to the parts of a state; parts that there are already become its."""
@@ -146,29 +160,25 @@ cdef class States:
 
     def add(self, slots not None, rows, index):
         """Add events to slots; ``index`` says which row each slot gets, None for the same one."""
-        cdef list values = self.evaluated(rows)
-        self.fold_in(slots, values, rows.count, index, 1)
+        self.fold_in(slots, rows, index, 1)
         for aggregate, state, at in self.others:
-            arguments = [values[place] for place in at]
+            arguments = [rows.evaluate(self.inputs[place]) for place in at]
             if aggregate.aggregate.ordered:
-                arguments += [Values(rows.times_ns), Values(rows.offsets)]
+                arguments += [Values(np.asarray(rows.times_ns)), Values(rows.offsets)]
             state.add(*without_nulls(slots, arguments, index))
 
     def change(self, slots not None, rows, *, remove):
         """Add rows to slots, or remove them; for aggregates that do not depend on order."""
-        cdef list values = self.evaluated(rows)
-        self.fold_in(slots, values, rows.count, None, -1 if remove else 1)
+        self.fold_in(slots, rows, None, -1 if remove else 1)
         for _, state, at in self.others:
-            arguments = [values[place] for place in at]
+            arguments = [rows.evaluate(self.inputs[place]) for place in at]
             (state.remove if remove else state.add)(*without_nulls(slots, arguments, None))
 
-    cdef list evaluated(self, rows):
-        return [rows.evaluate(bound) for bound in self.inputs]
-
     cdef int fold_in(
-        self, const int64_t[::1] slots, list values, int64_t count, index, int64_t direction
+        self, const int64_t[::1] slots, rows_in, index, int64_t direction
     ) except -1:
-        """Add the values of ``count`` rows to sums and counts, in one loop for each."""
+        """Add the values of rows to sums and counts, in one loop for each."""
+        cdef int64_t count = rows_in.count
         cdef const int64_t[::1] rows
         cdef const int64_t* row = NULL
         cdef vector[Operand] operands
@@ -179,7 +189,7 @@ cdef class States:
         cdef Add* add
         cdef Part part
         cdef size_t i
-        cdef int k, failed = 0
+        cdef int f, k, failed = 0
         cdef Py_ssize_t n = slots.shape[0]
         if n == 0 or self.adds.size() == 0:
             return 0
@@ -191,21 +201,30 @@ cdef class States:
             check_length(n, rows.shape[0])
             check_slots(rows, count)
             row = &rows[0]
-        operands.resize(len(values))
-        held.reserve(len(values) + len(self.nullable))
+        operands.resize(len(self.inputs))
+        held.reserve(len(self.inputs) + len(self.nullable))
+        columns, masks = [None] * len(self.inputs), [None] * len(self.inputs)
         try:
+            for f, bound in enumerate(self.summed):
+                if bound is None:
+                    continue
+                column = self.as_it_came(bound, rows_in.columns)
+                if column is None:
+                    values = rows_in.evaluate(bound)
+                    column, masks[f] = values.values, values.valid
+                columns[f] = column
             for i in range(self.adds.size()):
                 for k in range(2):
-                    at = self.adds[i].inputs[k]
-                    if at >= 0 and operands[at].values == NULL:
-                        column = values[at].values
-                        operands[at].is_integer = column.dtype.kind == "i"
-                        operands[at].values = hold(held, column, 8 * count)
+                    f = self.adds[i].inputs[k]
+                    if f >= 0 and operands[f].values == NULL:
+                        operands[f].values = hold(
+                            held, columns[f], 8 * count, &operands[f].is_integer
+                        )
             for nulls in self.nullable:
-                valid = valid_of([values[at] for at in nulls])
+                valid = valid_of([masks[at] for at in nulls])
                 mask = NULL
                 if valid is not None:
-                    mask = <const uint8_t*>hold(held, valid, count)
+                    mask = <const uint8_t*>hold(held, valid, count, NULL)
                 chosen.push_back(mask)
             if self.room * self.records.stride > CACHED_BYTES:
                 for i in range(n):
@@ -355,11 +374,15 @@ cdef class States:
         return others + sum([part.nbytes for part in self.parts]) + between * self.room
 
 
-cdef const void* hold(vector[Py_buffer]& held, array, int64_t nbytes) except? NULL:
+cdef const void* hold(
+    vector[Py_buffer]& held, array, int64_t nbytes, bint* is_integer
+) except? NULL:
     """Return where an array's values are, which stay there until the buffer is released."""
     cdef Py_buffer buffer
-    PyObject_GetBuffer(array, &buffer, PyBUF_SIMPLE)
+    PyObject_GetBuffer(array, &buffer, PyBUF_FORMAT)
     held.push_back(buffer)
+    if is_integer != NULL:
+        is_integer[0] = buffer.format[0] != b"d"
     if buffer.len != nbytes:
         raise ValueError(f"a column of {buffer.len} bytes where there are rows for {nbytes}")
     return buffer.buf
@@ -402,18 +425,18 @@ def unreadable(state, slots):
         yield from unreadable(state, slots[middle:])
 
 
-cdef object valid_of(list arguments):
-    """Return which rows have no null in any argument: bool[n], or None for all."""
+cdef object valid_of(list masks):
+    """Return which rows are in all masks, bool[n]; None for all, as in a mask."""
     valid = None
-    for argument in arguments:
-        if argument.valid is not None:
-            valid = argument.valid if valid is None else valid & argument.valid
+    for mask in masks:
+        if mask is not None:
+            valid = mask if valid is None else valid & mask
     return valid
 
 
 cdef list without_nulls(slots, list arguments, index):
     """Return slots and values for the rows in which no argument is null."""
-    valid = valid_of(arguments)
+    valid = valid_of([argument.valid for argument in arguments])
     if valid is not None and valid.all():
         valid = None
     values = [argument.values for argument in arguments]

@@ -25,7 +25,6 @@ cdef class KeyIndex:
     cdef int64_t find_or_add_pair(self, int64_t a, int64_t b) except -1 nogil
     cdef int free_slot(self, int64_t slot) except -1 nogil
     cdef const uint8_t* bytes_of(self, int64_t slot) noexcept nogil
-    cdef int64_t _locate(self, const Key* key, const uint8_t* data, uint64_t hashed) noexcept nogil
     cdef int64_t _insert(self, Key* key, const uint8_t* data, uint64_t hashed) except -1 nogil
     cdef uint64_t _home(self, uint64_t entry) noexcept nogil
     cdef int _open(self) except -1

@@ -17,6 +17,7 @@ import numpy as np
 
 from ripple.keys.checked cimport check_slots
 from ripple.hashing cimport xxh64
+from ripple.schema.exported cimport Lent, values_of
 
 cdef extern from *:
     """
@@ -24,6 +25,9 @@ cdef extern from *:
     #define MIX_1 0x9E3779B97F4A7C15ULL
     #define MIX_2 0xD6E8FEB86659FD93ULL
     #define prefetch(address) __builtin_prefetch(address)
+    static const uint64_t FIRST_BYTES[] = { /* of eight: 0 of them, 1, and so on */
+        0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFF, 0xFFFFFFFFFFFF, 0xFFFFFFFFFFFFFF,
+        0xFFFFFFFFFFFFFFFF};
     static inline uint64_t ripple_fold(uint64_t a, uint64_t b) {
         __uint128_t p = (__uint128_t)a * b;
         return (uint64_t)p ^ (uint64_t)(p >> 64);
@@ -31,6 +35,7 @@ cdef extern from *:
     """
     const uint32_t INLINE_MAX
     const uint64_t MIX_1, MIX_2
+    const uint64_t[9] FIRST_BYTES
     uint64_t ripple_fold(uint64_t a, uint64_t b) noexcept nogil
     void prefetch(const void* address) noexcept nogil
 
@@ -69,13 +74,31 @@ cdef inline uint64_t hash_short(const Key* key) noexcept nogil:
     return ripple_fold(key.low ^ MIX_1, ripple_fold(key.high ^ MIX_2, key.length ^ MIX_1) ^ MIX_2)
 
 
-cdef inline uint64_t describe(Key* key, const uint8_t* data, uint32_t length) noexcept nogil:
-    """Fill ``key`` from bytes and return its hash; a long key's bytes are not copied yet."""
+cdef inline void load_short(
+    Key* key, const uint8_t* data, uint32_t length, const uint8_t* end
+) noexcept nogil:
+    """Load up to 16 bytes, zero padded, without reading past ``end``."""
+    if end - data < 16:
+        key.low = load_padded(data, length if length < 8 else 8)
+        key.high = load_padded(data + 8, length - 8) if length > 8 else 0
+        return
+    memcpy(&key.low, data, 8)
+    memcpy(&key.high, data + 8, 8)
+    key.low &= FIRST_BYTES[length if length < 8 else 8]
+    key.high &= FIRST_BYTES[length - 8 if length > 8 else 0]
+
+
+cdef inline uint64_t describe(
+    Key* key, const uint8_t* data, uint32_t length, const uint8_t* end
+) noexcept nogil:
+    """Fill ``key`` from bytes and return its hash; a long key's bytes are not copied yet.
+
+    Up to ``end`` may be read.
+    """
     cdef uint64_t hashed
     key.length = length
     if length <= INLINE_MAX:
-        key.low = load_padded(data, length if length < 8 else 8)
-        key.high = load_padded(data + 8, length - 8) if length > 8 else 0
+        load_short(key, data, length, end)
         hashed = hash_short(key)
     else:
         key.low = 0
@@ -83,6 +106,29 @@ cdef inline uint64_t describe(Key* key, const uint8_t* data, uint32_t length) no
         hashed = xxh64(data, length, 0)
     key.tag = <uint32_t>(hashed >> 32)
     return hashed
+
+
+cdef inline uint64_t locate(
+    const uint64_t* table, uint64_t mask, const Key* keys, const Key* key, const uint8_t* data,
+    uint64_t hashed,
+) noexcept nogil:
+    """Return the table position that holds the key, or the empty one where it belongs."""
+    cdef uint64_t at = hashed & mask
+    cdef uint64_t entry
+    cdef const Key* other
+    while True:
+        entry = table[at]
+        if entry == 0:
+            return at
+        if <uint32_t>(entry >> 32) == key.tag:
+            other = keys + slot_in(entry)
+            if other.length == key.length:
+                if key.length > INLINE_MAX:
+                    if memcmp(<void*>other.low, data, key.length) == 0:
+                        return at
+                elif other.low == key.low and other.high == key.high:
+                    return at
+        at = (at + 1) & mask
 
 
 cdef class KeyIndex:
@@ -142,8 +188,8 @@ cdef class KeyIndex:
     cdef int64_t find(self, const uint8_t* data, uint32_t length) noexcept nogil:
         """Return the slot of a key, or -1."""
         cdef Key key
-        cdef uint64_t hashed = describe(&key, data, length)
-        cdef int64_t entry = self._locate(&key, data, hashed)
+        cdef uint64_t hashed = describe(&key, data, length, data + length)
+        cdef int64_t entry = locate(self._table, self._mask, self._keys, &key, data, hashed)
         return slot_in(self._table[entry])
 
     cdef int64_t find_pair(self, int64_t a, int64_t b) noexcept nogil:
@@ -155,12 +201,12 @@ cdef class KeyIndex:
         key.high = <uint64_t>b
         hashed = hash_short(&key)
         key.tag = <uint32_t>(hashed >> 32)
-        return slot_in(self._table[self._locate(&key, NULL, hashed)])
+        return slot_in(self._table[locate(self._table, self._mask, self._keys, &key, NULL, hashed)])
 
     cdef int64_t find_or_add(self, const uint8_t* data, uint32_t length) except -1 nogil:
         cdef Key key
-        cdef uint64_t hashed = describe(&key, data, length)
-        cdef uint64_t found = self._table[self._locate(&key, data, hashed)]
+        cdef uint64_t hashed = describe(&key, data, length, data + length)
+        cdef uint64_t found = self._table[locate(self._table, self._mask, self._keys, &key, data, hashed)]
         if found:
             return slot_in(found)
         return self._insert(&key, data, hashed)
@@ -173,29 +219,10 @@ cdef class KeyIndex:
         key.high = <uint64_t>b
         hashed = hash_short(&key)
         key.tag = <uint32_t>(hashed >> 32)
-        found = self._table[self._locate(&key, NULL, hashed)]
+        found = self._table[locate(self._table, self._mask, self._keys, &key, NULL, hashed)]
         if found:
             return slot_in(found)
         return self._insert(&key, NULL, hashed)
-
-    cdef int64_t _locate(self, const Key* key, const uint8_t* data, uint64_t hashed) noexcept nogil:
-        """Return the table position that holds the key, or the empty one where it belongs."""
-        cdef uint64_t at = hashed & self._mask
-        cdef uint64_t entry
-        cdef Key* other
-        while True:
-            entry = self._table[at]
-            if entry == 0:
-                return at
-            if <uint32_t>(entry >> 32) == key.tag:
-                other = &self._keys[slot_in(entry)]
-                if other.length == key.length:
-                    if key.length > INLINE_MAX:
-                        if memcmp(<void*>other.low, data, key.length) == 0:
-                            return at
-                    elif other.low == key.low and other.high == key.high:
-                        return at
-            at = (at + 1) & self._mask
 
     cdef int64_t _insert(self, Key* key, const uint8_t* data, uint64_t hashed) except -1 nogil:
         cdef int64_t slot
@@ -220,7 +247,7 @@ cdef class KeyIndex:
             self._top += 1
         self._keys[slot] = key[0]
         self._uses[slot] = 0
-        self._table[self._locate(key, data, hashed)] = (
+        self._table[locate(self._table, self._mask, self._keys, key, data, hashed)] = (
             (<uint64_t>key.tag << 32) | <uint64_t>(slot + 1)
         )
         return slot
@@ -309,25 +336,21 @@ cdef class KeyIndex:
 
     # --- batches ---
 
-    def slots_of_bytes(
-        self,
-        const int32_t[::1] offsets not None,
-        const uint8_t[::1] data not None,
-        const int64_t[::1] rows=None,
-    ):
-        """Return the slot of each key ``data[offsets[i]:offsets[i + 1]]``, adding the new ones.
+    def slots_of_texts(self, Lent texts not None, const int64_t[::1] rows=None):
+        """Return the slot of each text, none of which is null, adding the new ones: int64[n].
 
-        offsets: int32[n + 1], data: uint8. Returns int64[n]; with ``rows``, int64[m], the slots
-        of the keys at these positions.
+        With ``rows``, int64[m], the slots of the texts at these positions.
         """
-        cdef Py_ssize_t i, row, n = offsets.shape[0] - 1
+        cdef Py_ssize_t i, row, n = texts.array.length
         cdef bint some = rows is not None
         if some:
             check_slots(rows, n)
             n = rows.shape[0]
         slots = np.empty(n, np.int64)
         cdef int64_t[::1] out = slots
-        cdef const uint8_t* base = &data[0] if data.shape[0] else NULL
+        cdef const int32_t* ends = <const int32_t*>values_of(texts.array, 4)
+        cdef const uint8_t* base = <const uint8_t*>texts.array.buffers[2]
+        cdef const uint8_t* stop = base + ends[texts.array.length] if n else NULL
         cdef Key[BLOCK] keys
         cdef uint64_t[BLOCK] hashes
         cdef uint64_t found
@@ -339,18 +362,23 @@ cdef class KeyIndex:
                 for i in range(count):
                     row = rows[first + i] if some else first + i
                     hashes[i] = describe(
-                        &keys[i], base + offsets[row], offsets[row + 1] - offsets[row]
+                        &keys[i], base + ends[row], <uint32_t>(ends[row + 1] - ends[row]), stop
                     )
                     prefetch(&self._table[hashes[i] & self._mask])
                 for i in range(count):
                     prefetch(&self._keys[slot_in(self._table[hashes[i] & self._mask])])
                 for i in range(count):
                     row = rows[first + i] if some else first + i
-                    found = self._table[self._locate(&keys[i], base + offsets[row], hashes[i])]
+                    found = self._table[
+                        locate(
+                            self._table, self._mask, self._keys, &keys[i], base + ends[row],
+                            hashes[i],
+                        )
+                    ]
                     if found:
                         out[first + i] = slot_in(found)
                     else:
-                        out[first + i] = self._insert(&keys[i], base + offsets[row], hashes[i])
+                        out[first + i] = self._insert(&keys[i], base + ends[row], hashes[i])
                 first += count
         return slots
 

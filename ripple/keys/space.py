@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ripple.hashing import mix_each
 from ripple.keys.index import KeyIndex
+from ripple.schema.exported import Lent
 from ripple.schema.types import Bool, Field, Int, Int64, String
 
 Slots = npt.NDArray[np.int64]
@@ -30,7 +31,7 @@ HASH_SEED = np.uint64(0x27D4EB2F165667C5)
 class Picked:
     """Some rows of a text column, which is not copied for it."""
 
-    text: pa.Array
+    text: pa.Array | Lent
     rows: Slots
 
     def __len__(self) -> int:
@@ -38,7 +39,7 @@ class Picked:
 
 
 # A field of keys, without nulls.
-KeyColumn: TypeAlias = "pa.Array | Picked"
+KeyColumn: TypeAlias = "pa.Array | Picked | Lent"
 
 
 class KeySpace(Protocol):
@@ -91,8 +92,8 @@ class TextKeys:
         """Return the slot of each key, adding new ones."""
         column = columns[0]
         if isinstance(column, Picked):
-            return self.index.slots_of_bytes(*_text_buffers(column.text), column.rows)
-        return self.index.slots_of_bytes(*_text_buffers(column))
+            return self.index.slots_of_texts(_texts(column.text), column.rows)
+        return self.index.slots_of_texts(_texts(column))
 
     def arrays(self, slots: Slots) -> list[pa.Array]:
         """Return the keys of ``slots``."""
@@ -284,24 +285,19 @@ def _release_uses(space: KeySpace, slots: Slots) -> None:
         space.release(gone)
 
 
-def _text_buffers(array: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if not pa.types.is_string(array.type):
-        array = array.cast(pa.string())
-    if not len(array):  # such an array may come without any offset
-        return np.zeros(1, np.int32), np.empty(0, np.uint8)
-    _, ends, data = array.buffers()
-    # Counted: a received buffer may be longer than the array, and by any number of bytes.
-    offsets = np.frombuffer(ends, np.int32, array.offset + len(array) + 1)[array.offset :]
-    return offsets, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+def _texts(column: pa.Array | Lent) -> Lent:
+    if isinstance(column, Lent):
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return Lent.of(column if column.type == pa.string() else column.cast(pa.string()))
 
 
-def _ints(array: pa.Array) -> Slots:
-    if not pa.types.is_int64(array.type):
-        array = array.cast(pa.int64())
-    values: Slots = array.to_numpy(zero_copy_only=False)
-    return values
+def _ints(column: KeyColumn) -> Lent:
+    if isinstance(column, Lent):
+        return column
+    assert not isinstance(column, Picked), "only texts are picked"
+    return Lent.of(column if column.type == pa.int64() else column.cast(pa.int64()))
 
 
 def _int_array(field: Field, values: Slots) -> pa.Array:

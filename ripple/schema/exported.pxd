@@ -1,7 +1,5 @@
 # cython: language_level=3
-"""A record batch by Arrow's C data interface: where its buffers are, without a copy."""
-
-from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t
 
 cdef extern from *:
     """
@@ -25,16 +23,24 @@ cdef extern from *:
         void (*release)(ArrowArray*)
 
 
-cdef inline int export(object batch, ArrowArray* into) except -1:
-    """Get the buffers of a record batch, which are there until they are given back."""
-    batch._export_to_c(<uintptr_t>into)
-    return 0
+cdef class Exported:
+    cdef ArrowArray whole
+
+    cdef Lent lend(self, int64_t at, char kind)
 
 
-cdef inline void give_back(ArrowArray* batch) noexcept:
-    batch.release(batch)
+cdef class Lent:
+    cdef Exported owner
+    cdef const ArrowArray* array
+    cdef char[2] kind           # of a number: its code as Python's module struct has it, and an end
+    cdef Py_ssize_t length, width
 
 
 cdef inline const uint8_t* valid_bits(const ArrowArray* column) noexcept nogil:
     """The bitmap of what is not null, or null where nothing is."""
     return <const uint8_t*>column.buffers[0] if column.null_count else NULL
+
+
+cdef inline const void* values_of(const ArrowArray* column, int width) noexcept nogil:
+    """The first value of a column of numbers of ``width`` bytes."""
+    return <const uint8_t*>column.buffers[1] + width * column.offset

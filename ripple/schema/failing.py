@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ripple.schema.exported import Lent
 from ripple.schema.inside import floats_inside, integers_inside, texts_inside
 
 if TYPE_CHECKING:
@@ -38,14 +39,15 @@ class Judge:
         column: int64, float64 or string, as the field is; nulls pass. Reasons go on after the
         field's name: "empty", "not finite". A value that fails twice is in both masks.
         """
-        if not len(column) or self._all_pass(column):
+        if self.all_pass(Lent.of(column)):
             return []
         present = column.is_valid().to_numpy(zero_copy_only=False)
         found = self._texts(column) if self._measured else self._numbers(column)
         failing = ((reason, present & ~passed) for reason, passed in found)
         return [(reason, failed) for reason, failed in failing if failed.any()]
 
-    def _all_pass(self, column: pa.Array) -> bool:
+    def all_pass(self, column: Lent) -> bool:
+        """Tell whether no value fails; a null may be taken for one that does."""
         if self._measured:
             return texts_inside(column, *self._lengths)
         if self._floats:

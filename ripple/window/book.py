@@ -18,6 +18,7 @@ from ripple.window.spec import Assigner, Session, Tumbling
 
 if TYPE_CHECKING:
     from ripple.keys.space import PairKeys
+    from ripple.schema.exported import Lent
 
 Ints = npt.NDArray[np.int64]
 
@@ -41,7 +42,7 @@ class Assigned:
 class Windows(Protocol):
     """Windows of one shape over slots of (key, window start)."""
 
-    def assign(self, keys: Ints, times_ns: Ints) -> Assigned:
+    def assign(self, keys: Ints, times_ns: Ints | Lent) -> Assigned:
         """Return the window of each event; ``keys`` are slots of the event's key."""
 
     def ends_ns(self, slots: Ints) -> Ints:
@@ -59,7 +60,7 @@ class AlignedWindows:
         self._size_ns = size_ns
         self._slide_ns = slide_ns
 
-    def assign(self, keys: Ints, times_ns: Ints) -> Assigned:
+    def assign(self, keys: Ints, times_ns: Ints | Lent) -> Assigned:
         """Return the window, or the windows, of each event."""
         if self._slide_ns == self._size_ns:
             starts = assign.tumbling(times_ns, self._size_ns)
@@ -82,7 +83,7 @@ class SessionWindows:
         self._space = space
         self.book = SessionBook(gap_ns)
 
-    def assign(self, keys: Ints, times_ns: Ints) -> Assigned:
+    def assign(self, keys: Ints, times_ns: Ints | Lent) -> Assigned:
         """Return the session of each event and the sessions that were joined."""
         slots, absorbed, into = self.book.assign(keys, times_ns, self._space.index)
         return Assigned(None, slots, absorbed, into)

@@ -2,6 +2,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ripple.keys.index import KeyIndex
+from ripple.schema.exported import Lent
 
 Ints = npt.NDArray[np.int64]
 
@@ -9,7 +10,9 @@ class SessionBook:
     gap_ns: int
     live: int
     def __init__(self, gap_ns: int) -> None: ...
-    def assign(self, keys: Ints, times_ns: Ints, index: KeyIndex) -> tuple[Ints, Ints, Ints]: ...
+    def assign(
+        self, keys: Ints, times_ns: Ints | Lent, index: KeyIndex
+    ) -> tuple[Ints, Ints, Ints]: ...
     def ends_ns(self, slots: Ints) -> Ints: ...
     def restore(
         self, keys: Ints, starts_ns: Ints, ends_ns: Ints, slots: Ints, index: KeyIndex

@@ -1,6 +1,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from ripple.schema.exported import Lent
+
 ANY_LATENESS_NS: int
 ANY_FUTURE_NS: int
 NONE: int
@@ -14,7 +16,7 @@ OUT_OF_RANGE: int
 TOO_FAR: int
 
 def judge(
-    times_ns: npt.NDArray[np.int64],
+    times_ns: npt.NDArray[np.int64] | Lent,
     watermark_ns: int,
     out_of_order_ns: int,
     lateness_ns: int,
@@ -22,7 +24,7 @@ def judge(
     future_ns_max: int,
 ) -> tuple[int, npt.NDArray[np.uint8], int, int, int, int]: ...
 def last_crossing(
-    times_ns: npt.NDArray[np.int64],
+    times_ns: npt.NDArray[np.int64] | Lent,
     watermark_ns: int,
     out_of_order_ns: int,
     future_ns_max: int,

@@ -14,7 +14,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from ripple.connectors.text_values cimport is_ascii, is_utf8
-from ripple.schema.exported cimport ArrowArray, export, give_back, valid_bits
+from ripple.schema.exported cimport ArrowArray, Exported, valid_bits
 
 from ripple.ops import OP_NAMES, OP_REMOVE
 
@@ -111,23 +111,20 @@ cdef class RowFormatter:
 
         Raises UnicodeError when a text is not UTF-8.
         """
-        cdef ArrowArray rows
+        cdef Exported exported = Exported(batch)
+        cdef const ArrowArray* rows = &exported.whole
         cdef const uint8_t* ops = NULL
         cdef bint is_text, has_ops
-        export(batch, &rows)
-        try:
-            self.find(&rows)
-            if self.left_out >= 0:
-                ops = _values(rows.children[self.left_out]) + rows.children[self.left_out].offset
-            with nogil:
-                is_text = _are_utf8(self.columns, rows.length)
-                has_ops = _are_ops(self.columns, self.ops.size(), rows.length)
-                if is_text and has_ops:
-                    _format_rows(
-                        self.columns, self.ops, self.suffix, self.json, rows.length, ops, self.out
-                    )
-        finally:
-            give_back(&rows)
+        self.find(rows)
+        if self.left_out >= 0:
+            ops = _values(rows.children[self.left_out]) + rows.children[self.left_out].offset
+        with nogil:
+            is_text = _are_utf8(self.columns, rows.length)
+            has_ops = _are_ops(self.columns, self.ops.size(), rows.length)
+            if is_text and has_ops:
+                _format_rows(
+                    self.columns, self.ops, self.suffix, self.json, rows.length, ops, self.out
+                )
         if not is_text:
             raise UnicodeError("a text is not UTF-8")
         if not has_ops:

@@ -1,0 +1,15 @@
+from ripple.schema.exported cimport Exported, Lent
+
+
+cdef class Columns:
+    cdef object batch           # what came as one record batch, or None
+    cdef dict places            # of its columns
+    cdef dict kinds             # of those that can be lent
+    cdef Exported exported
+    cdef list layers
+    cdef dict read
+
+    cpdef Lent lent(self, str name)
+    cdef Lent borrow(self, str name, str kind)
+    cdef tuple layer(self, str name)
+    cdef object came(self, str name, tuple layer)

@@ -1,0 +1,146 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Columns of rows some of which were dropped: copied when they are read, not before."""
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.schema.exported cimport Exported, Lent
+
+from ripple.expression.bound import Values, numbers
+from ripple.expression.typed import Kind
+from ripple.keys.space import Picked
+from ripple.schema.exported import KINDS
+
+cdef dict NUMBERS = {pa.int64(): Kind.INT, pa.float64(): Kind.FLOAT, pa.bool_(): Kind.BOOL}
+
+
+class Layout:
+    """Where which column of the record batches with one schema is."""
+
+    def __init__(self, schema):
+        self.places = {name: at for at, name in enumerate(schema.names)}
+        self.kinds = {field.name: KINDS[field.type] for field in schema if field.type in KINDS}
+
+
+cdef class Columns:
+    """Columns by name, whatever form an expression takes: a dict, or a record batch and its layout.
+
+    A mapping.
+    """
+
+    # Invariant: each of `layers` has the columns that came at one time, None for the batch, and the
+    # positions in them of the rows that are left, None for all; a name means its column in the last
+    # layer that has it.
+
+    def __init__(self, columns, layout=None):
+        self.read = {}
+        if layout is None:
+            self.layers = [(columns, None)]
+        else:
+            self.batch, self.places, self.kinds = columns, layout.places, layout.kinds
+            self.layers = [(None, None)]
+
+    cdef tuple layer(self, str name):
+        cdef tuple layer
+        for layer in reversed(self.layers):
+            if name in (self.places if layer[0] is None else layer[0]):
+                return layer
+        raise KeyError(name)
+
+    cdef object came(self, str name, tuple layer):
+        return self.batch.column(self.places[name]) if layer[0] is None else layer[0][name]
+
+    def __getitem__(self, str name):
+        cdef tuple layer
+        if name not in self.read:
+            layer = self.layer(name)
+            column = self.came(name, layer)
+            self.read[name] = column if layer[1] is None else picked(column, layer[1])
+        return self.read[name]
+
+    def __iter__(self):
+        names = {}
+        for columns, _ in self.layers:
+            names.update(dict.fromkeys(self.places if columns is None else columns))
+        return iter(names)
+
+    def __len__(self):
+        return sum([1 for _ in self])
+
+    def values(self):
+        """Return all columns."""
+        return [self[name] for name in self]
+
+    cpdef Lent lent(self, str name):
+        """Return a column as it came in a record batch, None if it did not or rows were dropped."""
+        cdef tuple layer = self.layer(name)
+        kind = None if layer[0] is not None or layer[1] is not None else self.kinds.get(name)
+        return None if kind is None else self.borrow(name, kind)
+
+    cdef Lent borrow(self, str name, str kind):
+        if self.exported is None:
+            self.exported = Exported(self.batch)
+        return self.exported.lend(self.places[name], ord(kind))
+
+    def key(self, str name):
+        """Return a column as a key space takes it: text is not copied even then."""
+        cdef tuple layer = self.layer(name)
+        if layer[0] is None and name in self.kinds and (
+            layer[1] is None or self.kinds[name] == "s"
+        ):
+            lent = self.borrow(name, self.kinds[name])
+            return lent if layer[1] is None else Picked(lent, layer[1])
+        if layer[1] is not None:
+            column = self.came(name, layer)
+            if isinstance(column, pa.Array) and column.type not in NUMBERS:
+                return Picked(column, layer[1])
+        column = self[name]
+        if isinstance(column, pa.Array):
+            return column
+        return pa.array(getattr(column, "values", column))
+
+    def valid(self, str name):
+        """Return which rows are not null, bool[n], None if all are."""
+        cdef tuple layer = self.layer(name)
+        if layer[0] is None and name in self.kinds:
+            if not self.borrow(name, self.kinds[name]).has_nulls:
+                return None
+        column = self.came(name, layer)
+        valid = None
+        if isinstance(column, Values):
+            valid = column.valid
+        elif isinstance(column, pa.Array) and column.null_count:
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+        return valid if valid is None or layer[1] is None else valid[layer[1]]
+
+    def arrow(self, str name):
+        """Return a column that came as Arrow as such."""
+        cdef tuple layer = self.layer(name)
+        column = self.came(name, layer)
+        return column if layer[1] is None else column.take(pa.array(layer[1]))
+
+    def add(self, dict columns not None):
+        """Add columns of the rows that are left, in the place of those of the same names."""
+        self.layers.append((columns, None))
+        self.read.update(columns)
+
+    def keep(self, kept):
+        """Drop the rows that are not at these positions, rising: int64[n]."""
+        self.layers = [
+            (columns, kept if left is None else left[kept]) for columns, left in self.layers
+        ]
+        self.read = {}
+
+
+def picked(column, rows):
+    """Return the rows of a column at these positions."""
+    if isinstance(column, pa.Array) and column.type in NUMBERS:
+        column = numbers(column, NUMBERS[column.type])  # whose rows are picked faster
+    if isinstance(column, Values):
+        valid = None if column.valid is None else column.valid[rows]
+        return Values(picked(column.values, rows), valid)
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return column.take(pa.array(rows))
+    return [column[row] for row in rows]

@@ -1,0 +1,69 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Columns by Arrow's C data interface: where their buffers are, without a Python object for each."""
+
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE
+from libc.stdint cimport int64_t, uintptr_t
+
+import pyarrow as pa
+
+KINDS = {pa.int64(): "q", pa.float64(): "d", pa.string(): "s"}
+
+
+cdef class Exported:
+    """A record batch, or an array, of which everything is there as long as this object is."""
+
+    def __cinit__(self, what not None):
+        what._export_to_c(<uintptr_t>&self.whole)
+
+    def __dealloc__(self):
+        if self.whole.release:
+            self.whole.release(&self.whole)
+
+    cdef Lent lend(self, int64_t at, char kind):
+        """Return a column, whose kind is one of KINDS."""
+        if not 0 <= at < self.whole.n_children:
+            raise IndexError(f"column {at} of {self.whole.n_children}")
+        return lent(self, self.whole.children[at], kind)
+
+
+cdef Lent lent(Exported owner, const ArrowArray* array, char kind):
+    cdef Lent made = Lent.__new__(Lent)
+    made.owner, made.array, made.length, made.width = owner, array, array.length, 8
+    made.kind[0], made.kind[1] = kind, 0
+    return made
+
+
+cdef class Lent:
+    """One column, int64, float64 or string, as compiled loops read it.
+
+    Numbers are a buffer of Python's as well, with something at each null.
+    """
+
+    @staticmethod
+    def of(array not None):
+        """Return an array of Arrow's as one."""
+        cdef Exported owner = Exported(array)
+        return lent(owner, &owner.whole, ord(KINDS[array.type]))
+
+    def __len__(self):
+        return self.length
+
+    @property
+    def has_nulls(self):
+        """Whether there may be a null among them."""
+        return valid_bits(self.array) != NULL
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        if self.kind[0] == b"s" or flags & PyBUF_WRITABLE:
+            raise BufferError("only numbers can be had as a buffer, to be read")
+        buffer.buf = <void*>values_of(self.array, <int>self.width)
+        buffer.obj = self
+        buffer.len = self.length * self.width
+        buffer.readonly = 1
+        buffer.itemsize = self.width
+        buffer.format = self.kind if flags & PyBUF_FORMAT else NULL
+        buffer.ndim = 1
+        buffer.shape = &self.length if flags & PyBUF_ND else NULL
+        buffer.strides = &self.width if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
+        buffer.suboffsets = NULL
+        buffer.internal = NULL
