@@ -20,7 +20,7 @@ class Admission:
         self._name = source.name
         self._judges = {name: Judge(checks) for name, checks in source.checks.items()}
         self._required = [
-            member
+            member.name
             for member in source.fields
             if not member.optional or member.name == source.time_field
         ]

@@ -47,6 +47,7 @@ class EventFold:
     def __init__(self, graph: Graph, fold: Fold, keys: KeySpace | None = None) -> None:
         self.fold = fold
         self.keys = key_space(fold.key)
+        self._key_names = [field.name for field in fold.key]
         self.space: KeySpace = keys or self.keys
         self.result_rows = ResultRows(fold)
         self.states = States(fold.aggregates, retractable=False)
@@ -95,7 +96,7 @@ class EventFold:
 
     def admit(self, rows: Rows) -> None:
         """Reject the rows that cannot be folded, before any state changes."""
-        rows.reject_nulls(self.fold.key, self.fold.partition)
+        rows.reject_nulls(self._key_names, self.fold.partition)
         rows.reject(self.states.failed(rows), self.fold.name)
 
     def expired(self) -> Ints:
@@ -106,7 +107,7 @@ class EventFold:
         """Free these slots, and those that others absorbed."""
 
     def _key_slots(self, rows: Rows) -> Ints:
-        columns = [rows.columns.key(field.name) for field in self.fold.key]
+        columns = [rows.columns.key(name) for name in self._key_names]
         if not columns:  # a total over everything: any column tells how many rows there are
             columns = [np.empty(rows.count)]
         slots = self.keys.slots(columns)

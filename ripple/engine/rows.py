@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -96,12 +96,12 @@ class Rows:
             self.rejected.append(RejectedRow(at, step, said))
         self.keep(mask)
 
-    def reject_nulls(self, fields: Sequence[Field], step: str) -> None:
+    def reject_nulls(self, names: Iterable[str], step: str) -> None:
         """Drop rows in which one of these fields is null."""
-        for field in fields:
-            valid = self.columns.valid(field.name)
+        for name in self.columns.nullable(names):
+            valid = self.columns.valid(name)
             if valid is not None and not valid.all():
-                reason = f"the field {field.name!r} is null"
+                reason = f"the field {name!r} is null"
                 self.reject(dict.fromkeys(np.flatnonzero(~valid).tolist(), reason), step)
 
     def run(self, steps: Sequence[Step]) -> None:
@@ -191,7 +191,7 @@ class Rows:
         self.columns = Columns(columns)
         self._seen = {}
         self.reject(dict(sorted(misfits.items())), step.name)
-        required = [field for field in _made_by(step) if not kind_of(type_of(field))[1]]
+        required = [field.name for field in _made_by(step) if not kind_of(type_of(field))[1]]
         self.reject_nulls(required, step.name)
 
     def _array(self, field: Field) -> npt.NDArray[Any]:

@@ -80,12 +80,14 @@ class WindowedFold(EventFold):
         capacity = self.space.capacity
         # What was touched since the last settling was adopted and armed then.
         new = self.touched.add(slots, capacity)
-        self.space.adopt(
-            np.concatenate((new, assigned.absorbed)) if len(assigned.absorbed) else new
-        )
+        if len(assigned.absorbed):
+            self.space.adopt(np.concatenate((new, assigned.absorbed)))
+        elif len(new):
+            self.space.adopt(new)
         self.states.reserve(capacity)
         self.ledger.copy(slots)
-        self.timers.arm_new(new, self.windows.ends_ns(new), capacity)
+        if len(new):
+            self.timers.arm_new(new, self.windows.ends_ns(new), capacity)
         if len(assigned.absorbed):
             self._join(assigned.into, assigned.absorbed)
         if self._count:

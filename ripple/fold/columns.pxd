@@ -13,3 +13,4 @@ cdef class Columns:
     cdef Lent borrow(self, str name, str kind)
     cdef tuple layer(self, str name)
     cdef object came(self, str name, tuple layer)
+    cdef bint may_have_nulls(self, str name) except -1

@@ -99,12 +99,19 @@ cdef class Columns:
             return column
         return pa.array(getattr(column, "values", column))
 
+    def nullable(self, names):
+        """Return those of the columns in which there may be a null."""
+        return [name for name in names if self.may_have_nulls(name)]
+
+    cdef bint may_have_nulls(self, str name) except -1:
+        cdef tuple layer = self.layer(name)
+        if layer[0] is not None or name not in self.kinds:
+            return True
+        return self.borrow(name, self.kinds[name]).has_nulls
+
     def valid(self, str name):
         """Return which rows are not null, bool[n], None if all are."""
         cdef tuple layer = self.layer(name)
-        if layer[0] is None and name in self.kinds:
-            if not self.borrow(name, self.kinds[name]).has_nulls:
-                return None
         column = self.came(name, layer)
         valid = None
         if isinstance(column, Values):

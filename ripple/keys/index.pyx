@@ -17,7 +17,7 @@ import numpy as np
 
 from ripple.keys.checked cimport check_slots
 from ripple.hashing cimport xxh64
-from ripple.schema.exported cimport Lent, values_of
+from ripple.schema.exported cimport ArrowArray, Lent, values_of
 
 cdef extern from *:
     """
@@ -45,6 +45,14 @@ cdef enum:
 cdef int64_t SLOTS_MAX = 4294967294  # an entry keeps slot + 1 in 32 bits
 
 
+cdef int open_table(Table* table, int bits) noexcept nogil:
+    """Make an empty table of two to the power of ``bits`` entries; not 0 without memory."""
+    table.mask = (<uint64_t>1 << bits) - 1
+    table.shift = 32 - bits
+    table.entries = <uint64_t*>calloc(table.mask + 1, sizeof(uint64_t))
+    return not table.entries
+
+
 cdef inline int64_t slot_in(uint64_t entry) noexcept nogil:
     """Return the slot that a table entry names; -1 for an empty one."""
     return <int64_t><uint32_t>entry - 1
@@ -70,8 +78,22 @@ cdef inline uint64_t load_padded(const uint8_t* p, uint32_t n) noexcept nogil:
     return 0
 
 
-cdef inline uint64_t hash_short(const Key* key) noexcept nogil:
-    return ripple_fold(key.low ^ MIX_1, ripple_fold(key.high ^ MIX_2, key.length ^ MIX_1) ^ MIX_2)
+cdef inline uint32_t tag_of(uint64_t hashed) noexcept nogil:
+    return <uint32_t>(hashed >> 32)
+
+
+cdef inline uint32_t hash_short(const Key* key) noexcept nogil:
+    return tag_of(
+        ripple_fold(key.low ^ MIX_1, ripple_fold(key.high ^ MIX_2, key.length ^ MIX_1) ^ MIX_2)
+    )
+
+
+cdef inline void describe_pair(Key* key, int64_t a, int64_t b) noexcept nogil:
+    """Fill ``key`` from two numbers."""
+    key.length = 16
+    key.low = <uint64_t>a
+    key.high = <uint64_t>b
+    key.tag = hash_short(key)
 
 
 cdef inline void load_short(
@@ -88,36 +110,29 @@ cdef inline void load_short(
     key.high &= FIRST_BYTES[length - 8 if length > 8 else 0]
 
 
-cdef inline uint64_t describe(
+cdef inline void describe(
     Key* key, const uint8_t* data, uint32_t length, const uint8_t* end
 ) noexcept nogil:
-    """Fill ``key`` from bytes and return its hash; a long key's bytes are not copied yet.
-
-    Up to ``end`` may be read.
-    """
-    cdef uint64_t hashed
+    """Fill ``key`` from bytes; those of a long one are not copied yet. Up to ``end`` may be read."""
     key.length = length
     if length <= INLINE_MAX:
         load_short(key, data, length, end)
-        hashed = hash_short(key)
+        key.tag = hash_short(key)
     else:
         key.low = 0
         key.high = 0
-        hashed = xxh64(data, length, 0)
-    key.tag = <uint32_t>(hashed >> 32)
-    return hashed
+        key.tag = tag_of(xxh64(data, length, 0))
 
 
 cdef inline uint64_t locate(
-    const uint64_t* table, uint64_t mask, const Key* keys, const Key* key, const uint8_t* data,
-    uint64_t hashed,
+    const Table* table, const Key* keys, const Key* key, const uint8_t* data
 ) noexcept nogil:
-    """Return the table position that holds the key, or the empty one where it belongs."""
-    cdef uint64_t at = hashed & mask
+    """Return the position in the table that holds the key, or the empty one where it belongs."""
+    cdef uint64_t at = key.tag >> table.shift
     cdef uint64_t entry
     cdef const Key* other
     while True:
-        entry = table[at]
+        entry = table.entries[at]
         if entry == 0:
             return at
         if <uint32_t>(entry >> 32) == key.tag:
@@ -128,25 +143,24 @@ cdef inline uint64_t locate(
                         return at
                 elif other.low == key.low and other.high == key.high:
                     return at
-        at = (at + 1) & mask
+        at = (at + 1) & table.mask
 
 
 cdef class KeyIndex:
     # Invariants (check_invariants):
     #   every live key is found at its slot; live slots + free slots = slots ever handed out;
-    #   a table entry is 0 (empty) or tag << 32 | slot + 1; the table is at most 5/8 full.
+    #   a table entry is 0 (empty) or tag << 32 | slot + 1, and belongs where the first bits of the
+    #   tag say, so that no key is read to move it; the table is at most 5/8 full.
 
     def __cinit__(self):
         self._open()
 
     cdef int _open(self) except -1:
         self.capacity = 64
-        self._mask = 127
         self._keys = <Key*>calloc(self.capacity, sizeof(Key))
         self._uses = <int64_t*>calloc(self.capacity, sizeof(int64_t))
         self._free = <int64_t*>malloc(self.capacity * sizeof(int64_t))
-        self._table = <uint64_t*>calloc(self._mask + 1, sizeof(uint64_t))
-        if not (self._keys and self._uses and self._free and self._table):
+        if open_table(&self._table, 7) or not (self._keys and self._uses and self._free):
             raise MemoryError
         return 0
 
@@ -156,7 +170,7 @@ cdef class KeyIndex:
             free(self._keys)
             free(self._uses)
             free(self._free)
-            free(self._table)
+            free(self._table.entries)
             self._top = self._free_count = 0
             self._open()
 
@@ -169,7 +183,7 @@ cdef class KeyIndex:
         free(self._keys)
         free(self._uses)
         free(self._free)
-        free(self._table)
+        free(self._table.entries)
 
     def __len__(self):
         return self._top - self._free_count
@@ -179,7 +193,7 @@ cdef class KeyIndex:
         """Bytes held, table and long keys included."""
         return (
             self.capacity * <int64_t>(sizeof(Key) + 16)
-            + <int64_t>(self._mask + 1) * 8
+            + <int64_t>(self._table.mask + 1) * 8
             + self._long_bytes
         )
 
@@ -188,46 +202,33 @@ cdef class KeyIndex:
     cdef int64_t find(self, const uint8_t* data, uint32_t length) noexcept nogil:
         """Return the slot of a key, or -1."""
         cdef Key key
-        cdef uint64_t hashed = describe(&key, data, length, data + length)
-        cdef int64_t entry = locate(self._table, self._mask, self._keys, &key, data, hashed)
-        return slot_in(self._table[entry])
+        describe(&key, data, length, data + length)
+        return slot_in(self._table.entries[locate(&self._table, self._keys, &key, data)])
 
     cdef int64_t find_pair(self, int64_t a, int64_t b) noexcept nogil:
         """Return the slot of a pair, or -1."""
         cdef Key key
-        cdef uint64_t hashed
-        key.length = 16
-        key.low = <uint64_t>a
-        key.high = <uint64_t>b
-        hashed = hash_short(&key)
-        key.tag = <uint32_t>(hashed >> 32)
-        return slot_in(self._table[locate(self._table, self._mask, self._keys, &key, NULL, hashed)])
+        describe_pair(&key, a, b)
+        return slot_in(self._table.entries[locate(&self._table, self._keys, &key, NULL)])
 
     cdef int64_t find_or_add(self, const uint8_t* data, uint32_t length) except -1 nogil:
         cdef Key key
-        cdef uint64_t hashed = describe(&key, data, length, data + length)
-        cdef uint64_t found = self._table[locate(self._table, self._mask, self._keys, &key, data, hashed)]
-        if found:
-            return slot_in(found)
-        return self._insert(&key, data, hashed)
+        describe(&key, data, length, data + length)
+        return self._find_or_insert(&key, data)
 
     cdef int64_t find_or_add_pair(self, int64_t a, int64_t b) except -1 nogil:
         cdef Key key
-        cdef uint64_t hashed, found
-        key.length = 16
-        key.low = <uint64_t>a
-        key.high = <uint64_t>b
-        hashed = hash_short(&key)
-        key.tag = <uint32_t>(hashed >> 32)
-        found = self._table[locate(self._table, self._mask, self._keys, &key, NULL, hashed)]
-        if found:
-            return slot_in(found)
-        return self._insert(&key, NULL, hashed)
+        describe_pair(&key, a, b)
+        return self._find_or_insert(&key, NULL)
 
-    cdef int64_t _insert(self, Key* key, const uint8_t* data, uint64_t hashed) except -1 nogil:
+    cdef int64_t _find_or_insert(self, Key* key, const uint8_t* data) except -1 nogil:
+        cdef uint64_t found = self._table.entries[locate(&self._table, self._keys, key, data)]
+        return slot_in(found) if found else self._insert(key, data)
+
+    cdef int64_t _insert(self, Key* key, const uint8_t* data) except -1 nogil:
         cdef int64_t slot
         cdef uint8_t* copied
-        if <uint64_t>(self._top - self._free_count + 1) * 8 > (self._mask + 1) * 5:
+        if <uint64_t>(self._top - self._free_count + 1) * 8 > (self._table.mask + 1) * 5:
             self._grow_table()
         if self._free_count == 0 and self._top == self.capacity:
             self._grow_slots()
@@ -247,7 +248,7 @@ cdef class KeyIndex:
             self._top += 1
         self._keys[slot] = key[0]
         self._uses[slot] = 0
-        self._table[locate(self._table, self._mask, self._keys, key, data, hashed)] = (
+        self._table.entries[locate(&self._table, self._keys, key, data)] = (
             (<uint64_t>key.tag << 32) | <uint64_t>(slot + 1)
         )
         return slot
@@ -276,50 +277,48 @@ cdef class KeyIndex:
         return 0
 
     cdef int _grow_table(self) except -1 nogil:
-        cdef uint64_t size = (self._mask + 1) * 2
-        cdef uint64_t* table = <uint64_t*>calloc(size, sizeof(uint64_t))
-        cdef uint64_t* old = self._table
-        cdef uint64_t at, entry, i, old_size = self._mask + 1
-        if not table:
+        cdef Table old = self._table
+        cdef uint64_t at, i
+        if old.shift == 0:
+            with gil:
+                raise MemoryError(f"more than {len(self)} keys in one index")
+        if open_table(&self._table, 33 - old.shift):
+            self._table = old
             with gil:
                 raise MemoryError
-        self._table = table
-        self._mask = size - 1
-        for i in range(old_size):
-            entry = old[i]
-            if entry:
-                at = self._home(entry)
-                while table[at]:
-                    at = (at + 1) & self._mask
-                table[at] = entry
-        free(old)
+        for i in range(old.mask + 1):
+            if old.entries[i]:
+                at = self._home(old.entries[i])
+                while self._table.entries[at]:
+                    at = (at + 1) & self._table.mask
+                self._table.entries[at] = old.entries[i]
+        free(old.entries)
         return 0
 
     cdef uint64_t _home(self, uint64_t entry) noexcept nogil:
         """Return where probing for this entry's key starts."""
-        cdef Key* key = &self._keys[slot_in(entry)]
-        if key.length > INLINE_MAX:
-            return xxh64(<const uint8_t*>key.low, key.length, 0) & self._mask
-        return hash_short(key) & self._mask
+        return entry >> 32 >> self._table.shift
 
     cdef int free_slot(self, int64_t slot) except -1 nogil:
         """Forget the slot's key. The caller knows that the slot is live."""
         cdef Key* key = &self._keys[slot]
         cdef uint64_t hole, at, home
-        hole = self._home(<uint64_t>(slot + 1))
-        while slot_in(self._table[hole]) != slot:
-            hole = (hole + 1) & self._mask
+        cdef uint64_t* entries = self._table.entries
+        cdef uint64_t mask = self._table.mask
+        hole = key.tag >> self._table.shift
+        while slot_in(entries[hole]) != slot:
+            hole = (hole + 1) & mask
         at = hole
         while True:
-            at = (at + 1) & self._mask
-            if self._table[at] == 0:
+            at = (at + 1) & mask
+            if entries[at] == 0:
                 break
-            home = self._home(self._table[at])
+            home = self._home(entries[at])
             # Move the entry back unless that would put it before its home.
-            if ((at - home) & self._mask) >= ((at - hole) & self._mask):
-                self._table[hole] = self._table[at]
+            if ((at - home) & mask) >= ((at - hole) & mask):
+                entries[hole] = entries[at]
                 hole = at
-        self._table[hole] = 0
+        entries[hole] = 0
         if key.length > INLINE_MAX:
             self._long_bytes -= key.length
             free(<void*>key.low)
@@ -341,46 +340,60 @@ cdef class KeyIndex:
 
         With ``rows``, int64[m], the slots of the texts at these positions.
         """
-        cdef Py_ssize_t i, row, n = texts.array.length
-        cdef bint some = rows is not None
-        if some:
+        cdef Py_ssize_t i, n = texts.array.length
+        cdef const int64_t* chosen = NULL
+        if rows is not None:
             check_slots(rows, n)
             n = rows.shape[0]
+            if n:
+                chosen = &rows[0]
         slots = np.empty(n, np.int64)
         cdef int64_t[::1] out = slots
-        cdef const int32_t* ends = <const int32_t*>values_of(texts.array, 4)
-        cdef const uint8_t* base = <const uint8_t*>texts.array.buffers[2]
-        cdef const uint8_t* stop = base + ends[texts.array.length] if n else NULL
-        cdef Key[BLOCK] keys
-        cdef uint64_t[BLOCK] hashes
-        cdef uint64_t found
-        cdef Py_ssize_t first = 0, count
-        with nogil:
-            # By blocks, so that what is not in the cache comes for all keys of one at a time.
-            while first < n:
-                count = min(<Py_ssize_t>BLOCK, n - first)
-                for i in range(count):
-                    row = rows[first + i] if some else first + i
-                    hashes[i] = describe(
-                        &keys[i], base + ends[row], <uint32_t>(ends[row + 1] - ends[row]), stop
-                    )
-                    prefetch(&self._table[hashes[i] & self._mask])
-                for i in range(count):
-                    prefetch(&self._keys[slot_in(self._table[hashes[i] & self._mask])])
-                for i in range(count):
-                    row = rows[first + i] if some else first + i
-                    found = self._table[
-                        locate(
-                            self._table, self._mask, self._keys, &keys[i], base + ends[row],
-                            hashes[i],
-                        )
-                    ]
-                    if found:
-                        out[first + i] = slot_in(found)
-                    else:
-                        out[first + i] = self._insert(&keys[i], base + ends[row], hashes[i])
-                first += count
+        if n:
+            with nogil:
+                self.find_texts(texts.array, chosen, n, &out[0])
         return slots
+
+    cdef int find_texts(
+        self, const ArrowArray* texts, const int64_t* rows, Py_ssize_t n, int64_t* out
+    ) except -1 nogil:
+        """Write the slots of n texts, those at ``rows`` if it is not NULL."""
+        cdef const int32_t* ends = <const int32_t*>values_of(texts, 4)
+        cdef const uint8_t* base = <const uint8_t*>texts.buffers[2]
+        cdef const uint8_t* stop = base + ends[texts.length]
+        cdef const uint8_t* data
+        cdef Table table
+        cdef const Key* known
+        cdef Key[BLOCK] keys
+        cdef uint64_t found
+        cdef Py_ssize_t i, row, count
+        # By blocks, so that what is not in the cache comes for all keys of one at a time.
+        while n:
+            count = min(<Py_ssize_t>BLOCK, n)
+            table, known = self._table, self._keys
+            for i in range(count):
+                row = rows[i] if rows else i
+                describe(&keys[i], base + ends[row], <uint32_t>(ends[row + 1] - ends[row]), stop)
+                prefetch(&table.entries[keys[i].tag >> table.shift])
+            for i in range(count):
+                prefetch(&known[slot_in(table.entries[keys[i].tag >> table.shift])])
+            for i in range(count):
+                data = NULL
+                if keys[i].length > INLINE_MAX:
+                    data = base + ends[rows[i] if rows else i]
+                found = table.entries[locate(&table, known, &keys[i], data)]
+                if found:
+                    out[i] = slot_in(found)
+                else:
+                    out[i] = self._insert(&keys[i], data)
+                    table, known = self._table, self._keys
+            n -= count
+            out += count
+            if rows:
+                rows += count
+            else:
+                ends += count
+        return 0
 
     def slots_of_pairs(self, const int64_t[::1] a not None, const int64_t[::1] b not None):
         """Return the slot of each pair (a[i], b[i]), adding the new ones."""
@@ -534,10 +547,10 @@ cdef class KeyIndex:
         live = self.live_slots()
         assert len(live) == len(self)
         assert len(set(self._free[i] for i in range(self._free_count))) == self._free_count
-        for i in range(self._mask + 1):
-            entries += self._table[i] != 0
+        for i in range(self._table.mask + 1):
+            entries += self._table.entries[i] != 0
         assert entries == len(self), (entries, len(self))
-        assert entries * 8 <= <int64_t>(self._mask + 1) * 5
+        assert entries * 8 <= <int64_t>(self._table.mask + 1) * 5
         for slot in live:
             key = &self._keys[slot]
             assert self.find(self.bytes_of(slot), key.length) == slot, slot

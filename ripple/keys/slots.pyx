@@ -9,13 +9,16 @@ import numpy as np
 
 from ripple.keys.checked cimport check_slots
 
+NONE = np.empty(0, np.int64)
+
 
 cdef object members_from(SlotSet members, int64_t first):
     cdef int64_t count = members.size - first
+    if count == 0:
+        return NONE
     listed = np.empty(count, np.int64)
     cdef int64_t[::1] out = listed
-    if count:
-        memcpy(&out[0], members._slots + first, count * sizeof(int64_t))
+    memcpy(&out[0], members._slots + first, count * sizeof(int64_t))
     return listed
 
 
@@ -78,13 +81,16 @@ cdef class SlotSet:
 
     def add(self, const int64_t[::1] slots not None, int64_t capacity):
         """Insert ``slots``, all below ``capacity``; return those that were no members, in order."""
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, n = slots.shape[0]
         cdef int64_t before = self.size
+        cdef const uint32_t* place
         check_slots(slots, capacity)
         with nogil:
             self.reserve(capacity)
-            for i in range(slots.shape[0]):
-                self.push(slots[i])
+            place = self._place
+            for i in range(n):
+                if not place[slots[i]]:
+                    self.push(slots[i])
         return members_from(self, before)
 
     def members(self):

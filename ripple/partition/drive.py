@@ -68,8 +68,10 @@ class Drive:
 
     def apply_part(self, name: str, part: Batch) -> list[Rejected]:
         """Take in a piece; return what the engine refuses of it."""
+        # Without gaps the engine knows them.
+        offsets = part.offsets() if part.rejected or part.row_offsets is not None else None
         failed = self.engine.apply(
-            name, part.records, part.next_offset, part.offsets(), len(part.rejected)
+            name, part.records, part.next_offset, offsets, len(part.rejected)
         )
         return refused(part, failed) if failed else []
 

@@ -1,11 +1,15 @@
 import numpy as np
 import numpy.typing as npt
 
+from ripple.keys.index import KeyIndex
 from ripple.schema.exported import Lent
 
 Ints = npt.NDArray[np.int64]
 
-def tumbling(times_ns: Ints | Lent, size_ns: int) -> Ints: ...
+class Tumbling:
+    def __init__(self, index: KeyIndex, size_ns: int) -> None: ...
+    def slots(self, keys: Ints, times_ns: Ints | Lent) -> Ints: ...
+
 def sliding(times_ns: Ints | Lent, size_ns: int, slide_ns: int) -> tuple[Ints, Ints]: ...
 def reached_count(
     slots: Ints, elements: Ints, count: int

@@ -1,9 +1,16 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
 """Which windows an event belongs to, for whole batches. Starts are aligned to the epoch."""
 
 from libc.stdint cimport int64_t, uint8_t
+from libcpp.vector cimport vector
 
 import numpy as np
+
+from ripple.keys.checked cimport check_length, check_slots
+from ripple.keys.index cimport KeyIndex
+
+cdef int64_t SLOTS_MAX = 4294967294  # of the key index
 
 
 cdef inline int64_t floor_to(int64_t t, int64_t step) noexcept nogil:
@@ -11,21 +18,46 @@ cdef inline int64_t floor_to(int64_t t, int64_t step) noexcept nogil:
     return t - remainder - (step if remainder < 0 else 0)
 
 
-def tumbling(const int64_t[::1] times_ns not None, int64_t size_ns):
-    """Return the start of each event's window: int64[n]."""
-    cdef Py_ssize_t i, n = times_ns.shape[0]
-    cdef int64_t start = 0
-    starts = np.empty(n, np.int64)
-    cdef int64_t[::1] out = starts
-    with nogil:
-        if n:
-            start = floor_to(times_ns[0], size_ns)
-        for i in range(n):
-            # Neighbours mostly share a window: one subtraction instead of a division.
-            if not 0 <= times_ns[i] - start < size_ns:
-                start = floor_to(times_ns[i], size_ns)
-            out[i] = start
-    return starts
+cdef class Tumbling:
+    """Tumbling windows: events to slots of (key, start).
+
+    Invariant: latest[k] is a slot below SLOTS_MAX, or -1, where the window of key k's next event
+    is looked for first; what the index has there decides.
+    """
+
+    cdef KeyIndex index
+    cdef int64_t size_ns
+    cdef vector[int64_t] latest
+
+    def __init__(self, KeyIndex index not None, int64_t size_ns):
+        """Find the slots in an index of pairs (key slot, window start)."""
+        self.index, self.size_ns = index, size_ns
+
+    def slots(self, const int64_t[::1] keys not None, const int64_t[::1] times_ns not None):
+        """Return the slot of each event's window, adding new ones: int64[n]."""
+        cdef Py_ssize_t i, n = keys.shape[0]
+        cdef int64_t start = 0, size = self.size_ns, key, slot, greatest = -1
+        slots = np.empty(n, np.int64)
+        cdef int64_t[::1] out = slots
+        check_slots(keys, SLOTS_MAX)
+        check_length(n, times_ns.shape[0])
+        with nogil:
+            for i in range(n):
+                greatest = max(greatest, keys[i])
+            if <int64_t>self.latest.size() <= greatest:
+                self.latest.resize(max(greatest + 1, 2 * <int64_t>self.latest.size()), -1)
+            if n:
+                start = floor_to(times_ns[0], size)
+            for i in range(n):
+                # Neighbours mostly share a window: one subtraction instead of a division.
+                if not 0 <= times_ns[i] - start < size:
+                    start = floor_to(times_ns[i], size)
+                key = keys[i]
+                slot = self.latest[key]
+                if not self.index.has_pair(slot, key, start):
+                    slot = self.latest[key] = self.index.find_or_add_pair(key, start)
+                out[i] = slot
+        return slots
 
 
 def sliding(const int64_t[::1] times_ns not None, int64_t size_ns, int64_t slide_ns):

@@ -1,8 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""What is due when the watermark moves: a binary heap of (time, slot), one live entry a slot."""
+# distutils: language = c++
+"""What is due when the watermark moves: a binary heap of times, with the slots that wait for each.
 
-from libc.stdint cimport int64_t
+Windows that end together are one entry of the heap, so that the end of many costs little more than
+a list of them.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, realloc
+from libcpp.algorithm cimport pop_heap, push_heap
+from libcpp.vector cimport vector
 
 import numpy as np
 
@@ -11,28 +18,48 @@ from ripple.keys.checked cimport check_length, check_slots
 cdef extern from *:
     """
     #define UNARMED INT64_MAX
-    typedef struct { int64_t time_ns; int64_t slot; } ripple_timer;
+    #define RECENT 64 /* a power of two */
+    struct ripple_timer {
+        int64_t time_ns, first;
+        /* The heap has its greatest in front, which is to be the earliest. */
+        bool operator<(const ripple_timer& other) const { return time_ns > other.time_ns; }
+    };
+    struct ripple_waiting { int64_t slot, next; };
     """
     const int64_t UNARMED
-    ctypedef struct ripple_timer:
+    enum:
+        RECENT
+    cppclass ripple_timer:
         int64_t time_ns
+        int64_t first
+    cppclass ripple_waiting:
         int64_t slot
+        int64_t next
 
 
-cdef inline bint before(ripple_timer a, ripple_timer b) noexcept nogil:
-    return a.time_ns < b.time_ns or (a.time_ns == b.time_ns and a.slot < b.slot)
+cdef inline int recent_at(int64_t time_ns) noexcept nogil:
+    return <int>((<uint64_t>time_ns * <uint64_t>0x9E3779B97F4A7C15) >> 58)
 
 
 cdef class Timers:
-    # Invariant: an armed slot has exactly one entry whose time is _armed[slot]. Entries that
-    # disagree with _armed are stale (the slot was disarmed or armed anew) and dropped when met.
+    # Invariants: an armed slot is once in the list of a timer whose time is _armed[slot]. Places in
+    # lists that disagree with _armed are stale (the slot was disarmed or armed anew) and dropped
+    # when met. Several timers may have one time; one in _recent is in the heap.
 
-    cdef ripple_timer* _heap
+    cdef vector[ripple_timer] _heap
+    cdef vector[ripple_waiting] _waiting    # of the lists: a slot, and the next place or -1
+    cdef int64_t _free                      # the first place that is in no list, or -1
+    cdef ripple_timer[RECENT] _recent       # by a hash of the time; first is -1 for none
     cdef int64_t* _armed
-    cdef int64_t _size, _capacity, _room
+    cdef int64_t _room
+
+    def __cinit__(self):
+        cdef int i
+        self._free = -1
+        for i in range(RECENT):
+            self._recent[i].first = -1
 
     def __dealloc__(self):
-        free(self._heap)
         free(self._armed)
 
     def arm_new(
@@ -84,20 +111,39 @@ cdef class Timers:
 
     def pop_due(self, int64_t limit_ns):
         """Disarm and return the slots whose time is at most ``limit_ns``, in order of time."""
+        cdef vector[int64_t] due
         cdef ripple_timer timer
-        cdef list due = []
-        while self._size and self._heap[0].time_ns <= limit_ns:
-            timer = self._heap[0]
-            self._drop_first()
-            if self._armed[timer.slot] == timer.time_ns:
-                self._armed[timer.slot] = UNARMED
-                due.append(timer.slot)
-        return np.array(due, np.int64)
+        cdef ripple_timer* recent
+        cdef int64_t place, next
+        cdef size_t i
+        while self._heap.size() and self._heap.front().time_ns <= limit_ns:
+            timer = self._heap.front()
+            pop_heap(self._heap.begin(), self._heap.end())
+            self._heap.pop_back()
+            recent = &self._recent[recent_at(timer.time_ns)]
+            if recent.time_ns == timer.time_ns:
+                recent.first = -1
+            place = timer.first
+            while place >= 0:
+                next = self._waiting[place].next
+                if self._armed[self._waiting[place].slot] == timer.time_ns:
+                    self._armed[self._waiting[place].slot] = UNARMED
+                    due.push_back(self._waiting[place].slot)
+                self._waiting[place].next = self._free
+                self._free = place
+                place = next
+        slots = np.empty(due.size(), np.int64)
+        cdef int64_t[::1] out = slots
+        for i in range(due.size()):
+            out[i] = due[i]
+        return slots
 
     @property
     def nbytes(self):
         """Bytes held."""
-        return self._capacity * <int64_t>sizeof(ripple_timer) + self._room * 8
+        return (
+            <int64_t>(self._heap.capacity() + self._waiting.capacity()) * 16 + self._room * 8
+        )
 
     cdef int _reserve(self, int64_t slots) except -1 nogil:
         cdef int64_t i
@@ -115,43 +161,26 @@ cdef class Timers:
         return 0
 
     cdef int _push(self, int64_t time_ns, int64_t slot) except -1 nogil:
-        cdef int64_t at = self._size, parent, capacity
-        cdef void* grown
+        cdef ripple_timer* recent = &self._recent[recent_at(time_ns)]
         cdef ripple_timer timer
-        if self._size == self._capacity:
-            capacity = self._capacity * 2 if self._capacity else 64
-            grown = realloc(self._heap, capacity * sizeof(ripple_timer))
-            if not grown:
-                with gil:
-                    raise MemoryError
-            self._heap = <ripple_timer*>grown
-            self._capacity = capacity
+        cdef ripple_waiting waiting
+        cdef int64_t place = self._free
         self._armed[slot] = time_ns
-        timer.time_ns = time_ns
-        timer.slot = slot
-        self._size += 1
-        while at:
-            parent = (at - 1) >> 1
-            if not before(timer, self._heap[parent]):
-                break
-            self._heap[at] = self._heap[parent]
-            at = parent
-        self._heap[at] = timer
+        waiting.slot, waiting.next = slot, -1
+        if recent.first >= 0 and recent.time_ns == time_ns:
+            # Behind the first, so that the timer need not know.
+            waiting.next = self._waiting[recent.first].next
+        if place < 0:
+            place = self._waiting.size()
+            self._waiting.push_back(waiting)
+        else:
+            self._free = self._waiting[place].next
+            self._waiting[place] = waiting
+        if recent.first >= 0 and recent.time_ns == time_ns:
+            self._waiting[recent.first].next = place
+            return 0
+        timer.time_ns, timer.first = time_ns, place
+        self._heap.push_back(timer)
+        push_heap(self._heap.begin(), self._heap.end())
+        recent[0] = timer
         return 0
-
-    cdef void _drop_first(self) noexcept nogil:
-        cdef int64_t at = 0, child
-        cdef ripple_timer last
-        self._size -= 1
-        last = self._heap[self._size]
-        while True:
-            child = 2 * at + 1
-            if child >= self._size:
-                break
-            if child + 1 < self._size and before(self._heap[child + 1], self._heap[child]):
-                child += 1
-            if not before(self._heap[child], last):
-                break
-            self._heap[at] = self._heap[child]
-            at = child
-        self._heap[at] = last

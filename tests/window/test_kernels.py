@@ -75,9 +75,19 @@ def test_last_crossing_is_the_last_new_interval(
     assert found == expected
 
 
-@given(times, st.integers(1, 90))
-def test_tumbling_is_floor_division(events: list[int], size: int) -> None:
-    assert assign.tumbling(_ints(events), size).tolist() == [t // size * size for t in events]
+@given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(-200, 200)))), st.integers(1, 90))
+def test_tumbling_is_floor_division_whatever_was_freed(
+    batches: list[list[tuple[int, int]]], size: int
+) -> None:
+    index = KeyIndex()
+    windows = assign.Tumbling(index, size)
+    for batch in batches:
+        slots = windows.slots(_ints([k for k, _ in batch]), _ints([t for _, t in batch]))
+        keys, starts = index.pairs_at(slots)
+        found = zip(keys.tolist(), starts.tolist(), strict=True)
+        assert list(found) == [(k, t // size * size) for k, t in batch]
+        index.free(np.unique(slots)[::2].copy())  # which others get then
+        index.check_invariants()
 
 
 @given(times, st.integers(1, 90), st.integers(1, 90))
@@ -159,20 +169,34 @@ def test_sessions_are_the_connected_events(
         assert book.ends_ns(_ints([slot]))[0] == max(group)[1] + gap
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 50)), max_size=40), small)
-def test_timers_give_what_is_due_once(armings: list[tuple[int, int]], limit: int) -> None:
+arming = st.tuples(
+    st.sampled_from(["new", "again", "never"]),
+    st.integers(0, 9),
+    st.integers(0, 5).map(lambda n: n * 10**9),
+)
+
+
+@given(st.lists(st.tuples(st.lists(arming, max_size=40), st.integers(0, 6 * 10**9))))
+def test_timers_give_what_is_due_once(turns: list[tuple[list[tuple[str, int, int]], int]]) -> None:
     timers, model = Timers(), {}
-    for slot, due in armings:
-        new = timers.arm_new(_ints([slot]), _ints([due]), 10)
-        assert new.tolist() == ([] if slot in model else [slot])
-        model.setdefault(slot, due)
-    if armings:
-        slot = armings[0][0]
-        timers.arm(_ints([slot]), _ints([limit]))
-        model[slot] = limit
-    expected = sorted((due, slot) for slot, due in model.items() if due <= limit)
-    assert timers.pop_due(limit).tolist() == [slot for _, slot in expected]
-    assert timers.pop_due(limit).tolist() == []
+    for armings, limit in turns:
+        for how, slot, due in armings:
+            if how == "new":
+                new = timers.arm_new(_ints([slot]), _ints([due]), 10)
+                assert new.tolist() == ([] if slot in model else [slot])
+                model.setdefault(slot, due)
+            elif slot in model:
+                if how == "again":
+                    timers.arm(_ints([slot]), _ints([due]))
+                    model[slot] = due
+                else:
+                    timers.disarm(_ints([slot]))
+                    del model[slot]
+        found = timers.pop_due(limit).tolist()
+        times = [model.pop(slot) for slot in found]
+        assert times == sorted(times)
+        assert all(due <= limit for due in times)
+        assert all(due > limit for due in model.values())
 
 
 @given(st.lists(st.integers(0, 99)), st.lists(st.integers(0, 999)))
