@@ -13,6 +13,7 @@ cdef struct Operand:            # one value a row
 
 
 cdef class Records:
+    cdef void* memory           # in which the block is
     cdef char* block            # aligned to 64 bytes, like every cache line
     cdef readonly int64_t stride
     cdef readonly int64_t slots
@@ -29,7 +30,8 @@ cdef class Part:
     # What a kind of part defines.
     cdef int width(self) noexcept               # bytes of a slot: of 16 if they need such alignment
     cdef void moved(self) noexcept              # base and stride are new
-    cdef void open(self, int64_t slot) noexcept nogil       # make an empty slot of any bytes
+    # Make an empty slot of any bytes; of all slots the same.
+    cdef void open(self, int64_t slot) noexcept nogil
     cdef void shut(self, int64_t slot) noexcept nogil       # give up what is kept elsewhere
     # For n entries: row i is rows[i], or i where rows is NULL, and left out if chosen is 0 there.
     # Slots must be in range. Not 0 without memory; the values are lost then.

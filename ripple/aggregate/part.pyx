@@ -6,15 +6,17 @@ arrays; a slot may occur more than once in one call.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uintptr_t
-from libc.stdlib cimport free
-from libc.string cimport memcpy
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memmove
 
 import numpy as np
 
 from ripple.keys.checked cimport check_length, check_slots
 
-cdef extern from "<stdlib.h>" nogil:
-    int posix_memalign(void** block, size_t alignment, size_t bytes)
+cdef enum:
+    LINE_BYTES = 64
+
+cdef int64_t CACHED_BYTES = 1 << 15
 
 
 cdef class Records:
@@ -35,28 +37,41 @@ cdef class Records:
         self.stride = (at + widest - 1) // widest * widest
 
     def __dealloc__(self):
-        free(self.block)
+        free(self.memory)
 
     cdef int resize(self, int64_t slots) except -1:
         cdef Part part
-        cdef void* block = NULL
-        cdef int64_t slot, kept = min(slots, self.slots)
+        cdef char* was = <char*>self.memory
+        cdef char* block
+        cdef char* opened
+        cdef int64_t slot, count, kept = min(slots, self.slots)
         for part in self.parts:
             for slot in range(slots, self.slots):
                 part.shut(slot)
-        if posix_memalign(&block, 64, max(64, slots * self.stride)):
+        # The system moves much memory without copying it.
+        block = <char*>realloc(self.memory, slots * self.stride + LINE_BYTES)
+        if not block:
             raise MemoryError
-        if kept:
-            memcpy(block, self.block, kept * self.stride)
+        self.memory = block
+        was = block + (self.block - was if was else 0)
+        block += -<uintptr_t>block % LINE_BYTES
+        if kept and block != was:
+            memmove(block, was, kept * self.stride)
         for part in self.parts:
-            part.base = <char*>block + (part.base - self.block)
+            part.base = block + (part.base - self.block)
             part.stride = self.stride
             part.moved()
-        free(self.block)
-        self.block = <char*>block
-        for part in self.parts:
-            for slot in range(kept, slots):
-                part.open(slot)
+        self.block = block
+        if kept < slots and self.stride:
+            for part in self.parts:
+                part.open(kept)
+            # All are alike: copies of the first ones, which are in a cache.
+            opened = self.block + kept * self.stride
+            slot = kept + 1
+            while slot < slots:
+                count = min(slot - kept, slots - slot, max(1, CACHED_BYTES // self.stride))
+                memcpy(self.block + slot * self.stride, opened, count * self.stride)
+                slot += count
         self.slots = slots
         return 0
 
