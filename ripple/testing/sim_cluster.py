@@ -6,6 +6,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ripple.errors import RippleError
+from ripple.testing.sim_broker import SimBroker
 from ripple.testing.sim_chance import Chance
 from ripple.testing.sim_faults import CLUSTER_KINDS, Faults
 from ripple.testing.sim_host import SimHost
@@ -30,11 +31,11 @@ class ClusterScenario(Protocol):
 
 
 class SimCluster:
-    """Machines by name, the network between them, and one store that all can reach.
+    """Machines by name, the network between them, one store and one broker that all can reach.
 
     The effects of all machines are counted together: a fault strikes the n-th effect of the run,
-    whoever has it. The scenario itself belongs to no machine. A store call travels to a machine
-    ``store`` of the network, which can be cut off.
+    whoever has it. The scenario itself belongs to no machine. Calls travel to the machines
+    ``store`` and ``broker`` of the network, which can be cut off.
     """
 
     def __init__(self, world: SimWorld, seed: int) -> None:
@@ -47,6 +48,7 @@ class SimCluster:
         self.removed = world.removed
         self.store = world.store
         self.network = SimNetwork(self.loop, Chance(seed, "network"), self.trace)
+        self.broker = SimBroker(self.loop)
         self.hosts: dict[str, SimHost] = {}
         self._disturbances = 0
 

@@ -43,9 +43,13 @@ KINDS = tuple(dict.fromkeys(kind for kinds in FAULTS_OF.values() for kind in kin
 FAULTS_OF |= {
     "net_connect": (*_WHOLE, "net_refused", "net_cut"),
     "net_write": (*CRASHES, "net_reset", "net_vanish", "net_stall", "net_cut"),
+    "broker_init": (*_WHOLE, "broker_refused", "broker_unsent", "broker_lost_reply"),
+    "broker_send": (*_WHOLE, "broker_refused", "broker_unsent", "broker_lost_reply"),
+    "broker_end": (*_WHOLE, "broker_refused", "broker_unsent", "broker_lost_reply", "broker_late"),
+    "broker_read": ("broker_refused",),
 }
 # Where there are many machines, each of which may die.
-CLUSTER_KINDS = (*KINDS, "net_refused", "net_cut", "net_reset", "net_vanish", "net_stall")
+CLUSTER_KINDS = tuple(dict.fromkeys(kind for kinds in FAULTS_OF.values() for kind in kinds))
 
 # How a power cut decides about what was not synced: by the fault's salt.
 SALT_LOST, SALT_KEPT, SALT_MIXED = 0, 1, 2

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from ripple.testing.sim_broker_port import SimBrokerPort
 from ripple.testing.sim_chance import Chance
 from ripple.testing.sim_disk import SimDisk
 from ripple.testing.sim_effects import Crash, Effects
 from ripple.testing.sim_faults import Fault, Planned, is_expected
 from ripple.testing.sim_remote_store import SimRemoteStore
+from ripple.testing.sim_service import SimService
 from ripple.testing.sim_world import Machine, make_world
 
 if TYPE_CHECKING:
@@ -98,7 +100,9 @@ class SimHost:
             self._disk,
             SimRemoteStore(cluster.network, self.name, effects, cluster.store),
             cluster.witness,
-            machine=Machine(self.name, cluster.loop.timeline, self._drift_ppm, self._network),
+            machine=Machine(
+                self.name, cluster.loop.timeline, self._drift_ppm, self._network, self._broker
+            ),
         )
         self.world.clock.jump(self._wall_skew_ns / 1e9)
         self.world.loop.after_step = self._after_step
@@ -224,6 +228,10 @@ class SimHost:
         self._is_off = True
         self._disk = self._disk.after_power_cut(self._disk.effects, salt)
         self._cluster.network.switch_off(self.name)
+
+    def _broker(self, effects: Effects) -> SimBrokerPort:
+        service = SimService(self._cluster.network, self.name, "broker")
+        return SimBrokerPort(service, self._cluster.broker, effects, self._cluster.removed)
 
     def _note(self, line: str) -> None:
         self._cluster.note(f"{self.name}.{self._lives - 1} {line}")

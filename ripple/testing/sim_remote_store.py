@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from ripple.testing.sim_chance import Chance
-from ripple.testing.sim_effects import Crash
-from ripple.testing.sim_paths import Track
+from ripple.testing.sim_service import SimService
 from ripple.testing.sim_store import DELAY_MS_MAX, SLOW_SECONDS, SimStore
 from ripple.world.errors import StoreError
 
@@ -19,64 +17,27 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NAME = "store"
-TIMEOUT_SECONDS = 20.0
-
 
 class SimRemoteStore(SimStore):
-    """The objects of ``store`` for one process on a machine.
-
-    A request that is on its way is carried out whatever becomes of its sender, also long after the
-    sender gave up: TCP has sent it again.
-    """
+    """The objects of ``store`` for one process on a machine, whose calls travel."""
 
     def __init__(self, paths: Paths, machine: str, effects: Effects, store: SimStore) -> None:
         super().__init__(effects)
         self.removed = store.removed
         self._chance = Chance(paths.chance.below(1 << 62), machine, "store")
         self._objects = store._objects
-        self._paths = paths
-        self._machine = machine
+        self._service = SimService(paths, machine, "store")
 
     async def _call(self, name: str, subject: str, act: Callable[[], T]) -> T:
-        replied: asyncio.Future[T | StoreError] = asyncio.get_running_loop().create_future()
-        track = Track(self._machine, NAME)
-        self._paths.carry(track, lambda: self._serve(name, subject, act, replied))
-        self._paths.stall(track, self._chance.below(DELAY_MS_MAX) / 1000)
+        def serve() -> tuple[T, float]:
+            if self.effects.crash is not None:
+                return act(), 0.0  # it was on its way when its sender died
+            answer, slow = self._strike(name, subject, act)
+            return answer, SLOW_SECONDS if slow else 0.0
+
+        late_seconds = self._chance.below(DELAY_MS_MAX) / 1000
         try:
-            answer = await asyncio.wait_for(replied, TIMEOUT_SECONDS)
+            return await self._service.ask(serve, late_seconds=late_seconds)
         except TimeoutError:
             done = False if name == "store_read" else None
             raise StoreError(f"{name} {subject}: no answer (simulated)", done=done) from None
-        if isinstance(answer, StoreError):
-            raise answer
-        return answer
-
-    def _serve(
-        self,
-        name: str,
-        subject: str,
-        act: Callable[[], T],
-        replied: asyncio.Future[T | StoreError],
-    ) -> None:
-        """Do in the store what a request says."""
-        if self.effects.crash is not None:
-            act()
-            return
-        answer: T | StoreError
-        slow = False
-        try:
-            answer, slow = self._strike(name, subject, act)
-        except StoreError as error:
-            answer = error
-        except Crash:
-            return  # its sender is dead
-
-        def reply() -> None:
-            if not replied.done():
-                replied.set_result(answer)
-
-        back = Track(NAME, self._machine)
-        self._paths.carry(back, reply)
-        if slow:
-            self._paths.stall(back, SLOW_SECONDS)

@@ -18,6 +18,7 @@ from ripple.world.ports import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ripple.testing.sim_broker_port import SimBrokerPort
     from ripple.testing.sim_network import SimPort
     from ripple.testing.sim_time import Timeline
 
@@ -63,13 +64,15 @@ class SimExecutor:
 class Machine(NamedTuple):
     """What a process learns of being one of many.
 
-    network: makes its view of the network, of its effects, its loop and its disk.
+    network: makes its view of the network, of its effects, its loop and its disk; broker: of the
+    broker, of its effects.
     """
 
     name: str
     timeline: Timeline
     drift_ppm: int
     network: Callable[[Effects, SimLoop, SimDisk], SimPort]
+    broker: Callable[[Effects], SimBrokerPort]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,7 @@ class SimWorld(World):
     disk: SimDisk
     network: SimPort | None = None
     control: SimControl | None = None
+    broker: SimBrokerPort | None = None
     store: SimStore
     loop: SimLoop
     effects: Effects
@@ -130,6 +134,7 @@ def make_world(
         disk=disk,
         network=network,
         control=None if network is None else SimControl(network, network.told),
+        broker=None if machine is None else machine.broker(effects),
         store=store,
         executor=SimExecutor(),
         loop=loop,

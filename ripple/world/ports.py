@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar, TypeVarTup
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from ripple.world.broker import Broker
     from ripple.world.control import Control
     from ripple.world.tls import Tls
 
@@ -352,6 +353,7 @@ class World:
     disk: Disk
     network: Network | None = None
     control: Control | None = None
+    broker: Broker | None = None
     store: ObjectStore | None = None
     executor: Executor = INLINE
     removed: frozenset[str] = field(default=frozenset())

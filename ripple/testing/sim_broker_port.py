@@ -1,0 +1,241 @@
+"""The simulated broker as one process sees it: requests that are lost, late, or never answered."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from ripple.testing.sim_service import NoReplyError
+from ripple.world.broker import (
+    BrokerError,
+    FencedError,
+    Place,
+    Read,
+    Record,
+    UnknownOutcomeError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ripple.testing.sim_broker import SimBroker
+    from ripple.testing.sim_chance import Chance
+    from ripple.testing.sim_effects import Effects
+    from ripple.testing.sim_faults import Fault
+    from ripple.testing.sim_service import SimService
+
+T = TypeVar("T")
+
+LATE_SECONDS_MAX = 120
+
+
+class SimBrokerPort:
+    """The broker for one process.
+
+    ``removed`` names safeguards that are off: with ``producer_drop``, a producer whose transaction
+    has an unknown outcome asks again and goes on, as clients of Kafka do by themselves.
+    """
+
+    def __init__(
+        self, service: SimService, broker: SimBroker, effects: Effects, removed: frozenset[str]
+    ) -> None:
+        self.broker = broker
+        self.removed = removed
+        self._service = service
+        self._effects = effects
+
+    async def partitions(self, topic: str) -> int:
+        return await self.ask("broker_read", topic, lambda: self.broker.partitions(topic))
+
+    async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
+        return await self.ask(
+            "broker_read",
+            f"earliest {len(places)}",
+            lambda: {place: self.broker.log(place).start for place in places},
+        )
+
+    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        return await self.ask(
+            "broker_read",
+            f"ends {len(places)}",
+            lambda: {place: self.broker.log(place).stable_end for place in places},
+        )
+
+    async def producer(self, name: str) -> SimProducer:
+        epoch = await self.ask("broker_init", name, lambda: self.broker.begin_producer(name))
+        return SimProducer(self, name, epoch)
+
+    def consumer(self) -> SimConsumer:
+        return SimConsumer(self)
+
+    async def ask(self, name: str, subject: str, act: Callable[[], T]) -> T:
+        """Let the broker do something. Raises BrokerError."""
+
+        def fail(fault: Fault, chance: Chance) -> None:
+            if fault.kind == "broker_refused":
+                raise BrokerError(f"{name} {subject}: refused (simulated)", done=False)
+            if fault.kind == "broker_late":
+                seconds = 1 + chance.below(LATE_SECONDS_MAX)
+                self.broker.later(seconds, act)
+            elif fault.kind == "broker_lost_reply":
+                with suppress(BrokerError):
+                    act()
+            raise NoReplyError
+
+        def serve() -> tuple[T, float]:
+            if self._effects.crash is not None:
+                return act(), 0.0  # it was on its way when its sender died
+            return self._effects.run(name, subject, act, fail), 0.0
+
+        try:
+            return await self._service.ask(serve)
+        except TimeoutError:
+            done = False if name == "broker_read" else None
+            raise BrokerError(f"{name} {subject}: no answer (simulated)", done=done) from None
+
+    def tell(self, act: Callable[[], None]) -> None:
+        """Let the broker tell this process something."""
+        self._service.tell(act)
+
+
+class SimProducer:
+    """One producer of an id; ``_over`` is why it takes no more."""
+
+    def __init__(self, port: SimBrokerPort, name: str, epoch: int) -> None:
+        self.epoch = epoch
+        self._port = port
+        self._name = name
+        self._over: BrokerError | None = None
+        self._is_open = False
+        self._is_broken = False
+        self._sequences: dict[Place, int] = {}
+        self._has_sent = False
+
+    def begin(self) -> None:
+        self._check(is_open=False)
+        self._is_open, self._is_broken, self._has_sent = True, False, False
+
+    async def send(self, place: Place, records: Sequence[Record]) -> None:
+        self._check(is_open=True)
+        if self._is_broken:
+            raise BrokerError(f"{self._name}: a send has failed: only abort", done=False)
+        sent = tuple(records)
+        sequence = self._sequences.get(place, 0)
+        checksum = zlib.crc32(repr(sent).encode())
+        self._has_sent = self._is_broken = True
+        await self._ask(
+            "broker_send",
+            f"{self._name}:{self.epoch} {place} {sequence} {checksum:08x}",
+            lambda: self._port.broker.send(self._name, self.epoch, place, sequence, sent),
+        )
+        self._sequences[place] = sequence + 1
+        self._is_broken = False
+
+    async def commit(self) -> None:
+        self._check(is_open=True)
+        if self._is_broken:
+            raise BrokerError(f"{self._name}: a send has failed: only abort", done=False)
+        await self._end(commits=True)
+
+    async def abort(self) -> None:
+        self._check(is_open=True)
+        await self._end(commits=False)
+
+    async def close(self) -> None:
+        if self._over is None:
+            self._over = BrokerError(f"{self._name}: this producer is closed", done=False)
+
+    async def _end(self, *, commits: bool) -> None:
+        if self._has_sent:
+            word = "commit" if commits else "abort"
+            await self._ask(
+                "broker_end",
+                f"{self._name}:{self.epoch} {word}",
+                lambda: self._port.broker.end(self._name, self.epoch, commits=commits),
+            )
+        self._is_open = False
+
+    async def _ask(self, name: str, subject: str, act: Callable[[], None]) -> None:
+        """Let the broker do something, or be over if nobody knows whether it has."""
+        unknown = UnknownOutcomeError(f"{name} {subject}: nobody knows the outcome")
+        before, self._over = self._over, unknown  # also if this is cancelled
+        while True:
+            try:
+                await self._port.ask(name, subject, act)
+            except FencedError as error:
+                self._over = error
+                raise
+            except BrokerError as error:
+                if error.done is not None:
+                    self._over = before
+                    raise
+                if "producer_drop" in self._port.removed:
+                    continue
+                raise unknown from error
+            self._over = before
+            return
+
+    def _check(self, *, is_open: bool) -> None:
+        if isinstance(self._over, FencedError | UnknownOutcomeError):
+            raise type(self._over)(str(self._over))
+        if self._over is not None:
+            raise BrokerError(str(self._over), done=self._over.done)
+        if self._is_open != is_open:
+            there = "no" if is_open else "already a"
+            raise RuntimeError(f"{self._name}: there is {there} transaction")
+
+
+class SimConsumer:
+    """A reader of some partitions."""
+
+    def __init__(self, port: SimBrokerPort) -> None:
+        self._port = port
+        self._positions: dict[Place, int] = {}
+        self._changed = asyncio.Event()
+        self._turn = 0
+
+    def assign(self, positions: Mapping[Place, int]) -> None:
+        self._positions = dict(positions)
+        self._changed.set()
+
+    async def read(self, *, records_max: int, wait_s: float) -> dict[Place, Read]:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait_s
+        while True:
+            asked = self._positions
+            self._changed.clear()
+            places = list(asked)
+            if places:  # each is first in turn: one that is full leaves something to the others
+                self._turn = (self._turn + 1) % len(places)
+                places = places[self._turn :] + places[: self._turn]
+            found = await self._port.ask(
+                "broker_read",
+                f"read {len(places)} {records_max}",
+                lambda places=places, asked=asked: self._fetch(places, asked, records_max),  # type: ignore[misc]
+            )
+            if self._positions is asked and found:
+                asked.update((place, each.next_offset) for place, each in found.items())
+                return found
+            if loop.time() >= until:
+                return {}
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), until - loop.time())
+
+    async def close(self) -> None:
+        self._positions = {}
+
+    def _fetch(
+        self, places: list[Place], asked: dict[Place, int], records_max: int
+    ) -> dict[Place, Read]:
+        """Read where the broker is; if there is nothing, let it tell when there is."""
+        found: dict[Place, Read] = {}
+        for place in places:
+            read = self._port.broker.log(place).read(asked[place], records_max)
+            if read.next_offset > asked[place]:
+                found[place] = read
+                records_max -= len(read.records)
+        if not found:
+            self._port.broker.when_changed(self, lambda: self._port.tell(self._changed.set))
+        return found

@@ -1,0 +1,185 @@
+"""The broker port: a log of many partitions, with transactions that one producer at a time can end.
+
+Today it has a simulated form only (``ripple.testing``); the live one will be Kafka's. What it
+promises is what Kafka does to a client of the first version of its transaction protocol, no more:
+
+- offsets have holes: transactions leave markers, what was aborted is passed over, compaction and
+  retention remove records;
+- readers see committed records only, up to the first record of the oldest transaction that is
+  still open;
+- whoever gets a producer of an id fences all those before it, and ends what they left open;
+- a commit may have an outcome that nobody knows. Then the producer is over, because a request of
+  its own that comes late could end its next transaction: the outcome is read from the log, once
+  a new producer has fenced it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ripple.errors import RippleError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class BrokerError(RippleError):
+    """The broker did not answer as it should.
+
+    ``done`` is False when nothing was changed, None when nobody knows.
+    """
+
+    def __init__(self, message: str, *, done: bool | None) -> None:
+        self.done = done
+        super().__init__(message)
+
+
+class FencedError(BrokerError):
+    """A newer producer of the same id exists, or the broker has ended this one's transaction."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, done=False)
+
+
+class UnknownOutcomeError(BrokerError):
+    """Nobody knows what has become of a transaction; this producer is over."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, done=None)
+
+
+class NoTopicError(BrokerError):
+    """There is no such topic, or no such partition of it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, done=False)
+
+
+class OffsetError(BrokerError):
+    """There is nothing at this offset: it was removed, or was never there.
+
+    ``earliest`` is the first offset that may be there.
+    """
+
+    def __init__(self, place: Place, offset: int, earliest: int, end: int) -> None:
+        self.earliest = earliest
+        super().__init__(
+            f"{place}: there is no offset {offset}, the log has {earliest} to {end}", done=False
+        )
+
+
+class Place(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}"
+
+
+class Record(NamedTuple):
+    """What is written; ``timestamp_ms`` since 1970 UTC."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int = 0
+
+
+class Read(NamedTuple):
+    """Records with their offsets, and the offset from which to go on.
+
+    ``next_offset`` is past what readers never see, so it may be far behind the last record, and
+    move on without any.
+    """
+
+    offsets: tuple[int, ...]
+    records: tuple[Record, ...]
+    next_offset: int
+
+
+class Producer(Protocol):
+    """The one that may write transactions under its id, until there is a newer one.
+
+    One caller at a time. After FencedError, UnknownOutcomeError, ``close`` and a call that was
+    cancelled it takes nothing.
+    """
+
+    @property
+    def epoch(self) -> int:
+        """A number that grows with each producer of this id."""
+        ...
+
+    def begin(self) -> None:
+        """Begin a transaction. Raises RuntimeError if there is one, and what has ended this one."""
+        ...
+
+    async def send(self, place: Place, records: Sequence[Record]) -> None:
+        """Write records to a partition, in this order, as part of the transaction.
+
+        Raises BrokerError: the transaction can only be aborted; FencedError; UnknownOutcomeError.
+        """
+        ...
+
+    async def commit(self) -> None:
+        """Let everything be read, in all partitions, or nothing.
+
+        Raises FencedError: it was not committed; UnknownOutcomeError.
+        """
+        ...
+
+    async def abort(self) -> None:
+        """Let nothing of it ever be read. Raises FencedError and UnknownOutcomeError."""
+        ...
+
+    async def close(self) -> None:
+        """Take no more; what is open is ended by the next producer, or after a while."""
+        ...
+
+
+class Consumer(Protocol):
+    """Reads partitions from given offsets; knows no groups and remembers nothing outside."""
+
+    def assign(self, positions: Mapping[Place, int]) -> None:
+        """Read these partitions from these offsets, and no others any more."""
+        ...
+
+    async def read(self, *, records_max: int, wait_s: float) -> dict[Place, Read]:
+        """Return what is next in some of the partitions, at most ``records_max`` records in all.
+
+        Waits up to ``wait_s`` for something to be there; empty if there was nothing. Raises
+        BrokerError, of which OffsetError for an offset that is not there, and
+        NoTopicError; positions are as before then, and also where this is cancelled.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Read no more."""
+        ...
+
+
+class Broker(Protocol):
+    """Topics, each of some partitions."""
+
+    async def partitions(self, topic: str) -> int:
+        """Return how many a topic has. Raises NoTopicError."""
+        ...
+
+    async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Return the first offset that may still be there, by partition."""
+        ...
+
+    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Return, by partition, the offset before which a reader sees everything now."""
+        ...
+
+    async def producer(self, name: str) -> Producer:
+        """Return a producer of this id; all before it are fenced, and what they left open aborted.
+
+        A transaction that was being committed is committed when this returns.
+        """
+        ...
+
+    def consumer(self) -> Consumer:
+        """Return a reader."""
+        ...

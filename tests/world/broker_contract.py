@@ -1,0 +1,330 @@
+"""What every broker promises, told as one suite; each form of it runs it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+import pytest
+
+from ripple.world.broker import (
+    Broker,
+    Consumer,
+    FencedError,
+    NoTopicError,
+    OffsetError,
+    Place,
+    Record,
+)
+
+
+class Topics(Protocol):
+    """What somebody else does to the broker."""
+
+    async def create(self, topic: str, partitions: int) -> None:
+        """Make a topic that nobody has used."""
+        ...
+
+    async def append(self, place: Place, records: Sequence[Record]) -> None:
+        """Write without a transaction."""
+        ...
+
+    async def remove_before(self, place: Place, offset: int) -> None:
+        """Remove what retention would."""
+        ...
+
+
+Main = Callable[[Broker, Topics], Awaitable[Any]]
+A, B, OTHER = Place("in", 0), Place("in", 1), Place("out", 0)
+
+
+class BrokerContract:
+    """Subclasses say how ``main`` runs, with a broker that has no topics ``in`` and ``out``."""
+
+    def run(self, main: Main) -> None:
+        raise NotImplementedError
+
+    def test_committed_records_are_read_in_order_and_as_they_are(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 2)
+            records = [
+                Record(b"k", b"v", 1_700_000_000_000),
+                Record(None, b"", 5),
+                Record(b"", None, 6),
+                Record(b"\x00\xff", b"x" * 10_000, 7),
+            ]
+            producer = await broker.producer("p")
+            producer.begin()
+            await producer.send(A, records[:3])
+            await producer.send(A, records[3:])
+            await producer.commit()
+            offsets, read = await read_all(broker, A)
+            assert read == records
+            assert offsets == sorted(offsets)
+            # The end lies behind the marker: the next record leaves a hole.
+            producer.begin()
+            await producer.send(A, [Record(None, b"next")])
+            await producer.commit()
+            offsets, _ = await read_all(broker, A)
+            assert offsets[-1] > offsets[-2] + 1
+
+        self.run(main)
+
+    def test_nothing_is_read_before_it_is_committed_and_then_all_of_it(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 2)
+            await topics.create("out", 1)
+            producer = await broker.producer("p")
+            producer.begin()
+            for place in (A, B, OTHER):
+                await producer.send(place, [Record(None, b"x")])
+            consumer = broker.consumer()
+            consumer.assign(dict.fromkeys((A, B, OTHER), 0))
+            assert await consumer.read(records_max=10, wait_s=0.5) == {}
+            await producer.commit()
+            seen = await read_until(consumer, 3)
+            assert sorted(seen) == [A, B, OTHER]
+            assert {tuple(values) for values in seen.values()} == {(b"x",)}
+            await consumer.close()
+
+        self.run(main)
+
+    def test_aborted_records_are_never_read_and_passed_over(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            producer = await broker.producer("p")
+            for value, ends in ((b"1", True), (b"no", False), (b"2", True), (b"no", False)):
+                producer.begin()
+                await producer.send(A, [Record(None, value)] * 2)
+                await (producer.commit() if ends else producer.abort())
+            _, records = await read_all(broker, A)
+            assert [record.value for record in records] == [b"1", b"1", b"2", b"2"]
+            consumer = broker.consumer()
+            (end,) = (await broker.ends([A])).values()
+            position = 0
+            consumer.assign({A: 0})
+            while position < end:
+                position = (await consumer.read(records_max=1, wait_s=5))[A].next_offset
+            assert position == end
+            await consumer.close()
+
+        self.run(main)
+
+    def test_open_transaction_holds_back_what_comes_after_it(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            await topics.append(A, [Record(None, b"before")])
+            slow, quick = await broker.producer("slow"), await broker.producer("quick")
+            slow.begin()
+            await slow.send(A, [Record(None, b"slow")])
+            quick.begin()
+            await quick.send(A, [Record(None, b"quick")])
+            await quick.commit()
+            await topics.append(A, [Record(None, b"plain")])
+            (end,) = (await broker.ends([A])).values()
+            assert end == 1
+            assert await values(broker, A) == [b"before"]
+            await slow.commit()
+            assert await values(broker, A) == [b"before", b"slow", b"quick", b"plain"]
+
+        self.run(main)
+
+    def test_new_producer_fences_those_before_and_ends_what_they_left_open(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            old = await broker.producer("p")
+            beside = await broker.producer("other")
+            old.begin()
+            await old.send(A, [Record(None, b"old")])
+            new = await broker.producer("p")
+            assert new.epoch > old.epoch
+            with pytest.raises(FencedError):
+                await old.send(A, [Record(None, b"old")])
+            with pytest.raises(FencedError):
+                await old.commit()
+            with pytest.raises(FencedError):
+                old.begin()
+            for producer in (new, beside):
+                producer.begin()
+                await producer.send(A, [Record(None, b"new")])
+                await producer.commit()
+            assert await values(broker, A) == [b"new", b"new"]
+
+        self.run(main)
+
+    def test_fenced_producer_learns_it_at_its_commit(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            old = await broker.producer("p")
+            old.begin()
+            await old.send(A, [Record(None, b"old")])
+            await broker.producer("p")
+            with pytest.raises(FencedError):
+                await old.commit()
+            assert await values(broker, A) == []
+
+        self.run(main)
+
+    def test_what_a_producer_left_open_is_decided_when_the_next_one_is_there(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            for _ in range(3):
+                producer = await broker.producer("p")
+                (end,) = (await broker.ends([A])).values()
+                await topics.append(A, [Record(None, b"seen")])
+                (after,) = (await broker.ends([A])).values()
+                assert after > end
+                producer.begin()
+                await producer.send(A, [Record(None, b"left open")])
+                await producer.close()
+            await broker.producer("p")
+            assert await values(broker, A) == [b"seen"] * 3
+
+        self.run(main)
+
+    def test_transaction_without_records_commits_and_aborts(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            producer = await broker.producer("p")
+            producer.begin()
+            await producer.commit()
+            producer.begin()
+            await producer.abort()
+            producer.begin()
+            await producer.send(A, [Record(None, b"x")])
+            await producer.commit()
+            assert await values(broker, A) == [b"x"]
+
+        self.run(main)
+
+    def test_transactions_are_begun_and_ended_one_after_the_other(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            producer = await broker.producer("p")
+            for ending in (producer.commit, producer.abort):
+                with pytest.raises(RuntimeError):
+                    await ending()
+            with pytest.raises(RuntimeError):
+                await producer.send(A, [Record(None, b"x")])
+            producer.begin()
+            with pytest.raises(RuntimeError):
+                producer.begin()
+            await producer.abort()
+
+        self.run(main)
+
+    def test_reader_begins_where_it_is_told_and_goes_on_from_there(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 2)
+            await topics.append(A, [Record(None, b"a%d" % number) for number in range(10)])
+            await topics.append(B, [Record(None, b"b%d" % number) for number in range(10)])
+            consumer = broker.consumer()
+            consumer.assign({A: 7})
+            assert await read_until(consumer, 3) == {A: [b"a7", b"a8", b"a9"]}
+            consumer.assign({A: 9, B: 8})
+            assert await read_until(consumer, 3) == {A: [b"a9"], B: [b"b8", b"b9"]}
+            consumer.assign({B: 0})
+            read = await consumer.read(records_max=4, wait_s=5)
+            assert list(read) == [B]
+            assert len(read[B].records) <= 4
+            assert read[B].next_offset == read[B].offsets[-1] + 1
+            consumer.assign({})
+            assert await consumer.read(records_max=4, wait_s=0.2) == {}
+            await consumer.close()
+
+        self.run(main)
+
+    def test_reader_is_woken_by_what_comes(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            consumer = broker.consumer()
+            consumer.assign({A: 0})
+            reading = asyncio.ensure_future(consumer.read(records_max=10, wait_s=30))
+            await asyncio.sleep(0.3)
+            assert not reading.done()
+            await topics.append(A, [Record(None, b"x")])
+            read = await asyncio.wait_for(reading, 5)
+            assert [record.value for record in read[A].records] == [b"x"]
+            await consumer.close()
+
+        self.run(main)
+
+    def test_cancelled_read_loses_nothing(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            consumer = broker.consumer()
+            consumer.assign({A: 0})
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(consumer.read(records_max=10, wait_s=30), 0.3)
+            await topics.append(A, [Record(None, b"x")])
+            assert await read_until(consumer, 1) == {A: [b"x"]}
+            await consumer.close()
+
+        self.run(main)
+
+    def test_removed_records_are_an_error_that_tells_where_to_go_on(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            await topics.append(A, [Record(None, b"%d" % number) for number in range(10)])
+            await topics.remove_before(A, 6)
+            assert await broker.earliest([A]) == {A: 6}
+            assert await broker.ends([A]) == {A: 10}
+            consumer = broker.consumer()
+            consumer.assign({A: 2})
+            with pytest.raises(OffsetError) as caught:
+                await consumer.read(records_max=10, wait_s=5)
+            assert caught.value.earliest == 6
+            consumer.assign({A: 6})
+            assert await read_until(consumer, 4) == {A: [b"6", b"7", b"8", b"9"]}
+            await consumer.close()
+
+        self.run(main)
+
+    def test_topics_have_partitions_or_are_not_there(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 3)
+            assert await broker.partitions("in") == 3
+            assert await broker.ends([A, B]) == {A: 0, B: 0}
+            assert await broker.earliest([A, B]) == {A: 0, B: 0}
+            with pytest.raises(NoTopicError):
+                await broker.partitions("out")
+            producer = await broker.producer("p")
+            producer.begin()
+            with pytest.raises(NoTopicError):
+                await producer.send(OTHER, [Record(None, b"x")])
+            await producer.abort()
+
+        self.run(main)
+
+
+async def read_all(broker: Broker, place: Place) -> tuple[list[int], list[Record]]:
+    """Return offsets and records of all that can be read now."""
+    end = (await broker.ends([place]))[place]
+    position = (await broker.earliest([place]))[place]
+    offsets: list[int] = []
+    records: list[Record] = []
+    consumer = broker.consumer()
+    consumer.assign({place: position})
+    while position < end:
+        read = (await consumer.read(records_max=3, wait_s=5))[place]
+        offsets += read.offsets
+        records += read.records
+        position = read.next_offset
+    await consumer.close()
+    return offsets, records
+
+
+async def values(broker: Broker, place: Place) -> list[bytes | None]:
+    return [record.value for record in (await read_all(broker, place))[1]]
+
+
+async def read_until(consumer: Consumer, count: int) -> dict[Place, list[bytes | None]]:
+    """Return the values of the next ``count`` records, by partition."""
+    seen: dict[Place, list[bytes | None]] = {}
+    while sum(map(len, seen.values())) < count:
+        found = await consumer.read(records_max=10, wait_s=5)
+        assert found, f"only {seen}"
+        for place, read in found.items():
+            seen.setdefault(place, []).extend(record.value for record in read.records)
+    return {place: values for place, values in seen.items() if values}
