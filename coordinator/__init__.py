@@ -12,6 +12,8 @@ waiting     those who ask to join
 fitting     whether they compute the same
 progress    what members have reported of themselves, and how moves get on
 commands    what people may tell the cluster
+asked       those that wait to be done
+triggers    when workers are told to store checkpoints
 planning    the version of the assignment that follows
 events, instructions    what comes in, and what goes out
 state       the decisions of one coordinator

@@ -14,6 +14,8 @@ from ripple.assignment import Assignment, Phase, Pin, worker_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+REASON_LENGTH_MAX = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
@@ -97,8 +99,10 @@ Command: TypeAlias = "Freeze | Unfreeze | PinTo | Unpin | Drain | Undrain | Move
 
 def refusal(command: Command, now: Assignment) -> str | None:
     """Return why a command cannot be followed, None if it can."""
-    if not command.reason.strip():
-        return "a command needs a reason: others will ask"
+    if not 0 < len(command.reason.strip()) <= REASON_LENGTH_MAX:
+        return (
+            f"a command needs a reason of at most {REASON_LENGTH_MAX} characters: others will ask"
+        )
     partition = getattr(command, "partition", 0)
     if not 0 <= partition < len(now.shares):
         return f"there is no partition {partition}: they are 0 to {len(now.shares) - 1}"

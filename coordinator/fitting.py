@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ripple.assignment import Assignment, Candidate, Code, Stage
+from ripple.assignment.version import PARTITIONS_MAX
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ripple.assignment import Assignment, Candidate, Code
+INPUTS_MAX = 1024
 
 
 def misfit(candidate: Candidate, code: Code, now: Assignment) -> str | None:
     """Return what differs between a candidate and a cluster that runs ``code``; None if it fits."""
-    found = code_differences(candidate.code, code) + input_problems(dict(candidate.inputs), now)
+    found = code_differences(candidate.code, code) + stage_differences(candidate.code, now)
+    found += input_problems(dict(candidate.inputs), now)
     if not found:
         return None
     return f"{candidate.id} does not fit this cluster: " + "; ".join(found)
@@ -38,6 +42,28 @@ def code_differences(theirs: Code, ours: Code) -> list[str]:
     return found
 
 
+def stages_of(code: Code, partitions: int) -> tuple[Stage, ...]:
+    """Return the stages of a code, those that leave it open with so many partitions."""
+    return tuple(Stage(name, count or partitions) for name, count in code.stages)
+
+
+def stage_differences(code: Code, now: Assignment) -> list[str]:
+    """Return what differs in the stages, which stay what they were in the first version."""
+    theirs = stages_of(code, now.stages[0].partitions)
+    names, counts = {stage.name for stage in theirs}, [stage.partitions for stage in theirs]
+    if len(names) < len(theirs) or not 0 < min(counts, default=0) <= sum(counts) <= PARTITIONS_MAX:
+        return [
+            f"its stages are {_shown(theirs)}: each has a name, {PARTITIONS_MAX} in all at most"
+        ]
+    if now.version == 0 or theirs == now.stages:
+        return []
+    return [f"its stages are {_shown(theirs)}, the cluster's are {_shown(now.stages)}"]
+
+
+def _shown(stages: tuple[Stage, ...]) -> str:
+    return ", ".join(f"{stage.name} of {stage.partitions}" for stage in stages) or "none"
+
+
 def input_problems(counts: Mapping[str, int], now: Assignment) -> list[str]:
     """Return why inputs of so many partitions cannot be read.
 
@@ -56,6 +82,8 @@ def input_problems(counts: Mapping[str, int], now: Assignment) -> list[str]:
             )
         elif count < known.get(name, 0):
             found.append(f"{name} has {count} partitions and had {known[name]}: they do not shrink")
+        elif name not in known and len(known) >= INPUTS_MAX:
+            found.append(f"{name} is one input more than {INPUTS_MAX}")
     return found
 
 

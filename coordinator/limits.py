@@ -26,6 +26,7 @@ class Limits:
     moves_per_target, moves_min, moves_percent: of planned moves under way at once; the larger of
         the last two, the percentage is of all partitions.
     move_retry_ms: after a failed move, before the same is tried again.
+    command_wait_ms: a command that could not be done for so long is given up.
     rejoin_step_ms, rejoin_max_ms: a worker that is evicted again and again waits that much longer
         each time before it may join; who lived as long as the maximum has a clean slate.
     """
@@ -53,6 +54,7 @@ class Limits:
     rejoin_max_ms: int = 300_000
     candidates_max: int = 1_024
     commands_max: int = 256
+    command_wait_ms: int = 30_000
     views_max: int = 16
 
     def __post_init__(self) -> None:

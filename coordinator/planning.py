@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from coordinator.commands import Command, Move, is_done, movable, obeyed, refusal
-from coordinator.fitting import input_problems, misfit
+from coordinator.fitting import input_problems, misfit, stages_of
 from coordinator.placement import place
 from coordinator.ring import partition_point, ring_of
 from ripple.assignment import (
@@ -26,6 +26,7 @@ from ripple.assignment import (
     Member,
     Phase,
     Share,
+    empty,
     worker_of,
 )
 from ripple.world.ports import Guards, all_guards
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from coordinator.limits import Limits
 
 CAUSES_MAX = 12
+NAMES_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,9 @@ def next_version(
     before: the newest version that is known. Where that is not ``newest_number``, or others cannot
     read it any more, not everybody knows what was said last, and everything is given anew.
     """
+    if before.version == 0 and facts.joining:
+        first = min(facts.joining, key=lambda one: one.id)
+        before = empty(stages_of(first.code, limits.partitions))
     draft = _Draft(before, newest_number + 1, limits, guards)
     if newest_number != before.version or not is_readable:
         draft.give_anew()
@@ -141,12 +146,15 @@ class _Draft:
                 members[worker] = replace(members[worker], starts=starts)
                 self.causes.append(f"a process of {worker} was started again")
         self._grow(facts.inputs)
+        joined = []
         for candidate in sorted(facts.joining, key=lambda one: one.id):
             code = next(iter(members.values())).code if members else candidate.code
             if candidate.id not in members and misfit(candidate, code, self.now) is None:
                 members[candidate.id] = self._member(candidate)
-                self.causes.append(f"{candidate.id} joins")
+                joined.append(candidate.id)
                 self._grow(dict(candidate.inputs))
+        if joined:
+            self.causes.append(_named(joined) + (" joins" if len(joined) == 1 else " join"))
         self.now = self.now.with_members(members.values())
 
     def _member(self, candidate: Candidate) -> Member:
@@ -332,3 +340,9 @@ class _Draft:
                 found[pin.partition] = chosen or here[0]
                 count[chosen] += chosen != target
         return found
+
+
+def _named(names: list[str]) -> str:
+    """Return names for people, not all of many."""
+    more = len(names) - NAMES_MAX
+    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from coordinator.commands import REASON_LENGTH_MAX
 from coordinator.limits import MS, Limits
 from ripple.assignment import Assignment, Phase, worker_of
 from ripple.world.ports import Guards, all_guards
@@ -134,4 +135,4 @@ class Progress:
     def _fail(self, failure: MoveFailed, who: Who, now: Assignment, now_ns: int) -> None:
         moving = (failure.partition, failure.process)
         if self._is_on_its_way(moving, who, now) is not None and moving not in self._failed:
-            self._failed[moving] = (failure.reason, now_ns)
+            self._failed[moving] = (failure.reason[:REASON_LENGTH_MAX], now_ns)

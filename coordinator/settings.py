@@ -134,6 +134,7 @@ _ABOUT = {
     "rejoin_max_ms": "the longest that a flapping worker waits",
     "candidates_max": "workers that wait to join",
     "commands_max": "commands that wait to be done",
+    "command_wait_ms": "for how long a command is tried",
     "views_max": "coordinators whose views are kept",
 }
 

@@ -12,10 +12,9 @@ it has observed for as long as it takes to die; what a removed incarnation says 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from coordinator import events as ev
-from coordinator.commands import Command, Move, is_done, refusal
+from coordinator.asked import Asked
+from coordinator.commands import Command, Move
 from coordinator.fitting import misfit
 from coordinator.hearing import Hearing
 from coordinator.instructions import (
@@ -35,13 +34,11 @@ from coordinator.limits import MS, Limits
 from coordinator.planning import Facts, next_version
 from coordinator.progress import Progress
 from coordinator.ring import point_of
+from coordinator.triggers import Triggers
 from coordinator.views import Standing, Verdict, Who
 from coordinator.waiting import Waiting
 from ripple.assignment import Assignment, Candidate, Stage, empty
 from ripple.world.ports import Guards, all_guards
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _DECISIVE = (
     ev.Ticked,
@@ -53,7 +50,7 @@ _DECISIVE = (
 
 
 class Coordinator:
-    """The replica called ``replica``, a nonce of its process, of a cluster with these stages.
+    """The replica called ``replica``, a nonce of its process.
 
     All times are its own monotonic clock, in nanoseconds.
     """
@@ -64,23 +61,21 @@ class Coordinator:
         now_ns: int,
         limits: Limits | None = None,
         *,
-        stages: Iterable[Stage] = (),
         guards: Guards = all_guards,
     ) -> None:
         self.replica = replica
         self.limits = limits or Limits()
         self._guards = guards
-        self._stages = tuple(stages) or (Stage("main", self.limits.partitions),)
         self.now: Assignment | None = None
         self.newest_number = 0
         self._is_readable = True
         self.hearing = Hearing(replica, self.limits, now_ns, guards=guards)
         self.waiting = Waiting(self.limits)
         self.progress = Progress(self.limits, guards=guards)
-        self.commands: dict[str, Command] = {}
+        self.asked = Asked(self.limits)
+        self.triggers = Triggers(replica, self.limits)
         self._left: set[Who] = set()
         self._since_ns: dict[Who, int] = {}
-        self._triggered_ns: dict[Who, int] = {}
         self._version_ns = now_ns
         self._wanted_ns: int | None = None
         self._planned: tuple[tuple[int, bool, Facts], Assignment | None] | None = None
@@ -117,7 +112,7 @@ class Coordinator:
             case ev.ProposalEnded():
                 return self._on_proposal_ended(now_ns)
             case ev.Commanded(request, command):
-                return self._on_command(request, command)
+                return self._on_command(request, command, now_ns)
             case _:
                 return self._on_member(event, now_ns)
         return []
@@ -170,19 +165,19 @@ class Coordinator:
             case ev.Left():
                 self._left.add(who)
             case ev.Checkpointed():
-                self._triggered_ns[who] = now_ns
+                self.triggers.stored(who, now_ns)
         return []
 
     def _on_chain(
         self, assignment: Assignment | None, newest_number: int, now_ns: int
     ) -> list[Instruction]:
         """Go on from what the chain says; what was read before something newer, is old."""
-        read = assignment or empty(self._stages)
+        read = assignment or empty([Stage("main", self.limits.partitions)])
         if self.now is not None and newest_number < self.newest_number:
             return []
         self._is_readable = read.version == newest_number
         if self.now is not None and newest_number == self.newest_number:
-            return self._answers(self.now)
+            return [*self.asked.answers(self.now)]
         before = self.now or empty(read.stages)
         # What could be read once is known, even if it cannot be read any more.
         self.now = read if self.now is None or read.version > before.version else before
@@ -192,7 +187,7 @@ class Coordinator:
         self.progress.changed(before, self.now)
         for candidate in self.waiting.candidates:
             done += self._check_fit(candidate)
-        return [Announce(self.now), *done, *self._answers(self.now)]
+        return [Announce(self.now), *done, *self.asked.answers(self.now)]
 
     def _members_changed(
         self, before: Assignment, after: Assignment, now_ns: int
@@ -207,17 +202,13 @@ class Coordinator:
             if not is_orderly:
                 self.waiting.evicted(who[0], lived_ns, now_ns)
             self._left.discard(who)
-            self._triggered_ns.pop(who, None)
             done.append(Evict(who, f"version {after.version} is without it: {after.cause}"))
         for who in now:
-            if who not in self._since_ns:
-                self._since_ns[who] = now_ns
-                # Workers that have joined together do not all store at the same moment.
-                early_ns = point_of(who[0]) % (self.limits.checkpoint_interval_ms * MS)
-                self._triggered_ns[who] = now_ns - early_ns
+            self._since_ns.setdefault(who, now_ns)
         for member in after.members:
             self.waiting.gone(member.nonce)
         self.hearing.members_are(now, now_ns)
+        self.triggers.members_are(now, now_ns)
         return done
 
     def _on_registered(self, candidate: Candidate, now_ns: int) -> list[Instruction]:
@@ -247,26 +238,13 @@ class Coordinator:
         self.waiting.gone(candidate.nonce)
         return [Refuse(candidate.nonce, problem)]
 
-    def _on_command(self, request: str, command: Command) -> list[Instruction]:
+    def _on_command(self, request: str, command: Command, now_ns: int) -> list[Instruction]:
         if self.now is None:
             return [Answer(request, None, "the store has not been read yet: try again")]
-        if len(self.commands) >= self.limits.commands_max:
-            return [Answer(request, None, "too many commands wait (commands_max): try again")]
         if isinstance(command, Move):
             self.progress.retry(command.partition)
-        self.commands[request] = command
         # What is known may be old: whether it is done, or cannot be, is told from what is read now.
-        return [ReadChain()]
-
-    def _answers(self, now: Assignment) -> list[Instruction]:
-        """Answer the commands that are done, or cannot be."""
-        done: list[Instruction] = []
-        for request, command in list(self.commands.items()):
-            refused = refusal(command, now)
-            if refused is not None or is_done(command, now):
-                del self.commands[request]
-                done.append(Answer(request, None if refused else now.version, refused))
-        return done
+        return [*self.asked.add(request, command, now_ns), ReadChain()]
 
     def _on_tick(self, now_ns: int) -> list[Instruction]:
         if now_ns - self._ticked_ns > self.limits.loop_late_max_ms * MS:
@@ -276,7 +254,7 @@ class Coordinator:
         self.progress.forget_old(now_ns)
         verdicts = self.verdicts(now_ns)
         is_somebody_silent = any(v.standing is not Standing.ACTIVE for v in verdicts.values())
-        done: list[Instruction] = []
+        done: list[Instruction] = [*self.asked.given_up(now_ns)]
         if is_somebody_silent and self._is_due(
             self._looked_ns, self.limits.heartbeat_interval_ms, now_ns
         ):
@@ -288,22 +266,10 @@ class Coordinator:
         ):
             self._wrote_ns = now_ns
             done.append(WriteView(self.hearing.view(now_ns)))
-        for who, verdict in verdicts.items():
-            if verdict.standing is Standing.ACTIVE and self._is_to_trigger(who, now_ns):
-                self._triggered_ns[who] = now_ns
-                done.append(TriggerCheckpoint(who))
-        return done
-
-    def _is_to_trigger(self, who: Who, now_ns: int) -> bool:
-        """Return whether a worker is to store checkpoints now, and it is ours to say so.
-
-        Of replicas that hear of each other, one speaks to each worker; twice would do no harm.
-        """
-        at_ns = self._triggered_ns.get(who)
-        if not self._is_due(at_ns, self.limits.checkpoint_interval_ms, now_ns):
-            return False
-        replicas = [self.replica, *(view.replica for view in self.hearing.fresh(now_ns))]
-        return min(replicas, key=lambda name: point_of(f"{name} {who[0]}")) == self.replica
+        active = [who for who, v in verdicts.items() if v.standing is Standing.ACTIVE]
+        others = [view.replica for view in self.hearing.fresh(now_ns)]
+        due = self.triggers.due(active, others, now_ns)
+        return done + [TriggerCheckpoint(who) for who in due]
 
     def _is_due(self, at_ns: int | None, interval_ms: int, now_ns: int) -> bool:
         return at_ns is None or now_ns - at_ns >= interval_ms * MS
@@ -318,7 +284,8 @@ class Coordinator:
             return []
         if self._wanted_ns is None:
             self._wanted_ns = now_ns
-        if not self._is_commanded(after) and now_ns < self._due_ns(self._wanted_ns):
+        is_asked_for = self.asked.is_answered_by(after, self.now)
+        if not is_asked_for and now_ns < self._due_ns(self._wanted_ns):
             return []
         self._proposed = after.version
         return [Propose(after)]
@@ -357,15 +324,7 @@ class Coordinator:
             warm=self.progress.warm,
             failed=self.progress.failed,
             blocked=frozenset(self.progress.failed),
-            commands=tuple(self.commands.values()),
-        )
-
-    def _is_commanded(self, after: Assignment) -> bool:
-        """Return whether a version does what somebody waits for."""
-        now = self.now
-        return now is not None and any(
-            is_done(command, after) and not is_done(command, now)
-            for command in self.commands.values()
+            commands=self.asked.commands,
         )
 
     def _due_ns(self, wanted_ns: int) -> int:

@@ -150,6 +150,7 @@ def _problems(coordinator: Coordinator, now: Assignment, verdicts: dict[Who, Ver
         f"partition {partition} did not move to {process}: {why}"
         for (partition, process), why in sorted(coordinator.progress.failed.items())
     ]
+    found += _partition_problems(now, coordinator.limits.partitions)
     found += input_problems(coordinator.progress.inputs, now)
     found += [
         f"partition {pin.partition} is pinned to {pin.worker}, which is not there"
@@ -157,3 +158,13 @@ def _problems(coordinator: Coordinator, now: Assignment, verdicts: dict[Who, Ver
         if pin.worker not in now.by_id
     ]
     return found
+
+
+def _partition_problems(now: Assignment, asked: int) -> list[str]:
+    """Return what to tell whoever asks for other partitions than there are."""
+    ours = now.stages[0].partitions
+    stages = now.members[0].code.stages if now.members else ()
+    is_asked = now.version > 0 and stages[:1] == ((now.stages[0].name, 0),)
+    if not is_asked or ours == asked:
+        return []
+    return [f"{asked} partitions are asked for, but a cluster keeps those it has: {ours}"]

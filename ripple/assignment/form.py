@@ -64,13 +64,14 @@ class AssignmentContent:
 
 
 def _code_fields(code: Code) -> list[Any]:
-    schemas = [list(schema) for schema in code.schemas]
-    return [code.pipeline, code.plan_hash, code.topology_hash, code.protocol, schemas]
+    schemas, stages = [list(one) for one in code.schemas], [list(one) for one in code.stages]
+    return [code.pipeline, code.plan_hash, code.topology_hash, code.protocol, schemas, stages]
 
 
 def _code(row: _Fields) -> Code:
     schemas = row.rows(4, lambda schema: (schema.text(0), schema.text(1)))
-    return Code(row.text(0), row.text(1), row.text(2), row.integer(3), schemas)
+    stages = row.rows(5, lambda stage: (stage.text(0), stage.integer(1)))
+    return Code(row.text(0), row.text(1), row.text(2), row.integer(3), schemas, stages)
 
 
 def _member_fields(member: Member, codes: list[Code]) -> dict[str, Any]:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from ripple.assignment.errors import AssignmentError
 
 SLOTS_MAX = 1024
-NAME_LENGTH_MAX = 256
+ID_LENGTH_MAX = 64
+# Of whatever else a worker says of itself, so that versions fit into an entry of their chain.
+TEXT_LENGTH_MAX = 256
+TEXTS_MAX = 1024
 
 _ID = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -17,7 +20,8 @@ _ID = re.compile(r"[A-Za-z0-9._-]+")
 class Code:
     """What a worker would compute.
 
-    schemas: fingerprints by name, sorted. protocol: of workers and coordinators among themselves.
+    protocol: of workers and coordinators among themselves. schemas: fingerprints by name, sorted.
+    stages: their partitions by name, in order; 0 where the cluster says how many.
     """
 
     pipeline: str
@@ -25,6 +29,7 @@ class Code:
     topology_hash: str
     protocol: int
     schemas: tuple[tuple[str, str], ...] = ()
+    stages: tuple[tuple[str, int], ...] = (("main", 0),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,15 @@ class Candidate:
         if not 1 <= self.processes <= SLOTS_MAX:
             raise AssignmentError(
                 f"worker {self.id} has {self.processes} processes, not 1 to {SLOTS_MAX}"
+            )
+        code = self.code
+        pairs = (*self.addresses, *code.schemas, *code.stages, *self.inputs)
+        texts = [self.nonce, code.pipeline, code.plan_hash, code.topology_hash]
+        texts += [text for pair in pairs for text in pair if isinstance(text, str)]
+        if len(texts) > TEXTS_MAX or max(map(len, texts)) > TEXT_LENGTH_MAX:
+            raise AssignmentError(
+                f"worker {self.id} says too much of itself: more than {TEXTS_MAX} names, or one of "
+                f"more than {TEXT_LENGTH_MAX} characters"
             )
 
 
@@ -85,8 +99,8 @@ def worker_of(process: str) -> str:
 
 def check_id(worker: str) -> None:
     """Raise AssignmentError unless a worker may be called so."""
-    if len(worker) > NAME_LENGTH_MAX or not _ID.fullmatch(worker):
+    if len(worker) > ID_LENGTH_MAX or not _ID.fullmatch(worker):
         raise AssignmentError(
-            f"{worker[:NAME_LENGTH_MAX]!r} is no worker's id: use letters, digits, '.', '_' and "
-            f"'-', at most {NAME_LENGTH_MAX}"
+            f"{worker[:ID_LENGTH_MAX]!r} is no worker's id: use letters, digits, '.', '_' and "
+            f"'-', at most {ID_LENGTH_MAX}"
         )

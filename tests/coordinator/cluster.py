@@ -385,7 +385,7 @@ class Cluster:
 
     def _replica(self, name: str, boots: int) -> Replica:
         nonce = f"{name} boot {boots}"
-        state = Coordinator(nonce, self.now_ns, self.limits, stages=self.stages, guards=self.guards)
+        state = Coordinator(nonce, self.now_ns, self.limits, guards=self.guards)
         return Replica(name, state, boots=boots, began_ns=self.now_ns, served_ns=self.now_ns)
 
     # What must hold.
@@ -408,7 +408,7 @@ class Cluster:
         assert version.cause, "nobody knows why"
         is_commanded = any(
             not cmd.is_done(c, readable[-1]) and cmd.is_done(c, version)
-            for c in replica.state.commands.values()
+            for c in replica.state.asked.commands
         )
         if not is_anew and not is_commanded:
             apart_ms = (self.now_ns - self.proposed_ns[-1]) // MS
@@ -640,7 +640,7 @@ def play(cluster: Cluster, moves: Iterable[tuple[int, int, int]]) -> None:
 def settle(cluster: Cluster) -> None:
     """Let nothing go wrong any more, and see that everything comes to rest."""
     cluster.heal()
-    cluster.run(2)
+    cluster.run(10)  # what was commanded before, is done or given up
     cluster.command(cmd.Unfreeze("all is well"))
     for worker in cluster.workers:
         if worker.is_running:

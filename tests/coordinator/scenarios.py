@@ -10,7 +10,7 @@ from coordinator import events as ev
 from coordinator import instructions as ins
 from coordinator.limits import Limits
 from coordinator.state import Coordinator
-from ripple.assignment import Assignment, AssignmentChain, Phase, Stage, worker_of
+from ripple.assignment import Assignment, AssignmentChain, Phase, worker_of
 from ripple.assignment.rules import check_follows
 from ripple.world import StoreError
 from tests.assignment.examples import candidate
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ripple.testing import SimWorld
 
 LIMITS = Limits(partitions=6)
-STAGES = (Stage("main", LIMITS.partitions),)
 WORKERS = ("w0", "w1", "w2")
 TICK_SECONDS = 0.25
 HEALED_TICKS = 4 * 30
@@ -36,9 +35,7 @@ class Shell:
         self._world = world
         self._chain = AssignmentChain(world.store, nonce, versions_kept=2, guards=world.guards)
         self._reading: Reading[Assignment] | None = None
-        self.state = Coordinator(
-            nonce, world.clock.monotonic_ns(), LIMITS, stages=STAGES, guards=world.guards
-        )
+        self.state = Coordinator(nonce, world.clock.monotonic_ns(), LIMITS, guards=world.guards)
 
     async def tell(self, event: ev.Event) -> None:
         for told in self.state.step(event, self._world.clock.monotonic_ns()):

@@ -69,7 +69,7 @@ def test_first_members_are_given_everything_at_once() -> None:
     assert {share.phase for share in now.shares} == {Phase.OWNED}
     assert {share.since for share in now.shares} == {1}
     assert spread(now) <= 1
-    assert now.cause == "w0 joins; w1 joins; w2 joins; 128 partitions are given to who is there"
+    assert now.cause == "w0, w1, w2 join; 128 partitions are given to who is there"
 
 
 def test_a_join_moves_the_least_in_bounded_steps() -> None:
@@ -149,6 +149,28 @@ def test_nobody_is_left_and_whoever_comes_then_gets_everything() -> None:
     assert nothing(now, limits)
     now = follow(now, limits, joining=(candidate("w5"),))
     assert set(now.shares) == {Share("w5/0", 3)}
+
+
+def test_many_who_join_are_not_all_named() -> None:
+    cause = cluster(9, Limits()).cause
+    assert cause.startswith("w0, w1, w2, w3, w4 and 4 more join; 128 partitions")
+
+
+def test_the_first_to_join_say_what_stages_there_are_and_those_stay() -> None:
+    limits = Limits(partitions=4)
+    stages = (("trades", 0), ("portfolio", 2))
+    code = replace(CODE, stages=stages)
+    joining = Facts(joining=(candidate("w1", code=code),))
+    now = next_version(empty([Stage("main", 4)]), 0, joining, limits)
+    assert now is not None
+    check_follows(empty(now.stages), now)
+    assert now.stages == (Stage("trades", 4), Stage("portfolio", 2))
+    assert [share.owner for share in now.shares] == ["w1/0"] * 6
+    assert now.place_of(5) == ("portfolio", 1)
+    now = follow(now, limits, gone={"w1": "x"})
+    other = replace(CODE, stages=(("trades", 0), ("portfolio", 3)))
+    assert nothing(now, limits, joining=(candidate("w2", code=other),))
+    assert follow(now, limits, joining=(candidate("w3", code=code),)).owned_by("w3")
 
 
 def test_workers_of_another_code_join_only_once_nobody_is_left() -> None:

@@ -14,7 +14,7 @@ from coordinator.limits import MS, Limits
 from coordinator.state import Coordinator
 from coordinator.status import status_of
 from coordinator.views import Standing
-from ripple.assignment import Assignment, Phase, Stage, empty
+from ripple.assignment import Assignment, AssignmentError, Phase
 from tests.assignment.examples import CODE, candidate
 from tests.coordinator.cluster import Cluster, without
 
@@ -277,6 +277,7 @@ def test_commands_are_answered_once_the_chain_has_them() -> None:
     ("command", "refusal"),
     [
         (Freeze(" "), "a command needs a reason"),
+        (Freeze("x" * 201), "a reason of at most 200 characters"),
         (PinTo(99, "w1", "x"), "there is no partition 99: they are 0 to 7"),
         (PinTo(1, "w9", "x"), "there is no worker w9: there are w0, w1, w2"),
         (Drain("w9", "x"), "there is no worker w9"),
@@ -302,6 +303,21 @@ def test_a_command_to_one_that_knows_old_news_is_answered_from_what_is_read_now(
     one.run(6)
     assert one.newest.frozen is None
     assert one.answers[request].version == one.newest.version
+
+
+def test_a_command_that_cannot_be_done_is_given_up_and_does_not_come_later() -> None:
+    one = started()
+    for replica in one.replicas:
+        replica.has_store = False
+    request = one.command(Freeze("a night"))
+    one.run(29)
+    assert request not in one.answers
+    one.run(2)
+    assert "not done within 30000 ms (command_wait_ms)" in (one.answers[request].refusal or "")
+    for replica in one.replicas:
+        replica.has_store = True
+    one.run(20)
+    assert one.newest.frozen is None
 
 
 def test_a_move_is_refused_while_frozen_or_where_its_partition_is_pinned() -> None:
@@ -518,13 +534,49 @@ def test_a_member_from_a_later_version_makes_it_read_the_chain() -> None:
     assert one.step(ev.Heartbeat(("w1", 9)), 0) == [ins.ReadChain()]
 
 
-def test_stages_are_numbered_through() -> None:
-    one = Coordinator("c1", 0, stages=[Stage("trades", 4), Stage("portfolio", 2)])
-    one.step(ev.ChainRead(None, 0), 0)
-    now = joined(one, "w1")
-    assert len(now.shares) == 6
-    assert now.stages == (Stage("trades", 4), Stage("portfolio", 2))
-    assert empty(now.stages).shares == (empty(now.stages).shares[0],) * 6
+def test_other_stages_do_not_fit_and_both_are_named() -> None:
+    one = alone()
+    joined(one, "w1")
+    (told,) = register(one, code=replace(CODE, stages=(("main", 0), ("portfolio", 2))))
+    assert isinstance(told, ins.Refuse)
+    assert told.reason.endswith(
+        "its stages are main of 4, portfolio of 2, the cluster's are main of 4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stages", "text"),
+    [
+        ((), "its stages are none"),
+        ((("main", 0), ("main", 2)), "its stages are main of 4, main of 2: each has a name"),
+        ((("main", -1),), "its stages are main of -1"),
+        ((("main", 0), ("portfolio", 8192)), "8192 in all at most"),
+    ],
+)
+def test_stages_that_cannot_be_are_refused_from_the_first_worker_too(
+    stages: tuple[tuple[str, int], ...], text: str
+) -> None:
+    (told,) = register(alone(), code=replace(CODE, stages=stages))
+    assert isinstance(told, ins.Refuse)
+    assert text in told.reason
+
+
+def test_partitions_asked_for_of_a_cluster_that_has_others_are_a_problem() -> None:
+    one = alone()
+    joined(one, "w1")
+    other = Coordinator("c2", 0, Limits(partitions=8))
+    other.step(ev.ChainRead(one.now, 1), 0)
+    status = status_of(other, 1)
+    assert status is not None
+    assert status.problems == ("8 partitions are asked for, but a cluster keeps those it has: 4",)
+
+
+def test_what_a_worker_says_of_itself_has_limits() -> None:
+    for changes in ({"nonce": "n" * 257}, {"addresses": (("a", "b"),) * 513}):
+        with pytest.raises(AssignmentError, match="says too much of itself"):
+            replace(candidate("w1"), **changes)  # type: ignore[arg-type]
+    with pytest.raises(AssignmentError, match="0 processes"):
+        candidate("w1", processes=0)
 
 
 def test_jitter_is_within_its_limit_and_differs_between_replicas() -> None:
