@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.log import LogDamagedError, PartitionReader
 from ripple.log.repair import Loss, find_loss, give_up
-from ripple.log.segment import segment_path, segments
+from ripple.log.epochs import read_epochs, segments
 from ripple.log.verify import Verified, verify
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ def print_info(topic: Topic, *, as_json: bool) -> bool:
         if "damage" in held:
             print(f"partition {held['partition']}: DAMAGED: {held['damage']}")
             continue
+        owner = f", owner of epoch {held['epoch']}" if held["epoch"] else ""
         print(
             f"partition {held['partition']}: offsets {held['first_offset']} to "
-            f"{held['next_offset']}, {held['segments']} segments, {held['bytes']:,} bytes"
+            f"{held['next_offset']}, {held['segments']} segments, {held['bytes']:,} bytes{owner}"
         )
     return is_sound
 
@@ -61,7 +62,7 @@ def _held(topic: Topic, partition: int) -> dict[str, Any]:
     except LogDamagedError as error:
         return {"partition": partition, "damage": str(error)}
     folder = topic.folder(partition)
-    paths = [segment_path(folder, first) for first in segments(topic.disk, folder)]
+    paths = [one.path(folder) for one in segments(topic.disk, folder)]
     length = 0
     for path in paths:
         with closing(topic.disk.open_to_read(path)) as file:
@@ -72,6 +73,7 @@ def _held(topic: Topic, partition: int) -> dict[str, Any]:
         "next_offset": next_offset,
         "segments": len(paths),
         "bytes": length,
+        "epoch": read_epochs(topic.disk, folder).newest,
     }
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError
 from ripple.log import index
-from ripple.log.segment import INDEX_SUFFIX, SEGMENT_SUFFIX, first_offsets
+from ripple.log.epochs import read_epochs
+from ripple.log.segment import INDEX_SUFFIX, SEGMENT_SUFFIX, segments_in
 from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
@@ -35,25 +36,32 @@ _CRC = struct.Struct("<I")
 def durable_offset(topic: Topic, partition: int) -> int:
     """Return an offset below which all records are known to be durable, 0 if nothing is known.
 
-    It is asked of what lies beside the segments: the notes, and the indexes of the last segment and
-    of those that are gone. Whoever looks at the segments afterwards finds at least that much, or
-    the log is damaged: no writer ever takes it back.
+    It is asked of what lies beside the segments: the seal that began the epoch in force, its
+    owner's notes, and the indexes of its last segment and of those that are gone. Whoever looks at
+    the segments afterwards finds at least that much, or the log is damaged: no writer ever takes it
+    back.
     """
-    noted = _read(topic.disk, notes_path(topic, partition))
     folder = topic.folder(partition)
+    epoch, begin = read_epochs(topic.disk, folder).begins[-1]
+    noted = _read(topic.disk, notes_path(topic, partition, epoch))
     names = topic.disk.list(folder)
-    last = max(first_offsets(names, SEGMENT_SUFFIX), default=0)
+    last = max(_firsts(names, SEGMENT_SUFFIX, epoch), default=begin)
     indexed = [
-        max(first, index.end_of(topic.disk, folder, first))
-        for first in first_offsets(names, INDEX_SUFFIX)
+        max(first, index.end_of(topic.disk, folder, first, epoch))
+        for first in _firsts(names, INDEX_SUFFIX, epoch)
         if first >= last
     ]
-    return max([noted, *indexed])
+    return max([begin, noted, *indexed])
 
 
-def notes_path(topic: Topic, partition: int) -> str:
-    """Return the path of a partition's notes: not in its folder, so as to outlast it."""
-    return f"{topic.path}/{partition}.durable"
+def notes_path(topic: Topic, partition: int, epoch: int = 0) -> str:
+    """Return the path of an owner's notes: not in the partition's folder, so as to outlast it."""
+    owner = f"{partition}-{epoch:010}" if epoch else f"{partition}"
+    return f"{topic.path}/{owner}.durable"
+
+
+def _firsts(names: list[str], suffix: str, epoch: int) -> list[int]:
+    return [one.first_offset for one in segments_in(names, suffix) if one.epoch == epoch]
 
 
 class DurableNotes:

@@ -69,7 +69,10 @@ class LogChangedError(LogError, InputError):
 
 
 class StaleEpochError(LogError):
-    """An append by a producer whose successor has appended already; nothing was stored."""
+    """A producer, or the owner of a partition, that another one of a higher epoch has replaced.
+
+    What it has appended was not acknowledged, and does not count unless the successor had seen it.
+    """
 
 
 class SequenceError(LogError):

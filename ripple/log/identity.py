@@ -39,7 +39,7 @@ def check_identity(reader: PartitionReader, offset: int, identity: str) -> None:
     Raises OffsetOutOfRangeError when the record at ``offset`` itself was removed, LogChangedError
     when the log is shorter or another one.
     """
-    first_offset, next_offset = reader.range()
+    first_offset, next_offset = reader.range(whole=True)
     name = f"{reader.topic.path}/{reader.partition}"
     if offset > next_offset:
         raise LogChangedError(

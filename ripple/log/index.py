@@ -48,7 +48,8 @@ class Index:
 
     ``place`` is the end of what is indexed, ``time_ns_max`` the largest event time in it (or
     NO_TIME_NS), ``sealed_ns`` the clock's time when it was written, 0 if it never was.
-    ``time_ns_first`` is that of the first frame that has one; it is not kept in the file.
+    ``time_ns_first`` is that of the first frame that has one; it is not kept in the file, and nor
+    is ``epoch``, the segment's.
     """
 
     first_offset: int
@@ -58,6 +59,7 @@ class Index:
     sealed_ns: int = 0
     time_ns_first: int = NO_TIME_NS
     entries: list[Entry] = field(default_factory=list)
+    epoch: int = 0
 
     def add(self, header: Header) -> None:
         """Take the frame at ``place``."""
@@ -137,20 +139,25 @@ def read(
     first_offset: int,
     interval_bytes: int,
     producers: Producers | None = None,
+    *,
+    epoch: int = 0,
 ) -> Index | None:
     """Return a segment's index file if there is a sound one, and fill ``producers`` if given."""
     try:
-        data = disk.read_bytes(index_path(folder, first_offset), length_max=INDEX_BYTES_MAX)
+        data = disk.read_bytes(index_path(folder, first_offset, epoch), length_max=INDEX_BYTES_MAX)
     except (FileNotFoundError, LimitError):
         return None
     index = loads(data, interval_bytes, producers)
-    return index if index is not None and index.first_offset == first_offset else None
+    if index is None or index.first_offset != first_offset:
+        return None
+    index.epoch = epoch
+    return index
 
 
-def end_of(disk: Disk, folder: str, first_offset: int) -> int:
+def end_of(disk: Disk, folder: str, first_offset: int, epoch: int = 0) -> int:
     """Return where a segment ends that has an index, 0 if there is no sound one."""
     try:
-        data = disk.read_bytes(index_path(folder, first_offset), length_max=INDEX_BYTES_MAX)
+        data = disk.read_bytes(index_path(folder, first_offset, epoch), length_max=INDEX_BYTES_MAX)
     except (FileNotFoundError, LimitError):
         return 0
     if not _is_sound(data):
@@ -161,7 +168,7 @@ def end_of(disk: Disk, folder: str, first_offset: int) -> int:
 
 def write(disk: Disk, folder: str, index: Index, producers: Producers) -> None:
     """Write a segment's index file, whole or not at all; raises OSError."""
-    replace(disk, index_path(folder, index.first_offset), dumps(index, producers))
+    replace(disk, index_path(folder, index.first_offset, index.epoch), dumps(index, producers))
 
 
 def _is_sound(data: bytes) -> bool:

@@ -13,6 +13,7 @@ from ripple.batch import Batch, Marker
 from ripple.log import body, frame
 from ripple.log import index as index_file
 from ripple.log.durable import durable_offset
+from ripple.log.epochs import newest_fence, read_epochs, segments
 from ripple.log.errors import (
     LogDamagedError,
     LogDivergedError,
@@ -24,17 +25,19 @@ from ripple.log.frame import NO_TIME_NS, TIME_NS_MAX, ChainError, FrameError, He
 from ripple.log.index import Index
 from ripple.log.recovery import chain_at, check_present, frames_behind, short_of
 from ripple.log.salvage import lost
-from ripple.log.segment import Frame, Frames, Place, segment_path, segments
+from ripple.log.segment import Frame, Frames, Place, Segment
+from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from ripple.log.topic import Topic
-    from ripple.world.ports import File
+    from ripple.world.ports import File, Guards
 
 HEADERS_READ_BYTES = 1 << 14
 # At the end of the log, each so manieth call asks what is known to be durable; the first one does.
 CALLS_PER_LOOK = 50
+POSITION_END = 1 << 62
 GIVEN_UP = "it was lost from the log and given up"
 
 
@@ -47,19 +50,25 @@ class PartitionReader:
     of uncompressed frames share that memory.
 
     Records are seen as soon as they are written, before they are durable: who stores a cut calls
-    ``sync`` first, or a power failure can leave the log shorter than the cut.
+    ``sync`` first, or a power failure can leave the log shorter than the cut. While an owner takes
+    over from another, only what is known to be durable is seen.
     """
 
-    def __init__(self, topic: Topic, partition: int) -> None:
-        """Read a partition of ``topic``; raises TopicError if there is no such partition."""
+    def __init__(self, topic: Topic, partition: int, *, guards: Guards = all_guards) -> None:
+        """Read a partition of ``topic``; raises TopicError if there is no such partition.
+
+        guards: which safeguards are on, for tests of the tests.
+        """
         self.topic = topic
         self.partition = partition
         self.header: Header | None = None  # of the frame that ``next`` has returned
         self._folder = topic.folder(partition)
         self._columns = body.columns_of(topic.schema)
         self._raw_bytes_max = topic.settings.batch_bytes_max
+        self._guards = guards
         self._file: File | None = None
-        self._first = 0
+        self._segment = Segment(0)
+        self._believed_to = 0  # the position in the file below which nobody had fenced its owner
         self._frames: Frames | None = None
         self._skip_to = 0
         self._calls = 0  # since the last frame
@@ -114,36 +123,50 @@ class PartitionReader:
         """Let the next call of ``next`` ask what is known to be durable: something has happened."""
         self._calls = 0
 
-    def range(self) -> tuple[int, int]:
-        """Return the first offset that can be read, and the one after the last whole frame.
+    def range(self, *, whole: bool = False) -> tuple[int, int]:
+        """Return the first offset that can be read, and the one after the last that can.
 
-        Raises LogDamagedError when more is known to be durable.
+        That is the last whole frame, or while an owner takes over, what is known to be durable,
+        unless the ``whole`` of what is there is asked for. Raises LogDamagedError when more is
+        known to be durable.
         """
+        while True:
+            first_offset, next_offset, epoch = self._there()
+            if whole:
+                return first_offset, next_offset
+            # After looking at the frames: what was there before a fence will stay there.
+            if newest_fence(self.topic.disk, self._folder) <= epoch:
+                return first_offset, next_offset
+            if self._epoch_in_force() == epoch:
+                return first_offset, max(first_offset, self._known_offset())
+
+    def _there(self) -> tuple[int, int, int]:
+        """Return the first offset, the one after the last whole frame, and whose that is."""
         # Before the segments are looked at: a writer may be at work.
         known_offset = self._known_offset()
-        firsts = self._present(known_offset)
-        if not firsts:
-            return 0, 0
-        end = self._index(firsts, len(firsts) - 1).place
+        present = self._present(known_offset)
+        if not present:
+            return 0, 0, self._epoch_in_force()
+        end = self._index(present, len(present) - 1).place
         if end.offset < known_offset:
-            raise short_of(known_offset, segment_path(self._folder, firsts[-1]), end)
-        return firsts[0], end.offset
+            raise short_of(known_offset, present[-1].path(self._folder), end)
+        return present[0].first_offset, end.offset, present[-1].epoch
 
     def seek(self, offset: int) -> None:
         """Go to ``offset``.
 
         Raises OffsetOutOfRangeError saying what is available, LogDamagedError as ``range``.
         """
-        firsts = self._present(self._known_offset())
-        if not firsts and offset == 0:
+        present = self._present(self._known_offset())
+        if not present and offset == 0:
             self.close()
             self._skip_to = 0
             return
-        at = bisect_right(firsts, offset) - 1
-        index = self._index(firsts, at) if at >= 0 else None
+        at = _at(present, offset)
+        index = self._index(present, at) if at >= 0 else None
         if index is None or offset > index.place.offset:
             raise self._out_of_range(offset)
-        self._enter(firsts[at], index.before_offset(offset))
+        self._enter(present[at], index.before_offset(offset))
         self._skip_to = offset
 
     def seek_time(self, time_ns: int) -> int:
@@ -158,11 +181,11 @@ class PartitionReader:
             self.seek(self.range()[1])
             return self.next_offset
         time_ns = max(time_ns, NO_TIME_NS)
-        firsts = self._firsts()
-        for at, first in enumerate(firsts):
-            index = self._index(firsts, at)
-            if index.time_ns_max >= time_ns or at == len(firsts) - 1:
-                self._enter(first, index.before_time(time_ns))
+        present = self._segments()
+        for at, segment in enumerate(present):
+            index = self._index(present, at)
+            if index.time_ns_max >= time_ns or at == len(present) - 1:
+                self._enter(segment, index.before_time(time_ns))
                 self._skip_to = 0
                 return self._find_time(time_ns)
         self.seek(0)
@@ -205,40 +228,44 @@ class PartitionReader:
 
     # --- places ---
 
-    def _firsts(self) -> list[int]:
+    def _segments(self) -> list[Segment]:
         return segments(self.topic.disk, self._folder)
+
+    def _epoch_in_force(self) -> int:
+        return read_epochs(self.topic.disk, self._folder).newest
 
     def _known_offset(self) -> int:
         return durable_offset(self.topic, self.partition)
 
-    def _present(self, known_offset: int) -> list[int]:
-        """Return the first offsets of the segments; raises LogDamagedError if some are missing."""
-        firsts = self._firsts()
-        check_present(self.topic, self.partition, firsts, known_offset)
-        return firsts
+    def _present(self, known_offset: int) -> list[Segment]:
+        """Return the segments; raises LogDamagedError if some are missing."""
+        present = self._segments()
+        check_present(self.topic, self.partition, present, known_offset)
+        return present
 
     def _first_offset(self) -> int:
-        return next(iter(self._firsts()), 0)
+        return next((one.first_offset for one in self._segments()), 0)
 
-    def _open(self, first: int) -> File:
+    def _open(self, segment: Segment) -> File:
         try:
-            return self.topic.disk.open_to_read(segment_path(self._folder, first))
+            return self.topic.disk.open_to_read(segment.path(self._folder))
         except FileNotFoundError:
-            raise self._out_of_range(first) from None
+            raise self._out_of_range(segment.first_offset) from None
 
-    def _index(self, firsts: list[int], at: int) -> Index:
+    def _index(self, present: list[Segment], at: int) -> Index:
         """Return a segment's index: its file, continued or built from the frames' headers."""
-        first = firsts[at]
+        first, epoch, end = present[at]
         interval_bytes = self.topic.settings.index_interval_bytes
-        known = index_file.read(self.topic.disk, self._folder, first, interval_bytes)
-        is_last = at == len(firsts) - 1
-        if known is not None and not is_last and known.place.offset == firsts[at + 1]:
+        known = index_file.read(self.topic.disk, self._folder, first, interval_bytes, epoch=epoch)
+        is_last = at == len(present) - 1
+        if known is not None and not is_last and known.place.offset == present[at + 1].first_offset:
             return known
-        with closing(self._open(first)) as file:
+        with closing(self._open(present[at])) as file:
             if known is None or not is_last or known.place.position > file.size():
-                known = Index(first, Place(0, first, chain_at(first)), interval_bytes)
+                begin = Place(0, first, chain_at(first))
+                known = Index(first, begin, interval_bytes, epoch=epoch)
             frames = Frames(
-                file, self.partition, known.place, self._raw_bytes_max, HEADERS_READ_BYTES
+                file, self.partition, known.place, self._raw_bytes_max, HEADERS_READ_BYTES, end=end
             )
             # What is no frame ends the index; reading comes to it and says what it is.
             with suppress(FrameError):
@@ -246,20 +273,21 @@ class PartitionReader:
                     known.add(header)
         return known
 
-    def _enter(self, first: int, place: Place) -> None:
+    def _enter(self, segment: Segment, place: Place) -> None:
         """Open a segment and go to ``place``; an index that is wrong leads to the beginning."""
-        file = self._open(first)
+        file = self._open(segment)
         self.close()
-        self._file, self._first = file, first
         self._calls = 0
-        start = Place(0, first, chain_at(first))
-        self._frames = self._frames_at(place if place.position else start)
+        start = Place(0, segment.first_offset, chain_at(segment.first_offset))
+        self._go_to(segment, file, place if place.position else start)
+        assert self._frames is not None
         if place.position and not self._is_frame_next(self._frames):
-            self._frames = self._frames_at(start)
+            self._go_to(segment, file, start)
 
-    def _frames_at(self, place: Place) -> Frames:
-        assert self._file is not None
-        return Frames(self._file, self.partition, place, self._raw_bytes_max)
+    def _go_to(self, segment: Segment, file: File, place: Place) -> None:
+        self._file, self._segment = file, segment
+        self._believed_to = 0
+        self._frames = Frames(file, self.partition, place, self._raw_bytes_max, end=segment.end)
 
     @staticmethod
     def _is_frame_next(frames: Frames) -> bool:
@@ -286,10 +314,10 @@ class PartitionReader:
 
     @property
     def _path(self) -> str:
-        return segment_path(self._folder, self._first)
+        return self._segment.path(self._folder)
 
     def _out_of_range(self, offset: int) -> OffsetOutOfRangeError:
-        return OffsetOutOfRangeError(self._folder, offset, *self.range())
+        return OffsetOutOfRangeError(self._folder, offset, *self.range(whole=True))
 
     # --- frames ---
 
@@ -297,58 +325,144 @@ class PartitionReader:
         """Return the next frame, going on to the next segment where one ends."""
         if self._frames is None:
             self.seek(self._skip_to)
-        must_go_on = False
+        has_looked = False
         while self._frames is not None:
+            place = self._frames.place
             try:
                 found = self._frames.next()
             except FrameError as error:
+                if self._heed_seal():
+                    continue
                 return self._judge(error)
-            if found is not None:
+            if found is None:
+                if self._heed_seal() or self._go_on():
+                    continue
+                if not self._is_more_durable(has_looked=has_looked):
+                    break
+                # It was perhaps written since, or to a new file of that name: look once more.
+                has_looked = True
+                self._open_again()
+            elif self._is_believed(found):
                 self._calls = 0
                 return found
-            if self._go_on():
-                continue
-            is_look_due = self._calls % CALLS_PER_LOOK == 0
-            self._calls += 1
-            if not (must_go_on or is_look_due):
-                break
-            known_offset = self._known_offset()
-            if known_offset <= self._frames.place.offset:
-                break
-            if must_go_on:
-                raise short_of(known_offset, self._path, self._frames.place)
-            # It was perhaps written since, or to a new file of that name: look once more.
-            must_go_on = True
-            self._open_again()
+            else:
+                self._frames.place = place
+                if not self._heed_seal():
+                    break
         return None
+
+    def _is_more_durable(self, *, has_looked: bool) -> bool:
+        """Return whether more is known to be durable than is there; raises it if ``has_looked``."""
+        assert self._frames is not None
+        is_look_due = self._calls % CALLS_PER_LOOK == 0
+        self._calls += 1
+        if not (has_looked or is_look_due):
+            return False
+        known_offset = self._known_offset()
+        if known_offset <= self._frames.place.offset:
+            return False
+        if has_looked:
+            raise short_of(known_offset, self._path, self._frames.place)
+        return True
+
+    def _is_believed(self, found: Frame) -> bool:
+        """Return whether a frame that was read will stay, whoever takes over.
+
+        It does if there was no fence for its writer after it had been read.
+        """
+        assert self._frames is not None
+        if self._segment.end is not None or self._frames.place.position <= self._believed_to:
+            return True
+        fence = newest_fence(self.topic.disk, self._folder)
+        if fence <= self._segment.epoch or not self._guards("seal_heeded"):
+            self._believed_to = self._frames.read_to
+            return True
+        present = self._segments()
+        at = next((at for at, one in enumerate(present) if one[:2] == self._segment[:2]), None)
+        if at == len(present) - 1:  # nobody has sealed it yet
+            return found.header.next_offset <= self._known_offset()
+        if at is not None and present[at].end is None:  # another one of its epoch follows
+            self._believed_to = POSITION_END
+            return True
+        end = read_epochs(self.topic.disk, self._folder).end_of(self._segment.epoch)
+        if at is not None:
+            self._segment, self._frames.end = present[at], end
+        return end is None or found.header.next_offset <= end
+
+    def _heed_seal(self) -> bool:
+        """Go by a seal that has come since the segment was entered; return whether one has.
+
+        It ends the segment, or this epoch had ended before what was read last.
+        """
+        assert self._frames is not None
+        if not self._guards("seal_heeded"):
+            return False
+        end = read_epochs(self.topic.disk, self._folder).end_of(self._segment.epoch)
+        if end is None:
+            return False
+        if self._frames.place.offset >= end:
+            self._cross()
+            return True
+        if self._segment.end is not None:
+            return False
+        now = [one for one in self._segments() if one[:2] == self._segment[:2]]
+        if not now or now[0].end is None:
+            return False  # retention has removed it, or another one of its epoch follows
+        self._segment, self._frames.end = now[0], end
+        self._frames.forget()
+        return True
+
+    def _cross(self) -> None:
+        """Go over to the segment that has the next offset now, of a later owner."""
+        assert self._file is not None
+        assert self._frames is not None
+        _, offset, chain = self._frames.place
+        present = self._present(self._known_offset())
+        at = _at(present, offset)
+        if at < 0:
+            raise self._out_of_range(offset)
+        segment = present[at]
+        file = self._open(segment)
+        place = Place(0, segment.first_offset, chain if segment.first_offset == offset else None)
+        frames = Frames(file, self.partition, place, self._raw_bytes_max, end=segment.end)
+        with suppress(FrameError):
+            while frames.place.offset < offset and frames.next_header() is not None:
+                pass
+        is_known = None not in (chain, frames.place.chain)
+        if frames.place.offset != offset or (is_known and frames.place.chain != chain):
+            file.close()
+            raise LogDivergedError(segment.path(self._folder), frames.place.position, offset)
+        self._file.close()
+        self._calls = 0
+        self._go_to(segment, file, frames.place)
 
     def _open_again(self) -> None:
         """Open the segment by its name; a writer may have put another file there."""
         assert self._file is not None
         assert self._frames is not None
-        file = self._open(self._first)
+        file = self._open(self._segment)
         self._file.close()
-        self._file = file
-        self._frames = self._frames_at(self._frames.place)
+        self._go_to(self._segment, file, self._frames.place)
 
     def _go_on(self) -> bool:
         """Enter the next segment if this one has been read to its end."""
         assert self._file is not None
         assert self._frames is not None
         place = self._frames.place
-        firsts = self._firsts()
+        present = self._segments()
+        firsts = [one.first_offset for one in present]
         if not firsts:
             raise TopicError(f"{self._folder}: the log is gone: somebody has removed its segments")
         size = self._file.size()
         if size < place.position:
             self.range()  # which raises if what is missing was durable
             raise LogDivergedError(self._path, place.position, place.offset)
-        is_followed = place.offset in firsts and place.offset != self._first
+        is_followed = place.offset in firsts and place.offset != self._segment.first_offset
         if not is_followed and firsts[-1:] <= [place.offset]:
             return False
         if firsts[0] > place.offset:
             raise self._out_of_range(place.offset)
-        if size > place.position:
+        if size > place.position and self._segment.end is None:
             # Perhaps it was written between reading and looking; a sealed one is complete by now.
             self._frames.forget()
             if self._is_frame_next(self._frames):
@@ -358,10 +472,10 @@ class PartitionReader:
         if not is_followed:
             reason = f"it ends there, but the next segment is {firsts[-1]}"
             raise LogDamagedError(self._path, place.position, place.offset, reason)
-        file = self._open(place.offset)
+        following = present[firsts.index(place.offset)]
+        file = self._open(following)
         self._file.close()
-        self._file, self._first = file, place.offset
-        self._frames = self._frames_at(Place(0, place.offset, place.chain))
+        self._go_to(following, file, Place(0, place.offset, place.chain))
         return True
 
     def _judge(self, error: FrameError) -> Frame | None:
@@ -369,7 +483,7 @@ class PartitionReader:
         assert self._file is not None
         assert self._frames is not None
         place = self._frames.place
-        is_sealed = self._firsts()[-1:] > [place.offset]
+        is_sealed = [one.first_offset for one in self._segments()[-1:]] > [place.offset]
         behind = frames_behind(self._file, place.position, self._file.size())
         known_offset = max([self._known_offset(), *(header.durable_offset for _, header in behind)])
         # Only now, so that what was written meanwhile is not taken for damage.
@@ -382,7 +496,10 @@ class PartitionReader:
             error = again
         else:
             if found is not None:
-                return found
+                if self._is_believed(found):
+                    return found
+                self._frames.place = place
+                return None
             error = FrameError("a frame is not whole")
         if known_offset > place.offset:
             raise short_of(known_offset, self._path, place, str(error)) from None
@@ -418,3 +535,8 @@ def _until(entry: Batch | Marker, to_offset: int | None) -> Batch | Marker:
         return entry
     head, _ = entry.split_at(to_offset)
     return head
+
+
+def _at(present: list[Segment], offset: int) -> int:
+    """Return which segment has the offset, -1 if none before it is there."""
+    return bisect_right(present, offset, key=lambda one: one.first_offset) - 1

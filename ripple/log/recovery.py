@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.log import index as index_file
 from ripple.log.durable import durable_offset
+from ripple.log.epochs import segments
 from ripple.log.errors import LogDamagedError
 from ripple.log.frame import HEADER_BYTES, MAGIC, FrameError, Header, check_body, read_header
 from ripple.log.index import Index
 from ripple.log.producers import Producers
-from ripple.log.segment import READ_BYTES, Frame, Frames, Place, segment_path, segments
+from ripple.log.segment import READ_BYTES, Frame, Frames, Place, Segment, segment_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,15 +60,20 @@ def chain_at(first_offset: int) -> int | None:
     return 0 if first_offset == 0 else None
 
 
-def check_present(topic: Topic, partition: int, firsts: list[int], durable_offset: int) -> None:
+def check_present(
+    topic: Topic, partition: int, present: list[Segment], durable_offset: int
+) -> None:
     """Raise LogDamagedError when the segments do not begin where they must, or there are none."""
     folder = topic.folder(partition)
-    if firsts and firsts[0] > 0 and not topic.settings.has_retention:
-        why = f"it is missing, and the records below {firsts[0]} with it"
+    if present and present[0].first_offset > 0 and not topic.settings.has_retention:
+        why = f"it is missing, and the records below {present[0].first_offset} with it"
         raise LogDamagedError(segment_path(folder, 0), 0, 0, why)
-    if not firsts and durable_offset > 0:
+    if not present and durable_offset > 0:
         why = f"it is missing, but records up to {durable_offset} were durable"
         raise LogDamagedError(segment_path(folder, 0), 0, 0, why)
+    if present and present[-1].end is not None:
+        why = "a seal says that another segment follows it, which is missing"
+        raise LogDamagedError(present[-1].path(folder), 0, present[-1].end, why)
 
 
 def short_of(durable_offset: int, path: str, end: Place, reason: str = "") -> LogDamagedError:
@@ -88,21 +94,21 @@ def inspect(
     folder = topic.folder(partition)
     # Before anything else: a writer may be at work.
     known_offset = durable_offset(topic, partition)
-    firsts = segments(topic.disk, folder)
-    check_present(topic, partition, firsts, known_offset)
-    if not firsts:
+    present = segments(topic.disk, folder)
+    check_present(topic, partition, present, known_offset)
+    if not present:
         return None
     inspection = _Inspection(topic, partition, check)
     sealed = []
     rebuilt = []
-    chain = chain_at(firsts[0])
-    for first, following in pairwise(firsts):
-        known = None if check is not None else inspection.known(first, following)
-        sealed.append(known or inspection.sealed(first, following, chain))
+    chain = chain_at(present[0].first_offset)
+    for segment, following in pairwise(present):
+        known = None if check is not None else inspection.known(segment, following.first_offset)
+        sealed.append(known or inspection.sealed(segment, following.first_offset, chain))
         if known is None:
             rebuilt.append((sealed[-1], inspection.producers.copy()))
         chain = sealed[-1].place.chain
-    active, cut = inspection.last(firsts[-1], chain, known_offset)
+    active, cut = inspection.last(present[-1], chain, known_offset)
     return Found(sealed, active, inspection.producers, cut, rebuilt)
 
 
@@ -117,22 +123,24 @@ class _Inspection:
         self._settings = topic.settings
         self._check = check
 
-    def known(self, first: int, following: int) -> Index | None:
+    def known(self, segment: Segment, following: int) -> Index | None:
         """Return a sealed segment's index file if it agrees with the file and the next segment."""
-        index, producers = self._read(first)
+        index, producers = self._read(segment)
         if index is None or index.place.offset != following:
             return None
-        if self._size(first) != index.place.position:
+        size = self._size(segment)
+        # Behind its end an owner that was replaced may have written.
+        if size < index.place.position or (segment.end is None and size > index.place.position):
             return None
         self.producers = producers
         return index
 
-    def sealed(self, first: int, following: int, chain: int | None) -> Index:
+    def sealed(self, segment: Segment, following: int, chain: int | None) -> Index:
         """Check every frame of a sealed segment."""
-        path = segment_path(self._folder, first)
-        index, reason, size = self._scan(first, chain)
+        path = segment.path(self._folder)
+        index, reason, size = self._scan(segment, chain)
         position, offset, _ = index.place
-        if position < size:
+        if position < size and (segment.end is None or offset < segment.end):
             raise LogDamagedError(path, position, offset, reason)
         if offset != following:
             raise LogDamagedError(
@@ -141,11 +149,11 @@ class _Inspection:
         return index
 
     def last(
-        self, first: int, chain: int | None, known_offset: int
+        self, segment: Segment, chain: int | None, known_offset: int
     ) -> tuple[Index, TornTail | None]:
         """Check every frame of the last segment, and tell damage from a torn tail."""
-        path = segment_path(self._folder, first)
-        index, reason, size = self._scan(first, chain)
+        path = segment.path(self._folder)
+        index, reason, size = self._scan(segment, chain)
         position, offset, _ = index.place
         later: list[Header] = []
         if position < size:
@@ -158,11 +166,13 @@ class _Inspection:
             return index, None
         return index, TornTail(path, position, offset, size - position, len(later), reason)
 
-    def _scan(self, first: int, chain: int | None) -> tuple[Index, str, int]:
-        place = Place(0, first, chain)
-        index = Index(first, place, self._settings.index_interval_bytes)
-        with closing(self._disk.open_to_read(segment_path(self._folder, first))) as file:
-            frames = Frames(file, self._partition, place, self._settings.batch_bytes_max)
+    def _scan(self, segment: Segment, chain: int | None) -> tuple[Index, str, int]:
+        place = Place(0, segment.first_offset, chain)
+        interval_bytes = self._settings.index_interval_bytes
+        index = Index(segment.first_offset, place, interval_bytes, epoch=segment.epoch)
+        with closing(self._disk.open_to_read(segment.path(self._folder))) as file:
+            raw_bytes_max = self._settings.batch_bytes_max
+            frames = Frames(file, self._partition, place, raw_bytes_max, end=segment.end)
             reason = self._read_frames(frames, index)
             return index, reason, file.size()
 
@@ -178,14 +188,21 @@ class _Inspection:
             return str(error)
         return f"only {frames.rest} bytes of a frame are there" if frames.rest else ""
 
-    def _read(self, first: int) -> tuple[Index | None, Producers]:
+    def _read(self, segment: Segment) -> tuple[Index | None, Producers]:
         producers = Producers(self._settings.producers_max)
         interval_bytes = self._settings.index_interval_bytes
-        index = index_file.read(self._disk, self._folder, first, interval_bytes, producers)
+        index = index_file.read(
+            self._disk,
+            self._folder,
+            segment.first_offset,
+            interval_bytes,
+            producers,
+            epoch=segment.epoch,
+        )
         return index, producers
 
-    def _size(self, first: int) -> int:
-        with closing(self._disk.open_to_read(segment_path(self._folder, first))) as file:
+    def _size(self, segment: Segment) -> int:
+        with closing(self._disk.open_to_read(segment.path(self._folder))) as file:
             return file.size()
 
 

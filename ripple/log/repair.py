@@ -13,10 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.encoding.compression import Compression
 from ripple.log import frame
 from ripple.log.durable import durable_offset
+from ripple.log.epochs import segments
 from ripple.log.errors import LogDamagedError, LogError
 from ripple.log.frame import NO_TIME_NS, OFFSET_END, Draft, FrameError, Kind
+from ripple.log.owner_locks import OwnerLocks
 from ripple.log.recovery import chain_at, frames_behind, whole_frame
-from ripple.log.segment import READ_BYTES, Frames, Place, index_path, segment_path, segments
+from ripple.log.segment import (
+    READ_BYTES,
+    SEGMENT_SUFFIX,
+    Frames,
+    Place,
+    Segment,
+    index_path,
+    segments_in,
+)
 from ripple.log.verify import verify
 
 if TYPE_CHECKING:
@@ -30,14 +40,14 @@ LOST_OFFSETS_MAX = 16_384
 class Loss(NamedTuple):
     """The first records that are lost: those below ``next_offset``, from ``first_offset`` on.
 
-    ``first_segment`` is the segment that lacks them, from ``place`` on; ``rest`` is where in it
+    ``segment`` is the one that lacks them, from ``place`` on; ``rest`` is where in it
     reading can go on, None where it cannot; ``chain`` is what the frame behind them continues.
     """
 
     first_offset: int
     next_offset: int
     damage: LogDamagedError
-    first_segment: int
+    segment: Segment
     place: Place
     rest: int | None
     chain: int
@@ -64,8 +74,9 @@ def give_up(topic: Topic, partition: int, first_offset: int, next_offset: int) -
     """
     folder = topic.folder(partition)
     topic.disk.make_folder(folder)
-    lock = topic.disk.lock(f"{folder}/lock", "a repair")
+    locks = OwnerLocks(topic.disk, folder, "a repair")
     try:
+        locks.take_all()
         loss = find_loss(topic, partition)
         if loss is None:
             raise LogError(f"{folder}: nothing is lost")
@@ -76,46 +87,55 @@ def give_up(topic: Topic, partition: int, first_offset: int, next_offset: int) -
             )
         return _replace(topic.disk, folder, loss, _lost_frames(loss, partition))
     finally:
-        lock.release()
+        locks.release()
 
 
 def _loss(topic: Topic, partition: int, damage: LogDamagedError) -> Loss:
     folder = topic.folder(partition)
-    firsts = segments(topic.disk, folder)
-    first = int(PurePath(damage.file).stem)
-    at = firsts.index(first) if first in firsts else -1
-    following = firsts[at + 1 :]
-    next_offset = following[0] if following else durable_offset(topic, partition)
+    present = segments(topic.disk, folder)
+    named = next(iter(segments_in([PurePath(damage.file).name], SEGMENT_SUFFIX)), None)
+    at = next((at for at, one in enumerate(present) if named and one[:2] == named[:2]), -1)
+    following = present[at + 1 :]
+    next_offset = following[0].first_offset if following else durable_offset(topic, partition)
     chain = _first_chain(topic, partition, following[0]) if following else 0
     if at < 0:
+        if named is None or named.first_offset or named.epoch:
+            raise damage
         place = Place(0, 0, chain_at(0))
-        return Loss(0, next_offset, damage, 0, place, None, chain)
-    before = _end(topic, partition, firsts[at - 1]).chain if at > 0 else chain_at(firsts[at])
-    place = _end(topic, partition, firsts[at], before, damage.position)
+        return Loss(0, next_offset, damage, named, place, None, chain)
+    segment = present[at]
+    if segment.end is not None and not following:
+        raise damage
+    before = chain_at(segment.first_offset)
+    if at > 0:
+        before = _end(topic, partition, present[at - 1]).chain
+    place = _end(topic, partition, segment, before, damage.position)
     rest = None
-    with closing(topic.disk.open_to_read(segment_path(folder, firsts[at]))) as file:
+    with closing(topic.disk.open_to_read(segment.path(folder))) as file:
         if whole_frame(file, place.position, file.size()) is not None:
             raise damage
+        end = following[0].first_offset if following else OFFSET_END
         for position, header in frames_behind(file, place.position, file.size()):
-            is_behind = place.offset < header.first_offset < (following or [OFFSET_END])[0]
+            is_behind = place.offset < header.first_offset < end
             if header.partition == partition and is_behind:
                 rest, next_offset, chain = position, header.first_offset, header.chain
                 break
     if next_offset <= place.offset:
         raise damage
-    return Loss(place.offset, next_offset, damage, firsts[at], place, rest, chain)
+    return Loss(place.offset, next_offset, damage, segment, place, rest, chain)
 
 
 def _end(
     topic: Topic,
     partition: int,
-    first: int,
+    segment: Segment,
     chain: int | None = None,
     position: int | None = None,
 ) -> Place:
     """Return the place at ``position`` in a segment, or at the end of its sound frames."""
-    with closing(topic.disk.open_to_read(segment_path(topic.folder(partition), first))) as file:
-        frames = _frames(topic, partition, file, Place(0, first, chain))
+    with closing(topic.disk.open_to_read(segment.path(topic.folder(partition)))) as file:
+        frames = _frames(topic, partition, file, Place(0, segment.first_offset, chain))
+        frames.end = segment.end
         try:
             while frames.place.position != position and frames.next_header() is not None:
                 pass
@@ -124,11 +144,12 @@ def _end(
         return frames.place
 
 
-def _first_chain(topic: Topic, partition: int, first: int) -> int:
+def _first_chain(topic: Topic, partition: int, segment: Segment) -> int:
     """Return what a segment's first frame continues, 0 if that cannot be told."""
-    with closing(topic.disk.open_to_read(segment_path(topic.folder(partition), first))) as file:
+    with closing(topic.disk.open_to_read(segment.path(topic.folder(partition)))) as file:
+        place = Place(0, segment.first_offset, None)
         try:
-            header = _frames(topic, partition, file, Place(0, first, None)).next_header()
+            header = _frames(topic, partition, file, place).next_header()
         except FrameError:
             return 0
         return header.chain if header is not None else 0
@@ -158,7 +179,7 @@ def _lost_frames(loss: Loss, partition: int) -> bytes:
 
 
 def _replace(disk: Disk, folder: str, loss: Loss, lost: bytes) -> str | None:
-    path = segment_path(folder, loss.first_segment)
+    path = loss.segment.path(folder)
     was_there = disk.exists(path)
     temporary = f"{path}.tmp"
     with closing(disk.open(temporary, create=True)) as new:
@@ -174,7 +195,7 @@ def _replace(disk: Disk, folder: str, loss: Loss, lost: bytes) -> str | None:
         number = 1
         while not disk.link_absent(path, kept := f"{path}.damaged-{number}"):
             number += 1
-    index = index_path(folder, loss.first_segment)
+    index = index_path(folder, loss.segment.first_offset, loss.segment.epoch)
     if disk.exists(index):
         disk.remove(index)
     disk.rename(temporary, path)

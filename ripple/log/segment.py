@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.log.frame import (
@@ -16,35 +17,51 @@ from ripple.log.frame import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ripple.world.ports import Disk, File
+    from ripple.world.ports import File
 
 READ_BYTES = 1 << 20
 DIGITS = 20
 SEGMENT_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 
+_STEM = re.compile(r"([0-9]{20})(?:-([0-9]{10}))?")
 
-def segment_path(folder: str, first_offset: int) -> str:
+
+class Segment(NamedTuple):
+    """A segment that is there: its first offset, and the epoch of its owner.
+
+    end: the offset at which a seal ends it, if one does; what is behind it in the file does not
+    count, whatever it is.
+    """
+
+    first_offset: int
+    epoch: int = 0
+    end: int | None = None
+
+    def path(self, folder: str) -> str:
+        """Return its path."""
+        return segment_path(folder, self.first_offset, self.epoch)
+
+
+def segment_path(folder: str, first_offset: int, epoch: int = 0) -> str:
     """Return the path of the segment that begins with ``first_offset``."""
-    return f"{folder}/{first_offset:0{DIGITS}}{SEGMENT_SUFFIX}"
+    return f"{folder}/{_stem(first_offset, epoch)}{SEGMENT_SUFFIX}"
 
 
-def index_path(folder: str, first_offset: int) -> str:
+def index_path(folder: str, first_offset: int, epoch: int = 0) -> str:
     """Return the path of that segment's index."""
-    return f"{folder}/{first_offset:0{DIGITS}}{INDEX_SUFFIX}"
+    return f"{folder}/{_stem(first_offset, epoch)}{INDEX_SUFFIX}"
 
 
-def segments(disk: Disk, folder: str) -> list[int]:
-    """Return the first offsets of the segments in ``folder``, ascending."""
-    return first_offsets(disk.list(folder), SEGMENT_SUFFIX)
-
-
-def first_offsets(names: Iterable[str], suffix: str) -> list[int]:
-    """Return the first offsets in the names of segments or of indexes, ascending."""
+def segments_in(names: Iterable[str], suffix: str) -> list[Segment]:
+    """Return the segments that have a file of this suffix, of whatever epoch."""
     stems = [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
-    return sorted(
-        int(stem) for stem in stems if len(stem) == DIGITS and stem.isascii() and stem.isdigit()
-    )
+    found = [_STEM.fullmatch(stem) for stem in stems]
+    return [Segment(int(one[1]), int(one[2] or 0)) for one in found if one is not None]
+
+
+def _stem(first_offset: int, epoch: int) -> str:
+    return f"{first_offset:0{DIGITS}}-{epoch:010}" if epoch else f"{first_offset:0{DIGITS}}"
 
 
 class Place(NamedTuple):
@@ -75,7 +92,8 @@ class Frames:
 
     ``place`` is that of the next frame. ``next`` returns None at the end of what is there: nothing
     more, or a frame that is not complete (``rest`` says how many bytes of it are there). It raises
-    FrameError for what is there and is no frame that may follow; the place then stays.
+    FrameError for what is there and is no frame that may follow; the place then stays. ``end`` is
+    the offset behind which nothing is looked at, None for no such.
     """
 
     def __init__(
@@ -85,9 +103,12 @@ class Frames:
         place: Place,
         raw_bytes_max: int,
         read_bytes: int = READ_BYTES,
+        *,
+        end: int | None = None,
     ) -> None:
         self.place = place
         self.rest = 0
+        self.end = end
         self._file = file
         self._partition = partition
         self._raw_bytes_max = raw_bytes_max
@@ -128,11 +149,19 @@ class Frames:
         self.place = after
         return header
 
+    @property
+    def read_to(self) -> int:
+        """The position up to which the file has been read."""
+        return self._start + len(self._data)
+
     def forget(self) -> None:
         """Read again from the file what has been read ahead."""
         self._data = b""
 
     def _header(self) -> Header | None:
+        if self.place.offset == self.end:
+            self.rest = 0
+            return None
         at = self._fill(HEADER_BYTES)
         self.rest = len(self._data) - at
         if self.rest < HEADER_BYTES:
@@ -145,6 +174,8 @@ class Frames:
             raise FrameError(f"the frame begins with offset {header.first_offset}, not {offset}")
         if chain is not None and header.chain != chain:
             raise ChainError("the frame does not continue the one before it")
+        if self.end is not None and header.next_offset > self.end:
+            raise FrameError(f"the frame goes beyond offset {self.end}, where a seal has ended it")
         if header.raw_length > self._raw_bytes_max:
             raise FrameError(
                 f"the frame's body has {header.raw_length} bytes, more than batch_bytes_max, "

@@ -72,11 +72,12 @@ def verify(
     all_segments = [*found.sealed, found.active]
     wrong = []
     for at, rebuilt in enumerate(all_segments):
-        path = index_path(folder, rebuilt.first_offset)
+        path = index_path(folder, rebuilt.first_offset, rebuilt.epoch)
         if not topic.disk.exists(path):
             continue
+        interval_bytes = topic.settings.index_interval_bytes
         known = index_file.read(
-            topic.disk, folder, rebuilt.first_offset, topic.settings.index_interval_bytes
+            topic.disk, folder, rebuilt.first_offset, interval_bytes, epoch=rebuilt.epoch
         )
         # The last segment may have grown since its index was written.
         is_part = known is not None and known.entries == rebuilt.entries[: len(known.entries)]

@@ -10,11 +10,14 @@ from ripple.log import body, frame
 from ripple.log import index as index_file
 from ripple.log.distrust import distrust, rewrite_distrusted
 from ripple.log.durable import DurableNotes, notes_path
-from ripple.log.errors import TopicError, WriterFailedError
+from ripple.log.epochs import check_epoch, forget_before, newest_fence, stale
+from ripple.log.errors import StaleEpochError, TopicError, WriterFailedError
 from ripple.log.index import Index
+from ripple.log.owner_locks import OwnerLocks
 from ripple.log.producers import Producers, Stamp
 from ripple.log.recovery import Found, TornTail, chain_at, inspect
 from ripple.log.segment import Place, index_path, segment_path
+from ripple.log.takeover import take_over
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
@@ -37,6 +40,11 @@ class Appended(NamedTuple):
 class PartitionWriter:
     """Appends to one partition, alone: a lock keeps others out and names the holder.
 
+    With an epoch, which says who comes after whom, it takes the partition over from owners of lower
+    epochs, also from one that is frozen and holds the lock; and every call raises StaleEpochError
+    once an owner of a higher epoch has come (docs/seals.md). Without one it takes the epoch after
+    the newest where owners with epochs have been, and else 0.
+
     Opening recovers what a crash left (``cut`` says what was cut off, if anything was). Invariants:
     ``durable_offset <= next_offset``; the records below durable_offset survive a power failure, and
     all sealed segments are durable; the file never holds a part of a frame between two calls.
@@ -53,14 +61,17 @@ class PartitionWriter:
         clock: Clock,
         *,
         holder: str = "a writer",
+        epoch: int | None = None,
         guards: Guards = all_guards,
     ) -> None:
         """Take the lock and recover the partition.
 
         clock: for the age of segments. guards: which safeguards are on, for tests of the tests.
-        Raises DiskLockedError naming the holder, LogDamagedError with nothing changed, TopicError
-        and OSError.
+        Raises DiskLockedError naming the holder, StaleEpochError naming both epochs,
+        LogDamagedError with nothing changed, TopicError and OSError.
         """
+        if epoch is not None:
+            check_epoch(epoch)
         self.topic = topic
         self.partition = partition
         self.tail: TornTail | None = None
@@ -71,9 +82,11 @@ class PartitionWriter:
         self._guards = guards
         self._columns = body.columns_of(topic.schema)
         self._failure: str | None = None
+        self._stale: StaleEpochError | None = None
         self._disk.make_folder(self._folder)
-        self._lock = self._disk.lock(f"{self._folder}/lock", holder)
-        self._notes = DurableNotes(self._disk, notes_path(topic, partition))
+        self._locks = OwnerLocks(self._disk, self._folder, holder)
+        self.epoch = self._locks.take(epoch)
+        self._notes = DurableNotes(self._disk, notes_path(topic, partition, self.epoch))
         try:
             if not self._disk.exists(f"{topic.path}/topic"):
                 raise TopicError(f"{topic.path}: the topic is gone")  # by ``withdraw``
@@ -82,7 +95,7 @@ class PartitionWriter:
             self._open()
         except BaseException:
             self._notes.close()
-            self._lock.release()
+            self._locks.release()
             raise
 
     @property
@@ -150,16 +163,35 @@ class PartitionWriter:
         return self._append(frame.draft_marker(watermark_ns))
 
     def sync(self) -> int:
-        """Make all appends durable; return the durable offset. Raises SyncFailedError."""
+        """Make all appends durable; return the durable offset.
+
+        Raises SyncFailedError, and StaleEpochError also if there was nothing to be synced.
+        """
         self._check()
-        if self._durable.offset < self.next_offset:
+        is_due = self._durable.offset < self.next_offset
+        if is_due:
             try:
                 self._file.sync()
             except OSError as error:
                 self._fail(f"a sync failed: {error}")
                 raise
+        self.check_owner()
+        if is_due:
             self._note_durable()
         return self.durable_offset
+
+    def check_owner(self) -> None:
+        """Raise StaleEpochError if an owner of a higher epoch has come.
+
+        Whoever acknowledges anything looks afterwards: what was durable before is the successor's.
+        """
+        if not self._guards("fence_check"):
+            return
+        newest = newest_fence(self._disk, self._folder)
+        if newest > self.epoch:
+            self._stale = stale(self._folder, self.epoch, newest)
+            self._failure = str(self._stale)
+            raise self._stale
 
     def retain(self) -> list[int]:
         """Remove the sealed segments that retention is over for; return their first offsets.
@@ -173,9 +205,10 @@ class PartitionWriter:
             self.sync()
         for index in expired:
             # One after the other, oldest first: a crash must not leave a gap behind.
-            self._disk.remove(segment_path(self._folder, index.first_offset))
-            if self._disk.exists(index_path(self._folder, index.first_offset)):
-                self._disk.remove(index_path(self._folder, index.first_offset))
+            for path_of in (segment_path, index_path):
+                # An owner that was replaced may be about to do the same.
+                with suppress(FileNotFoundError):
+                    self._disk.remove(path_of(self._folder, index.first_offset, index.epoch))
             self._disk.sync_folder(self._folder)
             self._sealed.remove(index)
         return [index.first_offset for index in expired]
@@ -191,7 +224,7 @@ class PartitionWriter:
             self._failure = self._failure or "the writer is closed"
             self._notes.close()
             self._file.close()
-            self._lock.release()
+            self._locks.release()
 
     def withdraw(self) -> None:
         """Close, and remove the topic, whose only partition this is and in which nothing is.
@@ -201,6 +234,9 @@ class PartitionWriter:
         """
         assert self.topic.partitions == 1
         assert self.next_offset == 0
+        if self.epoch:
+            self.close()  # somebody may be about to take over
+            return
         self._failure = self._failure or "the writer is closed"
         self._file.close()
         try:
@@ -217,7 +253,7 @@ class PartitionWriter:
                 self._disk.sync_folder(folder)
                 self._disk.remove_folder(folder)  # raises if there is anything of somebody else's
         finally:
-            self._lock.release()
+            self._locks.release()
 
     def __enter__(self) -> Self:
         return self
@@ -228,24 +264,49 @@ class PartitionWriter:
     # --- opening ---
 
     def _open(self) -> None:
+        if self.epoch:
+            self._take_over()
+            return
         found = inspect(self.topic, self.partition)
         if found is None:
             self._sealed: list[Index] = []
             self._producers = Producers(self._settings.producers_max)
             self._begin(Place(0, 0, chain_at(0)))
+        elif found.active.epoch:
+            raise stale(self._folder, 0, found.active.epoch)
         else:
             self._resume(found)
+        self.check_owner()
         self._note_durable()
 
-    def _resume(self, found: Found) -> None:
+    def _take_over(self) -> None:
+        taken = take_over(self.topic, self.partition, self.epoch, self._guards)
+        self._file, self._active = taken.file, taken.active
+        self.tail = taken.found.tail
+        try:
+            self._take_sealed(taken.found)
+            self._opened_ns = self._clock.now_ns()
+            self.check_owner()
+        except BaseException:
+            self._file.close()
+            raise
+        with suppress(OSError):
+            forget_before(self._disk, self._folder, self.epoch, taken.replaced)
+        self._note_durable()
+
+    def _take_sealed(self, found: Found) -> None:
+        self._producers = found.producers
         self._sealed = found.sealed
-        for index, producers in found.rebuilt:
+        for index in found.sealed:
             # Nobody knows how old it is, so it is kept for as long as a new one.
-            index.sealed_ns = self._clock.now_ns()
+            index.sealed_ns = index.sealed_ns or self._clock.now_ns()
+        for index, producers in found.rebuilt:
             # It only saves the next writer from reading the whole segment.
             with suppress(OSError):
                 index_file.write(self._disk, self._folder, index, producers)
-        self._producers = found.producers
+
+    def _resume(self, found: Found) -> None:
+        self._take_sealed(found)
         self._active = found.active
         if self._guards("rewritten_tail"):
             rewrite_distrusted(self._disk, self._folder, found.active.first_offset)
@@ -269,7 +330,7 @@ class PartitionWriter:
     def _begin(self, place: Place) -> None:
         """Begin a segment; its name must be durable before a record in it can be."""
         first = Place(0, place.offset, place.chain)
-        path = segment_path(self._folder, place.offset)
+        path = segment_path(self._folder, place.offset, self.epoch)
         file = self._disk.open(path, exclusive=True)
         try:
             if self._guards("folder_sync"):
@@ -279,7 +340,8 @@ class PartitionWriter:
             self._disk.remove(path)
             raise
         self._file = file
-        self._active = Index(place.offset, first, self._settings.index_interval_bytes)
+        interval_bytes = self._settings.index_interval_bytes
+        self._active = Index(place.offset, first, interval_bytes, epoch=self.epoch)
         self._opened_ns = self._clock.now_ns()
 
     # --- appending ---
@@ -378,6 +440,8 @@ class PartitionWriter:
     # --- failing ---
 
     def _check(self) -> None:
+        if self._stale is not None:
+            raise self._stale
         if self._failure is not None:
             raise WriterFailedError(f"{self._folder}: {self._failure}: open a new writer")
 

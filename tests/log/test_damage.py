@@ -48,7 +48,7 @@ def written(
         writer.close()
     else:
         writer._file.close()
-        writer._lock.release()
+        writer._locks.release()
     return topic, ends
 
 
@@ -185,7 +185,7 @@ def test_log_cut_at_every_byte_loses_only_what_was_torn(sync_appends: int) -> No
             expected += rows
         assert read_all(topic) == expected
         writer._file.close()
-        writer._lock.release()
+        writer._locks.release()
 
 
 @pytest.mark.parametrize("sync_appends", [1, 2, 0])

@@ -66,7 +66,7 @@ def written(end: str, **settings: Any) -> Topic:
 
 def killed(writer: PartitionWriter) -> None:
     writer._file.close()
-    writer._lock.release()
+    writer._locks.release()
 
 
 def flip_near_the_end(topic: Topic) -> None:

@@ -338,7 +338,7 @@ class History:
     def kill(self, _: int) -> None:
         """Leave what a killed process leaves: all it wrote, no index, no lock."""
         self._writer._file.close()
-        self._writer._lock.release()
+        self._writer._locks.release()
         self._writer = PartitionWriter(self._topic, 0, ManualClock())
         assert self._writer.tail is None
 

@@ -94,7 +94,7 @@ def test_letters_that_are_gone_are_told_to_everybody(tmp_path, is_closed: bool) 
     if is_closed:
         log.close()
     else:
-        log._box._writer._lock.release()
+        log._box._writer._locks.release()
     for path in tmp_path.glob("**/0/*.log"):
         path.unlink()
     with pytest.raises(

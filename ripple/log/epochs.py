@@ -1,0 +1,226 @@
+"""The owners of a partition, one after the other: fences that stop them, seals that end them.
+
+docs/seals.md has the protocol. A fence, ``epochs/EPOCH.fence``, says that an owner has come: no
+lower one acknowledges any more. A seal, ``EPOCH.seal``, says where this epoch ended and which one
+followed, with all that were before; so the newest seal is enough to know every epoch that counts.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple import sexp
+from ripple.encoding.crc import crc32c
+from ripple.errors import LimitError
+from ripple.log.errors import LogDamagedError, StaleEpochError
+from ripple.log.segment import SEGMENT_SUFFIX, Segment, segments_in
+from ripple.world.replacing import open_anew
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ripple.world.ports import Disk
+
+FORMAT = "1"
+EPOCH_MAX = 9_999_999_999
+SEAL_BYTES_MAX = 1 << 24
+
+_FENCE, _LOCK, _SEAL, _TEMPORARY = ".fence", ".lock", ".seal", ".tmp"
+
+
+class Begin(NamedTuple):
+    """The first offset of an epoch."""
+
+    epoch: int
+    offset: int
+
+
+class Epochs(NamedTuple):
+    """Whose records count, by offset.
+
+    begins: ascending in both, the last one is in force. sealed: the highest epoch that a seal has
+    ended, None if there is none.
+    """
+
+    begins: tuple[Begin, ...] = (Begin(0, 0),)
+    sealed: int | None = None
+
+    @property
+    def newest(self) -> int:
+        """The epoch in force."""
+        return self.begins[-1].epoch
+
+    def end_of(self, epoch: int) -> int | None:
+        """Return the offset at which a later epoch begins, None if there is none."""
+        return next((begin.offset for begin in self.begins if begin.epoch > epoch), None)
+
+    def believed(self, found: Iterable[Segment]) -> list[Segment]:
+        """Return the segments that count, ascending; the last one of an old epoch has an end."""
+        kept: list[Segment] = []
+        for epoch, first_offset in self.begins:
+            end = self.end_of(epoch)
+            own = sorted(
+                one
+                for one in found
+                if one.epoch == epoch
+                and one.first_offset >= first_offset
+                and (end is None or one.first_offset < end)
+            )
+            if own:
+                own[-1] = own[-1]._replace(end=end)
+            kept += own
+        return kept
+
+
+def read_epochs(disk: Disk, folder: str) -> Epochs:
+    """Return the epochs of the partition in ``folder``; raises LogDamagedError."""
+    while True:
+        with suppress(FileNotFoundError):  # a later owner has removed it, and made another
+            return _epochs_among(disk, folder, disk.list(folder))
+
+
+def segments(disk: Disk, folder: str) -> list[Segment]:
+    """Return the segments that count in ``folder``, ascending; raises LogDamagedError."""
+    names = disk.list(folder)
+    while True:
+        with suppress(FileNotFoundError):
+            epochs = _epochs_among(disk, folder, names)
+            if epochs.sealed is None:
+                return epochs.believed(segments_in(names, SEGMENT_SUFFIX))
+            # A list may have a name, and lack one that was given before: this one began later.
+            names = disk.list(folder)
+            if max(_numbers(names, _SEAL)) == epochs.sealed:
+                return epochs.believed(segments_in(names, SEGMENT_SUFFIX))
+            continue
+        names = disk.list(folder)
+
+
+def newest_fence(disk: Disk, folder: str) -> int:
+    """Return the highest epoch that a fence is for, 0 if there is none."""
+    return max(_numbers(disk.list(_epochs_folder(folder)), _FENCE), default=0)
+
+
+def newest_owner(disk: Disk, folder: str) -> int:
+    """Return the highest epoch that ever came, as far as is known."""
+    return max(newest_fence(disk, folder), read_epochs(disk, folder).newest)
+
+
+def lock_path(folder: str, epoch: int) -> str:
+    """Return the path of the lock that tells people who owns the partition."""
+    return f"{_epochs_folder(folder)}/{epoch:010}{_LOCK}" if epoch else f"{folder}/lock"
+
+
+def check_epoch(epoch: int) -> None:
+    """Raise ValueError unless this can be the epoch of an owner."""
+    if not 1 <= epoch <= EPOCH_MAX:
+        raise ValueError(f"an epoch is from 1 to {EPOCH_MAX}, not {epoch}")
+
+
+def stale(folder: str, epoch: int, newest: int) -> StaleEpochError:
+    """Return what an owner is told that has been replaced."""
+    return StaleEpochError(
+        f"{folder}: the owner of epoch {epoch} was replaced by that of epoch {newest}: nothing "
+        "more of it counts, and it must stop"
+    )
+
+
+def make_fence(disk: Disk, folder: str, epoch: int) -> None:
+    """Let no owner of a lower epoch acknowledge anything; raises StaleEpochError."""
+    newest = newest_owner(disk, folder)
+    if newest >= epoch:
+        raise _refused(folder, epoch, newest)
+    try:
+        disk.open(f"{_epochs_folder(folder)}/{epoch:010}{_FENCE}", exclusive=True).close()
+    except FileExistsError:
+        raise _refused(folder, epoch, epoch) from None
+
+
+def make_folder(disk: Disk, folder: str) -> None:
+    """Make the folder of the partition's fences."""
+    disk.make_folder(_epochs_folder(folder))
+
+
+def seal(disk: Disk, folder: str, ended: Epochs, begin: Begin, first_offset: int) -> bool:
+    """End the epoch in force, durably; return False if another owner did.
+
+    begin: the epoch that follows, whose first segment is durable. first_offset: of the log; epochs
+    that ended before are left out, and those that have no records.
+    """
+    begins = (*ended.begins, begin)
+    begins = tuple(
+        one
+        for one, end in zip(begins, [one.offset for one in begins[1:]], strict=False)
+        if one.offset < end and end > first_offset
+    )
+    text = sexp.dumps(
+        [
+            ["format", FORMAT],
+            ["epochs", [[str(number) for number in one] for one in (*begins, begin)]],
+        ]
+    )
+    temporary = f"{_epochs_folder(folder)}/{begin.epoch:010}{_TEMPORARY}"
+    with closing(open_anew(disk, temporary, like="")) as file:
+        file.append(f"{text}\ncrc32c {crc32c(text.encode()):08x}\n".encode())
+        file.sync()
+    is_mine = disk.link_absent(temporary, _seal_path(folder, ended.newest))
+    disk.remove(temporary)
+    if is_mine:
+        disk.sync_folder(folder)
+    return is_mine
+
+
+def forget_before(disk: Disk, folder: str, epoch: int, sealed: int) -> None:
+    """Remove what the seal of ``sealed``, which is durable, and the fence of ``epoch`` replace."""
+    fences = _epochs_folder(folder)
+    for suffix in (_FENCE, _LOCK):
+        for number in _numbers(disk.list(fences), suffix):
+            if number < epoch:
+                _remove(disk, f"{fences}/{number:010}{suffix}")
+    for number in _numbers(disk.list(folder), _SEAL):
+        if number < sealed:
+            _remove(disk, _seal_path(folder, number))
+
+
+def _remove(disk: Disk, path: str) -> None:
+    with suppress(FileNotFoundError):
+        disk.remove(path)
+
+
+def _refused(folder: str, epoch: int, newest: int) -> StaleEpochError:
+    return StaleEpochError(
+        f"{folder}: an owner of epoch {epoch} cannot take over: one of epoch {newest} is there, "
+        "and only a higher one replaces it"
+    )
+
+
+def _epochs_folder(folder: str) -> str:
+    return f"{folder}/epochs"
+
+
+def _seal_path(folder: str, epoch: int) -> str:
+    return f"{folder}/{epoch:010}{_SEAL}"
+
+
+def _numbers(names: Iterable[str], suffix: str) -> list[int]:
+    stems = [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
+    return [int(stem) for stem in stems if len(stem) == 10 and stem.isascii() and stem.isdigit()]
+
+
+def _epochs_among(disk: Disk, folder: str, names: list[str]) -> Epochs:
+    """Return what the newest of the seals says; raises FileNotFoundError if it has gone since."""
+    seals = _numbers(names, _SEAL)
+    if not seals:
+        return Epochs()
+    path = _seal_path(folder, max(seals))
+    try:
+        data = disk.read_bytes(path, length_max=SEAL_BYTES_MAX)
+    except LimitError as error:
+        raise LogDamagedError(path, 0, 0, f"it is no seal: {error}") from error
+    text, _, checksum = data.decode("utf-8", "replace").rstrip("\n").rpartition("\n")
+    if checksum != f"crc32c {crc32c(text.encode()):08x}":
+        raise LogDamagedError(path, 0, 0, "the seal does not have its checksum")
+    match sexp.loads(text):
+        case [["format", "1"], ["epochs", [*begins]]]:
+            return Epochs(tuple(Begin(int(one[0]), int(one[1])) for one in begins), max(seals))  # type: ignore[arg-type]  # what has its checksum is as it was written
+    raise LogDamagedError(path, 0, 0, "the seal is of a later release: upgrade this one")
