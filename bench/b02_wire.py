@@ -23,9 +23,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from bench.row import Row, at_least, at_most, beside
 from bench.timing import in_turns
 from ripple.delta.column_table import ColumnTable
-from ripple.delta.layout import OP, SET, Layout
+from ripple.delta.layout import Layout
 from ripple.encoding import arrow
 from ripple.encoding.crc import crc32c
+from ripple.ops import OP, OP_SET
 from ripple.records import Timestamp, record, schema_of
 from ripple.wire.bin_prot import codec_for, list_of
 from ripple.wire.envelope import Decoder, encode
@@ -249,7 +250,7 @@ def _batch(count: int, seed: int) -> pa.RecordBatch:
         pa.record_batch(
             {
                 "symbol": [f"SYM{n:05d}" for n in range(count)],
-                OP: pa.array(np.full(count, SET, np.int8)),
+                OP: pa.array(np.full(count, OP_SET, np.int8)),
                 "vwap": draw.random(count),
                 "total_volume": draw.integers(0, 10**6, count),
                 "trade_count": draw.integers(0, 10**4, count),

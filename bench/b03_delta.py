@@ -24,8 +24,9 @@ from bench.row import Row, at_least
 from bench.timing import in_turns
 from ripple.delta import FieldSet, Patch, Set, apply, columns, diff, to_sexp
 from ripple.delta.column_table import ColumnTable
-from ripple.delta.layout import OP, Layout
+from ripple.delta.layout import Layout
 from ripple.encoding import arrow
+from ripple.ops import OP
 from ripple.records.record import Timestamp, record
 from ripple.schema.types import Field, Float, Int64, Schema, String
 from ripple.sexp import dumps

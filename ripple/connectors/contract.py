@@ -126,9 +126,10 @@ class Sink(Protocol):
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
         """Take one output's changes since the last write, in order, and what they reach.
 
-        A leading int8 column ``op`` says what each row is: Set, Patch or Remove; without it all
-        rows are Set. Where the sink records its cut, the same call may be repeated after an error.
-        Raises OutputError, which names the target, and OSError.
+        The columns are the key, ``op`` (int8, see ripple.ops: Set, Patch or Remove) and the values,
+        null in a Remove; without ``op`` all rows are Set. Where the sink records its cut, the same
+        call may be repeated after an error. Raises OutputError, which names the target, and
+        OSError.
         """
         ...
 

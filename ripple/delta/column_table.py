@@ -11,8 +11,6 @@ import pyarrow as pa
 from ripple.delta.held import grown, held_column
 from ripple.delta.kernel import place_rows
 from ripple.delta.layout import (
-    REMOVE,
-    SET,
     Batch,
     Bytes,
     Layout,
@@ -22,6 +20,7 @@ from ripple.delta.layout import (
 )
 from ripple.errors import DeltaError
 from ripple.keys.space import key_space
+from ripple.ops import OP_REMOVE, OP_SET
 
 if TYPE_CHECKING:
     Slots = npt.NDArray[np.int64]
@@ -61,7 +60,9 @@ class ColumnTable:
         deltas = self.layout.conform(deltas)
         changed = self.layout.check(deltas)
         ops = ops_of(deltas)
-        met = self._keys.slots(self.layout.key_columns(deltas))
+        if not deltas.num_rows:
+            return
+        met = self.layout.slots(self._keys, deltas)
         self._reserve()
         self._keys.adopt(met)
         targets, self._stamp = met.copy(), self._stamp + 1
@@ -73,7 +74,7 @@ class ColumnTable:
             values = deltas.column(field.name)
             column.write(ops, targets, values, cleared_bitmap(deltas, field))
         self._present[targets[targets >= 0]] = 1
-        self._present[met[ops == REMOVE]] = 0
+        self._present[met[ops == OP_REMOVE]] = 0
         self._forget(met)
         for column in self._columns:
             if column.spare_rows > len(self) + SPARE_ROWS:
@@ -105,7 +106,7 @@ class ColumnTable:
 
     def _misfit(self, deltas: Batch, row: int, *, twice: bool) -> DeltaError:
         op = int(ops_of(deltas)[row])
-        if not SET <= op <= REMOVE:
+        if not OP_SET <= op <= OP_REMOVE:
             story = f"there is no operation {op}"
         elif twice:
             story = "the key occurs twice in one batch: compose its deltas first"

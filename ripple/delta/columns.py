@@ -19,10 +19,6 @@ from ripple.delta.column_table import ColumnTable
 from ripple.delta.equality import same
 from ripple.delta.layout import (
     CLEARED,
-    OP,
-    PATCH,
-    REMOVE,
-    SET,
     Batch,
     Layout,
     ops_of,
@@ -31,6 +27,7 @@ from ripple.delta.layout import (
 )
 from ripple.errors import DeltaError
 from ripple.keys.space import key_space
+from ripple.ops import OP, OP_PATCH, OP_REMOVE, OP_SET
 
 if TYPE_CHECKING:
     Rows = npt.NDArray[np.int64]
@@ -66,7 +63,7 @@ def diff(
         if field.nullable:
             arrays[CLEARED + field.name] = pa.array(patches & ~unchanged & ~rows_valid(values))
         arrays[field.name] = _nulled(values, unchanged)
-    arrays[OP] = pa.array(np.where(patches, PATCH, SET).astype(np.int8))
+    arrays[OP] = pa.array(np.where(patches, OP_PATCH, OP_SET).astype(np.int8))
     return _joined(layout, arrays, _removes(layout, old, gone))
 
 
@@ -92,19 +89,19 @@ def compose(layout: Layout, first: Batch, second: Batch) -> Batch:
     touched = layout.check(second)
     at, by, fresh = _match(layout, first, second)
     ops, new_ops = ops_of(first).copy(), ops_of(second)
-    refused = (ops[at] == REMOVE) & (touched[by] != 0)
+    refused = (ops[at] == OP_REMOVE) & (touched[by] != 0)
     if refused.any():
         key = layout.key_at(second, int(by[np.flatnonzero(refused)[0]]))
         raise DeltaError(
             f"key {key!r}: a Patch follows a Remove: its author has lost a Set in between"
         )
-    replaces = new_ops[by] != PATCH
+    replaces = new_ops[by] != OP_PATCH
     ops[at] = np.where(replaces, new_ops[by], ops[at])
     base = first.num_rows
     keep = np.concatenate([np.arange(base), base + fresh])
     arrays = {name: _picked(first.column(name), second.column(name), keep) for name in layout.keys}
     arrays[OP] = pa.array(np.concatenate([ops, new_ops[fresh]]))
-    is_patch = ops == PATCH
+    is_patch = ops == OP_PATCH
     for field in layout.values:
         # Which of the two wrote the field last; a Patch that did not touch it leaves it.
         wrote = replaces | rows_valid(second.column(field.name))[by]
@@ -128,9 +125,9 @@ def _match(layout: Layout, first: Batch, second: Batch) -> tuple[Rows, Rows, Row
         if any(column.null_count for column in layout.key_columns(batch)):
             raise DeltaError(f"the key {', '.join(layout.keys)} is null in some row")
     # The first index hands out slots in order, so a row's slot is its number.
-    slots = keys.slots(layout.key_columns(first))
+    slots = layout.slots(keys, first)
     _check_distinct(layout, first, slots)
-    met = keys.slots(layout.key_columns(second))
+    met = layout.slots(keys, second)
     _check_distinct(layout, second, met)
     known = met < first.num_rows
     return met[known], np.flatnonzero(known), np.flatnonzero(~known)
@@ -196,7 +193,7 @@ def _booleans(array: pa.Array) -> Mask:
 
 def _removes(layout: Layout, old: Batch, gone: Rows) -> Batch:
     keys = [old.column(name).take(gone) for name in layout.keys]
-    ops = pa.array(np.full(len(gone), REMOVE, np.int8))
+    ops = pa.array(np.full(len(gone), OP_REMOVE, np.int8))
     return layout.conform(pa.RecordBatch.from_arrays([*keys, ops], names=[*layout.keys, OP]))
 
 

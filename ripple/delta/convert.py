@@ -8,16 +8,17 @@ import pyarrow as pa
 
 from ripple.delta import shape
 from ripple.delta.algebra import compose
-from ripple.delta.layout import CLEARED, OP, PATCH, REMOVE, SET, Batch, Layout
+from ripple.delta.layout import CLEARED, Batch, Layout
 from ripple.delta.rows import Delta, FieldRemove, FieldSet, Patch, PatchOp, Remove, Set
 from ripple.errors import DeltaError
+from ripple.ops import OP, OP_PATCH, OP_REMOVE, OP_SET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 def of_rows(layout: Layout, deltas: Iterable[tuple[Any, Delta[Any]]]) -> Batch:
-    """Return keyed deltas of records as a batch; a key of several fields is a tuple.
+    """Return keyed deltas of records as a batch; a key of several fields, or of none, is a tuple.
 
     None and an absent field are both null. Raises :class:`DeltaError` for maps, a field that does
     not exist or is part of the key, a value of the wrong type or a required one that is missing.
@@ -25,7 +26,7 @@ def of_rows(layout: Layout, deltas: Iterable[tuple[Any, Delta[Any]]]) -> Batch:
     columns: dict[str, list[Any]] = {name: [] for name in layout.deltas.names}
     for key, delta in deltas:
         row = dict.fromkeys(columns) | {name: False for name in columns if name.startswith(CLEARED)}
-        parts = key if len(layout.keys) > 1 else (key,)
+        parts = (key,) if len(layout.keys) == 1 else key
         row.update(zip(layout.keys, parts, strict=True))
         _fill(layout, row, delta)
         for name, held in row.items():
@@ -52,7 +53,7 @@ def to_rows(layout: Layout, batch: Batch) -> list[tuple[Any, Delta[Any]]]:
 def _fill(layout: Layout, row: dict[str, Any], delta: Delta[Any]) -> None:
     match delta:
         case Set(value):
-            row[OP] = SET
+            row[OP] = OP_SET
             for field in layout.table:
                 held = shape.read(value, field.name)
                 if field.name not in layout.keys:
@@ -62,13 +63,13 @@ def _fill(layout: Layout, row: dict[str, Any], delta: Delta[Any]) -> None:
                         f"key {row[field.name]!r}: the value has {field.name!r} {held!r}"
                     )
         case Patch():
-            row[OP] = PATCH
+            row[OP] = OP_PATCH
             merged = compose(Patch(), delta)
             assert isinstance(merged, Patch)
             for op in merged.ops:
                 _fill_op(layout, row, op)
         case Remove():
-            row[OP] = REMOVE
+            row[OP] = OP_REMOVE
 
 
 def _fill_op(layout: Layout, row: dict[str, Any], op: PatchOp) -> None:
@@ -95,10 +96,10 @@ def _array(held: list[Any], field: pa.Field) -> pa.Array:
 
 def _delta(layout: Layout, row: dict[str, Any]) -> tuple[Any, Delta[Any]]:
     parts = tuple(row[name] for name in layout.keys)
-    key = parts if len(parts) > 1 else parts[0]
-    if row[OP] == REMOVE:
+    key = parts[0] if len(parts) == 1 else parts
+    if row[OP] == OP_REMOVE:
         return key, Remove()
-    if row[OP] == SET:
+    if row[OP] == OP_SET:
         names = layout.table.names
         return key, Set({name: row[name] for name in names if row[name] is not None})
     ops: list[PatchOp] = []

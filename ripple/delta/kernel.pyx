@@ -9,7 +9,7 @@ skipped.
 from libc.stdint cimport int8_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-cdef enum:
+cdef enum:  # those of ripple.ops: the tests say so
     SET = 0
     PATCH = 1
     REMOVE = 2

@@ -4,7 +4,7 @@
 column             holds
 =================  ==============================================================
 each key field     the key; no nulls; no key twice in one batch
-``_op``            int8: 0 Set, 1 Patch, 2 Remove
+``op``             int8: 0 Set, 1 Patch, 2 Remove
 each other field   the new value; null where there is none
 ``_cleared.NAME``  bool, for a nullable field only: the Patch makes it null
 =================  ==============================================================
@@ -12,7 +12,7 @@ each other field   the new value; null where there is none
 What a null means depends on the operation, and one more bit tells the two that a Patch needs:
 
 ========  ==================  ===========================
-``_op``   value, cleared      the field
+``op``    value, cleared      the field
 ========  ==================  ===========================
 Set       value, no           holds the value
 Set       null, no            is null (nullable ones only)
@@ -39,17 +39,18 @@ import pyarrow as pa
 
 from ripple.delta.kernel import note_changes
 from ripple.errors import DeltaError, SchemaError
+from ripple.ops import OP, OP_PATCH, OP_REMOVE, OP_SET
 from ripple.schema import types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ripple.keys.space import KeySpace
+
 Batch: TypeAlias = pa.RecordBatch
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Ops: TypeAlias = npt.NDArray[np.int8]
 
-SET, PATCH, REMOVE = 0, 1, 2
-OP = "_op"
 CLEARED = "_cleared."
 
 NOTHING: Bytes = np.empty(0, np.uint8)
@@ -59,12 +60,13 @@ NOTHING: Bytes = np.empty(0, np.uint8)
 class Layout:
     """A table's columns, which of them are the key, and the columns of its deltas.
 
-    ``table`` is the Arrow schema of the table. Key fields are text, integers or booleans; a field
-    is required unless it is nullable. Raises :class:`ripple.errors.SchemaError` for a key that
-    does not exist or has another type, and for a field that a delta cannot hold.
+    ``table`` is the Arrow schema of the table. Key fields are text, integers or booleans; a total
+    has none, and one row at most. A field is required unless it is nullable. Raises
+    :class:`ripple.errors.SchemaError` for a key that does not exist or has another type, and for a
+    field that a delta cannot hold.
     """
 
-    # Invariants: keys is not empty and comes first in both schemas; names are distinct.
+    # Invariants: keys come first in both schemas; names are distinct.
     table: pa.Schema
     keys: tuple[str, ...]
     deltas: pa.Schema = field(init=False)
@@ -95,10 +97,14 @@ class Layout:
         """Return the key columns of a table or of deltas."""
         return [batch.column(name) for name in self.keys]
 
+    def slots(self, space: KeySpace, batch: Batch) -> npt.NDArray[np.int64]:
+        """Return the slot of each row's key, adding new ones; of a total, one for all rows."""
+        return space.slots(self.key_columns(batch) or [batch.column(0)])
+
     def key_at(self, batch: Batch, row: int) -> Any:
-        """Return one row's key: the value, or a tuple of them."""
+        """Return one row's key: the value, or a tuple of as many as there are."""
         parts = tuple(column[row].as_py() for column in self.key_columns(batch))
-        return parts if len(parts) > 1 else parts[0]
+        return parts[0] if len(parts) == 1 else parts
 
     def conform(self, batch: Batch) -> Batch:
         """Return deltas with this layout's columns in their order; missing ones are unchanged.
@@ -181,9 +187,9 @@ class Layout:
     def _contradiction(self, batch: Batch, row: int, column: pa.Field) -> DeltaError:
         op = int(ops_of(batch)[row])
         story = {
-            SET: f"a Set leaves the required field {column.name!r} null, or also clears it",
-            PATCH: f"a Patch both sets and clears the field {column.name!r}",
-            REMOVE: f"a Remove holds a value of the field {column.name!r}",
+            OP_SET: f"a Set leaves the required field {column.name!r} null, or also clears it",
+            OP_PATCH: f"a Patch both sets and clears the field {column.name!r}",
+            OP_REMOVE: f"a Remove holds a value of the field {column.name!r}",
         }.get(op, f"there is no operation {op}")
         return DeltaError(f"key {self.key_at(batch, row)!r}: {story}")
 
@@ -191,7 +197,7 @@ class Layout:
 def layout_of(deltas: pa.Schema) -> Layout:
     """Return a layout that deltas with these columns have, as far as the columns tell.
 
-    The key is what stands before ``_op``. Which fields are nullable cannot be seen, since columns
+    The key is what stands before ``op``. Which fields are nullable cannot be seen, since columns
     in which nothing is cleared need not be there: so all are. Raises
     :class:`ripple.errors.SchemaError` for columns that are no deltas.
     """
@@ -240,8 +246,10 @@ def rows_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _check(table: pa.Schema, keys: Sequence[str]) -> None:
-    if not keys or len(set(keys)) != len(keys):
-        raise SchemaError(f"the key of a table is one or more distinct fields, not {keys!r}")
+    if len(set(keys)) != len(keys):
+        raise SchemaError(f"the key of a table is distinct fields, not {keys!r}")
+    if not len(table):
+        raise SchemaError("a table without any field")
     if len(set(table.names)) != len(table.names):
         raise SchemaError(f"two fields of a table have the same name: {', '.join(table.names)}")
     for name in keys:

@@ -12,10 +12,11 @@ import pyarrow as pa
 class Changes:
     """All deltas between two cuts.
 
-    outputs: per output of the plan, a record batch with ``op`` (int8: Set 0, Remove 2), the key,
-    and the values, null in a Remove; at most one row per key. Their order is a function of the
-    state at the last cut and of this one: a fold over events of one input, without windows, has
-    that of the events; all others go by window start, if the key has one, and a hash of the key.
+    outputs: per output of the plan, a record batch of the key, ``op`` (int8: Set 0, Remove 2) and
+    the values, null in a Remove; at most one row per key: deltas as :mod:`ripple.delta` takes them.
+    Their order is a function of the state at the last cut and of this one: a fold over events of
+    one input, without windows, has that of the events; all others go by window start, if the key
+    has one, and a hash of the key.
     cut: per input, the next offset to read: what the outputs have reached. watermark_ns: the merged
     watermark, or watermark.NONE. retractions: per output, the rows that were shown and changed, as
     they were, for consumers that withdraw before they correct; only if the engine was asked for

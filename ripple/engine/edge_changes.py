@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from ripple.errors import InputError
 from ripple.keys.partitioner import partition_numbers
-from ripple.ops import OP_FINAL, OP_REMOVE, OP_SET
-from ripple.pipeline.plan import OP_FIELD
+from ripple.ops import OP, OP_FINAL, OP_REMOVE, OP_SET
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +47,7 @@ def targets_of(rows: pa.RecordBatch, key: Sequence[str], targets: int) -> Ints:
 
 def ops_of(rows: pa.RecordBatch) -> npt.NDArray[np.int8]:
     """Return what becomes of each row: int8[n]."""
-    ops: npt.NDArray[np.int8] = rows.column(OP_FIELD).to_numpy()
+    ops: npt.NDArray[np.int8] = rows.column(OP).to_numpy()
     return ops
 
 
@@ -58,8 +57,8 @@ def check_rows(rows: pa.RecordBatch, schema: pa.Schema, whose: str) -> None:
         raise InputError(
             f"{whose}: its rows are {_shown(rows.schema)}, but this plan has {_shown(schema)} here"
         )
-    key = schema.names[: schema.names.index(OP_FIELD)]
-    for name in (*key, OP_FIELD):
+    key = schema.names[: schema.names.index(OP)]
+    for name in (*key, OP):
         if rows.column(name).null_count:
             raise InputError(f"{whose}: the column {name!r} has nulls")
     unknown = np.setdiff1d(ops_of(rows), _OPS)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ripple.engine.saving import OP
+from ripple.engine.saving import STATE_OP
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.keys.space import KeySpace, key_space
 from ripple.ops import OP_SET
@@ -39,7 +39,7 @@ def applied(base: Snapshot, *changes: Snapshot) -> Snapshot:
 def _applied(base: pa.Table, changes: list[pa.Table]) -> pa.Table:
     """Return each key's row from the last table that has the key, unless it removes it."""
     first = changes[0]
-    keys = first.column_names[: first.column_names.index(OP)]
+    keys = first.column_names[: first.column_names.index(STATE_OP)]
     space = key_space([_key_field(first.schema.field(name)) for name in keys])
     tables = [base, *changes]
     slots = [_slots(space, table.select(keys)) for table in tables]
@@ -48,7 +48,7 @@ def _applied(base: pa.Table, changes: list[pa.Table]) -> pa.Table:
         last[present] = number
     kept = [base.filter(pa.array(last[slots[0]] == 0))]
     for number, table in enumerate(changes, 1):
-        is_set = table.column(OP).to_numpy() == OP_SET
+        is_set = table.column(STATE_OP).to_numpy() == OP_SET
         current = table.filter(pa.array(is_set & (last[slots[number]] == number)))
         kept.append(current.select(base.column_names))
     return pa.concat_tables(kept).combine_chunks()

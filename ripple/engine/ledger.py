@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ripple.engine.saving import OP, Saving
+from ripple.engine.saving import STATE_OP, Saving
 from ripple.engine.slot_arrays import grown
 from ripple.keys.space import KeySpace
 from ripple.ops import OP_REMOVE
@@ -90,7 +90,7 @@ class Ledger:
                 self._known[known] = False
                 keys = self._keys(known)
                 op = pa.array(np.full(len(known), OP_REMOVE, np.int8))
-                self._freed.append((self._number, pa.table({**keys, OP: op})))
+                self._freed.append((self._number, pa.table({**keys, STATE_OP: op})))
 
     def begin(self, number: int, since: int | None) -> Saving:
         """Begin the snapshot with this number: of everything, or of what changed since another."""
@@ -104,7 +104,7 @@ class Ledger:
             self._changed = grown(self._changed, self._space.capacity, -1)
             chosen = slots[self._changed[slots] >= since]
             self._freed = [one for one in self._freed if one[0] >= since]
-            none = pa.table({**self._keys(slots[:0]), OP: pa.array([], pa.int8())})
+            none = pa.table({**self._keys(slots[:0]), STATE_OP: pa.array([], pa.int8())})
             freed = pa.concat_tables([none, *(table for _, table in self._freed)])
             known = np.zeros(self._space.capacity, np.bool_)
             known[: len(self._known)] = self._known

@@ -17,8 +17,7 @@ from ripple.fold.states import States
 from ripple.graph.column import Tap
 from ripple.keys.slots import SlotSet
 from ripple.keys.space import key_space
-from ripple.ops import OP_FINAL, OP_REMOVE, OP_SET
-from ripple.pipeline.plan import OP_FIELD as OP
+from ripple.ops import OP, OP_FINAL, OP_REMOVE, OP_SET
 from ripple.pipeline.stages import EdgeKind
 from ripple.schema.types import Bool, Field, Int64, String
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from ripple.engine.internal import internal
 from ripple.engine.snapshot import Snapshot
+from ripple.ops import OP
 
 Ints = npt.NDArray[np.int64]
 
-OP = internal("op")  # between key and state of a table of changes: Set 0, Remove 2
+STATE_OP = internal(OP)  # between key and state of a table of changes: Set 0, Remove 2
 
 
 class Saving:
@@ -35,8 +36,8 @@ class Saving:
         """Start saving ``slots``, rising.
 
         dump: returns the present state of slots. marks: more columns, of all slots, already
-        copied. columns: the names of all, in order. freed: the keys that are no more, with OP,
-        if the table is one of changes.
+        copied. columns: the names of all, in order. freed: the keys that are no more, with
+        STATE_OP, if the table is one of changes.
         """
         self._slots = slots
         self._marks = marks
@@ -91,7 +92,7 @@ class Saving:
             return rows
         keys = self._freed.num_columns - 1
         op = pa.array(np.zeros(len(self._slots), np.int8))
-        changed = rows.add_column(keys, OP, op)
+        changed = rows.add_column(keys, STATE_OP, op)
         return pa.concat_tables([changed, self._freed], promote_options="default").combine_chunks()
 
     def _rows(self) -> pa.Table:

@@ -12,7 +12,7 @@ from ripple.graph.column cimport BOOL, OBJECT, Column, Field
 from ripple.keys.index cimport KeyIndex
 from ripple.graph.node cimport Node
 
-from ripple.pipeline.plan import OP_FIELD
+from ripple.ops import OP
 from ripple.schema.types import Bool
 
 
@@ -68,8 +68,8 @@ cdef class View(Node):
         self.keeps_retractions, self.in_order = retractions, in_order
         key_fields, value_fields = fields
         self.row_schema = pa.schema([*key_fields, *value_fields])
-        op = pa.field(OP_FIELD, pa.int8(), nullable=False)
-        self.schema = pa.schema([op, *self.row_schema])
+        op = pa.field(OP, pa.int8(), nullable=False)
+        self.schema = pa.schema([*key_fields, op, *value_fields])
         self.changed = self.no_changes = pa.RecordBatch.from_pylist([], self.schema)
         self.retracted = self.none_retracted = pa.RecordBatch.from_pylist([], self.row_schema)
         column.graph.attach(self, [column])
@@ -161,10 +161,6 @@ cdef class View(Node):
         lengths.resize(self.keys.count)
         columns.resize(with_op + self.keys.count + column.field_count)
         one = columns.data()
-        if with_op:
-            one.kind = BATCH_OP
-            one.present = shown
-            one += 1
         for k in range(self.keys.count):
             one.kind = BATCH_FLAG if isinstance(self.keys.fields[k].type, Bool) else BATCH_NUMBER
             one.bits = ids.data() + k * n
@@ -180,6 +176,10 @@ cdef class View(Node):
                 if one.text_bytes > TEXT_BYTES_MAX:
                     raise OverflowError("the keys of one batch exceed 2 GiB")
                 one.texts, one.lengths = texts[k].data(), lengths[k].data()
+            one += 1
+        if with_op:
+            one.kind = BATCH_OP
+            one.present = shown
             one += 1
         for f in range(column.field_count):
             field = &column.fields[f]

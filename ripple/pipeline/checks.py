@@ -14,9 +14,9 @@ from ripple.arguments import need_text, shown
 from ripple.errors import PlanError, SchemaError
 from ripple.expression.expr import Operand, as_column
 from ripple.expression.typed import unknown_field
+from ripple.ops import OP
 from ripple.pipeline.plan import (
     INTERNAL_PREFIX,
-    OP_FIELD,
     WINDOW_FIELD_NAMES,
     Fields,
     Fold,
@@ -160,10 +160,10 @@ def check_new_field(name: str, taken: Iterable[str]) -> None:
 
 def check_result_field(name: str) -> None:
     """Raise PlanError unless a key or another field of a result row may be called so."""
-    if name == OP_FIELD:
+    if name == OP:
         raise PlanError(
-            f"a result row cannot have a field {OP_FIELD!r}: under that name changes say what "
-            f"became of a row; give it another one, as with .derive(..., kind=rp.col({OP_FIELD!r}))"
+            f"a result row cannot have a field {OP!r}: under that name changes say what "
+            f"became of a row; give it another one, as with .derive(..., kind=rp.col({OP!r}))"
         )
     if f"{name}.".startswith(INTERNAL_PREFIX):
         raise PlanError(

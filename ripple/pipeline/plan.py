@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ripple.sexp import Sexp
     from ripple.window.spec import WindowSpec
 
-OP_FIELD = "op"  # what became of a row, in changes: no field of a result row may be called so
 INTERNAL_PREFIX = "ripple."  # of the engine's own columns in tables of state
 
 FORMAT_VERSION = 1  # of the canonical form; a change of it changes every hash

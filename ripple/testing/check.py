@@ -12,6 +12,7 @@ from ripple.batch import Batch
 from ripple.batch import Marker as BatchMarker
 from ripple.engine import OP_REMOVE, Changes, Engine
 from ripple.engine.uncomputable import ROWS_NAMED_MAX
+from ripple.ops import OP
 from ripple.partition.drive import Drive
 from ripple.pipeline.builder import Pipeline
 from ripple.pipeline.plan import Plan
@@ -161,7 +162,7 @@ class Follower:
                 key = tuple(row[part] for part in self.identity[name])
                 assert key not in seen, f"{name}: {key} changed twice between two cuts"
                 seen.add(key)
-                self._apply(self.tables[name], key, row.pop("op"), row)
+                self._apply(self.tables[name], key, row.pop(OP), row)
 
     def _apply(self, table: Table, key: Key, op: int, row: Row) -> None:
         if op == OP_REMOVE:

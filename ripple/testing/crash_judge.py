@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ripple.ops import OP_NAMES, OP_REMOVE
+from ripple.ops import OP, OP_NAMES, OP_REMOVE
 from ripple.testing.check import Divergence, Follower, Marker
 from ripple.testing.reference import Reference, Table, same_row
 
@@ -89,9 +89,9 @@ class Judge:
         """Follow an output's changes to the end; raise unless that is the reference's table."""
         table: Table = {}
         for row in rows:
-            values = {name: value for name, value in row.items() if name != "op"}
+            values = {name: value for name, value in row.items() if name != OP}
             key = self._key_of(output, values)
-            if row["op"] == OP_NAMES[OP_REMOVE]:
+            if row[OP] == OP_NAMES[OP_REMOVE]:
                 assert key in table, f"{output}: {key} was removed, but it was not there"
                 del table[key]
             else:

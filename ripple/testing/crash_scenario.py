@@ -19,6 +19,7 @@ from ripple.connectors.text.cut_record import Owner
 from ripple.connectors.text.file import FileSink
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.log import PartitionReader, Topic
+from ripple.ops import OP
 from ripple.partition.group import SinkGroup
 from ripple.partition.keeper import Keeper
 from ripple.partition.letter_box import letters_path
@@ -226,7 +227,7 @@ class CrashScenario:
             schema = schema_of_output(self.plan, output)
             topic = topic_for(world.disk, _log_of(output.name), schema)
             return LogSink(topic, 0, world.clock, owner, guards=world.guards)
-        columns = ["op", *(member.name for member in output.fields)]
+        columns = [OP, *(member.name for member in output.fields)]
         path = _file_of(output.name)
         return FileSink(world.disk, path, FORMAT, owner, columns, guards=world.guards)
 

@@ -383,6 +383,16 @@ def test_text_that_is_not_utf8_is_not_written_to_parquet(tmp_path: Path) -> None
     assert os.listdir(tmp_path) == []
 
 
+def test_parquet_files_begin_with_what_became_of_a_row(tmp_path: Path) -> None:
+    sink = ParquetSink(open_target(tmp_path / "t.parquet"))
+    changes = {"k": ["a", "b"], "op": pa.array([0, 2], pa.int8()), "v": [1.5, None]}
+    sink.write(pa.record_batch(changes), NOWHERE)
+    sink.commit(NOWHERE)
+    written = pq.read_table(tmp_path / "t.parquet")
+    assert written.column_names == ["op", "k", "v"]
+    assert written.to_pydict() == {"op": [0, 2], "k": ["a", "b"], "v": [1.5, None]}
+
+
 def test_parquet_without_changes_has_columns_if_they_are_known(tmp_path: Path) -> None:
     ParquetSink(open_target(tmp_path / "none.parquet")).commit(NOWHERE)
     assert os.listdir(tmp_path) == []
@@ -401,7 +411,7 @@ def test_parquet_to_a_full_disk_names_the_target() -> None:
 
 def test_memory_sink_keeps_changes_that_were_committed() -> None:
     sink = MemorySink()
-    changes = pa.record_batch({"op": pa.array([0], pa.int8()), "k": ["a"]})
+    changes = pa.record_batch({"k": ["a"], "op": pa.array([0], pa.int8())})
     sink.write(changes, NOWHERE)
     assert sink.rows() == [{"op": 0, "k": "a"}]
     sink.commit(NOWHERE)

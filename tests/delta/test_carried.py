@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from ripple.delta import Patch, Remove, Set
 from ripple.delta.column_table import ColumnTable
 from ripple.delta.convert import of_rows, to_rows
-from ripple.delta.layout import OP
 from ripple.delta.rows import FieldRemove, FieldSet
 from ripple.encoding import arrow
 from ripple.encoding.errors import EncodingError
 from ripple.errors import DeltaError
+from ripple.ops import OP
 from tests.delta.test_columns import LAYOUT, ROW, keyed_deltas, tables, unordered
 
 DELTAS = [

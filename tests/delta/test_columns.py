@@ -15,8 +15,9 @@ from ripple.delta import FieldRemove, FieldSet, Patch, Remove, Set, Table
 from ripple.delta import columns as columns_form
 from ripple.delta.column_table import ColumnTable
 from ripple.delta.convert import of_rows, to_rows
-from ripple.delta.layout import CLEARED, OP, Layout
+from ripple.delta.layout import CLEARED, Layout
 from ripple.errors import DeltaError, SchemaError
+from ripple.ops import OP
 from ripple.schema.types import (
     Bool,
     Field,
@@ -39,6 +40,7 @@ KINDS = {
     LEG: pa.struct([("bid", pa.float64()), ("ask", pa.float64())]),
 }
 KEY_KINDS = {
+    (): (),
     ("symbol",): (pa.string(),),
     ("id",): (pa.int64(),),
     ("symbol", "id"): (pa.string(), pa.int64()),
@@ -55,7 +57,7 @@ KEY_VALUES = {
 def tables(draw):
     """A layout, the schema of its values without the key, and a strategy for its keys."""
     keys = draw(st.sampled_from([*KEY_KINDS]))
-    kinds = draw(st.lists(st.sampled_from([*KINDS]), min_size=0, max_size=6))
+    kinds = draw(st.lists(st.sampled_from([*KINDS]), min_size=not keys, max_size=6))
     fields = [Field(f"f{i}", kind, draw(st.booleans())) for i, kind in enumerate(kinds)]
     arrow = [pa.field(k, kind) for k, kind in zip(keys, KEY_KINDS[keys], strict=True)]
     arrow += [pa.field(f.name, KINDS[f.type], f.optional) for f in fields]
@@ -69,7 +71,7 @@ def keyed_records(draw, scene):
     table = {}
     for part in draw(st.lists(parts, max_size=5, unique=True)):
         record = dict(zip(layout.keys, part, strict=True)) | draw(records(fields))
-        table[part if len(part) > 1 else part[0]] = record
+        table[part[0] if len(part) == 1 else part] = record
     return table
 
 
@@ -79,7 +81,7 @@ def keyed_deltas(draw, scene, known=()):
     layout, fields, parts = scene
     deltas = {}
     for part in draw(st.lists(parts, max_size=5, unique=True)):
-        key = part if len(part) > 1 else part[0]
+        key = part[0] if len(part) == 1 else part
         record = dict(zip(layout.keys, part, strict=True)) | draw(records(fields))
         some = st.just(Set(record)) | st.just(Remove())
         if fields and (key in known or draw(st.integers(0, 3)) == 0):
@@ -106,7 +108,7 @@ def table_of(layout, batch):
     out = {}
     for row in batch.to_pylist():
         key = tuple(row[name] for name in layout.keys)
-        out[key if len(key) > 1 else key[0]] = {k: v for k, v in row.items() if v is not None}
+        out[key[0] if len(key) == 1 else key] = {k: v for k, v in row.items() if v is not None}
     return out
 
 
@@ -265,10 +267,10 @@ def test_columns_that_nothing_changes_may_be_left_out():
         ({"symbol": pa.array(["Z", "Z"])}, "'Z': the key occurs twice"),
         ({"symbol": pa.array(["A", None])}, "'symbol' of these deltas has nulls"),
         ({"symbol": None}, "lack their column 'symbol'"),
-        ({OP: None}, "lack their column '_op'"),
+        ({OP: None}, "lack their column 'op'"),
         ({OP: pa.array([0, 3], pa.int8())}, "'B': there is no operation 3"),
         ({OP: pa.array([0, -1], pa.int8())}, "'B': there is no operation -1"),
-        ({OP: pa.array([0, None], pa.int8())}, "'_op' of these deltas has nulls"),
+        ({OP: pa.array([0, None], pa.int8())}, "'op' of these deltas has nulls"),
         ({OP: pa.array([0, 2], pa.int8())}, "'B': a Remove holds a value of the field 'price'"),
         ({OP: pa.array([0, 0], pa.int8())}, "'B': a Set leaves the required field 'size'"),
         ({"price": pa.array([None, 2.0])}, "'A': a Set leaves the required field 'price'"),
@@ -293,7 +295,7 @@ def test_batch_that_does_not_fit_leaves_the_table_unchanged(columns, message):
 @pytest.mark.parametrize(
     ("schema", "keys"),
     [
-        (pa.schema([("a", pa.int64())]), ()),
+        (pa.schema([]), ()),
         (pa.schema([("a", pa.int64())]), ("b",)),
         (pa.schema([("a", pa.int64())]), ("a", "a")),
         (pa.schema([("a", pa.float64())]), ("a",)),
@@ -377,7 +379,7 @@ def test_pandas_and_polars_show_a_patch_as_a_row_with_gaps():
     batch = LAYOUT.conform(deltas_of())
     frame = batch.to_pandas()
     assert list(frame.columns) == [
-        "symbol", "_op", "price", "size", "open", "venue", "_cleared.venue",
+        "symbol", "op", "price", "size", "open", "venue", "_cleared.venue",
     ]  # fmt: skip
     assert pd.isna(frame["size"][1])
-    assert pl.from_arrow(batch).filter(pl.col("_op") == 1)["price"].to_list() == [2.0]
+    assert pl.from_arrow(batch).filter(pl.col("op") == 1)["price"].to_list() == [2.0]

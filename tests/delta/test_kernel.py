@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripple.delta.kernel import note_changes, place_rows, scatter
+from ripple.ops import OP_PATCH, OP_REMOVE, OP_SET
 
-SET, PATCH, REMOVE = 0, 1, 2
 NONE = np.empty(0, np.uint8)
+OPS = [OP_SET, OP_PATCH, OP_REMOVE]
 
 
 def packed(flags, offset):
@@ -20,10 +21,11 @@ def packed(flags, offset):
 def columns(draw):
     rows = draw(st.integers(1, 40))
     many = {"min_size": rows, "max_size": rows}
-    ops = np.array(draw(st.lists(st.sampled_from([0, 0, 1, 1, 2]), **many)), np.int8)
+    ops = np.array(draw(st.lists(st.sampled_from(OPS), **many)), np.int8)
     valid = draw(st.just([True] * rows) | st.lists(st.booleans(), **many))
     cleared = [
-        draw(st.booleans()) and op == PATCH and not has for op, has in zip(ops, valid, strict=True)
+        draw(st.booleans()) and op == OP_PATCH and not has
+        for op, has in zip(ops, valid, strict=True)
     ]
     return ops, valid, cleared, draw(st.integers(0, 9))
 
@@ -47,11 +49,11 @@ def test_note_changes_finds_what_the_slow_loop_finds(column, required, mixed_up)
     expected = np.zeros(len(ops), np.uint8)
     for i, (op, has, clear) in enumerate(zip(ops, valid, cleared, strict=True)):
         sound = {
-            SET: not clear and (has or not required),
-            PATCH: not (has and clear),
-            REMOVE: not has and not clear,
+            OP_SET: not clear and (has or not required),
+            OP_PATCH: not (has and clear),
+            OP_REMOVE: not has and not clear,
         }[int(op)]
-        if op == PATCH and (has or clear):
+        if op == OP_PATCH and (has or clear):
             expected[i] = 1
         if not sound:
             assert bad == i
@@ -64,7 +66,7 @@ def test_note_changes_finds_what_the_slow_loop_finds(column, required, mixed_up)
 def test_place_rows_skips_and_refuses_what_the_slow_loop_does(data):
     rows = data.draw(st.integers(0, 12))
     many = {"min_size": rows, "max_size": rows}
-    ops = np.array(data.draw(st.lists(st.integers(0, 2), **many)), np.int8)
+    ops = np.array(data.draw(st.lists(st.sampled_from(OPS), **many)), np.int8)
     unique = data.draw(st.booleans())
     slots = np.array(data.draw(st.lists(st.integers(0, 15), unique=unique, **many)), np.int64)
     changed = np.array(data.draw(st.lists(st.integers(0, 1), **many)), np.uint8)
@@ -73,11 +75,11 @@ def test_place_rows_skips_and_refuses_what_the_slow_loop_does(data):
     bad = place_rows(ops, placed, changed, present, np.zeros(16, np.int64), 1)
     met = set()
     for i, (op, slot) in enumerate(zip(ops, slots, strict=True)):
-        if slot in met or (op == PATCH and changed[i] and not present[slot]):
+        if slot in met or (op == OP_PATCH and changed[i] and not present[slot]):
             assert bad == i
             return
         met.add(slot)
-        skipped = op == REMOVE or (op == PATCH and not present[slot])
+        skipped = op == OP_REMOVE or (op == OP_PATCH and not present[slot])
         assert placed[i] == (-1 if skipped else slot)
     assert bad == -1
 
@@ -103,7 +105,7 @@ def test_scatter_writes_what_the_slow_loop_writes(column, width, random):
         if slot >= 0 and valid[i]:
             expected[slot] = values.reshape(rows, width)[i]
             expected_valid[slot] = 1
-        elif slot >= 0 and (ops[i] == SET or cleared[i]):
+        elif slot >= 0 and (ops[i] == OP_SET or cleared[i]):
             expected_valid[slot] = 0
     scatter(ops, slots, values, *as_bitmaps(valid, cleared, offset), width, held, held_valid)
     assert held.tobytes() == expected.tobytes()

@@ -13,6 +13,7 @@ from ripple.fold.view import View
 from ripple.graph.column import InputColumn
 from ripple.graph.node import Graph
 from ripple.keys.space import key_space
+from ripple.ops import OP_REMOVE, OP_SET
 from ripple.schema.types import Field, Int64, String
 
 STORED = [
@@ -86,7 +87,12 @@ def test_changes_are_the_rows_that_differ_and_what_they_were(
         changed = [k for k in batch if repr(before.get(k)) != repr(model.get(k))]
         nothing = (None,) * len(VALUE)
         expected = {
-            tuple(map(repr, (0 if k in model else 2, *KEYS[k], *model.get(k, nothing))))
+            tuple(
+                map(
+                    repr,
+                    (*KEYS[k], OP_SET if k in model else OP_REMOVE, *model.get(k, nothing)),
+                )
+            )
             for k in changed
         }
         got = view.take()

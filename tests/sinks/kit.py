@@ -36,8 +36,8 @@ def changes(number: int, rows: int | None = None) -> pa.RecordBatch:
     totals = [None if op else 100 * number + row for row, op in enumerate(ops)]
     return pa.record_batch(
         {
-            "op": pa.array(ops, pa.int8()),
             "symbol": pa.array([f"S{row}" for row in range(count)], pa.string()),
+            "op": pa.array(ops, pa.int8()),
             "total": pa.array(totals, pa.int64()),
         }
     )

@@ -130,7 +130,7 @@ def test_other_changes_for_the_same_cut_are_refused(tmp_path: Path) -> None:
 
 def test_change_that_is_too_long_is_told(tmp_path: Path) -> None:
     sink = PARTS.open(world_of(LiveDisk(tmp_path)))
-    long = changes(0).set_column(1, "symbol", pa.array(["a", "b" * 5000, "c"]))
+    long = changes(0).set_column(0, "symbol", pa.array(["a", "b" * 5000, "c"]))
     with pytest.raises(OutputError, match=r"a change is too long for the log: .* batch_bytes_max"):
         sink.write(long, reached(0))
     sink.close()

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from ripple.delta.layout import CLEARED, OP, PATCH, REMOVE, SET
+from ripple.delta.layout import CLEARED
 from ripple.delta.rows import FieldRemove, FieldSet, Patch, Remove, Set
 from ripple.encoding import arrow
+from ripple.ops import OP, OP_PATCH, OP_REMOVE, OP_SET
 from ripple.schema.types import Field, Float, Int, Schema, String
 from ripple.wire.bin_prot import STRING
 from ripple.wire.deltas import DeltaCodec
@@ -70,7 +71,7 @@ TALK: list[Message] = [
             pa.record_batch(
                 {
                     "symbol": ["AAPL", "GOOG", "MSFT"],
-                    OP: pa.array([SET, PATCH, REMOVE], pa.int8()),
+                    OP: pa.array([OP_SET, OP_PATCH, OP_REMOVE], pa.int8()),
                     "vwap": [150.25, None, None],
                     "venue": ["XNAS", None, None],
                     CLEARED + "venue": [False, True, False],
@@ -115,7 +116,7 @@ def _changes(batch: pa.RecordBatch) -> Frame:
 
 
 def test_a_key_of_several_fields_is_shown_as_a_list() -> None:
-    ops = pa.array([REMOVE], pa.int8())
+    ops = pa.array([OP_REMOVE], pa.int8())
     batch = pa.record_batch({"symbol": ["A B"], "window_start_ns": [60], OP: ops})
     assert list(View().lines(_changes(batch)))[1:] == ['  key=("A B" 60) delta=Remove']
 
@@ -123,8 +124,8 @@ def test_a_key_of_several_fields_is_shown_as_a_list() -> None:
 @pytest.mark.parametrize(
     ("columns", "why"),
     [
-        ({"key": ["A"], "at": pa.array([0], pa.timestamp("ns"))}, "no column '_op' among key, at"),
-        ({OP: pa.array([0], pa.int8()), "at": ["x"]}, "the key of a table is"),
+        ({"key": ["A"], "at": pa.array([0], pa.timestamp("ns"))}, "no column 'op' among key, at"),
+        ({"at": [0.5], OP: pa.array([0], pa.int8())}, "key field 'at' is double"),
         ({"key": ["A"], OP: pa.array([7], pa.int8()), "at": ["x"]}, "there is no operation 7"),
         ({"key": ["A"], OP: pa.array([0], pa.int8()), "at": [b"x"]}, "has no S-expression"),
     ],

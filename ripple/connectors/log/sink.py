@@ -13,7 +13,7 @@ from ripple.connectors.text.cut_record import CutRecord, Owner, from_json, to_js
 from ripple.errors import LimitError, OutputError, SchemaError
 from ripple.log import LogError, LogSettings, PartitionReader, PartitionWriter, Topic
 from ripple.log.body import columns_of
-from ripple.ops import with_named_ops
+from ripple.ops import OP, with_named_ops
 from ripple.schema.types import Field, Option, Schema, String
 from ripple.world.ports import all_guards
 
@@ -43,7 +43,7 @@ def schema_of_output(plan: Plan, output: Output) -> Schema:
         else Field(member.name, member.type, optional=True)
         for member in output.fields
     )
-    return Schema(f"{plan.name}.{output.name}", (Field("op", String()), *fields))
+    return Schema(f"{plan.name}.{output.name}", (Field(OP, String()), *fields))
 
 
 def topic_for(disk: Disk, path: str, schema: Schema) -> Topic:

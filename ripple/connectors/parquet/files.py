@@ -20,6 +20,7 @@ from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.screening import screened
 from ripple.connectors.target import open_target
 from ripple.errors import InputError, OutputError, SchemaError
+from ripple.ops import op_first
 from ripple.schema.well_formed import check_text
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def _first_line(error: Exception) -> str:
 
 
 class ParquetSink(BasicSink):
-    """Writes changes, with their ``op`` column if they have one, as row groups of a Parquet file.
+    """Writes changes, with ``op`` first if they have it, as row groups of a Parquet file.
 
     When no change comes and no ``schema`` was given, there are no columns and so no file.
     """
@@ -194,6 +195,7 @@ class ParquetSink(BasicSink):
             check_text(changes)
         except SchemaError as error:
             raise OutputError(f"cannot write {self._target.name}: {error}") from error
+        changes = op_first(changes)
         self._schema = self._schema or changes.schema
         self._pending.append(changes)
         self._pending_rows += changes.num_rows

@@ -12,6 +12,7 @@ from ripple.connectors.text.cut_record import Owner
 from ripple.connectors.text.file import FileSink
 from ripple.connectors.text.sink import TextFormat, TextSink
 from ripple.errors import OutputError
+from ripple.ops import OP
 from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _continue(path: str, text_format: TextFormat, writing: Writing) -> Sink:
         return _open(path, text_format)
     _check_name(path)
     file = PurePath(path)
-    columns = ["op"] if text_format.removes == "mark" else []
+    columns = [OP] if text_format.removes == "mark" else []
     columns += [member.name for member in writing.output.fields]
     owner = Owner(writing.plan.name, writing.output.name)
     try:

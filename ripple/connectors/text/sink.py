@@ -15,6 +15,7 @@ from ripple.connectors.contract import BasicSink
 from ripple.connectors.json import text as json_text
 from ripple.connectors.text.formatter import RowFormatter
 from ripple.errors import OutputError, SchemaError
+from ripple.ops import OP, place_of_op
 from ripple.schema.well_formed import check_text
 
 if TYPE_CHECKING:
@@ -109,17 +110,17 @@ class _Layout:
 
     def __init__(self, schema: pa.Schema, text_format: TextFormat) -> None:
         self.schema = schema
-        has_op, is_json = _has_op(schema), text_format.form == "json"
+        op_at, is_json = place_of_op(schema), text_format.form == "json"
         marks = text_format.removes == "mark"
         fields = [(at, field.name, *_written_as(field.type)) for at, field in enumerate(schema)]
-        if has_op:
-            del fields[0]
+        if op_at >= 0:
+            del fields[op_at]
         if text_format.columns:
             by_name = {field[1]: field for field in fields}
             fields = [by_name[name] for name in text_format.columns]
         self._converters = {at: converter for at, _, _, converter in fields if converter}
         if marks:
-            fields.insert(0, (0 if has_op else -1, "op", "op", None))
+            fields.insert(0, (op_at, OP, "op", None))
         self.names = [name for _, name, _, _ in fields]
         columns: list[tuple[int, bytes, Kind, int | None]] = []
         for at, name, kind, _ in fields:
@@ -131,7 +132,7 @@ class _Layout:
             written: Kind = "string" if kind == "raw" and not is_json else kind
             decimals = text_format.decimals.get(name) if kind == "float" else None
             columns.append((at, prefix.encode(), written, decimals))
-        left_out = 0 if has_op and not marks else -1
+        left_out = -1 if marks else op_at
         suffix = b"}\n" if is_json else b"\n"
         self._formatter = RowFormatter(columns, suffix, json=is_json, left_out=left_out)
         self.header = b""
@@ -155,10 +156,6 @@ class _Layout:
         except UnicodeError:
             check_text(changes)
             raise
-
-
-def _has_op(schema: pa.Schema) -> bool:
-    return bool(schema.names) and schema.field(0).name == "op" and schema.field(0).type == pa.int8()
 
 
 def _written_as(data_type: pa.DataType) -> tuple[Kind, Converter | None]:
