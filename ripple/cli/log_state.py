@@ -8,8 +8,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from ripple.log import LogDamagedError, PartitionReader
-from ripple.log.repair import Loss, find_loss, give_up
 from ripple.log.epochs import read_epochs, segments
+from ripple.log.repair import Loss, find_loss, give_up
 from ripple.log.verify import Verified, verify
 
 if TYPE_CHECKING:

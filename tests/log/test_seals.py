@@ -1,4 +1,4 @@
-"""Two owners of one partition: the old one stops anywhere, the new one takes over, the old wakes."""
+"""Two owners of one partition: the old one stops anywhere, the new takes over, the old wakes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ripple.testing.sim_effects import Crash, Effects, Trace
 from ripple.testing.sim_faults import Planned
 from ripple.world import DiskLockedError
 from ripple.world.ports import Guards, all_guards
-from tests.log.trades import SCHEMA, ManualClock, read_all, records_of, rows_of, topic_of
+from tests.log.trades import SCHEMA, ManualClock, read_all, records_of, rows_of
 from tests.log.turns import shared
 
 APPENDS = 7
