@@ -222,6 +222,9 @@ class SimChannel:
                 raise DeadlineError(f"{self._address}: no answer") from None
             except OSError as error:
                 raise UnreachableError(f"{self._address}: {error}") from error
+            if self._closed:
+                stream.close()
+                raise UnreachableError(f"{self._address}: this channel is closed")
             link = SimLink(stream, lambda *_: None)
             self._links.append((link, asyncio.ensure_future(link.run())))
             return link

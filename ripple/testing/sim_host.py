@@ -31,6 +31,7 @@ class HostEffects(Effects):
     def __init__(self, cluster: SimCluster, name: str, life: int, died: Callable[[], None]) -> None:
         super().__init__(life, Planned(()), cluster.trace)
         self.invariants = cluster.effects.invariants
+        self.landed = cluster.effects.landed
         self._cluster = cluster
         self._name = name
         self._died = died

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple
 from ripple.testing.sim_time import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterator
+    from collections.abc import Callable, Coroutine, Generator
     from concurrent.futures import Executor
     from contextvars import Context
 
@@ -131,8 +131,12 @@ class SimLoop(asyncio.AbstractEventLoop):
             return
         if self.step_ns:
             self._free_ns = self.timeline.now_ns + self.step_ns
-        with _running(self):
+        before = events._get_running_loop()
+        events._set_running_loop(self)
+        try:
             handle._run()
+        finally:
+            events._set_running_loop(before)
 
     def resume(self) -> None:
         """Go on after a pause: what came due has come due."""
@@ -162,13 +166,15 @@ class SimLoop(asyncio.AbstractEventLoop):
             return
         self._closed = True
         self.timeline.remove(self)
-        with _running(None):  # one that waits even now is closed by that
-            for task in self._tasks:
-                if not task.done():
-                    task._log_destroy_pending = False  # type: ignore[attr-defined]
-                    _close_quietly(task.get_coro())
-                else:
-                    _see(task)
+        before = events._get_running_loop()
+        events._set_running_loop(None)  # one that waits even now is closed by that
+        for task in self._tasks:
+            if not task.done():
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _close_quietly(task.get_coro())
+            else:
+                _see(task)
+        events._set_running_loop(before)
         self._ready.clear()
         self._timers.clear()
         self._tasks.clear()
@@ -324,16 +330,6 @@ class SimLoop(asyncio.AbstractEventLoop):
 def _is_task(handle: asyncio.Handle) -> bool:
     callback = handle._callback  # type: ignore[attr-defined]
     return isinstance(getattr(callback, "__self__", None), asyncio.Task)
-
-
-@contextlib.contextmanager
-def _running(loop: SimLoop | None) -> Iterator[None]:
-    before = events._get_running_loop()
-    events._set_running_loop(loop)
-    try:
-        yield
-    finally:
-        events._set_running_loop(before)
 
 
 def _see(task: asyncio.Task[Any]) -> None:

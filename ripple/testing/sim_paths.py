@@ -120,7 +120,7 @@ class Paths:
         """Let a machine vanish: what it was about to send again is gone with it."""
         self._down[machine] = self._loop.time_ns()
         for track in [track for track in self._stalled if track.source == machine]:
-            self._forget(track)
+            self.drop(track)
 
     def switch_on(self, machine: str) -> None:
         """Let it hear and answer again."""
@@ -139,7 +139,10 @@ class Paths:
         give_up: Callable[[], None] | None = None,
         give_up_seconds: float = GIVE_UP_SECONDS,
     ) -> None:
-        """Call ``arrive`` when a message has come along ``track``, or ``give_up`` instead."""
+        """Call ``arrive`` when a message has come along ``track``, or ``give_up`` instead.
+
+        Without a ``give_up`` it is what TCP repeats for ever, such as its windows.
+        """
         message = Message(arrive, give_up, give_up_seconds)
         message.due_ns = self._loop.time_ns() + self._delay_ns(track)
         if track.queue:
@@ -152,6 +155,13 @@ class Paths:
         track.delay(self._loop.time_ns() + round(seconds * 1e9))
         for message in track.queue:
             self._expect(track, message)
+
+    def drop(self, track: Track) -> None:
+        """Let nothing of what is under way arrive any more: its sender has given up."""
+        for message in track.queue:
+            _stop_timer(message)
+        track.queue.clear()
+        self._stalled.pop(track, None)
 
     def _expect(self, track: Track, message: Message) -> None:
         if self.is_blocked(track):
@@ -173,11 +183,11 @@ class Paths:
 
     def _stall(self, track: Track) -> None:
         if track.source in self._down:  # lost with the machine: nobody sends it again
-            self._forget(track)
+            self.drop(track)
             return
         self._stalled[track] = None
         for message in track.queue:
-            if message.timer is None:
+            if message.timer is None and message.give_up is not None:
                 message.timer = self._loop.call_later(
                     message.give_up_seconds, self._give_up, track, message
                 )
@@ -188,12 +198,6 @@ class Paths:
             track.queue.remove(message)
             if message.give_up is not None:
                 message.give_up()
-
-    def _forget(self, track: Track) -> None:
-        for message in track.queue:
-            _stop_timer(message)
-        track.queue.clear()
-        self._stalled.pop(track, None)
 
     def _resend(self, since_ns: int) -> None:
         """Send again what can be sent now, each track after a pause that grew with the outage."""

@@ -123,9 +123,7 @@ class SimStream:
 
     def receive(self, data: bytes) -> None:
         """Take what has arrived; the machine of a dead process refuses it."""
-        if self._error is not None:
-            return
-        if self._closed:
+        if self.is_over:
             self._refuse()
             return
         self._received += data
@@ -193,6 +191,7 @@ class SimStream:
             self._paths.carry(self._track, lambda: None, self._the_other()._give_up)
 
     def _give_up(self) -> None:
+        self._paths.drop(self._track)  # or what was written after it would come without it
         self.fail(ConnectionAbortedError(errno.ETIMEDOUT, f"{self.name}: no answer (simulated)"))
 
     def _check_writable(self) -> None:

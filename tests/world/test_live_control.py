@@ -11,7 +11,16 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from ripple.world.control import FAILED, RefusedError, Service
+from ripple.world import LiveNetwork, Stream
+from ripple.world.control import (
+    FAILED,
+    KEEPALIVE_S,
+    KEEPALIVE_TIMEOUT_S,
+    Conversation,
+    RefusedError,
+    Service,
+    UnreachableError,
+)
 from ripple.world.live_control import LiveControl
 from tests.world.control_contract import offered, upper
 
@@ -49,3 +58,47 @@ def test_grpc_is_imported_by_those_who_ask_for_it() -> None:
     code = "import sys, ripple.world, ripple.world.control; print('grpc' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.services  # it takes as long as a peer may be silent
+def test_conversation_with_a_peer_that_no_longer_answers_breaks() -> None:
+    async def main() -> None:
+        frozen = asyncio.Event()
+        network = LiveNetwork()
+
+        async def converse(conversation: Conversation) -> None:
+            await conversation.send(b"here")
+            await asyncio.sleep(3600)
+
+        server = await LiveControl().serve("localhost:0", Service(conversations={"c": converse}))
+
+        between_them: list[Stream] = []
+
+        async def pass_on(source: Stream, target: Stream) -> None:
+            while data := await source.read(1 << 16):
+                if not frozen.is_set():
+                    await target.write(data)
+
+        async def between(stream: Stream) -> None:
+            other = await network.connect(server.address)
+            between_them.extend((stream, other))
+            await asyncio.gather(pass_on(stream, other), pass_on(other, stream))
+
+        proxy = await network.listen("127.0.0.1:0", between)
+        channel = LiveControl().channel(proxy.address)
+        conversation = await channel.open("c", deadline_s=5)
+        assert await conversation.receive() == b"here"
+        frozen.set()
+        started = asyncio.get_running_loop().time()
+        with pytest.raises(UnreachableError):
+            await asyncio.wait_for(conversation.receive(), 60)
+        silence_s = asyncio.get_running_loop().time() - started
+        assert silence_s < 2 * (KEEPALIVE_S + KEEPALIVE_TIMEOUT_S)
+        await channel.close()
+        await server.close()
+        proxy.close()
+        for stream in between_them:
+            stream.close()
+        await asyncio.sleep(0.1)
+
+    asyncio.run(main())

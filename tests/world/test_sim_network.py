@@ -113,6 +113,44 @@ def test_long_cut_breaks_the_writer_and_not_the_reader() -> None:
     simulate(scenario)
 
 
+def test_nothing_arrives_of_a_connection_after_its_writer_gave_up_but_an_error() -> None:
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        ends = Ends(cluster)
+        await ends.connect()
+        cluster.network.cut("a", "b")
+        await ends.in_a(ends.at_a.write(b"first"))
+        await asyncio.sleep(600)
+        await ends.in_a(ends.at_a.write(b"second"))
+        with pytest.raises(ConnectionError, match="no answer"):
+            await ends.in_a(ends.at_a.read(1), 400)
+        cluster.network.heal()
+        with pytest.raises(TimeoutError):
+            await ends.in_b(ends.at_b.read(10), 3600)
+        await ends.in_b(ends.at_b.write(b"there?"))
+        with pytest.raises(ConnectionResetError):
+            await ends.in_b(ends.at_b.read(10), 10)
+
+    simulate(scenario)
+
+
+def test_reading_during_a_long_cut_makes_room_for_the_writer_after_it() -> None:
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        ends = Ends(cluster)
+        await ends.connect()
+        writing = asyncio.ensure_future(ends.in_a(ends.at_a.write(bytes(1 << 20)), 7200))
+        await asyncio.sleep(5)
+        cluster.network.cut_one_way("b", "a")
+        total = 0
+        while total < 1 << 20:
+            total += len(await ends.in_b(ends.at_b.read(1 << 20)))
+        await asyncio.sleep(3000)
+        assert not writing.done()
+        cluster.network.heal()
+        await writing
+
+    simulate(scenario)
+
+
 def test_connecting_across_a_cut_gives_up_in_the_end_unless_it_heals() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         cluster.host("b").start(serving("b:9000", echo))
