@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    from ripple.world.control import Control
     from ripple.world.ports import ObjectStore
 
 T = TypeVar("T")
@@ -63,13 +64,19 @@ class LiveExecutor:
             raise
 
 
-def live_world(root: str | os.PathLike[str], *, store: ObjectStore | None = None) -> World:
+def live_world(
+    root: str | os.PathLike[str],
+    *,
+    store: ObjectStore | None = None,
+    control: Control | None = None,
+) -> World:
     """Return the real world with the folder ``root``, made if absent, as its disk."""
     return World(
         clock=LiveClock(),
         random=LiveRandom(),
         disk=LiveDisk(root),
         network=LiveNetwork(),
+        control=control,
         store=store,
         executor=LiveExecutor(),
     )

@@ -21,12 +21,14 @@ from ripple.testing import (
 )
 from tests.world.clusters import echo, idle, on, serving, simulate
 
+LINES = 5
+
 
 async def count(world: SimWorld) -> None:
     """Add a line to a file every second, and tell it to a server which may be gone."""
     world.disk.make_folder("lines")
     file = world.disk.open("lines/all", create=True)
-    while file.size() < 10:
+    while file.size() < LINES:
         file.append(b"x")
         file.sync()
         try:
@@ -51,7 +53,7 @@ async def telling(cluster: SimCluster, seed: int) -> None:
 
     for second in range(3600):
         for name, program in programs.items():
-            if not cluster.host(name).is_running and len(lines(name)) < 10:
+            if not cluster.host(name).is_running and len(lines(name)) < LINES:
                 cluster.host(name).start(program)
         await asyncio.sleep(1)
         if second == 100:
@@ -59,7 +61,7 @@ async def telling(cluster: SimCluster, seed: int) -> None:
         if second > 100 and not (cluster.host("one").is_running or cluster.host("two").is_running):
             break
     for name in ("one", "two"):
-        assert len(lines(name)) >= 10
+        assert len(lines(name)) >= LINES
 
 
 PLAN = "0.8:kill_after:0 0.9:kill_after:0 0.20:kill_before:0"
