@@ -69,10 +69,15 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What all views say of one worker. silent_ns: in the view that heard it last."""
+    """What all views say of one worker. silent_ns: in the view that heard it last.
+
+    is_heard: some view has heard it lately; who was not looked at for long enough may be ACTIVE
+    without.
+    """
 
     standing: Standing
     silent_ns: int
+    is_heard: bool
 
 
 def merged(
@@ -87,14 +92,18 @@ def merged(
 
 
 def _verdict(own: Sighting, others: list[Sighting], limits: Limits) -> Verdict:
-    dead_ns = limits.dead_after_ms * MS
+    dead_ns, suspected_ns = limits.dead_after_ms * MS, limits.suspected_after_ms * MS
     evidence = [own, *(one for one in others if one.was_heard or one.silent_ns >= dead_ns)]
     silent_ns = min(one.silent_ns for one in evidence)
+    is_heard = any(
+        one.was_heard and not one.has_ended and one.silent_ns < suspected_ns for one in evidence
+    )
+    standing = Standing.ACTIVE
     if all(_is_silent(one, limits) for one in evidence):
-        return Verdict(Standing.DEAD, silent_ns)
-    if silent_ns >= limits.suspected_after_ms * MS or all(one.has_ended for one in evidence):
-        return Verdict(Standing.SUSPECTED, silent_ns)
-    return Verdict(Standing.ACTIVE, silent_ns)
+        standing = Standing.DEAD
+    elif silent_ns >= suspected_ns or all(one.has_ended for one in evidence):
+        standing = Standing.SUSPECTED
+    return Verdict(standing, silent_ns, is_heard)
 
 
 def _is_silent(sighting: Sighting, limits: Limits) -> bool:
@@ -105,7 +114,7 @@ def _is_silent(sighting: Sighting, limits: Limits) -> bool:
 def is_mass_silence(verdicts: Mapping[Who, Verdict], limits: Limits) -> bool:
     """Return whether so many are silent together that the observers are the suspects.
 
-    Those who are merely suspected count: silence that begins at once does not end at once.
+    Whoever is not heard counts, dead or not: silence that begins at once does not end at once.
     """
-    silent = sum(verdict.standing is not Standing.ACTIVE for verdict in verdicts.values())
+    silent = sum(not verdict.is_heard for verdict in verdicts.values())
     return silent >= limits.mass_silence_members and 3 * silent > len(verdicts)

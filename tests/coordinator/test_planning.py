@@ -272,6 +272,16 @@ STEPS: dict[str, tuple[Share, dict[str, Any], Share | None]] = {
         {"failed": {(0, B): "cannot claim"}, "blocked": frozenset({(0, B), (1, B)})},
         Share(A, 8),
     ),
+    "while switching the owner is drained: first it is live, then the next move begins": (
+        SWITCHING,
+        {"commands": (Drain("b", "a restart"),)},
+        SWITCHING,
+    ),
+    "while warming the follower is drained: the owner stays": (
+        WARMING,
+        {"commands": (Drain("b", "a restart"),)},
+        Share(A, 4),
+    ),
     "while warming both die: nobody": (WARMING, {"gone": {"a": "", "b": ""}}, Share(None, 0)),
     "while switching both die: nobody": (SWITCHING, {"gone": {"a": "", "b": ""}}, Share(None, 0)),
     "while warming both die, another is there": (

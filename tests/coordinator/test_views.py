@@ -133,7 +133,7 @@ def test_nobody_is_dead_whom_any_view_has_heard_lately(
 )
 def test_mass_silence_is_two_and_more_than_a_third(silent: int, of: int, is_mass: bool) -> None:
     verdicts = {
-        (f"w{number}", 1): Verdict(SUSPECTED if number < silent else ACTIVE, 0)
+        (f"w{number}", 1): Verdict(SUSPECTED if number < silent else ACTIVE, 0, number >= silent)
         for number in range(of)
     }
     assert is_mass_silence(verdicts, LIMITS) is is_mass
@@ -230,6 +230,20 @@ def test_mass_silence_that_begins_one_after_the_other_waits_too() -> None:
     one.heard(MANY[0], at(0.9))
     assert mass(one, 8) == []  # the second is dead, the first is only suspected
     assert mass(one, 8.9) == []
+
+
+def test_those_nobody_has_looked_at_for_long_enough_count_as_silent() -> None:
+    """A replica that reads late who has joined does not take them for well."""
+    one = hearing(*MANY)
+    one.members_are(MANY, at(20))
+    one.members_are([*MANY, ("w5", 4)], at(20))
+    one.heard(MANY[1], at(20.5))
+    verdicts = one.verdicts(at(21))
+    assert verdicts["w5", 4] == Verdict(ACTIVE, at(1), is_heard=False)
+    assert mass(one, 21) == []
+    one.heard(("w5", 4), at(22))
+    one.heard(MANY[1], at(22))
+    assert mass(one, 22) == MANY[:1]
 
 
 def test_mass_silence_needs_a_store_that_takes_writes_and_a_loop_that_is_in_time() -> None:
