@@ -26,6 +26,7 @@ from tests.coordinator.test_planning import A, B, two
 MOVES = 25
 SEEDS = 40
 SEEDS_MAX = 1000
+REMEMBERED = (3678, 5350)  # these have found something
 
 Moves = list[tuple[int, int, int]]
 
@@ -45,7 +46,7 @@ def outcome(moves: Moves, guards: Guards = all_guards, processes: int = 1) -> st
     return None
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", [*REMEMBERED, *range(SEEDS)])
 def test_cluster_keeps_its_promises_and_comes_to_rest(seed: int) -> None:
     assert outcome(moves_of(seed), processes=1 + seed % 2) is None
 

@@ -14,9 +14,10 @@ from coordinator.limits import MS, Limits
 from coordinator.state import Coordinator
 from coordinator.status import status_of
 from coordinator.views import Standing
+from coordinator.waiting import Waiting
 from ripple.assignment import Assignment, AssignmentError, Phase
 from tests.assignment.examples import CODE, candidate
-from tests.coordinator.cluster import Cluster, without
+from tests.coordinator.cluster import Cluster, Worker, without
 
 
 def started(workers: int = 3, **settings: object) -> Cluster:
@@ -190,6 +191,33 @@ def test_a_worker_started_again_while_its_former_life_is_a_member_joins_after_th
     assert before in one.removed
     # It has kept its partitions, under a higher epoch, and nobody else's has moved.
     assert [v.cause for v in one.chain][-1].startswith("w1 is gone")
+
+
+def test_of_two_workers_of_one_name_the_second_waits_and_takes_nothing() -> None:
+    one = started()
+    first, second = one.workers[1], Worker("w1", 1, nonces=100)
+    one.workers.append(second)
+    one.start(4)
+    before = one.newest
+    one.run(60)
+    assert one.newest == before
+    assert second.incarnation is None
+    assert status(one).waiting == (("w1", f"incarnation {first.incarnation} is still a member"),)
+    one.kill(1)
+    one.run(8)
+    assert one.newest.by_id["w1"].nonce == second.nonce
+    assert second.incarnation == one.newest.by_id["w1"].incarnation
+
+
+def test_who_cannot_join_yet_does_not_end_the_collecting_of_others() -> None:
+    waiting = Waiting(Limits())
+    waiting.asks(candidate("w1", "second"), 0)
+    for second in range(1, 12):
+        waiting.asks(candidate("w1", "second"), second * 10**9)
+    for worker in ("w2", "w3"):
+        waiting.asks(candidate(worker), 11 * 10**9)
+    assert waiting.due({"w1"}, 12 * 10**9) == ()
+    assert [one.id for one in waiting.due({"w1"}, 14 * 10**9)] == ["w2", "w3"]
 
 
 def test_a_process_that_exits_has_its_partitions_back_in_a_second_or_two() -> None:
