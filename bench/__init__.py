@@ -13,6 +13,7 @@ BENCHMARKS = (
     "stages",
     "latency",
     "memory",
+    "longest_turn",
     "b01_cells",
     "b01_columns",
     "b02_wire",
