@@ -5,7 +5,7 @@ those that apply one by one without an error, and for those they hold without ex
 
 1. compose(a, compose(b, c)) = compose(compose(a, b), c)
 2. compose(d, Set(v)) = Set(v)
-3. compose(d, Remove) = Remove
+3. compose(d, Remove) = Remove, compose(d, Final(v)) = Final(v)
 4. compose(Patch(p), Patch(q)) = Patch(p, then q, the last writer of each field winning)
 5. apply(compose(a, b), v) = apply(b, apply(a, v))
 6. apply(d, apply(d, v)) = apply(d, v)
@@ -16,8 +16,13 @@ What an unsound sequence composes to follows from one question: may a later rece
 believe in a value that nobody ever wrote? A Patch after a Remove is such a sequence. Composed to
 the Patch, it would revive the removed value and break law 1; composed to Remove, it would hide
 that a change was lost. So compose refuses it, as it refuses a Patch that does not fit the Set
-before it. Laws 2 and 3 need no such question: after Set or Remove, what came before is forgotten,
-whether it was sound or not.
+before it. Laws 2 and 3 need no such question: after Set, Remove or Final, what came before is
+forgotten, whether it was sound or not.
+
+But for one thing that is not forgotten: a Final is the last delta of its key. Only the same Final
+again may follow it, and the empty Patch. Not a Remove either: for the table it would change
+nothing, but who keeps final rows would lose one that is promised never to change. A table cannot
+tell, since the key has left it, so sequences with more after a Final are unsound by this rule.
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ from ripple.delta.rows import (
     Delta,
     FieldRemove,
     FieldSet,
+    Final,
     MapRemove,
     MapSet,
     Patch,
@@ -63,8 +69,9 @@ def diff(
 
     The same value gives the empty Patch. A value of at most ``patch_threshold`` fields or
     entries, or with more than half of them changed, gives Set; else a Patch of the changed ones.
-    Nested values are compared in depth and replaced whole. With a ``schema``, dicts are records
-    with its fields; without, they are maps. Values are the same when :func:`same` says so.
+    It is never a Final: values do not tell. Nested values are compared in depth and replaced whole.
+    With a ``schema``, dicts are records with its fields; without, they are maps. Values are the
+    same when :func:`same` says so.
     """
     if new is ABSENT:
         return Patch() if old is ABSENT else Remove()
@@ -101,6 +108,9 @@ def apply(delta: Delta[Any], value: Value, *, schema: Schema | None = None) -> V
             return new
         case Remove():
             return ABSENT
+        case Final():
+            apply(Set(delta.value), value, schema=schema)
+            return ABSENT
         case Patch(ops):
             return _patched(value, ops, schema) if ops else value
         case _:
@@ -111,10 +121,17 @@ def compose(first: Delta[Any], second: Delta[Any], *, schema: Schema | None = No
     """Return the one delta that has the effect of ``first``, then ``second``.
 
     Raises :class:`DeltaError` for a non-empty Patch after a Remove, and for one that does not
-    fit the Set before it: no value exists on which such a pair applies.
+    fit the Set before it: no value exists on which such a pair applies; and for anything but
+    itself after a Final.
     """
     match first, second:
-        case _, Set() | Remove():
+        case Final(value), Final(again) if same(value, again):
+            return first
+        case Final(), Patch(()):
+            return first
+        case Final(), Set() | Patch() | Remove() | Final():
+            raise DeltaError(f"a {type(second).__name__} {AFTER_FINAL}")
+        case _, Set() | Remove() | Final():
             return second
         case Patch(before), Patch(after):
             return Patch(tuple(_merged([*before, *after])))
@@ -128,8 +145,11 @@ def compose(first: Delta[Any], second: Delta[Any], *, schema: Schema | None = No
             raise _no_delta(first if isinstance(second, Patch) else second)
 
 
+AFTER_FINAL = "follows a Final: what is final never changes again"
+
+
 def _no_delta(found: object) -> DeltaError:
-    return DeltaError(f"a delta is a Set, Patch or Remove, not {type(found).__name__}")
+    return DeltaError(f"a delta is a Set, Patch, Remove or Final, not {type(found).__name__}")
 
 
 def _same_kind(old: Value, new: Value) -> bool:

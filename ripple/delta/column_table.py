@@ -20,7 +20,7 @@ from ripple.delta.layout import (
 )
 from ripple.errors import DeltaError
 from ripple.keys.space import key_space
-from ripple.ops import OP_REMOVE, OP_SET
+from ripple.ops import OP_FINAL, OP_REMOVE
 
 if TYPE_CHECKING:
     Slots = npt.NDArray[np.int64]
@@ -74,7 +74,7 @@ class ColumnTable:
             values = deltas.column(field.name)
             column.write(ops, targets, values, cleared_bitmap(deltas, field))
         self._present[targets[targets >= 0]] = 1
-        self._present[met[ops == OP_REMOVE]] = 0
+        self._present[met[(ops == OP_REMOVE) | (ops == OP_FINAL)]] = 0
         self._forget(met)
         for column in self._columns:
             if column.spare_rows > len(self) + SPARE_ROWS:
@@ -105,10 +105,7 @@ class ColumnTable:
             self._keys.release(np.unique(absent))
 
     def _misfit(self, deltas: Batch, row: int, *, twice: bool) -> DeltaError:
-        op = int(ops_of(deltas)[row])
-        if not OP_SET <= op <= OP_REMOVE:
-            story = f"there is no operation {op}"
-        elif twice:
+        if twice:
             story = "the key occurs twice in one batch: compose its deltas first"
         else:
             story = "a Patch of a key that is absent: ask its author for a snapshot"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.delta.algebra import PATCH_THRESHOLD
+from ripple.delta.algebra import AFTER_FINAL, PATCH_THRESHOLD
 from ripple.delta.column_table import ColumnTable
 from ripple.delta.equality import same
 from ripple.delta.layout import (
@@ -27,7 +27,7 @@ from ripple.delta.layout import (
 )
 from ripple.errors import DeltaError
 from ripple.keys.space import key_space
-from ripple.ops import OP, OP_PATCH, OP_REMOVE, OP_SET
+from ripple.ops import OP, OP_FINAL, OP_NAMES, OP_PATCH, OP_REMOVE, OP_SET
 
 if TYPE_CHECKING:
     Rows = npt.NDArray[np.int64]
@@ -82,7 +82,7 @@ def compose(layout: Layout, first: Batch, second: Batch) -> Batch:
     """Return the deltas that have the effect of ``first``, then ``second``.
 
     Raises :class:`DeltaError` for deltas of another layout, a key twice in one argument, and a
-    Patch with changes of a key that ``first`` removes.
+    Patch with changes of a key that ``first`` removes, and anything but itself after a Final.
     """
     first, second = layout.conform(first), layout.conform(second)
     layout.check(first)
@@ -95,6 +95,9 @@ def compose(layout: Layout, first: Batch, second: Batch) -> Batch:
         raise DeltaError(
             f"key {key!r}: a Patch follows a Remove: its author has lost a Set in between"
         )
+    ended = (ops[at] == OP_FINAL) & ((new_ops[by] != OP_PATCH) | (touched[by] != 0))
+    if ended.any():
+        _check_final(layout, first.take(at[ended]), second.take(by[ended]))
     replaces = new_ops[by] != OP_PATCH
     ops[at] = np.where(replaces, new_ops[by], ops[at])
     base = first.num_rows
@@ -116,6 +119,18 @@ def compose(layout: Layout, first: Batch, second: Batch) -> Batch:
             cleared[:base] &= is_patch  # a Set with a cleared field is a Set with a null
             arrays[name] = pa.array(cleared)
     return _joined(layout, arrays, None)
+
+
+def _check_final(layout: Layout, final: Batch, after: Batch) -> None:
+    """Raise DeltaError unless what comes ``after``, row by row, is the same Final again."""
+    ops = ops_of(after)
+    refused = ops != OP_FINAL
+    for field in layout.values:
+        refused |= _differ(final.column(field.name), after.column(field.name))
+    if refused.any():
+        row = int(np.flatnonzero(refused)[0])
+        story = f"a {OP_NAMES[ops[row]].capitalize()} {AFTER_FINAL}"
+        raise DeltaError(f"key {layout.key_at(after, row)!r}: {story}")
 
 
 def _match(layout: Layout, first: Batch, second: Batch) -> tuple[Rows, Rows, Rows]:

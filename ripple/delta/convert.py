@@ -9,9 +9,9 @@ import pyarrow as pa
 from ripple.delta import shape
 from ripple.delta.algebra import compose
 from ripple.delta.layout import CLEARED, Batch, Layout
-from ripple.delta.rows import Delta, FieldRemove, FieldSet, Patch, PatchOp, Remove, Set
+from ripple.delta.rows import Delta, FieldRemove, FieldSet, Final, Patch, PatchOp, Remove, Set
 from ripple.errors import DeltaError
-from ripple.ops import OP, OP_PATCH, OP_REMOVE, OP_SET
+from ripple.ops import OP, OP_FINAL, OP_PATCH, OP_REMOVE, OP_SET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,7 @@ def of_rows(layout: Layout, deltas: Iterable[tuple[Any, Delta[Any]]]) -> Batch:
 
 
 def to_rows(layout: Layout, batch: Batch) -> list[tuple[Any, Delta[Any]]]:
-    """Return each row's key and delta; a Set holds a dict of the key's and other fields.
+    """Return each row's key and delta; a Set or Final holds a dict of the key's and other fields.
 
     A null is an absent field: a missing key of the dict, a FieldRemove of the patch. Raises
     :class:`DeltaError` for deltas of another layout or that contradict themselves.
@@ -52,8 +52,8 @@ def to_rows(layout: Layout, batch: Batch) -> list[tuple[Any, Delta[Any]]]:
 
 def _fill(layout: Layout, row: dict[str, Any], delta: Delta[Any]) -> None:
     match delta:
-        case Set(value):
-            row[OP] = OP_SET
+        case Set(value) | Final(value):
+            row[OP] = OP_SET if isinstance(delta, Set) else OP_FINAL
             for field in layout.table:
                 held = shape.read(value, field.name)
                 if field.name not in layout.keys:
@@ -99,9 +99,10 @@ def _delta(layout: Layout, row: dict[str, Any]) -> tuple[Any, Delta[Any]]:
     key = parts[0] if len(parts) == 1 else parts
     if row[OP] == OP_REMOVE:
         return key, Remove()
-    if row[OP] == OP_SET:
+    if row[OP] in (OP_SET, OP_FINAL):
         names = layout.table.names
-        return key, Set({name: row[name] for name in names if row[name] is not None})
+        value = {name: row[name] for name in names if row[name] is not None}
+        return key, Set(value) if row[OP] == OP_SET else Final(value)
     ops: list[PatchOp] = []
     for field in layout.values:
         if row[field.name] is not None:

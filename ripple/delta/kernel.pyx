@@ -13,6 +13,7 @@ cdef enum:  # those of ripple.ops: the tests say so
     SET = 0
     PATCH = 1
     REMOVE = 2
+    FINAL = 3
 
 
 cdef inline bint bit(const uint8_t* bitmap, int64_t i) noexcept nogil:
@@ -30,8 +31,8 @@ def note_changes(
 ):
     """Check one column against the operations; raise ``changed[i]`` where a Patch touches it.
 
-    Returns the first row that contradicts itself, or -1: a Set without a required value, a value
-    that is also cleared, a Remove with a value.
+    Returns the first row that contradicts itself, or -1: a Set or Final without a required value,
+    a value that is also cleared, a Remove with a value.
     """
     cdef Py_ssize_t i, bad = -1, n = ops.shape[0]
     cdef int8_t op
@@ -46,7 +47,7 @@ def note_changes(
             if op == PATCH:
                 wrong = has and clear
                 changed[i] |= has or clear
-            elif op == SET:
+            elif op == SET or op == FINAL:
                 wrong = clear or (required and not has)
             else:
                 wrong = has or clear
@@ -75,11 +76,11 @@ def place_rows(
     with nogil:
         for i in range(n):
             slot = slots[i]
-            if ops[i] < SET or ops[i] > REMOVE or stamps[slot] == stamp:
+            if ops[i] < SET or ops[i] > FINAL or stamps[slot] == stamp:
                 bad = i
                 break
             stamps[slot] = stamp
-            if ops[i] == REMOVE:
+            if ops[i] == REMOVE or ops[i] == FINAL:
                 slots[i] = -1
             elif ops[i] == PATCH and not present[slot]:
                 slots[i] = -1

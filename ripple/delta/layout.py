@@ -4,7 +4,7 @@
 column             holds
 =================  ==============================================================
 each key field     the key; no nulls; no key twice in one batch
-``op``             int8: 0 Set, 1 Patch, 2 Remove
+``op``             int8: 0 Set, 1 Patch, 2 Remove, 3 Final
 each other field   the new value; null where there is none
 ``_cleared.NAME``  bool, for a nullable field only: the Patch makes it null
 =================  ==============================================================
@@ -20,6 +20,7 @@ Patch     value, no           holds the value
 Patch     null, yes           is null
 Patch     null, no            stays
 Remove    null, no            is gone with its key
+Final     as of a Set         held so at last; gone with its key
 ========  ==================  ===========================
 
 Every other combination is an error. So pandas and Polars show a patch as what it is, a row with
@@ -39,7 +40,7 @@ import pyarrow as pa
 
 from ripple.delta.kernel import note_changes
 from ripple.errors import DeltaError, SchemaError
-from ripple.ops import OP, OP_PATCH, OP_REMOVE, OP_SET
+from ripple.ops import OP, OP_FINAL, OP_PATCH, OP_REMOVE, OP_SET
 from ripple.schema import types
 
 if TYPE_CHECKING:
@@ -175,6 +176,10 @@ class Layout:
             if batch.column(name).null_count:
                 raise DeltaError(f"the column {name!r} of these deltas has nulls")
         ops = ops_of(batch)
+        unknown = np.flatnonzero((ops < OP_SET) | (ops > OP_FINAL))
+        if len(unknown):
+            row = int(unknown[0])
+            raise DeltaError(f"key {self.key_at(batch, row)!r}: there is no operation {ops[row]}")
         changed = np.zeros(len(ops), np.uint8)
         for column in self.values:
             valid = bitmap(batch.column(column.name))
@@ -188,9 +193,10 @@ class Layout:
         op = int(ops_of(batch)[row])
         story = {
             OP_SET: f"a Set leaves the required field {column.name!r} null, or also clears it",
+            OP_FINAL: f"a Final leaves the required field {column.name!r} null, or also clears it",
             OP_PATCH: f"a Patch both sets and clears the field {column.name!r}",
             OP_REMOVE: f"a Remove holds a value of the field {column.name!r}",
-        }.get(op, f"there is no operation {op}")
+        }[op]
         return DeltaError(f"key {self.key_at(batch, row)!r}: {story}")
 
 

@@ -1,10 +1,11 @@
-"""One key's change: Set, Patch or Remove. Always absolute, so applying twice is applying once."""
+"""One key's change: Set, Patch, Remove or Final. Absolute, so applying twice is applying once."""
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 V = TypeVar("V")
 
@@ -18,7 +19,7 @@ class Absent(Enum):
         return "ABSENT"
 
 
-ABSENT: Final[Literal[Absent.ABSENT]] = Absent.ABSENT
+ABSENT: typing.Final[Literal[Absent.ABSENT]] = Absent.ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +78,14 @@ class Remove:
     """The key is gone. Removing an absent key changes nothing."""
 
 
-Delta: TypeAlias = Set[V] | Patch | Remove
+@dataclass(frozen=True, slots=True)
+class Final(Generic[V]):
+    """The whole value is ``value``, will never change again, and leaves the table.
+
+    It is the last delta of its key: who wants to keep what is final takes it from here.
+    """
+
+    value: V
+
+
+Delta: TypeAlias = Set[V] | Patch | Remove | Final[V]

@@ -1,7 +1,8 @@
 """Deltas as S-expressions, in the shapes that the original prints.
 
 A patch is ``(Patch ((Field_set (field_name price) (value 150.25))))``, a whole value
-``(Set ((symbol GOOG)(vwap 2801.5)))``, and then there is ``Remove``. Values print as OCaml's
+``(Set ((symbol GOOG)(vwap 2801.5)))``, and then there is ``Remove``; ours beside them is
+``(Final ((symbol GOOG)(vwap 2801.5)))``. Values print as OCaml's
 sexplib prints them:
 
 - a float as the shorter of 15 and 17 significant digits that reads back (``150.25``; ``150`` for
@@ -24,6 +25,7 @@ from ripple.delta.rows import (
     Delta,
     FieldRemove,
     FieldSet,
+    Final,
     MapRemove,
     MapSet,
     Patch,
@@ -43,11 +45,11 @@ if TYPE_CHECKING:
 def to_sexp(delta: Delta[Any], schema: types.Schema | None = None) -> Sexp:
     """Return the S-expression of a delta; raises :class:`DeltaError` if it does not fit."""
     match delta:
-        case Set(value):
-            fields = shape.fields_of(value, schema)
+        case Set(value) | Final(value):
+            name, fields = type(delta).__name__, shape.fields_of(value, schema)
             if fields is None:
-                return ["Set", value_to_sexp(value)]
-            return ["Set", _record_to_sexp(value, tuple(fields.values()))]
+                return [name, value_to_sexp(value)]
+            return [name, _record_to_sexp(value, tuple(fields.values()))]
         case Patch(ops):
             fields = {field.name: field for field in schema.fields} if schema else None
             return ["Patch", [_op_to_sexp(op, fields) for op in ops]]
@@ -66,10 +68,12 @@ def of_sexp(sexp: Sexp, schema: types.Schema) -> Delta[Any]:
             return Remove()
         case ["Set", value]:
             return Set(_record_of_sexp(value, schema.fields))
+        case ["Final", value]:
+            return Final(_record_of_sexp(value, schema.fields))
         case ["Patch", [*ops]]:
             return Patch(tuple(_op_of_sexp(op, fields) for op in ops))
         case _:
-            raise DeltaError(f"neither Set, Patch nor Remove: {sexp!r}")
+            raise DeltaError(f"neither Set, Patch, Remove nor Final: {sexp!r}")
 
 
 def float_text(value: float) -> str:

@@ -20,7 +20,9 @@ class Changes:
     cut: per input, the next offset to read: what the outputs have reached. watermark_ns: the merged
     watermark, or watermark.NONE. retractions: per output, the rows that were shown and changed, as
     they were, for consumers that withdraw before they correct; only if the engine was asked for
-    them.
+    them. final: per output, the rows that became final, without ``op`` and in no order, whether
+    they changed or not; only if asked for (see ``deltas_of`` in ripple.engine.deltas). outgoing:
+    per partition of the next stage, what flows there.
     """
 
     outputs: Mapping[str, pa.RecordBatch]

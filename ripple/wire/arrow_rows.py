@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripple.delta import columns, convert
+from ripple.delta.rows import Final, Remove, Set
 from ripple.encoding import arrow
 from ripple.schema import types
 from ripple.wire.bin_prot import BOOL, INT, INT64, STRING, tuple_as
@@ -55,8 +56,13 @@ class ArrowRows:
         return memoryview(arrow.dumps(rows))
 
     def deltas(self, rows: Batch) -> Iterable[tuple[bytes, bytes]]:
-        """Return each key and its delta in bin_prot."""
+        """Return each key and its delta in bin_prot, which knows no Final.
+
+        It goes as what it means to a peer that never heard of it: a Set, so that nobody misses the
+        last value, and a Remove, so that the row leaves the table.
+        """
         return [
-            (self._key.dumps(key), self._codec.dumps(delta))
+            (self._key.dumps(key), self._codec.dumps(one))
             for key, delta in convert.to_rows(self._layout, rows)
+            for one in ((Set(delta.value), Remove()) if isinstance(delta, Final) else (delta,))
         ]

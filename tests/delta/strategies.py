@@ -11,6 +11,7 @@ from ripple.delta import (
     ABSENT,
     FieldRemove,
     FieldSet,
+    Final,
     MapRemove,
     MapSet,
     Patch,
@@ -105,7 +106,12 @@ def patches(draw, fields):
 
 
 def deltas(fields):
-    return st.builds(Set, records(fields)) | patches(fields) | st.just(Remove())
+    return (
+        st.builds(Set, records(fields))
+        | patches(fields)
+        | st.just(Remove())
+        | st.builds(Final, records(fields))
+    )
 
 
 map_keys = st.sampled_from([1, 2, "k", ("a", 1)])
@@ -115,6 +121,7 @@ map_deltas = (
     st.builds(Set, maps)
     | st.builds(Patch, st.lists(map_ops, max_size=4).map(tuple))
     | st.just(Remove())
+    | st.builds(Final, maps)
 )
 
 
@@ -141,6 +148,8 @@ def frozen(value, float_key=lambda value: struct.pack("<d", value)):
                 return ("list", tuple(map(freeze, item)))
             case Set(held):
                 return ("Set", freeze(held))
+            case Final(held):
+                return ("Final", freeze(held))
             case Patch(ops):
                 return ("Patch", tuple(map(freeze, ops)))
             case FieldSet(name, held):

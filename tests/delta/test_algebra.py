@@ -208,7 +208,7 @@ def test_remove_of_an_absent_key_changes_nothing():
     ],
 )
 def test_what_is_no_delta_is_refused(act):
-    with pytest.raises(DeltaError, match="a delta is a Set, Patch or Remove, not"):
+    with pytest.raises(DeltaError, match="a delta is a Set, Patch, Remove or Final, not"):
         act()
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripple.delta import Patch, Remove, Set
+from ripple.delta import Final, Patch, Remove, Set
 from ripple.delta.column_table import ColumnTable
 from ripple.delta.convert import of_rows, to_rows
 from ripple.delta.rows import FieldRemove, FieldSet
@@ -23,6 +23,7 @@ DELTAS = [
     ("A", Set(ROW)),
     ("B", Patch((FieldSet("price", 2.0), FieldRemove("venue")))),
     ("C", Remove()),
+    ("D", Final(ROW | {"symbol": "D"})),
 ]
 BODY = arrow.dumps(of_rows(LAYOUT, DELTAS)).to_pybytes()
 
@@ -71,4 +72,4 @@ def test_every_flipped_byte_is_refused_or_still_a_batch():
 
 
 def test_polars_opens_the_bytes():
-    assert pl.read_ipc_stream(io.BytesIO(BODY))["price"].to_list() == [1.0, 2.0, None]
+    assert pl.read_ipc_stream(io.BytesIO(BODY))["price"].to_list() == [1.0, 2.0, None, 1.0]

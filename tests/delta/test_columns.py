@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ripple.delta as rows_form
-from ripple.delta import FieldRemove, FieldSet, Patch, Remove, Set, Table
+from ripple.delta import FieldRemove, FieldSet, Final, Patch, Remove, Set, Table
 from ripple.delta import columns as columns_form
 from ripple.delta.column_table import ColumnTable
 from ripple.delta.convert import of_rows, to_rows
@@ -83,7 +83,7 @@ def keyed_deltas(draw, scene, known=()):
     for part in draw(st.lists(parts, max_size=5, unique=True)):
         key = part[0] if len(part) == 1 else part
         record = dict(zip(layout.keys, part, strict=True)) | draw(records(fields))
-        some = st.just(Set(record)) | st.just(Remove())
+        some = st.just(Set(record)) | st.just(Remove()) | st.just(Final(record))
         if fields and (key in known or draw(st.integers(0, 3)) == 0):
             some = patches(fields).map(lambda p: rows_form.compose(Patch(), p)) | some
         deltas[key] = draw(some)
@@ -252,6 +252,34 @@ def test_batch_of_a_set_and_a_patch_is_applied():
     ]
 
 
+def test_final_row_leaves_the_table():
+    table = held_table()
+    table.apply(of_rows(LAYOUT, [("A", Final(ROW)), ("Z", Final(ROW | {"symbol": "Z"}))]))
+    table.check_invariants()
+    assert table.rows().column("symbol").to_pylist() == ["B"]
+
+
+@pytest.mark.parametrize(
+    ("after", "message"),
+    [
+        (Set(ROW), "'A': a Set follows a Final"),
+        (Remove(), "'A': a Remove follows a Final"),
+        (Patch((FieldSet("price", 1.0),)), "'A': a Patch follows a Final"),
+        (Final(ROW | {"venue": "Y"}), "'A': a Final follows a Final"),
+        (Final({name: held for name, held in ROW.items() if name != "venue"}), "'A': a Final"),
+    ],
+)
+def test_nothing_but_itself_follows_a_final(after, message):
+    final = of_rows(LAYOUT, [("A", Final(ROW)), ("B", Remove())])
+    again = of_rows(LAYOUT, [("C", Remove()), ("B", Remove()), ("A", Final(ROW))])
+    nothing = of_rows(LAYOUT, [("A", Patch())])
+    composed = columns_form.compose(LAYOUT, final, columns_form.compose(LAYOUT, nothing, again))
+    composed = columns_form.compose(LAYOUT, composed, nothing)
+    assert to_rows(LAYOUT, composed) == [("A", Final(ROW)), ("B", Remove()), ("C", Remove())]
+    with pytest.raises(DeltaError, match=message):
+        columns_form.compose(LAYOUT, final, of_rows(LAYOUT, [("C", Remove()), ("A", after)]))
+
+
 def test_columns_that_nothing_changes_may_be_left_out():
     table = held_table()
     batch = pa.record_batch({"symbol": ["B"], "price": [3.0], OP: pa.array([1], pa.int8())})
@@ -268,10 +296,11 @@ def test_columns_that_nothing_changes_may_be_left_out():
         ({"symbol": pa.array(["A", None])}, "'symbol' of these deltas has nulls"),
         ({"symbol": None}, "lack their column 'symbol'"),
         ({OP: None}, "lack their column 'op'"),
-        ({OP: pa.array([0, 3], pa.int8())}, "'B': there is no operation 3"),
+        ({OP: pa.array([0, 4], pa.int8())}, "'B': there is no operation 4"),
         ({OP: pa.array([0, -1], pa.int8())}, "'B': there is no operation -1"),
         ({OP: pa.array([0, None], pa.int8())}, "'op' of these deltas has nulls"),
         ({OP: pa.array([0, 2], pa.int8())}, "'B': a Remove holds a value of the field 'price'"),
+        ({OP: pa.array([0, 3], pa.int8())}, "'B': a Final leaves the required field 'size'"),
         ({OP: pa.array([0, 0], pa.int8())}, "'B': a Set leaves the required field 'size'"),
         ({"price": pa.array([None, 2.0])}, "'A': a Set leaves the required field 'price'"),
         ({"price": None}, "'A': a Set leaves the required field 'price'"),

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripple.delta.kernel import note_changes, place_rows, scatter
-from ripple.ops import OP_PATCH, OP_REMOVE, OP_SET
+from ripple.ops import OP_FINAL, OP_PATCH, OP_REMOVE, OP_SET
 
 NONE = np.empty(0, np.uint8)
-OPS = [OP_SET, OP_PATCH, OP_REMOVE]
+OPS = [OP_SET, OP_PATCH, OP_REMOVE, OP_FINAL]
 
 
 def packed(flags, offset):
@@ -50,6 +50,7 @@ def test_note_changes_finds_what_the_slow_loop_finds(column, required, mixed_up)
     for i, (op, has, clear) in enumerate(zip(ops, valid, cleared, strict=True)):
         sound = {
             OP_SET: not clear and (has or not required),
+            OP_FINAL: not clear and (has or not required),
             OP_PATCH: not (has and clear),
             OP_REMOVE: not has and not clear,
         }[int(op)]
@@ -79,12 +80,12 @@ def test_place_rows_skips_and_refuses_what_the_slow_loop_does(data):
             assert bad == i
             return
         met.add(slot)
-        skipped = op == OP_REMOVE or (op == OP_PATCH and not present[slot])
+        skipped = op in (OP_REMOVE, OP_FINAL) or (op == OP_PATCH and not present[slot])
         assert placed[i] == (-1 if skipped else slot)
     assert bad == -1
 
 
-@pytest.mark.parametrize("op", [-128, -1, 3, 127])
+@pytest.mark.parametrize("op", [-128, -1, 4, 127])
 def test_place_rows_refuses_an_operation_that_does_not_exist(op):
     one = np.zeros(1, np.int64)
     ops = np.array([op], np.int8)

@@ -12,6 +12,7 @@ from ripple.delta import (
     ABSENT,
     FieldRemove,
     FieldSet,
+    Final,
     MapRemove,
     MapSet,
     Patch,
@@ -36,6 +37,17 @@ def attempt(function, *args, **kwargs):
         return FAILED
 
 
+def in_turn(deltas, value, schema):
+    """Apply deltas one after another; nothing but itself may follow a Final."""
+    final = None
+    for delta in deltas:
+        if final is not None and delta != Patch() and frozen(delta) != frozen(final):
+            return FAILED
+        final = delta if isinstance(delta, Final) else final
+        value = attempt(apply, delta, value, schema=schema)
+    return value
+
+
 @given(scenes())
 def test_law_1_grouping_of_compose_does_not_matter(scene):
     schema, value, (a, b, c) = scene
@@ -45,16 +57,19 @@ def test_law_1_grouping_of_compose_does_not_matter(scene):
     if FAILED not in (left, right):
         assert frozen(left) == frozen(right)
     else:
-        step = attempt(apply, b, attempt(apply, a, value, schema=schema), schema=schema)
-        assert attempt(apply, c, step, schema=schema) is FAILED
+        assert in_turn([a, b, c], value, schema) is FAILED
 
 
 @given(scenes(deltas_count=2))
-def test_laws_2_and_3_set_and_remove_forget_what_came_before(scene):
+def test_laws_2_and_3_all_but_patches_forget_what_came_before_unless_that_is_final(scene):
     schema, value, (first, _) = scene
-    assert compose(first, Remove(), schema=schema) == Remove()
-    if value is not ABSENT:
-        assert compose(first, Set(value), schema=schema) == Set(value)
+    seconds = [Remove()] if value is ABSENT else [Remove(), Set(value), Final(value)]
+    for second in seconds:
+        if not isinstance(first, Final) or frozen(first) == frozen(second):
+            assert frozen(compose(first, second, schema=schema)) == frozen(second)
+        else:
+            with pytest.raises(DeltaError, match=f"a {type(second).__name__} follows a Final"):
+                compose(first, second, schema=schema)
 
 
 @given(scenes(deltas_count=2))
@@ -76,14 +91,14 @@ def test_law_4_of_the_books_example():
 @given(scenes(deltas_count=2))
 def test_law_5_compose_then_apply_is_apply_twice(scene):
     schema, value, (first, second) = scene
-    one_by_one = attempt(apply, second, attempt(apply, first, value, schema=schema), schema=schema)
+    one_by_one = in_turn([first, second], value, schema)
     composed = attempt(compose, first, second, schema=schema)
     at_once = attempt(apply, composed, value, schema=schema)
     if one_by_one is not FAILED:
         assert frozen(at_once) == frozen(one_by_one)
     elif at_once is not FAILED:
         # Only a delta that forgets may repair an unsound sequence.
-        assert isinstance(second, Set | Remove)
+        assert isinstance(second, Set | Remove | Final)
     if composed is FAILED:
         assert one_by_one is FAILED
 
@@ -137,6 +152,17 @@ def test_patch_after_remove_is_refused_because_neither_answer_is_sound():
 def test_set_after_remove_is_the_set():
     assert compose(Remove(), Set(1.5)) == Set(1.5)
     assert apply(Set(1.5), ABSENT) == 1.5
+
+
+def test_what_is_final_leaves_the_table_and_is_followed_by_nothing_else():
+    final = Final({"k": 1.0})
+    assert apply(final, {"k": 0.0}) is ABSENT
+    assert compose(Set({"k": 0.0}), final) == compose(final, Patch()) == final
+    assert compose(final, Final({"k": 1.0})) == final
+    patch = Patch((MapSet("k", 1.0),))
+    for other in (Set({"k": 1.0}), Remove(), patch, Final({"k": -1.0}), Final({"k": 1})):
+        with pytest.raises(DeltaError, match="what is final never changes again"):
+            compose(final, other)
 
 
 def test_patch_of_an_absent_key_is_refused_unless_empty():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ripple.delta import (
     FieldRemove,
     FieldSet,
+    Final,
     MapRemove,
     MapSet,
     Patch,
@@ -56,6 +57,7 @@ VECTOR = "((symbol AAPL)(price 150.25)(size 200)(timestamp_ns 170900000100000000
         (Patch((FieldRemove("venue"),)), "(Patch((Field_remove(field_name venue))))"),
         (Patch(()), "(Patch())"),
         (Remove(), "Remove"),
+        (Final(VALUE), f"(Final{VECTOR})"),
     ],
 )
 def test_delta_prints_in_the_shapes_of_the_book(delta, text):
@@ -105,6 +107,8 @@ def test_text_round_trip_gives_the_same_delta(data):
     [
         "Removed",
         "(Set)",
+        "(Final)",
+        "(Final x)",
         "(Set ((symbol A)))",
         "(Set ((symbol A)(symbol A)))",
         "(Set x)",

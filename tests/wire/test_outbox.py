@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from link_kit import VWAP, DictRows, Replica, Script, Source, exchange, link, schema, small_limits
 
-from ripple.delta import Patch, Remove, Set, convert
+from ripple.delta import Final, Patch, Remove, Set, convert
 from ripple.delta.column_table import ColumnTable
 from ripple.delta.layout import Layout, snapshot_of
 from ripple.delta.rows import FieldSet
@@ -225,6 +225,23 @@ def test_columns_become_the_originals_deltas():
         ("MSFT", Patch((FieldSet("size", 7),))),
         ("IBM", Remove()),
     ]
+
+
+def test_final_goes_to_old_peers_as_its_last_value_and_that_it_is_gone():
+    rows, codec = ArrowRows(LAYOUT, TRADE), DeltaCodec(TRADE)
+    last = {"key": "AAPL", "price": 1.5, "size": 2}
+    batch = rows.compose(_batch(_set("AAPL", 1.0, 1)), _batch(("AAPL", Final(last))))
+    assert [codec.loads(delta) for _, delta in rows.deltas(batch)] == [Set(last), Remove()]
+    with pytest.raises(LocalProtocolError, match="Final"):
+        codec.dumps(Final(last))
+
+
+def test_a_total_has_no_key_and_goes_to_old_peers_with_an_empty_one():
+    schema = Schema("total", (Field("n", Int64()),))
+    layout = Layout(pa.schema([("n", pa.int64())]), ())
+    batch = convert.of_rows(layout, [((), Set({"n": 3}))])
+    [(key, delta)] = ArrowRows(layout, schema).deltas(batch)
+    assert (key, DeltaCodec(schema).loads(delta)) == (b"", Set({"n": 3}))
 
 
 def test_columns_compose_and_split_as_dicts_do():

@@ -13,7 +13,7 @@ import pytest
 from ripple.delta.layout import CLEARED
 from ripple.delta.rows import FieldRemove, FieldSet, Patch, Remove, Set
 from ripple.encoding import arrow
-from ripple.ops import OP, OP_PATCH, OP_REMOVE, OP_SET
+from ripple.ops import OP, OP_FINAL, OP_PATCH, OP_REMOVE, OP_SET
 from ripple.schema.types import Field, Float, Int, Schema, String
 from ripple.wire.bin_prot import STRING
 from ripple.wire.deltas import DeltaCodec
@@ -70,11 +70,11 @@ TALK: list[Message] = [
         arrow.dumps(
             pa.record_batch(
                 {
-                    "symbol": ["AAPL", "GOOG", "MSFT"],
-                    OP: pa.array([OP_SET, OP_PATCH, OP_REMOVE], pa.int8()),
-                    "vwap": [150.25, None, None],
-                    "venue": ["XNAS", None, None],
-                    CLEARED + "venue": [False, True, False],
+                    "symbol": ["AAPL", "GOOG", "MSFT", "IBM"],
+                    OP: pa.array([OP_SET, OP_PATCH, OP_REMOVE, OP_FINAL], pa.int8()),
+                    "vwap": [150.25, None, None, 2.5],
+                    "venue": ["XNAS", None, None, None],
+                    CLEARED + "venue": [False, True, False, False],
                 }
             )
         ),
@@ -95,6 +95,7 @@ seq=6 Changes ((output vwap)(partition 0)(epoch 7)(from_cut ())(to_cut ((trades/
   key=AAPL delta=(Set ((symbol AAPL)(vwap 150.25)(venue XNAS)))
   key=GOOG delta=(Patch ((Field_remove (field_name venue))))
   key=MSFT delta=Remove
+  key=IBM delta=(Final ((symbol IBM)(vwap 2.5)))
 seq=7 Goodbye ((reason SHUTDOWN)(detail "see you"))
 """.splitlines()
 
