@@ -19,13 +19,15 @@ class Use:
     opens: what opens one, as ``package.module:attribute``; it is imported when it is first wanted.
     promise: what a user may rely on. on_stream: the same of a pipe, a device and ``-``; empty if
     the place can be none of them. suffixes: of files that are known without the scheme; only
-    Ripple's own connectors are asked.
+    Ripple's own connectors are asked. has_epochs: whether a sink goes by ``Writing.epoch``, so that
+    nothing counts of an owner that was replaced (docs/seals.md).
     """
 
     opens: str
     promise: str
     suffixes: tuple[str, ...] = ()
     on_stream: str = ""
+    has_epochs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +77,10 @@ class Writing:
     """What a sink is asked for.
 
     output: of the plan, whose changes come. header: whether CSV begins with the names of columns.
+    epoch: of the partition's owner, who takes over from those of lower ones; None without owners.
     """
 
     plan: Plan
     output: Output
     header: bool = False
+    epoch: int | None = None

@@ -77,25 +77,33 @@ def open_sink(
     *,
     continues: bool = False,
     header: bool = False,
+    epoch: int | None = None,
 ) -> Sink:
     """Return the sink at ``place`` for an output of ``plan``, or a sink as it is.
 
     continues: the sink goes on behind what it has committed, whatever crashed, if its connector can
     do so; otherwise a file is written anew. header: CSV begins with the names of the columns.
+    epoch: of the owner of a partition, who takes over from owners of lower epochs; what cannot be
+    taken over from an owner that may still be there is refused.
 
     CSV leaves out Remove rows; JSON lines begin each row with its operation; so do the records of
-    a log. Raises OutputError, ConnectorError, DiskLockedError and OSError.
+    a log. Raises OutputError, ConnectorError, DiskLockedError, StaleEpochError and OSError.
     """
     use: UseName = "continued_sink" if continues else "sink"
     if not isinstance(place, (str, os.PathLike)):
         if is_sink(place):
+            if epoch is not None and getattr(place, "epoch", None) != epoch:
+                raise _unsealed(_shown(place), epoch)
             return place
         raise OutputError(
             f"cannot write to {_shown(place)}: give {forms(use)}, or a sink "
             "(ripple.connectors.contract)"
         )
-    writing = Writing(plan, plan.output(output), header)
-    sink: Sink = find(_text(place), use).opened(writing, is_sink)
+    writing = Writing(plan, plan.output(output), header, epoch)
+    found = find(_text(place), use)
+    if epoch is not None and not found.use.has_epochs:
+        raise _unsealed(repr(_text(place)), epoch)
+    sink: Sink = found.opened(writing, is_sink)
     return sink
 
 
@@ -103,6 +111,14 @@ def path_of(place: str, use: UseName) -> str | None:
     """Return the file or folder that a place is in, ``-``, or None; raises as opening it does."""
     found = find(place, use)
     return None if found.connector.path_of is None else found.connector.path_of(found.path)
+
+
+def _unsealed(place: str, epoch: int) -> OutputError:
+    return OutputError(
+        f"cannot write to {place} as the owner of epoch {epoch}: an owner that was replaced could "
+        "go on writing there, and nothing would tell its lines from its successor's. Write to "
+        "log:DIR/TOPIC, which is sealed (docs/seals.md)"
+    )
 
 
 def _text(place: str | os.PathLike[str]) -> str:

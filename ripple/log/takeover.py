@@ -42,15 +42,17 @@ def take_over(topic: Topic, partition: int, epoch: int, guards: Guards) -> Taken
     """
     disk, folder = topic.disk, topic.folder(partition)
     epochs.make_folder(disk, folder)
-    if guards("fence_first"):
+    is_fenced = guards("fence_first")
+    if is_fenced:
         epochs.make_fence(disk, folder, epoch)
     while True:
         ended = read_epochs(disk, folder)
         found, durable = _examine(topic, partition, epoch, guards)
-        active, file = _begin(topic, partition, epoch, found, durable)
+        active, file = _begin(topic, partition, epoch, found, durable, guards=guards)
         if file is not None:
-            if not guards("fence_first"):
+            if not is_fenced:
                 epochs.make_fence(disk, folder, epoch)
+                is_fenced = True
             firsts = [one.first_offset for one in found.sealed]
             first_offset = min([*firsts, durable.offset])
             newest = epochs.newest_fence(disk, folder)
@@ -97,7 +99,7 @@ def _examine(topic: Topic, partition: int, epoch: int, guards: Guards) -> tuple[
 
 
 def _begin(
-    topic: Topic, partition: int, epoch: int, found: Found, durable: Place
+    topic: Topic, partition: int, epoch: int, found: Found, durable: Place, *, guards: Guards
 ) -> tuple[Index, File | None]:
     """Write the new owner's first segment, durably: what its predecessor had not made durable.
 
@@ -122,7 +124,8 @@ def _begin(
                         break
                     file.append(memoryview(one.data)[one.at : one.at + one.header.length])
                     active.add(one.header)
-        file.sync()
+        if guards("tail_synced"):
+            file.sync()
         disk.sync_folder(folder)
     except BaseException:
         file.close()

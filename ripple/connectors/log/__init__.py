@@ -10,11 +10,11 @@ CONNECTOR = Connector(
     scheme="log",
     form=FORM,
     source=Use("ripple.connectors.log.places:open_source", "up to its end as the run begins"),
-    sink=Use("ripple.connectors.log.places:open_sink", APPENDED),
+    sink=Use("ripple.connectors.log.places:open_sink", APPENDED, has_epochs=True),
     continued_source=Use(
         "ripple.connectors.log.places:open_inputs",
         "from where the run before was; with `--follow` it waits for more",
     ),
-    continued_sink=Use("ripple.connectors.log.places:continue_sink", ONCE),
+    continued_sink=Use("ripple.connectors.log.places:continue_sink", ONCE, has_epochs=True),
     path_of=path_of,
 )

@@ -81,7 +81,15 @@ def _sink(path: str, writing: Writing, owner: Owner | None) -> LogSink:
         raise OutputError(
             f"cannot write {text}: choose one of its {topic.partitions} partitions, as in {text}/0"
         )
-    return LogSink(topic, place.partition or 0, LiveClock(), owner, name=text, is_new=is_new)
+    return LogSink(
+        topic,
+        place.partition or 0,
+        LiveClock(),
+        owner,
+        name=text,
+        is_new=is_new,
+        epoch=writing.epoch,
+    )
 
 
 def _topic_at(text: str, shape: RecordShape) -> tuple[Topic, int | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +12,14 @@ from ripple.connectors.log import APPENDED, ONCE
 from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import CutRecord, Owner, from_json, to_json
 from ripple.errors import LimitError, OutputError, SchemaError
-from ripple.log import LogError, LogSettings, PartitionReader, PartitionWriter, Topic
+from ripple.log import (
+    LogError,
+    LogSettings,
+    PartitionReader,
+    PartitionWriter,
+    StaleEpochError,
+    Topic,
+)
 from ripple.log.body import columns_of
 from ripple.ops import OP, with_named_ops
 from ripple.schema.types import Field, Option, Schema, String
@@ -27,6 +35,8 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock, Disk, Guards
 
 NOTE = "ripple.reached"
+
+_RECORD = re.compile(r"output(?:-([0-9]{10}))?\.cut")
 
 
 def schema_of_output(plan: Plan, output: Output) -> Schema:
@@ -100,13 +110,15 @@ class LogSink:
         *,
         name: str | None = None,
         is_new: bool = False,
+        epoch: int | None = None,
         guards: Guards = all_guards,
     ) -> None:
-        """Take the partition's lock and find out what was reached.
+        """Take the partition's lock, or take it over, and find out what was reached.
 
         name: of the place, for errors. is_new: whether the topic was made for this sink, which
-        removes it if it writes nothing. guards: which safeguards are on, for tests of the tests.
-        Raises OutputError, DiskLockedError and OSError.
+        removes it if it writes nothing. epoch: of the partition's owner, see PartitionWriter.
+        guards: which safeguards are on, for tests of the tests. Raises OutputError,
+        DiskLockedError, StaleEpochError and OSError.
         """
         self.name = name or f"{topic.path}/{partition}"
         self.records_cut = owner is not None
@@ -120,10 +132,13 @@ class LogSink:
         self._is_new = is_new
         self._guards = guards
         try:
-            self._record_path = _record_path(topic, partition)
+            holder = str(owner or "another run")
             self._writer = PartitionWriter(
-                topic, partition, clock, holder=str(owner or "another run"), guards=guards
+                topic, partition, clock, holder=holder, epoch=epoch, guards=guards
             )
+            self._record_path = _record_path(topic, partition, self._writer.epoch)
+        except StaleEpochError:
+            raise
         except LogError as error:
             raise OutputError(f"cannot write {self.name}: {error}") from error
         try:
@@ -137,6 +152,11 @@ class LogSink:
             raise
         self.cut_off_bytes = self._writer.tail.length if self._writer.tail is not None else 0
         self._reached: Commit | None = self.committed
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the partition's owner, which fences those before; 0 for none."""
+        return self._writer.epoch
 
     @property
     def unfinished(self) -> Mapping[str, int] | None:
@@ -184,6 +204,7 @@ class LogSink:
         end, crc = self._writer.next_offset, self._writer.last_crc
         record = CutRecord(self._owner, self._columns, reached, end, crc)
         cut_record.write(self._disk, self._record_path, record, self._guards)
+        self._writer.check_owner()
         self.committed = reached
         self._is_new = False
 
@@ -206,7 +227,7 @@ class LogSink:
             raise OutputError(f"{self.name} belongs to {owner}: choose another place")
 
     def _resume(self, reader: PartitionReader, owner: Owner) -> None:
-        record = cut_record.read(self._disk, self._record_path)
+        record = _newest_record(reader)
         if record is not None:
             record.check_owner(owner, self.name)
             self._check(reader, record)
@@ -306,7 +327,7 @@ def _append(
 
 def _owner_of(reader: PartitionReader) -> Owner | None:
     """Return the output that a partition belongs to, None if it is free."""
-    record = cut_record.read(reader.topic.disk, _record_path(reader.topic, reader.partition))
+    record = _newest_record(reader)
     first_offset, next_offset = reader.range()
     if record is not None:
         return record.owner
@@ -314,5 +335,15 @@ def _owner_of(reader: PartitionReader) -> Owner | None:
     return None if note is None else note.owner
 
 
-def _record_path(topic: Topic, partition: int) -> str:
-    return f"{topic.folder(partition)}/output.cut"
+def _newest_record(reader: PartitionReader) -> CutRecord | None:
+    """Return the record of the last owner that has one: what an earlier one writes is not asked."""
+    topic, partition = reader.topic, reader.partition
+    found = map(_RECORD.fullmatch, topic.disk.list(topic.folder(partition)))
+    owners = [int(one[1] or 0) for one in found if one is not None]
+    if not owners:
+        return None
+    return cut_record.read(topic.disk, _record_path(topic, partition, max(owners)))
+
+
+def _record_path(topic: Topic, partition: int, epoch: int) -> str:
+    return f"{topic.folder(partition)}/output{f'-{epoch:010}' if epoch else ''}.cut"
