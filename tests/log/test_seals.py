@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -32,7 +30,8 @@ from ripple.testing.sim_effects import Crash, Effects, Trace
 from ripple.testing.sim_faults import Planned
 from ripple.world import DiskLockedError, LiveClock, LiveDisk
 from ripple.world.ports import Guards, all_guards
-from tests.log.trades import SCHEMA, ManualClock, read_all, records_of, rows_of
+from tests.log.frozen import Frozen
+from tests.log.trades import SCHEMA, ManualClock, read_all, records_of, rows_of, topic_of
 from tests.log.turns import shared
 
 APPENDS = 7
@@ -69,78 +68,6 @@ class Client:
 
     def note(self, writer: PartitionWriter) -> None:
         self.acked = max(self.acked, writer.durable_offset // ROWS)
-
-
-@dataclass
-class Frozen:
-    """A program on a disk of its own that stops before its nth call, until it is woken."""
-
-    program: Callable[[Any], None]
-    disk: SimDisk
-    stop_at: int
-    fail_at: int = 0
-    calls: int = 0
-    appends: int = 0
-    is_dead: bool = False
-    error: BaseException | None = None
-    _stopped: threading.Event = field(default_factory=threading.Event)
-    _woken: threading.Event = field(default_factory=threading.Event)
-    _thread: Any = None
-
-    def start(self) -> bool:
-        """Run until it stops; return whether it did before it ended."""
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-        self._stopped.wait()
-        return self._thread.is_alive() and self.calls == self.stop_at and not self._ended
-
-    _ended: bool = False
-
-    def wake(self, *, dies: bool = False) -> None:
-        self.is_dead = dies
-        self._woken.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            self.program(_Failing(shared(self.disk, self._pause), self))
-        except BaseException as error:
-            self.error = error
-        self._ended = True
-        self._stopped.set()
-
-    def _pause(self) -> None:
-        self.calls += 1
-        if self.calls == self.stop_at:
-            self._stopped.set()
-            self._woken.wait()
-        if self.is_dead:
-            raise Crash
-
-
-class _Failing:
-    """A disk, or a file, of which one append succeeds and says that it did not."""
-
-    def __init__(self, one: Any, frozen: Frozen) -> None:
-        self._one = one
-        self._frozen = frozen
-
-    def append(self, data: bytes) -> None:
-        self._one.append(data)
-        self._frozen.appends += 1
-        if self._frozen.appends == self._frozen.fail_at:
-            raise InterruptedError(errno.EINTR, "it was written all the same")
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._one, name)
-        if not name.startswith("open"):
-            return method
-
-        def opened(path: str, **named: Any) -> Any:
-            file = method(path, **named)
-            return _Failing(file, self._frozen) if path.endswith(".log") else file
-
-        return opened
 
 
 class Watcher:
@@ -448,8 +375,9 @@ with PartitionWriter(Topic.open(LiveDisk(sys.argv[1]), "ticks"), 0, LiveClock())
 def test_process_that_was_frozen_acknowledges_nothing_when_it_goes_on(tmp_path: Path) -> None:
     topic = topic_of(LiveDisk(tmp_path))
     command = [sys.executable, "-c", APPENDER, str(tmp_path)]
+    root = Path(__file__).parents[2]
     with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as old,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as old,
         PartitionReader(topic, 0) as reader,
     ):
         assert old.stdout is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,23 @@ from ripple.connectors.contract import NOWHERE, Commit
 from ripple.connectors.log.sink import LogSink, topic_for
 from ripple.connectors.text.cut_record import Owner
 from ripple.errors import OutputError
-from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
+from ripple.log import LogSettings, PartitionReader, PartitionWriter, StaleEpochError, Topic
 from ripple.schema.types import Field, Float, Schema, String
 from ripple.testing.sim_disk import SimDisk
-from ripple.world import Disk, LiveDisk
+from ripple.world import Disk, DiskLockedError, LiveDisk
+from tests.log.frozen import Frozen
 from tests.log.trades import ManualClock
-from tests.sinks.kit import CUTS, KINDS, OWNER, SCHEMA, changes, reached, world_of, write
+from tests.sinks.kit import (
+    CUTS,
+    KINDS,
+    OWNER,
+    SCHEMA,
+    changes,
+    number_after,
+    reached,
+    world_of,
+    write,
+)
 
 WHOLE, PARTS = KINDS["log"], KINDS["log in parts"]
 
@@ -238,3 +251,51 @@ def test_commit_of_a_later_cut_with_the_same_rows_is_another(tmp_path: Path) -> 
     assert sink.committed == closed
     sink.close()
     assert len(WHOLE.read(disk)) == 4
+
+
+def test_sink_that_was_replaced_commits_nothing_and_each_cut_is_there_once() -> None:
+    """The old owner stops at any call; the new one goes on from what is there; the old wakes."""
+    expected = WHOLE.expected()
+    stop_at = 1
+    has_stopped = True
+    while has_stopped:
+        disk = SimDisk()
+        Topic.create(disk, "out", SCHEMA, settings=LogSettings(sync_appends=0))
+        promised = [0]
+        old = Frozen(partial(live, epoch=2, promised=promised), disk, stop_at)
+        has_stopped = old.start()
+        before = promised[0]
+        live(disk, 5, [before], at_half=old.wake)
+        assert promised[0] <= before + 1, "it went on committing"
+        assert old.error is None or isinstance(old.error, (StaleEpochError, DiskLockedError))
+        assert WHOLE.read(disk) == expected
+        again = owned(disk, 9)
+        assert again.committed == reached(CUTS - 1)
+        again.close()
+        stop_at += 7
+    assert stop_at > 100
+
+
+def owned(disk: Disk, epoch: int) -> LogSink:
+    return LogSink(topic_of(disk), 0, ManualClock(), OWNER, epoch=epoch)
+
+
+def live(
+    disk: Any, epoch: int, promised: list[int], at_half: Callable[[], None] = lambda: None
+) -> None:
+    """Write what is left, and commit each cut; ``promised`` counts them."""
+    sink = owned(disk, epoch)
+    number = number_after(sink.committed)
+    assert number >= promised[0], "what was committed is forgotten"
+    has_woken = False
+    while number < CUTS:
+        if number >= CUTS // 2 and not has_woken:
+            has_woken = True
+            at_half()
+        sink.write(changes(number), reached(number))
+        sink.commit(reached(number))
+        number += 1
+        promised[0] = number
+    if not has_woken:
+        at_half()
+    sink.close()

@@ -13,9 +13,11 @@ import ripple as rp
 from ripple.connectors.contract import Commit
 from ripple.connectors.locate import open_sink, open_source
 from ripple.connectors.log.sink import schema_of_output
+from ripple.connectors.target import open_target
+from ripple.connectors.text.sink import TextFormat, TextSink
 from ripple.engine import Engine
 from ripple.errors import OutputError
-from ripple.log import PartitionReader, PartitionWriter, Topic
+from ripple.log import PartitionReader, PartitionWriter, StaleEpochError, Topic
 from ripple.pipeline.plan import Plan
 from ripple.runner import run
 from ripple.world import DiskLockedError, LiveDisk
@@ -278,3 +280,27 @@ def test_damaged_log_cannot_be_written(tmp_path: Path) -> None:
     segment.write_bytes(data)
     with pytest.raises(OutputError, match=r"cannot write log:.* is damaged at byte"):
         continued(f"log:{tmp_path}/out", plan_of(), "out")
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet", "/dev/null"])
+def test_place_that_cannot_be_sealed_is_refused_to_an_owner(tmp_path: Path, name: str) -> None:
+    place = str(tmp_path / name)
+    for continues in {False, not name.endswith("parquet")}:
+        with pytest.raises(OutputError, match=r"owner of epoch 3.*log:DIR/TOPIC"):
+            open_sink(place, plan_of(), "out", continues=continues, epoch=3)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OutputError, match="owner of epoch 3"):
+        open_sink(TextSink(open_target("-"), TextFormat("csv")), plan_of(), "out", epoch=3)
+
+
+def test_log_is_taken_over_by_its_next_owner(tmp_path: Path) -> None:
+    place = f"log:{tmp_path}/out"
+    old = open_sink(place, plan_of(), "out", continues=True, epoch=3)
+    with pytest.raises(DiskLockedError):
+        open_sink(place, plan_of(), "out", continues=True)
+    with pytest.raises(StaleEpochError, match=r"epoch 2 .* epoch 3"):
+        open_sink(place, plan_of(), "out", continues=True, epoch=2)
+    open_sink(place, plan_of(), "out", continues=True, epoch=4).close()
+    with pytest.raises(StaleEpochError, match=r"epoch 3 .* epoch 4"):
+        old.commit(Commit({"trades": 1}, "0" * 16))
+    old.close()
