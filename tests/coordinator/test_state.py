@@ -256,6 +256,17 @@ def test_drained_worker_is_empty_and_its_leaving_moves_nothing() -> None:
     assert is_member(one, 1), "who left in good order does not flap"
 
 
+def test_who_leaves_in_good_order_again_and_again_does_not_wait() -> None:
+    one = started()
+    for _ in range(3):
+        one.leave(1)
+        one.run(4)
+        assert not is_member(one, 1)
+        one.start(1)
+        one.run(6)
+        assert is_member(one, 1)
+
+
 def test_a_worker_that_leaves_is_replaced_at_once() -> None:
     one = started()
     one.leave(1)
