@@ -118,7 +118,7 @@ def _problems(found: Verified) -> Iterator[str]:
         yield (
             f"{tail.file} ends in {tail.length} bytes that are no frame from byte {tail.position} "
             f"(offset {tail.offset}) on: {tail.reason}; an append is under way, or the next writer "
-            "will cut them off"
+            "will leave them out"
         )
 
 
