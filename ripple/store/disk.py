@@ -56,7 +56,7 @@ class DiskStore:
                     self._disk.remove(temporary)
             # Also for an object of others: what a caller knows to exist must not vanish.
             if self._guards("folder_sync"):
-                await asyncio.to_thread(self._disk.sync_folder, folder)
+                self._disk.sync_folder(folder)  # at once: who is killed often must get this far
         except OSError as error:
             raise StoreError(f"{name} cannot be stored: {error}", done=done) from error
         return stored
