@@ -377,6 +377,8 @@ TABLE: dict[str, P] = {
     "Engine(plan)": P(rp.Engine),
     "Engine(partition)": P(lambda v: rp.Engine(PLAN, v), "zero three np_int"),
     "Engine(retractions)": P(lambda v: rp.Engine(PLAN, retractions=v), "true false"),
+    "Engine(staged)": P(lambda v: rp.Engine(PLAN, staged=v), "true false"),
+    "Engine(finals)": P(lambda v: rp.Engine(PLAN, finals=v), "true false"),
     "Engine(inputs)": P(lambda v: rp.Engine(PLAN, inputs=v), "none texts"),
     "Engine(start)": P(lambda v: rp.Engine(PLAN, start=v), "no_dict"),
     "Engine.restore(plan)": P(lambda v: rp.Engine.restore(v, rp.Engine(PLAN).snapshot())),

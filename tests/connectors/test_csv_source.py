@@ -569,10 +569,10 @@ def test_stray_quotes_cost_no_more_time_than_their_lines() -> None:
     reader = CsvReader(TEXT_AND_NUMBER, "test", 1 << 20)
     # Each of these lines leaves quotes open, or would if what is in it opened and closed them.
     for line in (b'"a\n', b'x,"\n', b'a","\n', b'"a"",\n', b'"""\n', b'a"b,"c\n'):
-        block = line * ((1 << 19) // len(line))
+        block = line * ((1 << 17) // len(line))
         started = time.process_time()
         list(reader.read([memoryview(block)]))
-        assert time.process_time() - started < 8
+        assert time.process_time() - started < 4
 
 
 def test_quoted_numbers_are_numbers(tmp_path: Path) -> None:

@@ -208,20 +208,20 @@ def enumerate_pauses(
 def test_owner_that_stops_anywhere_and_wakes_anywhen_changes_nothing(
     settings: LogSettings, old_epoch: int | None
 ) -> None:
-    assert enumerate_pauses(settings, old_epoch, step=3, wakes=2) > 100
+    assert enumerate_pauses(settings, old_epoch, step=5, wakes=1) > 30
 
 
 @pytest.mark.parametrize("old_epoch", [None, 3])
 def test_power_failure_at_any_step_of_a_take_over_loses_nothing_acknowledged(
     old_epoch: int | None,
 ) -> None:
-    assert fail_the_power(old_epoch) > 200
+    assert fail_the_power(old_epoch, step=3) > 70
 
 
-def fail_the_power(old_epoch: int | None, guards: Guards = all_guards) -> int:
+def fail_the_power(old_epoch: int | None, guards: Guards = all_guards, *, step: int = 1) -> int:
     random = Random(7)
     count = 0
-    for power_at in range(1, 110):
+    for power_at in range(1, 110, step):
         for salt in (1, 2 + power_at):
             taken_over(
                 GROUPS if salt % 2 else EACH,
@@ -238,11 +238,11 @@ def fail_the_power(old_epoch: int | None, guards: Guards = all_guards) -> int:
 
 def test_append_that_failed_is_taken_back_by_nobody_who_was_replaced() -> None:
     """The old owner stops before it cuts its file back to what it had before the append."""
-    assert enumerate_pauses(GROUPS, 3, fails=(2, 6), step=2, wakes=0) > 50
+    assert enumerate_pauses(GROUPS, 3, fails=(2, 6), step=4, wakes=0) > 20
 
 
 ABLATIONS = {
-    "fence_first": lambda guards: enumerate_pauses(EACH, 3, wakes=6, guards=guards),
+    "fence_first": lambda guards: enumerate_pauses(EACH, 3, step=3, wakes=6, guards=guards),
     "fence_check": lambda guards: enumerate_pauses(EACH, 3, step=5, guards=guards),
     "seal_heeded": lambda guards: enumerate_pauses(EACH, 3, step=5, guards=guards),
     "seal_at_durable": lambda guards: enumerate_pauses(
