@@ -26,6 +26,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 TASKS_KEPT_MIN = 1000
+CLOSES_MAX = 100
 
 
 class _Numbered:
@@ -342,6 +343,10 @@ def _name_of(coroutine: Any) -> str:
 
 
 def _close_quietly(coroutine: Any) -> None:
-    # What a dead process raises, nobody hears.
-    with contextlib.suppress(BaseException):
-        coroutine.close()
+    # What a dead process raises, nobody hears. One that waits when it is closed goes on waiting and
+    # is closed again: otherwise whoever collects the garbage does it, and says so.
+    for _ in range(CLOSES_MAX):
+        with contextlib.suppress(BaseException):
+            coroutine.close()
+        if getattr(coroutine, "cr_frame", None) is None:
+            return

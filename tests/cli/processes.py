@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cli import fork_server
+
 ROOT = Path(__file__).parents[2]
 DEMO = [sys.executable, "-m", "ripple.cli.vwap_demo"]
 RIPPLE = [sys.executable, "-m", "ripple.cli.main"]
@@ -40,9 +42,15 @@ class Ended:
 
 
 def run(command: list[str], *arguments: object, given: str | bytes = b"") -> Ended:
+    """Run a command; those of Ripple in a process that is forked, not started (fork_server)."""
+    texts = [str(argument) for argument in arguments]
+    given = given.encode() if isinstance(given, str) else given
+    if command in (DEMO, RIPPLE):
+        code, out, err = fork_server.run(command[-1], texts, given, TIMEOUT_S)
+        return Ended(code, out.decode(), err.decode())
     ended = subprocess.run(
-        [*command, *map(str, arguments)],
-        input=given.encode() if isinstance(given, str) else given,
+        [*command, *texts],
+        input=given,
         capture_output=True,
         cwd=ROOT,
         timeout=TIMEOUT_S,
