@@ -343,10 +343,18 @@ def _name_of(coroutine: Any) -> str:
 
 
 def _close_quietly(coroutine: Any) -> None:
-    # What a dead process raises, nobody hears. One that waits when it is closed goes on waiting and
-    # is closed again: otherwise whoever collects the garbage does it, and says so.
-    for _ in range(CLOSES_MAX):
-        with contextlib.suppress(BaseException):
-            coroutine.close()
-        if getattr(coroutine, "cr_frame", None) is None:
-            return
+    """Close a coroutine and those that it waits for, whose errors nobody hears: it is dead.
+
+    The innermost first, and each again as long as it waits for something when it is closed. What
+    its caller alone had left would be closed, and complain, when garbage is collected.
+    """
+    chain = []
+    while hasattr(coroutine, "cr_frame"):
+        chain.append(coroutine)
+        coroutine = coroutine.cr_await
+    for one in reversed(chain):
+        for _ in range(CLOSES_MAX):
+            with contextlib.suppress(BaseException):
+                one.close()
+            if one.cr_frame is None:
+                break

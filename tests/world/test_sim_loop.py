@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -111,3 +113,32 @@ def test_task_left_over_is_closed_silently() -> None:
 
     run(main)
     assert closed == [True]
+
+
+def test_what_a_left_over_task_waits_for_is_closed_silently_too() -> None:
+    @asynccontextmanager
+    async def held(never: asyncio.Future[None]) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await never
+
+    async def inner(never: asyncio.Future[None]) -> None:
+        async with held(never):
+            await never
+
+    async def outer() -> None:
+        await inner(asyncio.get_running_loop().create_future())
+
+    async def main() -> None:
+        loop.create_task(outer())
+        await asyncio.sleep(1)
+
+    loop = SimLoop(Chance(0))
+    loop.run_until_complete(main())
+    complaints: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.unraisablehook", complaints.append)
+        loop.close()
+        gc.collect()
+    assert complaints == []
