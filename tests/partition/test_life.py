@@ -376,6 +376,7 @@ def test_life_whose_watch_tells_nothing_waits_for_ever() -> None:
     world = sim_world().without("watch")
     with pytest.raises(SimulationStuckError, match="nothing will ever happen"):
         world.loop.run_until_complete(_followed(world))
+    world.loop.close()  # the life still waits
 
 
 def test_life_that_waits_commits_when_that_is_due_and_stops_when_it_is_woken() -> None:
