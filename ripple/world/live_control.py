@@ -9,14 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NoReturn
 
-try:
-    import grpc
-    import grpc.aio
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "the control channel needs gRPC: pip install 'ripple-stream[cluster]'"
-    ) from error
-
+from ripple.extras import needed
 from ripple.world import addresses, live_tls
 from ripple.world.control import (
     KEEPALIVE_S,
@@ -34,6 +27,10 @@ from ripple.world.live_control_server import LiveServer
 
 if TYPE_CHECKING:
     from ripple.world.tls import Tls
+
+with needed("cluster", "the control channel"):
+    import grpc
+    import grpc.aio
 
 OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),

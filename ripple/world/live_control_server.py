@@ -6,11 +6,8 @@ import asyncio
 import errno
 from typing import TYPE_CHECKING, Any
 
-import grpc
-import grpc.aio
-from grpc_health.v1 import health, health_pb2_grpc
-
 from ripple.errors import LimitError
+from ripple.extras import needed
 from ripple.world import addresses, live_tls
 from ripple.world.control import (
     BUSY,
@@ -30,6 +27,11 @@ if TYPE_CHECKING:
     from ripple.world.control import Answers, Converses
     from ripple.world.errors import TlsError
     from ripple.world.tls import Tls
+
+with needed("cluster", "the control channel"):
+    import grpc
+    import grpc.aio
+    from grpc_health.v1 import health, health_pb2_grpc
 
 OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),

@@ -23,9 +23,15 @@ WHEEL_BYTES_MAX = 4_000_000
 IMPORT_ALL = """
 import pkgutil, importlib, ripple
 for module in pkgutil.walk_packages(ripple.__path__, "ripple."):
-    if not module.name.endswith("__main__"):
+    if module.name.endswith("__main__"):
+        continue
+    try:
         importlib.import_module(module.name)
+    except ModuleNotFoundError as error:
+        assert "pip install 'ripple-stream[" in str(error), (module.name, error)
+        print(module.name)
 """
+NEED_EXTRAS = {"ripple.world.live_control", "ripple.world.live_control_server"}
 GENERATE_SERIALLY = """
 import runpy, tomllib
 from setuptools import Extension
@@ -83,8 +89,9 @@ def test_compressed_logs_work(commands: Path, folder: Path, compression: str) ->
     assert len(tail.splitlines()) == 2000
 
 
-def test_every_module_can_be_imported(commands: Path, folder: Path) -> None:
-    run(["python", "-W", "error", "-c", IMPORT_ALL], folder, commands)
+def test_every_module_can_be_imported_or_says_what_to_install(commands: Path, folder: Path) -> None:
+    printed = run(["python", "-W", "error", "-c", IMPORT_ALL], folder, commands)
+    assert set(printed.split()) == NEED_EXTRAS
 
 
 def test_the_wheel_holds_what_runs_and_what_types_it(built: Built) -> None:
