@@ -12,6 +12,7 @@ from ripple.batch import Marker
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.log_schema import SCHEMA_FORMS, read_schema
 from ripple.cli.log_state import print_info, print_verified, repair
+from ripple.cli.log_table import print_table
 from ripple.cli.numbers import count, offsets, positive
 from ripple.cli.places import a_place
 from ripple.cli.progress import Progress
@@ -44,10 +45,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create = actions.add_parser("create", help="make a topic")
     append = actions.add_parser("append", help="append records from a file or standard input")
     tail = actions.add_parser("tail", help="write a partition's records as JSON lines")
+    table = actions.add_parser("table", help="write the rows that an output's changes make")
     info = actions.add_parser("info", help="what a topic is and holds")
     check = actions.add_parser("verify", help="read everything; exit code 1 if anything is wrong")
     mend = actions.add_parser("repair", help="give up records that are lost; see verify")
-    for action in (create, append, tail, info, check, mend):
+    for action in (create, append, tail, table, info, check, mend):
         action.add_argument("topic", type=a_place, metavar="DIR/TOPIC", help="the topic's folder")
     _configure_create(create)
     append.add_argument("source", type=a_place, metavar="PLACE", help=forms("source"))
@@ -238,6 +240,11 @@ def _start(reader: PartitionReader, text: str | None) -> int | None:
     return reader.seek_time(since // timedelta(microseconds=1) * 1000)
 
 
+def _table(options: argparse.Namespace) -> int:
+    print_table(_open_whole(options))
+    return 0
+
+
 def _info(options: argparse.Namespace) -> int:
     is_sound = print_info(_open_whole(options), as_json=options.json)
     return 0 if is_sound else EXIT_FAILURE
@@ -266,6 +273,7 @@ _ACTIONS = {
     "create": _create,
     "append": _append,
     "tail": _tail,
+    "table": _table,
     "info": _info,
     "verify": _verify,
     "repair": _repair,

@@ -335,6 +335,13 @@ def _owner_of(reader: PartitionReader) -> Owner | None:
     return None if note is None else note.owner
 
 
+def reached_by(topic: Topic, partition: int) -> Commit | None:
+    """Return what the output of a partition has committed last, for those who look at it."""
+    with PartitionReader(topic, partition) as reader:
+        record = _newest_record(reader)
+    return None if record is None else record.reached
+
+
 def _newest_record(reader: PartitionReader) -> CutRecord | None:
     """Return the record of the last owner that has one: what an earlier one writes is not asked."""
     topic, partition = reader.topic, reader.partition
