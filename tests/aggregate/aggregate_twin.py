@@ -93,12 +93,12 @@ def order(value):
 
 
 def quantile(values, share: Fraction):
-    """Hyndman and Fan's type 7, rounded once."""
+    """Hyndman and Fan's type 7, rounded once; ordered values know one zero."""
     ranked = sorted(values, key=order)
     place = (len(ranked) - 1) * share
     low = ranked[int(place)]
     high = ranked[min(int(place) + 1, len(ranked) - 1)]
     weight = place - int(place)
     if not (math.isfinite(low) and math.isfinite(high)):
-        return float(low) if weight == 0 else float(low) + float(high)
+        return low + 0.0 if weight == 0 else float(low) + float(high)
     return rounded(Fraction(low) * (1 - weight) + Fraction(high) * weight)

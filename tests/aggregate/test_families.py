@@ -216,6 +216,13 @@ def test_what_is_left_reads_and_dumps_as_fresh(aggregate, types, twin, data):
     assert loaded.nbytes >= 0
 
 
+def test_ordered_values_know_one_zero():
+    bound = ra.median("x").bind(FLOAT)
+    state = fresh(bound)
+    state.add(slots(0, 0, 0, 1, 1, 1), np.array([0.0, -0.0, np.nan, -0.0, 0.0, np.nan]))
+    assert repr([read(bound, state, slot) for slot in (0, 1)]) == "[0.0, 0.0]"
+
+
 @pytest.mark.parametrize(("aggregate", "types", "twin"), CASES)
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
