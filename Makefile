@@ -7,7 +7,7 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 # Modules are compiled to bytecode when they are first imported, and most never are.
 export PIP_NO_COMPILE := 1
 
-.PHONY: demo test test-services lint bench gate fuzz sim kill corruption check clean
+.PHONY: demo test test-services lint bench gate wide fuzz sim kill corruption check clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -33,6 +33,10 @@ bench: $(VENV)/.bench
 gate: $(VENV)/.bench
 	$(PYTHON) -m bench --against $(or $(AGAINST),$(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD~1)) \
 		$(if $(LIMIT),--limit $(LIMIT))
+
+# The tests with many times as many random examples and seeds: EXAMPLES=20 takes an hour and more.
+wide: $(VENV)/.dev
+	RIPPLE_EXAMPLES=$(or $(EXAMPLES),20) $(PYTHON) -m pytest --dist worksteal -n $$(nproc)
 
 # SECONDS=3600 for a night's start; a failure prints what repeats it.
 fuzz: $(VENV)/.dev

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from hypothesis import settings
 
+from tests.examples import EXAMPLES
+
 # A machine under load must not turn a slow example into a failure; the example that fails a test
 # is printed in a form that repeats it.
-settings.register_profile("ripple", deadline=None, print_blob=True)
+settings.register_profile("ripple", max_examples=40 * EXAMPLES, deadline=None, print_blob=True)
 settings.load_profile("ripple")

@@ -18,6 +18,7 @@ import ripple.aggregate as ra
 from ripple.aggregate.portable import of_text, to_text
 from ripple.errors import PlanError, SchemaError
 from ripple.schema.types import Float, Int64, Option, String
+from tests.examples import EXAMPLES
 
 
 def exact_total(**changes):
@@ -177,7 +178,7 @@ plain = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=100)
+@settings(max_examples=40 * EXAMPLES)
 @given(plain)
 def test_portable_values_read_back_equal_in_value_and_type(value):
     assert repr(of_text(to_text(value))) == repr(value) or of_text(to_text(value)) == value

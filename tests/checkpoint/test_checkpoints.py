@@ -15,6 +15,7 @@ from ripple.store import MemoryStore, RetryingStore
 from ripple.testing import Chance
 from ripple.world import StoreError
 from tests.checkpoint.kit import TroubledStore, claimed, fed_engine, feed
+from tests.examples import EXAMPLES
 from tests.log.trades import ManualClock
 
 
@@ -228,7 +229,7 @@ def test_append_of_unknown_outcome_is_settled_by_the_next() -> None:
     asyncio.run(story())
 
 
-@settings(max_examples=60)
+@settings(max_examples=24 * EXAMPLES)
 @given(
     script=st.lists(st.sampled_from(["", "", "before", "after"]), max_size=60),
     who=st.lists(st.sampled_from(["write", "write", "claim", "delete"]), max_size=14),

@@ -6,6 +6,7 @@ import pytest
 
 from ripple.testing import Scenario, SimulationError, enumerate_crashes, explore
 from tests.checkpoint import scenarios
+from tests.examples import EXAMPLES
 
 PLACES = [
     (scenarios.on_disk, scenarios.survived_on_disk),
@@ -16,17 +17,17 @@ IDS = ["disk", "store"]
 
 @pytest.mark.parametrize(("scenario", "check"), PLACES, ids=IDS)
 def test_rival_owners_survive_a_crash_at_every_effect(scenario: Scenario, check: Scenario) -> None:
-    report = enumerate_crashes(scenario, check=check, pairs=20)
+    report = enumerate_crashes(scenario, check=check, pairs=8 * EXAMPLES)
     assert report.lives > report.runs > 50
 
 
 @pytest.mark.parametrize(("scenario", "check"), PLACES, ids=IDS)
 def test_rival_owners_survive_random_faults(scenario: Scenario, check: Scenario) -> None:
-    explore(scenario, seeds=range(60), check=check)
+    explore(scenario, seeds=range(30 * EXAMPLES), check=check)
 
 
 def test_damaged_object_is_passed_over() -> None:
-    explore(scenarios.bad_medium, seeds=range(40), faults=scenarios.QUIET)
+    explore(scenarios.bad_medium, seeds=range(20 * EXAMPLES), faults=scenarios.QUIET)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from tests.checkpoint.kit import fed_engine
 from tests.engine.test_prefix import IDS, SHAPES, Follower, _feed
 from tests.engine.test_saving import sorted_rows
 from tests.engine.trades import Row, batch_of, rows, vwap_plan
+from tests.examples import EXAMPLES
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -38,7 +39,7 @@ def _one_file(engine: Engine) -> bytes:
 
 
 @pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
-@settings(max_examples=15)
+@settings(max_examples=10 * EXAMPLES)
 @given(events=rows, cut=st.integers(0, 60), failing=st.booleans())
 def test_restored_partition_has_the_same_digest_and_future(
     *, assigner, trigger, events: list[Row], cut: int, failing: bool
@@ -137,7 +138,7 @@ def test_stored_sample_with_rows_that_cannot_be_computed_is_restored() -> None:
 
 
 @pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
-@settings(max_examples=10)
+@settings(max_examples=10 * EXAMPLES)
 @given(events=rows, cut=st.integers(0, 60))
 def test_state_of_every_shape_is_restored_from_tables_as_they_were_called_before(
     assigner, trigger, events: list[Row], cut: int

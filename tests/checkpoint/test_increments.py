@@ -19,6 +19,7 @@ from ripple.world import LiveDisk, StoreError
 from tests.checkpoint.corruption import increment, undetected_cuts, undetected_flips
 from tests.checkpoint.kit import TroubledStore, claimed, fed_engine, feed
 from tests.engine.test_saving import sorted_rows
+from tests.examples import EXAMPLES
 from tests.log.trades import ManualClock
 
 KEYS = 4_000  # so that a file of one change is short beside that of everything
@@ -90,7 +91,7 @@ def test_a_new_owner_begins_with_everything() -> None:
     asyncio.run(story())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16 * EXAMPLES)
 @given(
     quiet=st.lists(st.integers(0, 9), min_size=8, max_size=12),
     trouble=st.sampled_from(["before", "after"]),

@@ -17,6 +17,7 @@ from ripple.connectors.json.source import LINE_LENGTH_BYTES_MAX, JsonSource
 from ripple.connectors.record_shape import RecordShape
 from ripple.schema.checks import Checks
 from ripple.schema.types import Bool, Field, Float, Int, Schema, String
+from tests.examples import EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -290,7 +291,7 @@ def lines(draw: st.DrawFn) -> bytes:
     return bytes(line)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=160 * EXAMPLES)
 @given(st.lists(lines(), max_size=8), st.sampled_from([b"\n", b"\r\n"]), st.booleans())
 @example([b"null"], b"\n", False)
 @example([b'{"\xc3\xa9":"a"}', b"null", b"bad"], b"\n", True)

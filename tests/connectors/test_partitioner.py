@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ripple.errors import SchemaError
 from ripple.hashing import partition_of
 from ripple.keys.partitioner import key_bytes, partitioned
+from tests.examples import EXAMPLES
 
 COLUMNS = {
     "s": (st.text(max_size=5), pa.string(), str.encode),
@@ -21,7 +22,7 @@ COLUMNS = {
 }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60 * EXAMPLES)
 @given(st.data(), st.lists(st.sampled_from("sifb"), min_size=1, max_size=3), st.integers(1, 9))
 def test_every_record_is_where_its_key_says(
     data: st.DataObject, key: list[str], count: int

@@ -17,7 +17,6 @@ from ripple.window import Assigner, Session, Trigger
 from tests.engine.ticks import (
     AGGREGATES,
     ASSIGNERS,
-    EXAMPLES,
     HUGE_SIZES,
     TOTALS,
     TRIGGERS,
@@ -25,6 +24,7 @@ from tests.engine.ticks import (
     keyed,
     ticks,
 )
+from tests.examples import EXAMPLES
 
 SHAPES = [(None, None), *itertools.product(ASSIGNERS, TRIGGERS)]
 IDS = ["running" if a is None else f"{type(a).__name__}-{type(t).__name__}" for a, t in SHAPES]

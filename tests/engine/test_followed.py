@@ -29,7 +29,8 @@ from ripple.ops import OP, OP_FINAL, OP_SET
 from ripple.pipeline.plan import Plan, type_of
 from ripple.window import Assigner, OnEveryElement, Session, Trigger, Tumbling, watermark
 from tests.engine.test_prefix import IDS, SHAPES
-from tests.engine.ticks import AGGREGATES, EXAMPLES, TOTALS, keyed, ticks
+from tests.engine.ticks import AGGREGATES, TOTALS, keyed, ticks
+from tests.examples import EXAMPLES
 
 SCHEMA = pa.schema(
     [

@@ -22,8 +22,9 @@ from ripple.testing import Reference
 from ripple.testing.check import Follower
 from ripple.testing.reference import same_row
 from ripple.window import Session, Tumbling
-from tests.engine.ticks import EXAMPLES, ticks
 from tests.engine.ticks import keyed as keyed_by_symbol
+from tests.engine.ticks import ticks
+from tests.examples import EXAMPLES
 
 BAD = "it is no record"
 SHAPES = [None, Tumbling(50), Session(30)]

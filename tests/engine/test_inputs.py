@@ -27,7 +27,8 @@ from ripple.window import (
     Tumbling,
     watermark,
 )
-from tests.engine.ticks import EXAMPLES, keyed, ticks
+from tests.engine.ticks import keyed, ticks
+from tests.examples import EXAMPLES
 
 NAMES = ("a", "b", "c")
 logs = st.tuples(*[ticks(max_size=18)] * 3)

@@ -13,7 +13,8 @@ from ripple.pipeline.builder import Pipeline
 from ripple.testing import Divergence, Reference, check_pipeline
 from ripple.testing.check import Lane
 from ripple.window import OnCount, OnEveryElement, OnInterval, Session, Sliding, Tumbling
-from tests.engine.ticks import EXAMPLES, keyed, ticks
+from tests.engine.ticks import keyed, ticks
+from tests.examples import EXAMPLES
 
 
 def _pipeline(assigner: Any = None, trigger: Any = None) -> Pipeline:

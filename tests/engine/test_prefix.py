@@ -12,6 +12,7 @@ import ripple.window as rw
 from ripple.engine import Engine, Snapshot
 from ripple.testing import Follower
 from tests.engine.trades import Row, batch_of, rows, vwap_plan
+from tests.examples import EXAMPLES
 
 ASSIGNERS = [rw.Tumbling(50), rw.Sliding(60, 25), rw.Session(30)]
 TRIGGERS = [rw.OnWatermark(), rw.OnEveryElement(), rw.OnInterval(35), rw.OnCount(3)]
@@ -29,7 +30,7 @@ def _feed(engine: Engine, follower: Follower, events: list[Row], size: int) -> N
 
 
 @pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
-@settings(max_examples=20)
+@settings(max_examples=10 * EXAMPLES)
 @given(events=rows, cut=st.integers(0, 60), failing=st.booleans())
 def test_tables_do_not_depend_on_batches_or_restarts(
     *,

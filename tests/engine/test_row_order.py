@@ -19,7 +19,8 @@ from ripple.pipeline.plan import Plan
 from ripple.schema.types import Field, Int64, String
 from ripple.window import Assigner, Session, Trigger, Tumbling
 from tests.engine.test_against_reference import each_shape
-from tests.engine.ticks import EXAMPLES, keyed, ticks
+from tests.engine.ticks import keyed, ticks
+from tests.examples import EXAMPLES
 
 NAMES = [f"key {at}" for at in range(12)]
 SCHEMA = pa.schema(

@@ -14,6 +14,7 @@ from ripple.engine.increment import applied
 from ripple.engine.saving import PendingSnapshot, Saving
 from tests.engine.test_prefix import IDS, SHAPES
 from tests.engine.trades import Row, batch_of, rows, vwap_plan
+from tests.examples import EXAMPLES
 
 each_shape = pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
 
@@ -27,7 +28,7 @@ def feed(engine: Engine, events: list[Row], upto: int, size: int) -> None:
 
 
 @each_shape
-@settings(max_examples=25)
+@settings(max_examples=10 * EXAMPLES)
 @given(
     events=rows,
     cut=st.integers(0, 60),
@@ -114,7 +115,7 @@ def sorted_rows(snapshot: Snapshot) -> dict[str, list[str]]:
 
 
 @each_shape
-@settings(max_examples=20)
+@settings(max_examples=10 * EXAMPLES)
 @given(
     events=rows,
     fate=st.lists(st.tuples(st.integers(1, 15), st.sampled_from("sfw")), min_size=1, max_size=6),

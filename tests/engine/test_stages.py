@@ -11,7 +11,7 @@ import ripple as rp
 from ripple.pipeline.plan import Plan
 from ripple.pipeline.stages import EdgeKind, stages_of
 from tests.engine.staged import Receiver, Spread, sorted_rows, whole_run
-from tests.engine.ticks import EXAMPLES
+from tests.examples import EXAMPLES
 
 
 @rp.record(version=1)

@@ -16,7 +16,8 @@ from ripple.pipeline.builder import Pipeline
 from ripple.schema.types import Field, Float, Int64, Option, Schema, String
 from ripple.testing import check_pipeline
 from ripple.window import OnCount, OnInterval, Session, Sliding, Tumbling
-from tests.engine.ticks import EXAMPLES, Tick, keyed, ticks
+from tests.engine.ticks import Tick, keyed, ticks
+from tests.examples import EXAMPLES
 
 SIZED = Schema(
     "sized",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from fractions import Fraction
 from typing import Any
 
@@ -25,9 +24,6 @@ from ripple.window import (
     Trigger,
     Tumbling,
 )
-
-# A longer run: RIPPLE_EXAMPLES=20 tries 20 times as many.
-EXAMPLES = int(os.environ.get("RIPPLE_EXAMPLES", "1"))
 
 
 @record(version=1)

@@ -12,6 +12,7 @@ import ripple.expression
 from ripple.errors import PlanError
 from ripple.expression import Expr, as_column, col, greatest, least, lit, when
 from ripple.schema.types import Bool, Float, Int, Int64, List, Option, String
+from tests.examples import EXAMPLES
 from tests.expression.strategies import FIELDS, booleans, numbers, strings
 
 _NAMES = {name: getattr(ripple.expression, name) for name in ripple.expression.__all__}
@@ -52,7 +53,7 @@ def test_canonical_and_readable_texts(expr: Expr, canonical: str, text: str) -> 
     assert repr(expr) == text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60 * EXAMPLES)
 @given(numbers(3) | booleans(3) | strings(3))
 def test_the_readable_text_is_the_python_that_builds_the_expression(expr: Expr) -> None:
     rebuilt = eval(repr(expr), dict(_NAMES))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ripple.errors import GraphError, NodeError
+from tests.examples import EXAMPLES
 from tests.graph.conftest import CheckedGraph
 
 VALUES = st.integers(-5, 5)
@@ -258,5 +259,5 @@ class GraphMachine(RuleBasedStateMachine):
             self.g.check_invariants()
 
 
-GraphMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+GraphMachine.TestCase.settings = settings(max_examples=60 * EXAMPLES, stateful_step_count=40)
 test_random_dynamic_graphs_agree_with_the_twin = GraphMachine.TestCase

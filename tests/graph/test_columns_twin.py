@@ -14,6 +14,7 @@ from ripple import aggregate
 from ripple.errors import NodeError
 from ripple.expression import col
 from ripple.notebook.graph import Graph
+from tests.examples import EXAMPLES
 
 keys = st.sampled_from(["", "a", "é", "k" * 20, "b", "c"])
 floats = st.one_of(
@@ -164,5 +165,5 @@ class ColumnMachine(RuleBasedStateMachine):
             assert bits(cell.value) == bits(expected(values)), name
 
 
-ColumnMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=20, deadline=None)
+ColumnMachine.TestCase.settings = settings(max_examples=20 * EXAMPLES, stateful_step_count=20)
 test_columns_are_their_twin = ColumnMachine.TestCase

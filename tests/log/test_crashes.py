@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ripple.testing import Scenario, SimulationError, enumerate_crashes, explore, repeat
+from tests.examples import EXAMPLES
 from tests.log import scenarios
 
 SCENARIOS = [
@@ -24,7 +25,7 @@ def test_log_survives_a_crash_at_every_effect(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_log_survives_random_faults(scenario: Scenario) -> None:
-    explore(scenario, seeds=range(150), check=scenarios.survived)
+    explore(scenario, seeds=range(60 * EXAMPLES), check=scenarios.survived)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from ripple.testing.naming import find, name_of
 from ripple.testing.sim_faults import Drawn
 from ripple.testing.sim_run import run
 from tests.engine.ticks import Tick
+from tests.examples import EXAMPLES
 from tests.partition import scenarios
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ REMEMBERED = [
     for line in SEEDS_FILE.read_text().splitlines()
     if not line.startswith("#")
 ]
-FRESH = 13 * 16
+FRESH = 13 * 8 * EXAMPLES
 
 
 def test_outputs_do_not_tell_of_a_crash_at_any_effect() -> None:
-    report = crash_test(scenarios.short, enumerated=(0,), pairs=30, seeds=())
+    report = crash_test(scenarios.short, enumerated=(0,), pairs=10 * EXAMPLES, seeds=())
     assert report.lives > report.runs > 500
 
 
@@ -50,13 +51,13 @@ def test_every_shape_survives_random_faults() -> None:
 
 
 def test_rows_that_cannot_be_computed_survive_random_faults() -> None:
-    report = explore(scenarios.any_shape_dividing, seeds=range(0, FRESH, 4))
+    report = explore(scenarios.any_shape_dividing, seeds=range(0, FRESH, 3))
     # Which kinds of faults land is held to above, over four times as many runs.
     assert report.landed.total() > 100, report
 
 
 def test_two_inputs_survive_random_faults() -> None:
-    explore(scenarios.two_inputs, seeds=range(48))
+    explore(scenarios.two_inputs, seeds=range(24 * EXAMPLES))
 
 
 # Where the search begins: the seed that found it out when this was written.

@@ -16,6 +16,7 @@ from ripple.schema import Field, FieldType, List, Record, Schema, Variant
 from ripple.schema.arrow import to_arrow
 from ripple.schema.avro import from_avro, to_avro
 from ripple.schema.json_schema import from_json_schema, to_json_schema
+from tests.examples import EXAMPLES
 from tests.schema.test_notation import TRADE
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def nodes(value: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("read", "document"), IMPORTERS)
-@settings(max_examples=200)
+@settings(max_examples=80 * EXAMPLES)
 @given(data=st.data())
 def test_damaged_document_gives_a_schema_or_a_schema_error(
     read: Callable[[Any], Schema], document: dict[str, Any], data: st.DataObject

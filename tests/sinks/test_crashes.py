@@ -6,20 +6,21 @@ import pytest
 
 from ripple.testing import SimulationError, enumerate_crashes, explore, repeat
 from ripple.testing.sim_faults import FAULTS_OF
+from tests.examples import EXAMPLES
 from tests.sinks.kit import KINDS, Kind, committed, pipeline
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_cut_is_there_once_whatever_crashes(kind: str) -> None:
     chosen = KINDS[kind]
-    report = enumerate_crashes(pipeline(chosen), check=committed(chosen), pairs=20)
+    report = enumerate_crashes(pipeline(chosen), check=committed(chosen), pairs=8 * EXAMPLES)
     assert report.lives > report.runs > 50
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_cut_is_there_once_under_random_faults(kind: str) -> None:
     chosen = KINDS[kind]
-    seeds = range(300 if chosen.is_fast else 80)
+    seeds = range((100 if chosen.is_fast else 30) * EXAMPLES)
     explore(pipeline(chosen), seeds=seeds, check=committed(chosen))
 
 

@@ -13,6 +13,7 @@ from ripple.keys.slots import SlotSet
 from ripple.window import assign, watermark
 from ripple.window.sessions import SessionBook
 from ripple.window.timers import Timers
+from tests.examples import EXAMPLES
 
 times = st.lists(st.integers(-500, 500), max_size=60)
 small = st.integers(0, 60)
@@ -132,7 +133,7 @@ def test_count_split_is_each_slots_last_multiple(slots: list[int], count: int, c
     st.integers(1, 30),
     st.lists(st.integers(1, 12), max_size=6),
 )
-@settings(max_examples=200)
+@settings(max_examples=80 * EXAMPLES)
 def test_sessions_are_the_connected_events(
     events: list[tuple[int, int]], gap: int, sizes: list[int]
 ) -> None:

@@ -42,6 +42,7 @@ from ripple.wire.bin_prot import (
     variant,
 )
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
+from tests.examples import EXAMPLES
 
 TEXT = st.text(max_size=140)
 SEXPS = st.recursive(TEXT, lambda inner: st.lists(inner, max_size=3), max_leaves=8)
@@ -121,7 +122,7 @@ def _has_option_of_option(kind: types.FieldType) -> bool:
 
 
 @given(FIELDS, st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60 * EXAMPLES)
 def test_values_of_any_schema_match_the_twin_and_come_back(fields, data) -> None:
     value = data.draw(_records(fields))
     codec = codec_for(types.Schema("s", fields))
@@ -135,7 +136,7 @@ def test_values_of_any_schema_match_the_twin_and_come_back(fields, data) -> None
 
 
 @given(FIELDS, st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60 * EXAMPLES)
 def test_mutated_bytes_mean_the_same_to_both_or_nothing_to_either(fields, data) -> None:
     codec = codec_for(types.Schema("s", fields))
     raw = bytearray(codec.dumps(data.draw(_records(fields))))

@@ -36,6 +36,7 @@ from ripple.wire.messages import (
     to_frame,
 )
 from ripple.wire.records import SCHEMA
+from tests.examples import EXAMPLES
 
 VWAP = Schema("vwap", (Field("symbol", String()), Field("vwap", Float())), version=2)
 TRACE = "00-17380abc6f63f3cdaf093916e327df84-88b8fa2222fd7ba5-01"
@@ -99,7 +100,7 @@ def test_a_truncated_or_damaged_payload_is_the_peers_fault(message: Message) -> 
 
 
 @given(st.sampled_from(sorted(TYPES)), st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80 * EXAMPLES)
 def test_any_payload_raises_nothing_but_protocol_errors(type_: int, payload: bytes) -> None:
     try:
         MESSAGES[type_].from_bytes(payload)

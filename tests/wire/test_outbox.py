@@ -23,6 +23,7 @@ from ripple.wire.link_limits import LinkLimits
 from ripple.wire.messages import Delta, Handshake, SchemaNegotiation, cut_of
 from ripple.wire.outbox import Outbox, Table
 from ripple.wire.position import Stream
+from tests.examples import EXAMPLES
 
 OFFER = {"vwap": schema(1)}
 
@@ -59,7 +60,7 @@ def _settle(near, far, box, replica):
     st.integers(1, 8),
     st.data(),
 )
-@settings(max_examples=60)
+@settings(max_examples=24 * EXAMPLES)
 def test_whatever_waits_the_peer_ends_with_the_newest_table(batches, pending, data):
     near, far, source, box, replica = _pair(rows_pending_max=pending)
     for number, rows in enumerate(batches, 1):

@@ -21,6 +21,7 @@ from ripple.testing import (
 )
 from ripple.testing.__main__ import main
 from ripple.testing.sim_faults import CLUSTER_KINDS, FAULTS_OF, KINDS
+from tests.examples import EXAMPLES
 from tests.world import scenarios
 
 RIGHT = [scenarios.temp_and_rename, scenarios.counting_workers, scenarios.one_winner]
@@ -28,13 +29,13 @@ RIGHT = [scenarios.temp_and_rename, scenarios.counting_workers, scenarios.one_wi
 
 @pytest.mark.parametrize("scenario", RIGHT)
 def test_right_program_survives_every_crash(scenario: Scenario) -> None:
-    report = enumerate_crashes(scenario, pairs=50)
+    report = enumerate_crashes(scenario, pairs=20 * EXAMPLES)
     assert report.lives > report.runs > 50
 
 
 @pytest.mark.parametrize("scenario", RIGHT)
 def test_right_program_survives_random_faults(scenario: Scenario) -> None:
-    explore(scenario, seeds=range(300))
+    explore(scenario, seeds=range(100 * EXAMPLES))
 
 
 def test_every_kind_of_fault_lands() -> None:

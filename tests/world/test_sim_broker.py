@@ -25,6 +25,7 @@ from ripple.world.broker import (
     Record,
     UnknownOutcomeError,
 )
+from tests.examples import EXAMPLES
 from tests.world.broker_contract import A, B, BrokerContract, Main, read_all, values
 from tests.world.clusters import idle, on, simulate
 
@@ -286,7 +287,7 @@ async def counting_through_a_broker(cluster: SimCluster, seed: int) -> None:
 
 
 def test_transactions_survive_every_fault() -> None:
-    report = explore(counting_through_a_broker, seeds=range(40))
+    report = explore(counting_through_a_broker, seeds=range(25 * EXAMPLES))
     for kind in ("broker_late", "broker_lost_reply", "broker_unsent", "broker_refused"):
         assert report.landed[kind], kind
 

@@ -19,6 +19,7 @@ from ripple.testing import (
     on_cluster,
     repeat,
 )
+from tests.examples import EXAMPLES
 from tests.world.clusters import echo, idle, on, serving, simulate
 
 LINES = 5
@@ -97,10 +98,10 @@ def test_same_seed_gives_the_same_run_in_every_process() -> None:
 
 
 def test_random_runs_suffer_every_fault_of_the_network_and_repeat() -> None:
-    report = explore(telling, seeds=range(120))
+    report = explore(telling, seeds=range(60 * EXAMPLES))
     for kind in ("net_refused", "net_cut", "net_reset", "net_vanish", "net_stall", "power_torn"):
         assert report.landed[kind], kind
-    again = explore(telling, seeds=range(120))
+    again = explore(telling, seeds=range(60 * EXAMPLES))
     assert str(again) == str(report)
 
 
