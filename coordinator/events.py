@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from ripple.assignment import Report
+
 if TYPE_CHECKING:
     from coordinator.commands import Command
     from coordinator.views import View, Who
@@ -26,37 +28,11 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
-    """A process follows a partition that is to move to it; so many commits behind."""
-
-    partition: int
-    process: str
-    behind: int
-
-
-@dataclass(frozen=True, slots=True)
-class MoveFailed:
-    """A process cannot take over a partition."""
-
-    partition: int
-    process: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A member is well. load: 0 to 1. starts: how often each of its processes was started again.
-
-    live: (partition, since) of those that its processes own and have caught up with.
-    """
+    """A member is well, and says how."""
 
     who: Who
-    load: float = 0.0
-    starts: tuple[int, ...] = ()
-    live: frozenset[tuple[int, int]] = frozenset()
-    followers: tuple[Follower, ...] = ()
-    failed: tuple[MoveFailed, ...] = ()
-    inputs: tuple[tuple[str, int], ...] = field(default=())
+    report: Report = field(default_factory=Report)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from ripple.assignment import Assignment, Phase, worker_of
 from ripple.world.ports import Guards, all_guards
 
 if TYPE_CHECKING:
-    from coordinator.events import Heartbeat, MoveFailed, ProcessExited
+    from coordinator.events import Heartbeat, ProcessExited
     from coordinator.views import Who
+    from ripple.assignment import MoveFailed, Report
 
 CAUGHT_UP_BEHIND = 1
 CAUGHT_UP_TIMES = 2
@@ -30,21 +31,21 @@ class Progress:
     def __init__(self, limits: Limits, *, guards: Guards = all_guards) -> None:
         self._limits = limits
         self._guards = guards
-        self.reports: dict[Who, Heartbeat] = {}
+        self.reports: dict[Who, Report] = {}
         self.caught_up: Counter[Moving] = Counter()
         self._starts: dict[Who, tuple[int, ...]] = {}
         self._failed: dict[Moving, tuple[str, int]] = {}
 
     def reported(self, beat: Heartbeat, now: Assignment, now_ns: int) -> None:
         """Take a member's report."""
-        self.reports[beat.who] = beat
-        self._started(beat.who, beat.starts, now)
-        for follower in beat.followers:
+        report = self.reports[beat.who] = beat.report
+        self._started(beat.who, report.starts, now)
+        for follower in report.followers:
             moving = (follower.partition, follower.process)
             if self._is_on_its_way(moving, beat.who, now) is Phase.WARMING:
                 is_near = follower.behind <= CAUGHT_UP_BEHIND
                 self.caught_up[moving] = self.caught_up[moving] + 1 if is_near else 0
-        for failure in beat.failed:
+        for failure in report.failed:
             self._fail(failure, beat.who, now, now_ns)
 
     def exited(self, event: ProcessExited, now: Assignment) -> None:
@@ -58,7 +59,7 @@ class Progress:
     def changed(self, before: Assignment, now: Assignment) -> None:
         """Go on from another version."""
         members = {(member.id, member.incarnation) for member in now.members}
-        self.reports = {who: beat for who, beat in self.reports.items() if who in members}
+        self.reports = {who: said for who, said in self.reports.items() if who in members}
         self._starts = {who: starts for who, starts in self._starts.items() if who in members}
         for moving in list(self.caught_up):
             partition, process = moving
@@ -87,8 +88,8 @@ class Progress:
     def inputs(self) -> dict[str, int]:
         """How many partitions inputs have: the most that anybody has seen."""
         found: dict[str, int] = {}
-        for beat in self.reports.values():
-            for name, count in beat.inputs:
+        for report in self.reports.values():
+            for name, count in report.inputs:
                 found[name] = max(count, found.get(name, 0))
         return found
 
@@ -107,8 +108,8 @@ class Progress:
         """Return the partitions that their owners have reported to be live, with since when."""
         return frozenset(
             (partition, since)
-            for (worker, _), beat in self.reports.items()
-            for partition, since in beat.live
+            for (worker, _), report in self.reports.items()
+            for partition, since in report.live
             if self._is_share_of(worker, partition, since, now)
         )
 

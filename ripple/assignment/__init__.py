@@ -6,6 +6,7 @@ decides anything else.
 epoch     the fencing numbers that follow from versions
 member    who is there, and with what code
 version   one version of the assignment, as a value
+report    what a member says of itself
 rules     what a version must be, and what may follow it
 form      a version as JSON
 chain     the versions in a store
@@ -17,6 +18,7 @@ from ripple.assignment.chain import AssignmentChain
 from ripple.assignment.epoch import ATTEMPTS_MAX, VERSION_MAX, epoch_of
 from ripple.assignment.errors import AssignmentError
 from ripple.assignment.member import Candidate, Code, Member, process_of, worker_of
+from ripple.assignment.report import Follower, MoveFailed, Report
 from ripple.assignment.version import Assignment, Phase, Pin, Share, Stage, empty
 
 __all__ = [
@@ -27,9 +29,12 @@ __all__ = [
     "AssignmentError",
     "Candidate",
     "Code",
+    "Follower",
     "Member",
+    "MoveFailed",
     "Phase",
     "Pin",
+    "Report",
     "Share",
     "Stage",
     "empty",

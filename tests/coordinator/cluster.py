@@ -16,7 +16,18 @@ from coordinator import instructions as ins
 from coordinator.limits import MS, Limits
 from coordinator.state import Coordinator
 from coordinator.views import TRANSITIONS, Standing, View, Who
-from ripple.assignment import Assignment, AssignmentError, Candidate, Phase, Stage, empty, worker_of
+from ripple.assignment import (
+    Assignment,
+    AssignmentError,
+    Candidate,
+    Follower,
+    MoveFailed,
+    Phase,
+    Report,
+    Stage,
+    empty,
+    worker_of,
+)
 from ripple.assignment.rules import check_follows
 from ripple.world.ports import Guards, all_guards
 from tests.assignment.examples import CODE
@@ -93,16 +104,14 @@ class Worker:
     def beat(self, step: int) -> ev.Heartbeat:
         followers = () if self.fails_moves else tuple(self.following.items())
         failed = tuple(self.following) if self.fails_moves else ()
-        return ev.Heartbeat(
-            self.who,
+        report = Report(
             0.5,
             tuple(self.starts),
             frozenset(key for key, since in self.owning.items() if step - since >= 3),
-            tuple(
-                ev.Follower(p, process, max(0, 8 - (step - at))) for (p, process), at in followers
-            ),
-            tuple(ev.MoveFailed(p, process, "its digest differs") for p, process in failed),
+            tuple(Follower(p, process, max(0, 8 - (step - at))) for (p, process), at in followers),
+            tuple(MoveFailed(p, process, "its digest differs") for p, process in failed),
         )
+        return ev.Heartbeat(self.who, report)
 
 
 @dataclass

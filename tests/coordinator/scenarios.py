@@ -10,7 +10,7 @@ from coordinator import events as ev
 from coordinator import instructions as ins
 from coordinator.limits import Limits
 from coordinator.state import Coordinator
-from ripple.assignment import Assignment, AssignmentChain, Phase, worker_of
+from ripple.assignment import Assignment, AssignmentChain, Follower, Phase, Report, worker_of
 from ripple.assignment.rules import check_follows
 from ripple.world import StoreError
 from tests.assignment.examples import candidate
@@ -118,11 +118,12 @@ class Workers:
             if share.owner is not None and worker_of(share.owner) == worker
         }
         followers = tuple(
-            ev.Follower(partition, share.next, self._next_behind(partition, share.next))
+            Follower(partition, share.next, self._next_behind(partition, share.next))
             for partition, share in enumerate(newest.shares)
             if share.next is not None and worker_of(share.next) == worker
         )
-        return ev.Heartbeat((worker, mine.incarnation), 0.5, (0,), frozenset(live), followers)
+        report = Report(0.5, (0,), frozenset(live), followers)
+        return ev.Heartbeat((worker, mine.incarnation), report)
 
     def _next_behind(self, partition: int, process: str) -> int:
         behind = max(0, self._behind.get((partition, process), 5) - 1)

@@ -15,7 +15,7 @@ from coordinator.state import Coordinator
 from coordinator.status import status_of
 from coordinator.views import Standing
 from coordinator.waiting import Waiting
-from ripple.assignment import Assignment, AssignmentError, Phase
+from ripple.assignment import Assignment, AssignmentError, Phase, Report
 from tests.assignment.examples import CODE, candidate
 from tests.coordinator.cluster import Cluster, Worker, without
 
@@ -79,7 +79,7 @@ def test_dead_worker_heartbeat_cannot_resurrect() -> None:
     frozen.paused_until = one.step_number + 4 * 20
     assert evicted_after(one, 1) is not None
     one.run(6)
-    late = ev.Heartbeat(before, 0.1, (0,))
+    late = ev.Heartbeat(before, Report(0.1, (0,)))
     for replica in one.replicas:
         told = replica.state.step(late, one.now_ns)
         assert [type(each) for each in told] == [ins.Evict]
@@ -449,16 +449,22 @@ def test_an_input_that_grows_to_a_multiple_is_noted_and_any_other_is_a_problem()
     one = started(limits=Limits(partitions=4))
     beat = one.workers[0].beat(one.step_number)
     for replica in one.replicas:
-        replica.state.step(replace(beat, inputs=(("trades", 8),)), one.now_ns)
+        replica.state.step(
+            ev.Heartbeat(beat.who, replace(beat.report, inputs=(("trades", 8),))), one.now_ns
+        )
     one.step_number += 4
     one._serve(one.replicas[0])
     for _ in range(4):
         for replica in one.replicas:
-            replica.state.step(replace(beat, inputs=(("trades", 8),)), one.now_ns)
+            replica.state.step(
+                ev.Heartbeat(beat.who, replace(beat.report, inputs=(("trades", 8),))), one.now_ns
+            )
             one._serve(replica)
         one.step_number += 1
     assert one.newest.inputs == (("trades", 8),)
-    one.replicas[0].state.step(replace(beat, inputs=(("trades", 6),)), one.now_ns)
+    one.replicas[0].state.step(
+        ev.Heartbeat(beat.who, replace(beat.report, inputs=(("trades", 6),))), one.now_ns
+    )
     assert any("trades has 6" in problem for problem in status(one).problems)
 
 
@@ -503,7 +509,7 @@ def test_triggers_are_per_worker_and_do_not_wait_for_answers() -> None:
     told = []
     for second in range(5, 45):
         for worker in ("w1", "w2"):
-            one.step(ev.Heartbeat((worker, 1), 0.5, (0,)), second * 10**9)
+            one.step(ev.Heartbeat((worker, 1), Report(0.5, (0,))), second * 10**9)
         ticked = one.step(ev.Ticked(), second * 10**9)
         told += [
             (each.who[0], second) for each in ticked if isinstance(each, ins.TriggerCheckpoint)
