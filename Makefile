@@ -7,7 +7,7 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 # Modules are compiled to bytecode when they are first imported, and most never are.
 export PIP_NO_COMPILE := 1
 
-.PHONY: demo test test-services lint bench gate wide fuzz sim kill corruption check clean
+.PHONY: demo test test-services lint bench gate wide fuzz sim kill corruption protos check clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -59,6 +59,10 @@ kill: $(VENV)/.dev
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.
 corruption: $(VENV)/.dev
 	$(PYTHON) -m tests.checkpoint.corruption
+
+# The messages of gRPC, from proto/ to ripple/rpc/: they are committed, and a test compares them.
+protos: $(VENV)/.dev
+	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --python_out=. --pyi_out=. $(sort $(wildcard proto/ripple/rpc/*.proto))
 
 check: lint test test-services
 

@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "world": {"errors", "extras"},
     "fenced": {"encoding", "errors", "world"},
     "assignment": {"errors", "fenced", "world"},
+    "rpc": {"assignment", "errors", "extras"},
     "batch": set(),
     "cut": {"errors"},
     "ops": set(),
@@ -250,10 +251,19 @@ def test_only_the_spark_part_imports_pyspark() -> None:
 
 # Modules that say what they need, and the extra that brings it.
 OF_EXTRA = {
+    "ripple/rpc/__init__.py": ("cluster", {"google"}),
+    "ripple/rpc/cluster_pb2.py": ("cluster", {"google"}),
+    "ripple/rpc/coordinator_pb2.py": ("cluster", {"google"}),
+    "ripple/rpc/reading.py": ("cluster", {"google"}),
+    "ripple/rpc/worker_pb2.py": ("cluster", {"google"}),
     "ripple/world/live_control.py": ("cluster", {"grpc"}),
     "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health"}),
 }
-DISTRIBUTION_OF = {"grpc": "grpcio", "grpc_health": "grpcio-health-checking"}
+DISTRIBUTION_OF = {
+    "google": "protobuf",
+    "grpc": "grpcio",
+    "grpc_health": "grpcio-health-checking",
+}
 
 
 def test_the_library_imports_nothing_but_its_dependencies() -> None:

@@ -1,0 +1,9 @@
+"""What can be called of a coordinator: the names of its methods."""
+
+from __future__ import annotations
+
+SERVICE = "ripple.rpc.Coordinator"
+CONVERSE = f"{SERVICE}/Converse"
+COMMAND = f"{SERVICE}/Command"
+STATUS = f"{SERVICE}/Status"
+VIEW = f"{SERVICE}/View"
