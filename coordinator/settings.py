@@ -21,6 +21,8 @@ from ripple.settings import (
     in_force,
     missing,
 )
+from ripple.world.addresses import check_secured, joined
+from ripple.world.tls import Tls
 
 SECTION = "coordinator"
 PORT_MAX = 65_535
@@ -108,6 +110,23 @@ _PROCESS = (
     ),
     Setting(name="health_port", help="/health and /ready", default=9201),
     Setting(name="metrics_port", help="/metrics", default=9202),
+    Setting(
+        name="peers",
+        help="the other coordinators of this cluster: HOST:PORT, separated by commas",
+        default="",
+    ),
+    Setting(name="tls_certificate", help="file of this process's certificate", default=""),
+    Setting(name="tls_key", help="file of its private key", default=""),
+    Setting(
+        name="tls_authority",
+        help="file of the authority whose certificates are believed (ripple cert makes all three)",
+        default="",
+    ),
+    Setting(
+        name="insecure",
+        help="speak without TLS although there are certificates; on this machine only",
+        default=False,
+    ),
 )
 
 _ABOUT = {
@@ -176,6 +195,8 @@ class Settings:
     port: int
     health_port: int
     metrics_port: int
+    peers: tuple[str, ...]
+    tls: Tls | None
     limits: Limits
     origins: Mapping[str, InForce]
 
@@ -194,6 +215,8 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     _derive(found)
     _check_ports(found)
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
+    values["tls"] = _tls(values, found)
+    values["peers"] = _peers(values, found)
     try:
         limits = Limits(**{each.name: values.pop(each.name) for each in fields(Limits)})
     except LimitError as error:
@@ -210,6 +233,37 @@ def _derive(found: dict[str, InForce]) -> None:
         for name, derive in _DERIVED.items():
             if found[name].origin == "default":
                 found[name] = InForce(derive(int(dead.value)), "default, from dead_after_ms")
+
+
+def _tls(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
+    """Take what says whom to believe out of the values. Plain bytes stay on this machine."""
+    files = {name: values.pop(f"tls_{name}") for name in ("certificate", "key", "authority")}
+    is_insecure = values.pop("insecure")
+    absent = [f"tls_{name}" for name, path in files.items() if not path]
+    if 0 < len(absent) < len(files):
+        raise SettingsError(f"{' and '.join(absent)} is missing: TLS needs all three files")
+    tls = None if absent or is_insecure else Tls(**files)
+    try:
+        check_secured(joined(values["host"], 0), tls)
+    except ValueError:
+        raise SettingsError(
+            f"host is {values['host']} (from {found['host'].origin}), where others on the network "
+            "could read and change what is said: give tls_certificate, tls_key and tls_authority "
+            "(ripple cert makes them) and no insecure, or listen on 127.0.0.1"
+        ) from None
+    return tls
+
+
+def _peers(values: Mapping[str, Any], found: Mapping[str, InForce]) -> tuple[str, ...]:
+    peers = tuple(one.strip() for one in values["peers"].split(",") if one.strip())
+    for peer in peers:
+        try:
+            check_secured(peer, values["tls"])
+        except ValueError as error:
+            raise SettingsError(f"peers: {error} (from {found['peers'].origin})") from None
+    if len(set(peers)) < len(peers):
+        raise SettingsError(f"peers names one twice (from {found['peers'].origin})")
+    return peers
 
 
 def _check_ports(found: Mapping[str, InForce]) -> None:

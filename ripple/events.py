@@ -157,6 +157,56 @@ class Uncomputable(NamedTuple):
     final: int
 
 
+class CoordinatorFound(NamedTuple):
+    """A coordinator answers."""
+
+    coordinator: str
+
+
+class CoordinatorLost(NamedTuple):
+    """A coordinator answers no more, or not yet; it is asked again and again."""
+
+    coordinator: str
+    reason: str
+
+
+class AssignmentUnread(NamedTuple):
+    """The assignment could not be read; what it said last holds."""
+
+    reason: str
+
+
+class JoinRefused(NamedTuple):
+    """A coordinator does not let the worker in; it asks again and again."""
+
+    coordinator: str
+    reason: str
+
+
+class JoinPostponed(NamedTuple):
+    """A coordinator lets the worker in later."""
+
+    coordinator: str
+    wait_ms: int
+    reason: str
+
+
+class Joined(NamedTuple):
+    """The worker is a member, since the version that its incarnation is named after."""
+
+    worker: str
+    incarnation: int
+
+
+class Evicted(NamedTuple):
+    """A version is without the worker, which owns nothing any more."""
+
+    worker: str
+    incarnation: int
+    version: int
+    cause: str
+
+
 class Ended(NamedTuple):
     """The life has ended in good order."""
 
@@ -180,6 +230,13 @@ Event: TypeAlias = (
     | Stored
     | StoreFailed
     | Uncomputable
+    | CoordinatorFound
+    | CoordinatorLost
+    | AssignmentUnread
+    | JoinRefused
+    | JoinPostponed
+    | Joined
+    | Evicted
     | Ended
 )
 

@@ -27,7 +27,7 @@ CONFIG_VARIABLE = "RIPPLE_CONFIG"
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
-Value: TypeAlias = "int | str"
+Value: TypeAlias = "bool | int | str"
 Read: TypeAlias = "Callable[[Any], Value]"
 
 
@@ -47,8 +47,9 @@ class Alias:
 class Setting:
     """One setting. default: None where there has to be a value.
 
-    The type of values is that of ``default``, a text if there is none. variables, places: other
-    names in the environment, and in a file, from its top and with dots.
+    The type of values is that of ``default``, a text if there is none; a boolean one is a switch,
+    whose flag needs no value. variables, places: other names in the environment, and in a file,
+    from its top and with dots.
     """
 
     name: str
@@ -69,8 +70,14 @@ class Setting:
 
     def value_of(self, given: Any, origin: str) -> Value:
         """Return a value as it was given, as this setting's. Raises SettingsError."""
+        if type(self.default) is bool:
+            if given is True or given == "true":
+                return True
+            if given is False or given == "false":
+                return False
+            raise SettingsError(f"{self.name} is {given!r}, not true or false (from {origin})")
         if type(self.default) is not int:
-            if isinstance(given, str) and given:
+            if isinstance(given, str) and (given or self.default == ""):
                 return given
             raise SettingsError(f"{self.name} is {given!r}, not a text (from {origin})")
         if type(given) is int:
@@ -102,9 +109,12 @@ class Arguments:
 def arguments(settings: Iterable[Setting], given: Sequence[str]) -> Arguments:
     """Read ``--name value`` or ``--name=value``, ``--config FILE``, ``--check-config``, ``--help``.
 
-    Raises SettingsError for what is no flag, or is there twice or without its value.
+    Switches stand alone. Raises SettingsError for what is no flag, or is there twice or without its
+    value.
     """
+    settings = list(settings)
     flags = {setting.flag: setting.name for setting in settings} | {"--config": "config"}
+    alone = {setting.flag for setting in settings if type(setting.default) is bool}
     values: dict[str, str] = {}
     switches = {"--check-config": False, "--help": False}
     left = list(given)
@@ -117,6 +127,9 @@ def arguments(settings: Iterable[Setting], given: Sequence[str]) -> Arguments:
             raise SettingsError(f"{flag} is no flag{_meant(flag, [*flags, *switches])}")
         if flags[flag] in values:
             raise SettingsError(f"{flag} is there twice")
+        if flag in alone and not has_value:
+            values[flags[flag]] = "true"
+            continue
         if not has_value and not left:
             raise SettingsError(f"{flag} needs a value")
         values[flags[flag]] = value if has_value else left.pop(0)
@@ -199,7 +212,7 @@ def as_text(settings: Sequence[Setting], found: Mapping[str, InForce], section: 
     for setting in settings:
         if setting.name in found:
             value, origin = found[setting.name].value, found[setting.name].origin
-            shown = _quoted(value) if isinstance(value, str) else value
+            shown = _quoted(value) if isinstance(value, str) else str(value).lower()
             lines.append(f"{setting.name} = {shown}  # {origin}")
         else:
             lines.append(f"# {setting.name} is missing: {setting.help}")
@@ -213,7 +226,7 @@ def help_text(command: str, settings: Sequence[Setting]) -> str:
         "",
     ]
     for setting in settings:
-        default = "required" if setting.default is None else f"default {setting.default}"
+        default = "required" if setting.default is None else f"default {_default(setting)}"
         lines.append(f"  {setting.flag} ({default}; {setting.variable})")
         lines.append(f"      {setting.help}")
     return "\n".join(lines) + "\n"
@@ -274,6 +287,12 @@ def _places(file: Mapping[str, Any], known: Sequence[str], above: str = "") -> l
 def _meant(name: str, known: Sequence[str]) -> str:
     close = get_close_matches(name, known, n=1)
     return f": is {close[0]} meant?" if close else ""
+
+
+def _default(setting: Setting) -> str:
+    if type(setting.default) is bool:
+        return "on" if setting.default else "off"
+    return "none" if setting.default == "" else str(setting.default)
 
 
 def _quoted(text: str) -> str:

@@ -134,10 +134,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runner": {"connectors", "engine", "errors", "partition", "pipeline"},
     "store": {"errors", "world"},
     "settings": {"errors", "sexp"},
-    "coordinator": {"assignment", "errors", "settings", "world"},
+    "probes": {"world"},
+    "coordinator": {
+        "assignment",
+        "errors",
+        "extras",
+        "fenced",
+        "probes",
+        "rpc",
+        "settings",
+        "store",
+        "world",
+    },
     "registry_file": {"schema", "world"},
     "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp"},
-    "worker": {"errors"},
+    "worker": {"assignment", "errors", "events", "fenced", "rpc", "world"},
     "testing": {"*"},
     "cli": {"*"},
 }
@@ -251,18 +262,21 @@ def test_only_the_spark_part_imports_pyspark() -> None:
 
 # Modules that say what they need, and the extra that brings it.
 OF_EXTRA = {
+    "coordinator/metrics.py": ("cluster", {"prometheus_client"}),
     "ripple/rpc/__init__.py": ("cluster", {"google"}),
     "ripple/rpc/cluster_pb2.py": ("cluster", {"google"}),
     "ripple/rpc/coordinator_pb2.py": ("cluster", {"google"}),
     "ripple/rpc/reading.py": ("cluster", {"google"}),
     "ripple/rpc/worker_pb2.py": ("cluster", {"google"}),
     "ripple/world/live_control.py": ("cluster", {"grpc"}),
-    "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health"}),
+    "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health", "grpc_reflection"}),
 }
 DISTRIBUTION_OF = {
     "google": "protobuf",
     "grpc": "grpcio",
     "grpc_health": "grpcio-health-checking",
+    "grpc_reflection": "grpcio-reflection",
+    "prometheus_client": "prometheus-client",
 }
 
 

@@ -29,6 +29,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "progress shows",
         ("os.*", "open", "signal", "subprocess", "time", "pathlib.Path"),
     ),
+    "coordinator/__main__.py": (
+        "a process owns its environment, its signals, its file of settings and its log",
+        ("os.*", "open", "signal"),
+    ),
     "ripple/wire/__main__.py": ("a command that reads a capture", ("os.*", "open")),
     "ripple/connectors/raw_input.py": (
         "raw bytes from files, pipes and standard input, in whatever order they arrive",

@@ -17,6 +17,11 @@ def vwap_demo() -> int:
     return _run("ripple.cli.vwap_demo")
 
 
+def coordinator() -> int:
+    """Run ``ripple-coordinator``; return its exit code."""
+    return _run("coordinator.__main__")
+
+
 def _run(module: str) -> int:
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # not where it is ignored, as in nohup's children

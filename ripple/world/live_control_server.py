@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 with needed("cluster", "the control channel"):
     import grpc
     import grpc.aio
-    from grpc_health.v1 import health, health_pb2_grpc
+    from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+    from grpc_reflection.v1alpha import reflection
 
 OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -57,6 +58,12 @@ class LiveServer:
         self._server = grpc.aio.server(options=OPTIONS)
         self._server.add_generic_rpc_handlers((_Methods(service),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._names = sorted(
+            {m.rpartition("/")[0] for m in (*service.calls, *service.conversations)}
+        )
+        # Of what messages mean it knows what this process has loaded.
+        names = (*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server)
 
     async def start(self, address: str, tls: Tls | None) -> None:
         """Bind the address and begin. Raises OSError."""
@@ -71,6 +78,8 @@ class LiveServer:
         if port == 0:
             raise OSError(errno.EADDRINUSE, "is in use, or no address of this machine", address)
         self.address = addresses.joined(host, port)
+        for name in self._names:
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         await self._server.start()
 
     async def close(self, grace_s: float = 0.0) -> None:

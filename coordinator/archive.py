@@ -1,0 +1,99 @@
+"""What a coordinator keeps in the store: the chain of assignments, which is the truth, and views.
+
+Views are objects ``views/<replica>/<number>.view``; those of replicas that are gone are removed by
+the others once they have not advanced for long.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from coordinator.events import ChainRead
+from coordinator.messages import view_from_bytes, view_to_bytes
+from ripple.assignment import Assignment, AssignmentChain
+from ripple.world.ports import Guards, all_guards
+
+if TYPE_CHECKING:
+    from coordinator.views import View
+    from ripple.fenced import Reading
+    from ripple.world.ports import Clock, ObjectStore
+
+VIEWS = "views/"
+VIEW_BYTES_MAX = 4 << 20
+GONE_AFTER_S = 600.0
+
+_NAME = re.compile(r"views/([A-Za-z0-9_-]+)/(\d{16})\.view")
+
+
+class Archive:
+    """The store as one replica uses it. Every method may raise RippleError, as StoreError is."""
+
+    def __init__(
+        self, store: ObjectStore, clock: Clock, replica: str, *, guards: Guards = all_guards
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._replica = replica
+        self._chain = AssignmentChain(store, replica, guards=guards)
+        # The newest view of each replica, and when it was first seen.
+        self._seen: dict[str, tuple[int, int]] = {}
+
+    async def read(self) -> ChainRead:
+        """Return the chain's newest version."""
+        return _read(await self._chain.newest())
+
+    async def propose(self, version: Assignment) -> bool:
+        """Add a version where it is the next one; return whether it is there, and the newest."""
+        reading = await self._chain.newest()
+        if version.version != reading.newest_number + 1:
+            return False
+        if not await self._chain.propose(reading, version):
+            return False
+        await self._chain.forget(await self._chain.newest())
+        return True
+
+    async def write_view(self, view: View) -> None:
+        """Put a view into the store; the ones before it go."""
+        name = _name_of(view.replica, view.number)
+        await self._store.put_if_absent(name, view_to_bytes(view))
+        for other in await self._store.list(f"{VIEWS}{view.replica}/"):
+            if other < name:
+                await self._store.delete(other)
+
+    async def read_views(self) -> tuple[View, ...]:
+        """Return the newest views of the other replicas that have not been read yet.
+
+        One that cannot be read is an error until it is old: it may say that somebody is well.
+        """
+        numbers: dict[str, int] = {}
+        for name in await self._store.list(VIEWS):
+            match = _NAME.fullmatch(name)
+            if match and match[1] != self._replica:
+                numbers[match[1]] = max(int(match[2]), numbers.get(match[1], 0))
+        self._seen = {name: seen for name, seen in self._seen.items() if name in numbers}
+        found = []
+        for replica, number in sorted(numbers.items()):
+            if self._seen.get(replica, (0, 0))[0] == number:
+                await self._remove_if_gone(replica)
+                continue
+            data = await self._store.get(_name_of(replica, number), length_max=VIEW_BYTES_MAX)
+            if data is not None:  # removed meanwhile: there is a newer one
+                found.append(view_from_bytes(data))
+                self._seen[replica] = (number, self._clock.monotonic_ns())
+        return tuple(found)
+
+    async def _remove_if_gone(self, replica: str) -> None:
+        age_ns = self._clock.monotonic_ns() - self._seen[replica][1]
+        if age_ns > GONE_AFTER_S * 1e9:
+            for name in await self._store.list(f"{VIEWS}{replica}/"):
+                await self._store.delete(name)
+
+
+def _read(reading: Reading[Assignment]) -> ChainRead:
+    entry = reading.entry
+    return ChainRead(entry.content if entry is not None else None, reading.newest_number)
+
+
+def _name_of(replica: str, number: int) -> str:
+    return f"{VIEWS}{replica}/{number:016d}.view"

@@ -1,0 +1,40 @@
+"""What a coordinator shows to whoever watches it: /health, /ready and /metrics."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from coordinator.metrics import CONTENT_TYPE, exposition
+from ripple.probes import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coordinator.shell import Shell
+
+
+def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
+    """Return the pages of the health port: alive, and whether it knows the chain."""
+
+    def health() -> Page:
+        status = shell.status
+        found: dict[str, object] = {"status": "ok", "replica": shell.replica}
+        if status is not None:
+            active, workers, partitions, version = status.summary
+            found |= {"active": active, "workers": workers, "partitions": partitions}
+            found |= {"version": version, "frozen": status.frozen}
+            found["problems"] = list(status.problems)
+        return Page(json.dumps(found) + "\n", content_type="application/json")
+
+    def ready() -> Page:
+        if shell.status is None:
+            return Page("NOT READY: the chain in the store has not been read yet\n", 503)
+        return Page("READY\n")
+
+    return {"/health": health, "/ready": ready}
+
+
+def metrics_of(shell: Shell) -> dict[str, Callable[[], Page]]:
+    """Return the page of the metrics port."""
+    return {"/metrics": lambda: Page(exposition(shell), content_type=CONTENT_TYPE)}

@@ -1,0 +1,98 @@
+"""Pages for whoever watches a process: HTTP, one request a connection, over the network port.
+
+Enough of HTTP/1.1 for kubelets, Prometheus and curl, and nothing else: GET and HEAD of a few pages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ripple.world.ports import Listener, Network, Stream
+
+REQUEST_BYTES_MAX = 16 << 10
+REQUEST_S = 5.0
+REQUESTS_MAX = 64
+
+REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    503: "Service Unavailable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is shown. status: of HTTP."""
+
+    body: str
+    status: int = 200
+    content_type: str = "text/plain; charset=utf-8"
+
+
+async def serve_pages(
+    network: Network, address: str, pages: Mapping[str, Callable[[], Page]]
+) -> Listener:
+    """Show pages by path at an address. Raises OSError.
+
+    More than ``REQUESTS_MAX`` at once are answered with 503.
+    """
+    asking = 0
+
+    async def serve(stream: Stream) -> None:
+        nonlocal asking
+        asking += 1
+        try:
+            async with asyncio.timeout(REQUEST_S):
+                if asking > REQUESTS_MAX:
+                    await stream.write(
+                        _bytes(Page("too many requests at once\n", 503), has_body=True)
+                    )
+                else:
+                    await stream.write(await _answer(stream, pages))
+                stream.finish()
+        except TimeoutError:
+            pass  # who asks so slowly, or reads so slowly, does not wait for an answer
+        finally:
+            asking -= 1
+
+    return await network.listen(address, serve)
+
+
+async def _answer(stream: Stream, pages: Mapping[str, Callable[[], Page]]) -> bytes:
+    head = b""
+    while b"\r\n\r\n" not in head and b"\n\n" not in head:
+        more = await stream.read(4096)
+        head += more
+        if not more or len(head) > REQUEST_BYTES_MAX:
+            return _bytes(Page("this is no request\n", 400), has_body=True)
+    words = head.split(b"\n", 1)[0].decode("latin-1").split()
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        return _bytes(Page("this is no request\n", 400), has_body=True)
+    method, path = words[0], words[1].partition("?")[0]
+    if path not in pages:
+        listed = " ".join(pages)
+        page = Page(f"there is no {path[:80]} here: there are {listed}\n", 404)
+    elif method not in ("GET", "HEAD"):
+        page = Page("pages can only be read\n", 405)
+    else:
+        page = pages[path]()
+    return _bytes(page, has_body=method != "HEAD")
+
+
+def _bytes(page: Page, *, has_body: bool) -> bytes:
+    body = page.body.encode()
+    head = (
+        f"HTTP/1.1 {page.status} {REASONS[page.status]}\r\n"
+        f"Content-Type: {page.content_type}\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        "Cache-Control: no-store\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + (body if has_body else b"")
