@@ -5,6 +5,8 @@ The description, ``topic``, is an S-expression and, on a line of its own, its CR
 
 from __future__ import annotations
 
+import re
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -21,16 +23,17 @@ from ripple.schema import notation
 from ripple.schema.types import Int, Int64, Schema
 from ripple.sexp import SexpError
 from ripple.world import paths
-from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ripple.world.ports import Disk
+    from ripple.world.ports import Disk, File
 
 PARTITIONS_MAX = 10_000
 DESCRIPTION_BYTES_MAX = 1 << 20
 FORMAT = 1
+
+_TEMPORARY = re.compile(r"topic-([0-9]+)\.tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +96,17 @@ class Topic:
                 f"{name!r} cannot be a topic's name: a number at the end of a place is a partition"
             )
         disk.make_folder(path)
-        lock = disk.lock(f"{path}/lock", "the creation of a topic")
-        try:
-            if disk.exists(f"{path}/topic"):
-                raise TopicError(f"{path}: there is a topic already")
-            if any(
-                is_number(name) and _has_segments(disk, f"{path}/{name}")
-                for name in disk.list(path)
-            ):
-                raise TopicError(
-                    f"{path} has partitions, but {path}/topic, which describes them, is missing: "
-                    "restore it from a copy, or create a topic of another name"
-                )
-            topic._write()
-        finally:
-            lock.release()
+        if disk.exists(f"{path}/topic"):
+            raise TopicError(f"{path}: there is a topic already")
+        if any(
+            is_number(name) and _has_segments(disk, f"{path}/{name}") for name in disk.list(path)
+        ):
+            raise TopicError(
+                f"{path} has partitions, but {path}/topic, which describes them, is missing: "
+                "restore it from a copy, or create a topic of another name"
+            )
+        if not topic._write():
+            raise TopicError(f"{path}: there is a topic already")
         return topic
 
     @classmethod
@@ -136,7 +135,8 @@ class Topic:
             )
         return f"{self.path}/{partition}"
 
-    def _write(self) -> None:
+    def _write(self) -> bool:
+        """Write the description, durably, unless one is there; return whether this one is."""
         text = sexp.dumps(
             [
                 ["format", str(FORMAT)],
@@ -153,7 +153,29 @@ class Topic:
                 f"{self.path}: a description of {len(data)} bytes exceeds DESCRIPTION_BYTES_MAX, "
                 f"{DESCRIPTION_BYTES_MAX}: shorten the schema's names and docs"
             )
-        replace(self.disk, f"{self.path}/topic", data)
+        # Nothing is locked: whoever is frozen in here would keep everybody else out.
+        temporary, file = self._temporary()
+        with closing(file):
+            file.append(data)
+            file.sync()
+        try:
+            is_mine = self.disk.link_absent(temporary, f"{self.path}/topic")
+        except FileNotFoundError:
+            return False  # somebody was faster, and has tidied up
+        self.disk.sync_folder(self.path)
+        for name in filter(_TEMPORARY.fullmatch, self.disk.list(self.path)):
+            with suppress(FileNotFoundError):
+                self.disk.remove(f"{self.path}/{name}")
+        return is_mine
+
+    def _temporary(self) -> tuple[str, File]:
+        """Open a file for the description that is nobody else's who is about to write it."""
+        while True:
+            found = map(_TEMPORARY.fullmatch, self.disk.list(self.path))
+            number = 1 + max((int(one[1]) for one in found if one), default=0)
+            path = f"{self.path}/topic-{number}.tmp"
+            with suppress(FileExistsError):
+                return path, self.disk.open(path, exclusive=True)
 
 
 def _check_path(path: str) -> None:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 FILE_BYTES_MAX = 1 << 20
 # So many killers are no accident of the data.
 QUARANTINED_MAX = 100
+# Who is careful is so for this many records behind what an output shows: what killed is among them.
+CAREFUL_RECORDS = 1 << 16
+_PASSING = ("begin", "stabilizing", "idle")
 
 
 class InFlight:
@@ -46,6 +49,11 @@ class InFlight:
     failure may forget some, which costs a count. What is quarantined is durable before
     ``quarantined`` tells of it.
 
+    A calm one keeps those notes to itself, where each would take a network, until a life was killed
+    that has got no output any further; then it is careful up to where that may have been. So a
+    record that kills costs up to two more deaths until it is found out, and kills from outside cost
+    nothing. What applying raises is noted all the same, with the records.
+
     The file: lines of a checksum and a JSON array; the first says how many lines after it were made
     durable together. Those must be whole; the rest counts up to the first line that is not.
     """
@@ -57,14 +65,15 @@ class InFlight:
         version: str,
         shown: Mapping[str, int] = MappingProxyType({}),
         bytes_max: int = FILE_BYTES_MAX,
+        is_calm: bool = False,
     ) -> None:
         """Read what the lives before left, count the death of the last one, and judge.
 
         version: the pipeline's topology hash; a new version is not blamed for an old one's deaths.
         shown: per input, the offset up to which an output shows the records: they have been passed
         once, and without them the output could not be gone on with, so that none is quarantined.
-        bytes_max: of the file, beyond which it begins anew. Raises InputError when the file is
-        damaged or of a later release, and OSError.
+        bytes_max: of the file, beyond which it begins anew. is_calm: see the class. Raises
+        InputError when the file is damaged or of a later release, and OSError.
         """
         self._file = file
         self._bytes_max = bytes_max
@@ -72,7 +81,13 @@ class InFlight:
             self._suspicion = Suspicion.of(_entries_of(file.read()))
         except InputError as error:
             raise InputError(f"{file.place} {error}") from error
+        before = self._suspicion.shown
         self._suspicion.note(["opened", version])
+        self._unwritten: Entry | None = None
+        self._is_calm = is_calm
+        self._careful_below: Mapping[str, int] = {}
+        if self._suspicion.suspects or (self.was_killed and before == dict(shown)):
+            self._careful_below = {name: offset + CAREFUL_RECORDS for name, offset in shown.items()}
         guilty = self._suspicion.guilty()
         self.newly_quarantined = [one for one in guilty if one[1] >= shown.get(one[0], 0)]
         """(input, offset) of the records that were found guilty just now."""
@@ -84,6 +99,8 @@ class InFlight:
             for name, offsets in self._suspicion.quarantined.items()
         }
         self._write()
+        if is_calm:
+            self._note(["shown", dict(shown)])
 
     @property
     def was_killed(self) -> bool:
@@ -147,6 +164,8 @@ class InFlight:
             raise
         except (Exception, SystemExit) as error:
             with suppress(OSError):
+                if self._unwritten is not None:
+                    self._append(self._unwritten)
                 self._note(["failed", _text(error)])
             raise
 
@@ -169,6 +188,22 @@ class InFlight:
 
     def _note(self, entry: Entry) -> None:
         self._suspicion.note(entry)
+        if self._is_calm and entry[0] in _PASSING and not self._is_careful(entry):
+            self._unwritten = entry if entry[0] != "idle" else None
+        else:
+            self._unwritten = None
+            self._append(entry)
+
+    def _is_careful(self, entry: Entry) -> bool:
+        """Return whether what passes is written down, too."""
+        if entry[0] == "begin" and self._careful_below and not self._suspicion.suspects:
+            name, first_offset = entry[1], entry[2]
+            if first_offset >= self._careful_below.get(name, 0):
+                self._careful_below = {}
+                self._append(["idle"])  # what was noted last is passed
+        return bool(self._careful_below)
+
+    def _append(self, entry: Entry) -> None:
         line = _line(entry)
         if self._length + len(line) > self._bytes_max:
             self._begin_anew()

@@ -9,6 +9,8 @@ After a crash at any moment the next life goes on so that every sink holds what 
 - Cuts lie on a grid of offsets, and the rows of a cut have an order of their own, so what is
   written after a crash is what would have been written without it.
 - An earlier life that is still there can change nothing: it holds the lock, or has lost the fence.
+- Where an assignment gives the epoch, nothing is locked: an owner that is frozen would hold it for
+  ever. The manifest's fence and the seals of the outputs shut it out (docs/seals.md).
 
 Each phase is made of the one before, so that none can be entered too early: Claimed, Opened,
 Restoration.
@@ -32,6 +34,7 @@ from ripple.partition.live import Live
 from ripple.partition.outputs import Outputs
 from ripple.partition.place import DiskPlace
 from ripple.partition.restoring import Base, first_cut, restore
+from ripple.partition.store_place import StorePlace
 from ripple.partition.storing import Storing
 
 if TYPE_CHECKING:
@@ -64,9 +67,11 @@ class Keeper:
     ) -> None:
         """Keep the partition of ``checkpoints``; nothing is touched before ``claim``.
 
-        world: its disk has the lock. place: of letters and of what is in flight; by default on that
-        disk, too. epoch: from whoever assigns partitions; None takes the next one. rebuild: folds
-        that may be computed from the log's first record. holder: who runs it, for people.
+        epoch: from whoever assigns partitions; a claim of it may fail, and then a higher one is
+        needed. None takes the next one, and the lock on the world's disk. place: of letters and of
+        what is in flight; by default on that disk, too, and with ``epoch`` in the store of the
+        checkpoints. rebuild: folds that may be computed from the log's first record. holder: who
+        runs it, for people.
         """
         self.partition = checkpoints.partition
         self.checkpoints = checkpoints
@@ -88,14 +93,37 @@ class Keeper:
     async def claim(self, parts: Parts, endings: Endings) -> Claimed:
         """Shut out every life before. Raises DiskLockedError and FencedError."""
         world, plan = self.world, parts.plan
-        folder = prefix_of(plan.name, self.partition).rstrip("/")
-        world.disk.make_folder(folder)
-        endings.add(world.disk.lock(f"{folder}/life.lock", self.holder).release)
+        if self._epoch is None:
+            folder = prefix_of(plan.name, self.partition).rstrip("/")
+            world.disk.make_folder(folder)
+            endings.add(world.disk.lock(f"{folder}/life.lock", self.holder).release)
         owner = await self.checkpoints.claim(
             world.clock, world.random, epoch=self._epoch, keep=parts.settings.keep
         )
         parts.tell(Began(plan.name, self.partition, owner.epoch))
         return Claimed(self, parts, owner, await self.checkpoints.list())
+
+    def open_place(self, pipeline: str) -> Place:
+        """Return where letters and notes are."""
+        world = self.world
+        if self.place is not None:
+            return self.place
+        if self._epoch is not None:
+            return StorePlace(
+                self.checkpoints.store,
+                pipeline,
+                self.partition,
+                random=world.random,
+                guards=world.guards,
+            )
+        return DiskPlace(
+            world.disk,
+            pipeline,
+            self.partition,
+            clock=world.clock,
+            holder=self.holder,
+            guards=world.guards,
+        )
 
     def open_letters(self, parts: Parts, place: Place) -> DeadLetterLog:
         """Open the partition's dead letters."""
@@ -109,7 +137,12 @@ class Keeper:
 
     def open_in_flight(self, parts: Parts, place: Place, shown: Cut) -> InFlight:
         """Read what the lives before left; shown: what an output shows. See InFlight."""
-        found = InFlight(place.notes(), version=parts.plan.topology_hash, shown=shown)
+        found = InFlight(
+            place.notes(),
+            version=parts.plan.topology_hash,
+            shown=shown,
+            is_calm=self._epoch is not None,
+        )
         for event in found.remarks():
             parts.tell(event)
         return found
@@ -129,14 +162,7 @@ class Claimed:
         keeper, parts = self.keeper, self.parts
         world = keeper.world
         endings.add(parts.inputs.close)
-        place = keeper.place or DiskPlace(
-            world.disk,
-            parts.plan.name,
-            keeper.partition,
-            clock=world.clock,
-            holder=keeper.holder,
-            guards=world.guards,
-        )
+        place = keeper.open_place(parts.plan.name)
         endings.add(place.close)
         await place.open(self.owner.epoch)
         letters = keeper.open_letters(parts, place)

@@ -105,6 +105,9 @@ class Suspicion:
     reason: str | None = None
     """What the present life has said when it ended."""
 
+    shown: dict[str, int] | None = None
+    """What an output showed as the present life began, where it has said so."""
+
     last: End | None = field(default=None, compare=False)
     """How the life before the present one ended, if there was one."""
 
@@ -133,6 +136,8 @@ class Suspicion:
                 self.in_flight, self.reason = None, reason
             case ["opened", str() as version]:
                 self._open(version)
+            case ["shown", dict() as cut]:
+                self.shown = cut
             case ["resumed", dict() as cut]:
                 for name, offset in cut.items():  # what is before will not come again
                     self._clear(Range(name, 0, offset))
@@ -214,7 +219,7 @@ class Suspicion:
     def _open(self, version: str) -> None:
         """Count the death before, if there was one; a new version starts with a clean record."""
         end = End(self.in_flight, self.reason)
-        self.in_flight = self.reason = None
+        self.in_flight = self.reason = self.shown = None
         self.last = end if self.version else None
         if isinstance(end.at, Range):
             self._suspect(end.at, end.reason or "")

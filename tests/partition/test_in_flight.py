@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from ripple.cli.telling import line_of
 from ripple.errors import InputError, NodeError
 from ripple.partition import in_flight as in_flight_file
 from ripple.partition.drive import part_of, set_aside
-from ripple.partition.in_flight import InFlight
+from ripple.partition.in_flight import CAREFUL_RECORDS, InFlight
 from ripple.partition.letter import QUARANTINE
 from ripple.partition.letter_box import LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog
@@ -381,3 +382,60 @@ def test_what_was_skipped_once_is_skipped_for_ever(safeguards: tuple[str, ...]) 
         return
     with pytest.raises(SimulationError):
         enumerate_crashes(life, pairs=60, without=safeguards)
+
+
+# --- calm: where a note takes a network ---
+
+
+def calm(disk: LiveDisk, shown: int) -> InFlight:
+    place = NoteFile(disk, PATH)
+    return InFlight(place, version="v1", shown={"trades": shown}, is_calm=True)
+
+
+def lines(tmp_path: Path) -> int:
+    return (tmp_path / PATH).read_bytes().count(b"\n")
+
+
+def test_calm_life_notes_no_batch_and_is_careful_only_after_one_that_got_nowhere(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for shown in (0, 10, 20):  # each of them was killed, and got further
+        life = calm(disk, shown)
+        before = lines(tmp_path)
+        life.begin("trades", shown, shown + 10)
+        life.stabilizing({"trades": shown + 10})
+        life.idle()
+        life.begin("trades", shown + 10, shown + 20)
+        assert lines(tmp_path) == before
+        life.close()
+    deaths = 0
+    while not life.quarantined("trades"):
+        life = calm(disk, 20)
+        assert life.was_killed
+        for piece in life.pieces("trades", 20, 30):
+            life.begin(piece.input, piece.first_offset, piece.next_offset)
+            if piece.first_offset <= 24 < piece.next_offset:
+                break  # and dies
+        life.close()
+        deaths += 1
+    assert list(life.quarantined("trades")) == [24]
+    assert deaths <= DEATHS_MAX + 1
+    life = calm(disk, 20)
+    life.begin("trades", 20, 30)
+    life.begin("trades", 20 + CAREFUL_RECORDS, 30 + CAREFUL_RECORDS)
+    before = lines(tmp_path)
+    life.begin("trades", 30 + CAREFUL_RECORDS, 40 + CAREFUL_RECORDS)
+    assert lines(tmp_path) == before, "it is past what may have killed, and calm again"
+    life.close()
+    life = calm(disk, 50)
+    assert len(life.pieces("trades", 20, 30)) == 1
+
+
+def test_calm_life_says_which_records_have_raised(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    life = calm(disk, 0)
+    life.begin("trades", 0, 10)
+    with pytest.raises(ZeroDivisionError), life.blamed():
+        raise ZeroDivisionError("by 4")
+    life.ended(ZeroDivisionError("by 4"))
+    life.close()
+    assert len(calm(disk, 0).pieces("trades", 0, 10)) == 10

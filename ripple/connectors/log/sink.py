@@ -19,6 +19,7 @@ from ripple.log import (
     PartitionWriter,
     StaleEpochError,
     Topic,
+    TopicError,
 )
 from ripple.log.body import columns_of
 from ripple.ops import OP, with_named_ops
@@ -56,15 +57,21 @@ def schema_of_output(plan: Plan, output: Output) -> Schema:
     return Schema(f"{plan.name}.{output.name}", (Field(OP, String()), *fields))
 
 
-def topic_for(disk: Disk, path: str, schema: Schema) -> Topic:
-    """Return the topic at ``path``, made with ``schema`` if there is none.
+def topic_for(disk: Disk, path: str, schema: Schema, partitions: int = 1) -> Topic:
+    """Return the topic at ``path``, made with ``schema`` and ``partitions`` if there is none.
 
     Raises OutputError naming the first field in which its schema differs.
     """
     try:
         if not disk.exists(f"{path}/topic"):
             # Each commit syncs, so that appends need not.
-            return Topic.create(disk, path, schema, settings=LogSettings(sync_appends=0))
+            settings = LogSettings(sync_appends=0)
+            try:
+                return Topic.create(disk, path, schema, partitions=partitions, settings=settings)
+            except TopicError:
+                if not disk.exists(f"{path}/topic"):
+                    raise
+                # Another process was faster.
         topic = Topic.open(disk, path)
     except (LogError, SchemaError) as error:
         raise OutputError(f"cannot write: {error}") from error
