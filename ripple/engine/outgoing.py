@@ -22,7 +22,7 @@ from ripple.pipeline.stages import EdgeKind
 from ripple.schema.types import Bool, Field, Int64, String
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ripple.cut import Cut
     from ripple.graph.column import Column
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from ripple.pipeline.stages import Stage
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+GONE_ROWS_MIN = 1 << 16  # fewer that went, of which a target was not told, are kept in any case
 
 _NONE = np.empty(0, np.int64)
 _NOBODY = -1
@@ -45,8 +48,17 @@ class Table(Protocol):
         retired: slots of the fold above that are final and about to be freed.
         """
 
-    def take(self, targets: int) -> list[pa.RecordBatch]:
-        """Return for each target what changed since the last call."""
+    def take(self, ready: Bools) -> list[pa.RecordBatch]:
+        """Return for each target that is ready what changed since it was last; bool[targets].
+
+        Of the others it is noted which slots changed, and which keys have gone.
+        """
+
+    def forget(self, target: int) -> None:
+        """Forget what has gone for a target, which gets the whole table next."""
+
+    def gone_rows(self, target: int) -> int:
+        """Return how many rows have gone that a target was not told of."""
 
     def whole(self) -> pa.RecordBatch:
         """Return all rows, each a Set."""
@@ -55,10 +67,12 @@ class Table(Protocol):
 class PartialTable(Groups):
     """One accumulator per group of the next stage's fold, of this partition's rows alone."""
 
-    def __init__(self, graph: Graph, fold: Fold, parent: Column) -> None:
+    def __init__(self, graph: Graph, fold: Fold, parent: Column, targets: int) -> None:
         super().__init__(graph, fold, parent, ())
         self._changed = SlotSet()
-        self._gone = Gone(partial_schema(fold))
+        self._schema = partial_schema(fold)
+        self._key = [field.name for field in fold.key]
+        self._gone = [Gone(self._schema) for _ in range(targets)]
 
     def recompute_now(self) -> None:
         """Note which groups changed."""
@@ -67,24 +81,48 @@ class PartialTable(Groups):
 
     def part_with(self, retired: Ints) -> pa.RecordBatch:
         """Note which groups go, and free them; return those that are over."""
-        expired = self.expired(retired)
-        final = _batch(self._dumped(expired, OP_FINAL), self._gone.schema)
-        self._gone.add(final)
-        self._gone.add_removed(self.dump_keys(self.emptied()))
+        expired, emptied = self.expired(retired), self.emptied()
+        final = _batch(self._dumped(expired, OP_FINAL), self._schema)
+        if len(expired) or len(emptied):
+            ended, left = self._targets(expired), self._targets(emptied)
+            for target, gone in enumerate(self._gone):
+                gone.add(final.filter(pa.array(ended == target)))
+                gone.add_removed(self.dump_keys(emptied[left == target]))
         self.free(expired)
         return final
 
-    def take(self, targets: int) -> list[pa.RecordBatch]:
-        """Return for each target the groups that changed since the last call."""
+    def take(self, ready: Bools) -> list[pa.RecordBatch]:
+        """Return for each target that is ready the groups that changed since it was last."""
         changed = self._changed.take()
         live = changed[self.members.result(changed) > 0]
-        rows = self._gone.take(_batch(self._dumped(live, OP_SET), self._gone.schema))
-        numbers = targets_of(rows, [field.name for field in self.fold.key], targets)
-        return [rows.filter(pa.array(numbers == target)) for target in range(targets)]
+        numbers = self._targets(live)
+        if not ready.all():
+            self._changed.add(live[~ready[numbers]], self.keys.capacity)
+            live, numbers = live[ready[numbers]], numbers[ready[numbers]]
+        rows = _batch(self._dumped(live, OP_SET), self._schema)
+        return [
+            gone.take(rows.filter(pa.array(numbers == target))) if ready[target] else rows[:0]
+            for target, gone in enumerate(self._gone)
+        ]
+
+    def _targets(self, groups: Ints) -> Ints:
+        """Return the target of each group."""
+        if not self._key or len(self._gone) == 1:
+            return np.zeros(len(groups), np.int64)
+        keys = pa.table(self.dump_keys(groups)).to_batches()
+        return targets_of(keys[0], self._key, len(self._gone)) if keys else groups[:0]
+
+    def forget(self, target: int) -> None:
+        """Forget what has gone for a target."""
+        self._gone[target] = Gone(self._schema)
+
+    def gone_rows(self, target: int) -> int:
+        """Return how many groups have gone that a target was not told of."""
+        return self._gone[target].rows
 
     def whole(self) -> pa.RecordBatch:
         """Return all groups, each a Set."""
-        return _batch(self._dumped(self.keys.index.live_slots(), OP_SET), self._gone.schema)
+        return _batch(self._dumped(self.keys.index.live_slots(), OP_SET), self._schema)
 
     def _dumped(self, groups: Ints, op: int) -> pa.Table:
         columns = {
@@ -146,20 +184,36 @@ class RowTable:
         self._sent[slots] = to
         return to
 
-    def take(self, targets: int) -> list[pa.RecordBatch]:
-        """Return for each target the rows that changed since the last call.
+    def take(self, ready: Bools) -> list[pa.RecordBatch]:
+        """Return for each target that is ready the rows that changed since it was last.
 
         A row whose group belongs to another target now is a Remove to the one and a Set to the
-        other.
+        other, each when that is ready.
         """
         self._sent = grown(self._sent, self._column.keys.capacity, _NOBODY)
         changed = self._changed.take()
         live = changed[self._column.has_rows(changed)]
         rows = self._rows(live, OP_SET)
-        at = self._withdraw(live, targets_of(rows, self._group, targets))
+        at = targets_of(rows, self._group, self._targets)
+        if ready.all():
+            self._withdraw(live, at)
+        else:
+            later = ~ready[at]
+            stays = later & (self._sent[live] == at)
+            self._withdraw(live, np.where(later & ~stays, _NOBODY, at))
+            self._changed.add(live[later], self._column.keys.capacity)
         return [
-            gone.take(rows.filter(pa.array(at == target))) for target, gone in enumerate(self._gone)
+            gone.take(rows.filter(pa.array(at == target))) if ready[target] else rows[:0]
+            for target, gone in enumerate(self._gone)
         ]
+
+    def forget(self, target: int) -> None:
+        """Forget what has gone for a target."""
+        self._gone[target] = Gone(self._schema)
+
+    def gone_rows(self, target: int) -> int:
+        """Return how many rows have gone that a target was not told of."""
+        return self._gone[target].rows
 
     def whole(self) -> pa.RecordBatch:
         """Return all rows, each a Set."""
@@ -182,26 +236,27 @@ class Gone:
         self._key = schema.names[: schema.names.index(OP)]
         self._final: list[pa.RecordBatch] = []
         self._removed: list[pa.Table] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._final or self._removed)
+        self.rows = 0
 
     def add(self, final: pa.RecordBatch) -> None:
         """Add final rows."""
         if final.num_rows:
             self._final.append(final)
+            self.rows += final.num_rows
 
     def add_removed(self, keys: Mapping[str, pa.Array]) -> None:
         """Add keys that have no row any more; of no fields where there is one row, or none."""
         rows = pa.table(dict(keys))
         if rows.num_rows:
             self._removed.append(rows)
+            self.rows += rows.num_rows
 
     def take(self, present: pa.RecordBatch) -> pa.RecordBatch:
         """Return what is ``present`` with what has gone, each key once, and forget it."""
         rows = pa.concat_batches([present, *self._final])
         removed = self._removed
         self._final, self._removed = [], []
+        self.rows = 0
         if not removed:
             return rows
         keys = pa.concat_tables(removed).combine_chunks()
@@ -222,6 +277,9 @@ class Outgoing:
 
     Of an edge on which groups end with their windows, final rows are retained until the receiver
     has released them: it may need them to begin again.
+
+    Invariant: ``_since[t]`` is the cut of what target t was given last; a target in ``_due`` is
+    given the whole table next, and nothing is kept for it until then.
     """
 
     def __init__(self, plan: Plan, stage: Stage, graph: Graph, column: Column) -> None:
@@ -233,11 +291,13 @@ class Outgoing:
         self.of = above.name
         self.targets = stage.partitions
         self._key = [member.name for member in fold.key]
-        self._since: Cut | None = None
+        self._is_state = stage.edge.kind.is_state
+        self._since: list[Cut | None] = [None] * self.targets
+        self._due: set[int] = set()
         self.partial: PartialTable | None = None
         self._table: Table
         if stage.edge.kind is EdgeKind.PARTIAL:
-            self._table = self.partial = PartialTable(graph, fold, column)
+            self._table = self.partial = PartialTable(graph, fold, column, self.targets)
         else:
             self._table = RowTable(column, above, fold, self.targets)
         self._retained: list[Retained] = []
@@ -251,17 +311,44 @@ class Outgoing:
         final = self._table.part_with(retired)
         if self._retained and final.num_rows:
             self._retain(final)
+        for target in range(self.targets) if self._is_state else ():
+            gone = self._table.gone_rows(target)
+            if gone and target in self._due:
+                self._table.forget(target)
+            elif gone > GONE_ROWS_MIN and gone > self._table.whole().num_rows:
+                self.restart(target)
 
     def _retain(self, final: pa.RecordBatch) -> None:
         numbers = targets_of(final, self._key, self.targets)
         for target, retained in enumerate(self._retained):
             retained.add(final.filter(pa.array(numbers == target)))
 
-    def take(self, cut: Cut, watermark_ns: int) -> list[EdgeChanges]:
-        """Return what changed for each target since the last call."""
-        since, self._since = self._since, cut
-        taken = self._table.take(self.targets)
-        return [EdgeChanges(since, cut, watermark_ns, rows) for rows in taken]
+    def take(
+        self, cut: Cut, watermark_ns: int, targets: Collection[int] | None = None
+    ) -> dict[int, EdgeChanges]:
+        """Return what changed for ``targets``, or all, since each was last given something."""
+        ready = np.full(self.targets, targets is None)
+        ready[list(targets or ())] = True
+        taken = self._table.take(ready)
+        given = {}
+        for target in np.flatnonzero(ready).tolist():
+            if target in self._due:
+                given[target] = self.table(target, cut, watermark_ns)
+            else:
+                since = self._since[target]
+                given[target] = EdgeChanges(since, cut, watermark_ns, taken[target])
+            self._since[target] = cut
+        self._due.difference_update(given)
+        return given
+
+    def restart(self, target: int) -> None:
+        """Give ``target`` the whole table next, and keep nothing for it until then."""
+        self._due.add(target)
+        self._table.forget(target)
+
+    def since(self, target: int) -> Cut | None:
+        """Return the cut of what ``target`` was given last; None if the table is due."""
+        return None if target in self._due else self._since[target]
 
     def table(self, target: int, cut: Cut, watermark_ns: int) -> EdgeChanges:
         """Return all that ``target`` needs to begin: rows as they are, and retained final ones."""
@@ -286,8 +373,8 @@ class Outgoing:
     def resume(self, retained: pa.Table | None, cut: Cut) -> None:
         """Go on from a snapshot: from here on changes are those since its cut."""
         self._table.part_with(_NONE)
-        self._table.take(self.targets)
-        self._since = cut
+        self._table.take(np.ones(self.targets, np.bool_))
+        self._since = [cut] * self.targets
         for rows in [] if retained is None else retained.to_batches():
             self._retain(rows)
 

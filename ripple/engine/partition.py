@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
 import numpy as np
@@ -25,6 +25,7 @@ from ripple.hashing import mix_of
 from ripple.pipeline.stages import stages_of
 
 if TYPE_CHECKING:
+    from ripple.cut import Cut
     from ripple.engine.edge_changes import EdgeChanges
     from ripple.engine.groups import Groups
     from ripple.engine.ledger import Ledger
@@ -223,7 +224,30 @@ class Partition(ABC):
         is in it once. What is written to a log is taken before each snapshot.
         """
         assert self._reported, "stabilize first"
-        return self._sender().take(self.cut, self.watermark_ns)
+        return [*self._sender().take(self.cut, self.watermark_ns).values()]
+
+    def outgoing_to(self, targets: Collection[int]) -> dict[int, EdgeChanges]:
+        """Return what some partitions of the next stage follow: as ``outgoing``, each by itself.
+
+        For the others it is noted what changed, a row once; of a state edge they get the whole
+        table, as after ``restart``, once more has gone than is left.
+        """
+        assert self._reported, "stabilize first"
+        return self._sender(*targets).take(self.cut, self.watermark_ns, targets)
+
+    def restart(self, target: int) -> None:
+        """Give a partition of the next stage the whole table next, over a state edge.
+
+        Until then nothing is kept for it.
+        """
+        self._sender(target).restart(target)
+
+    def given_to(self, target: int) -> Cut | None:
+        """Return the cut of what a partition of the next stage was given last.
+
+        None if it gets the whole table next.
+        """
+        return self._sender(target).since(target)
 
     def table_for(self, target: int) -> EdgeChanges:
         """Return all that a partition of the next stage needs to begin to follow this one.
@@ -240,10 +264,13 @@ class Partition(ABC):
         """
         self._sender(target).release(target, watermark_ns)
 
-    def _sender(self, target: int = 0) -> Outgoing:
-        if self._outgoing is None or not 0 <= target < self._outgoing.targets:
-            raise InputError(f"no partition {target!r} of a next stage follows this one")
-        return self._outgoing
+    def _sender(self, *targets: int) -> Outgoing:
+        outgoing = self._outgoing
+        for target in targets or (0,):
+            if outgoing is None or not 0 <= target < outgoing.targets:
+                raise InputError(f"no partition {target!r} of a next stage follows this one")
+        assert outgoing is not None
+        return outgoing
 
     # --- what it is a function of, and what it is ---
 

@@ -118,6 +118,9 @@ class Spread:
         self.on_way: dict[tuple[int, int, int], deque[tuple[int, EdgeChanges]]] = {}
         self.logs: dict[tuple[int, int, int], list[tuple[int, EdgeChanges]]] = {}
         self.lost = 0
+        # How often a target takes nothing, or all.
+        self.skipped = self.skips = 0.3
+        self.restarted = 0.03
 
     def is_state(self, stage: int) -> bool:
         """Whether the edge into a stage is a state edge."""
@@ -131,9 +134,20 @@ class Spread:
         node.engine.check_invariants()
         if stage + 1 == len(self.nodes) or not (sends or not self.is_state(stage + 1)):
             return
-        for target, one in enumerate(node.engine.outgoing()):
+        given = self.given(node.engine, stage)
+        for target, one in given.items():
             self.on_way.setdefault((stage, number, target), deque()).append((node.epoch, one))
             self.logs.setdefault((stage, number, target), []).append((node.epoch, one))
+
+    def given(self, engine: Engine | Follower, stage: int) -> dict[int, EdgeChanges]:
+        """Return what goes to some partitions of the next stage, to all over an event edge."""
+        targets = range(len(self.nodes[stage + 1]))
+        if not self.is_state(stage + 1):
+            return dict(enumerate(engine.outgoing()))
+        for target in targets:
+            if self.random.random() < self.restarted:
+                engine.restart(target)
+        return engine.outgoing_to([t for t in targets if self.random.random() >= self.skipped])
 
     def deliver(
         self, way: tuple[int, int, int], *, lose: bool = False, again: bool = False
@@ -156,12 +170,15 @@ class Spread:
     def join(self, way: tuple[int, int, int], receiver: Follower) -> None:
         """Let a receiver begin with a sender's table, or wait until that has come so far."""
         stage, number, target = way
+        self.skipped = 0.0
         self.settle(stage, number)
         sender = self.nodes[stage][number]
         try:
             receiver.follow(str(number), sender.epoch, sender.engine.table_for(target))
         except BehindError:
             return
+        finally:
+            self.skipped = self.skips
         self.on_way[way].clear()  # what is in the table
 
     def catch_up(self, way: tuple[int, int, int]) -> None:
@@ -222,6 +239,7 @@ class Spread:
 
     def finish(self) -> None:
         """Read everything, deliver everything, and end every window."""
+        self.skipped = self.skips = 0.0
         for reader in self.nodes[0]:
             reader.read(len(reader.events))
             reader.engine.close()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import ripple as rp
 from ripple.pipeline.plan import Plan
 from ripple.pipeline.stages import EdgeKind, stages_of
-from tests.engine.staged import Receiver, Spread, sorted_rows, whole_run
+from tests.engine.staged import Reader, Receiver, Spread, sorted_rows, whole_run
 from tests.examples import EXAMPLES
 
 
@@ -156,6 +157,7 @@ def test_losses_delays_and_restarts_change_nothing(name: str, seed: int) -> None
 def test_who_joins_by_tables_has_what_who_followed_changes_has(name: str) -> None:
     random = Random(f"{name}/join")
     spread = Spread(PLANS[name], trades(random, 80), 3, random)
+    spread.skipped = spread.skips = 0.0
     for _ in range(20):
         for number, reader in enumerate(spread.nodes[0]):
             reader.read(random.choice([0, 1, 3]))
@@ -176,6 +178,60 @@ def test_who_joins_by_tables_has_what_who_followed_changes_has(name: str) -> Non
                     assert sorted_rows(joiner.table(output)) == sorted_rows(
                         receiver.engine.table(output)
                     )
+
+
+@pytest.mark.parametrize("name", ["one-total", "rows-by-value", "rows-of-windows", "three"])
+def test_a_target_that_takes_nothing_gets_each_row_once(name: str) -> None:
+    """What it missed is in one batch, which makes of its copy what each change would have."""
+    random = Random(f"{name}/slow")
+    spread = Spread(PLANS[name], trades(random, 80), 1, random)
+    (reader,), count = spread.nodes[0], len(spread.nodes[1])
+    twin = Reader(spread.plan, 0, reader.events)
+    slow = [Receiver(spread.plan, 1, n, ["0"]).engine for n in range(count)]
+    steady = [Receiver(spread.plan, 1, n, ["0"]).engine for n in range(count)]
+    for at in range(12):
+        for one in (reader, twin):
+            one.read(5)
+            one.engine.stabilize()
+        turns = {at % count} if at < 11 else set(range(count))
+        for target, changes in reader.engine.outgoing_to(turns).items():
+            assert reader.engine.given_to(target) == changes.cut
+            names = changes.rows.schema.names
+            keys = changes.rows.select(names[: names.index("op")]).to_pylist()
+            assert len({repr(key) for key in keys}) == len(keys)
+            slow[target].follow("0", 1, changes)
+        for target, changes in enumerate(twin.engine.outgoing()):
+            steady[target].follow("0", 1, changes)
+    for one, other in zip(slow, steady, strict=True):
+        one.stabilize()
+        other.stabilize()
+        assert one.cut == other.cut
+        assert one.digests == other.digests
+
+
+def test_what_has_gone_from_a_table_that_nobody_takes_does_not_gather(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ripple.engine.outgoing.GONE_ROWS_MIN", 10)
+    spread = Spread(PLANS["rows-of-windows"], [], 1, Random(0))
+    (reader,) = spread.nodes[0]
+    follower = Receiver(spread.plan, 1, 0, ["0"]).engine
+    for at in range(60):
+        trade = {"symbol": "A", "venue": "A", "price": 1.0, "size": 1, "t": at * 10}
+        rows = pa.RecordBatch.from_pylist([trade], reader.schema)
+        reader.engine.apply("trades", rows, at + 1)
+        reader.engine.stabilize()
+        for target in range(3):
+            reader.engine.release(target, reader.engine.watermark_ns)
+        if at == 30:
+            assert reader.engine.given_to(0) is None
+    assert reader.engine._outgoing is not None
+    assert max(reader.engine._outgoing._table.gone_rows(target) for target in range(3)) <= 11
+    for target in range(3):
+        (table,) = reader.engine.outgoing_to([target]).values()
+        assert table.since is None or table.rows.num_rows == 0
+    follower.follow("0", 1, reader.engine.table_for(0))
+    assert follower.followed("0").cut == reader.engine.cut
 
 
 @pytest.mark.parametrize("name", ["windows", "windows-by-venue", "rows-of-windows"])
