@@ -20,6 +20,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ripple.encoding.compression import Compression
 from ripple.schema.compat import Compatibility, Incompatibility, Incompatible, check_backward
 from ripple.schema.fingerprint import fingerprint as schema_fingerprint
+from ripple.wire.edge_messages import (
+    EDGE_MESSAGES,
+    Bundle,
+    EdgeMessage,
+    Follow,
+    Grant,
+    Release,
+    Unfollow,
+)
 from ripple.wire.envelope import VERSION, Decoder, Frame, Limits, encode
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.wire.link_buffer import SendBuffer
@@ -71,6 +80,7 @@ Check: TypeAlias = Callable[["Schema", "Schema"], Compatibility]
 Fingerprint: TypeAlias = Callable[["Schema"], str]
 
 CHANGES = "changes"
+EDGES = "edges"
 OURS = 16  # types from here on need that capability
 _COMPRESSIONS = {"lz4": Compression.LZ4, "zstd": Compression.ZSTD}
 
@@ -88,6 +98,11 @@ ACT_OF: dict[type[Message], Act] = {
     Ping: Act.PING,
     Pong: Act.PONG,
     Goodbye: Act.GOODBYE,
+    Bundle: Act.BUNDLE,
+    Follow: Act.FOLLOW,
+    Unfollow: Act.UNFOLLOW,
+    Grant: Act.GRANT,
+    Release: Act.RELEASE,
 }  # a SchemaNegotiation is Act.ACCEPT or Act.REFUSE
 
 
@@ -162,6 +177,10 @@ class Link:
             Heartbeat: self._on_other,
             CheckpointRequest: self._on_other,
             CheckpointAck: self._on_other,
+            Follow: self._on_other,
+            Unfollow: self._on_other,
+            Grant: self._on_other,
+            Release: self._on_other,
         }
         self._events: list[Event] = []
         self._buffer = SendBuffer(limits)
@@ -298,7 +317,7 @@ class Link:
         self.states.check(Party.LOCAL, Act.SNAPSHOT_REQUEST)
         self._or_break(lambda: self._consumer.request(stream))
 
-    def carry(self, message: Heartbeat | CheckpointRequest | CheckpointAck) -> None:
+    def carry(self, message: Heartbeat | CheckpointRequest | CheckpointAck | EdgeMessage) -> None:
         """Send a message on which the link has no opinion."""
         self._say(message)
 
@@ -323,6 +342,11 @@ class Link:
     def speaks_changes(self) -> bool:
         """Both sides know the types from 16 on."""
         return CHANGES in self._agreed
+
+    @property
+    def speaks_edges(self) -> bool:
+        """Both sides know the types from 24 on."""
+        return EDGES in self._agreed and self.speaks_changes
 
     @property
     def may_produce(self) -> bool:
@@ -364,8 +388,13 @@ class Link:
         self._heard_sequence = frame.sequence
         message = from_frame(frame)
         self.states.say(Party.REMOTE, act_of(message))
+        if frame.type in EDGE_MESSAGES and not self.speaks_edges:
+            raise RemoteProtocolError(f"the peer has not named the capability {EDGES!r}")
         if isinstance(message, Changes):
             self._on_changes(message, frame)
+        elif isinstance(message, Bundle):
+            self._check_data(message.edge, frame)
+            self._tell(Told(message))
         else:
             self._hearing[type(message)](message)
 
@@ -428,12 +457,7 @@ class Link:
             self._consumer.on_end(end)
 
     def _on_changes(self, changes: Changes, frame: Frame) -> None:
-        self._check_offered(changes.output)
-        if frame.fingerprint != self._fingerprints_in.get(changes.output):
-            raise RemoteProtocolError(
-                f"the peer sent {changes.output!r} in schema {frame.fingerprint!r}; its handshake "
-                f"says {self._fingerprints_in.get(changes.output)!r}"
-            )
+        self._check_data(changes.output, frame)
         self._consumer.on_changes(changes, len(frame.payload))
 
     def _on_delta(self, delta: Delta) -> None:
@@ -466,7 +490,9 @@ class Link:
     def _on_pong(self, pong: Pong) -> None:
         self._keep_alive.answered(pong)
 
-    def _on_other(self, message: Heartbeat | CheckpointRequest | CheckpointAck) -> None:
+    def _on_other(
+        self, message: Heartbeat | CheckpointRequest | CheckpointAck | EdgeMessage
+    ) -> None:
         self._tell(Told(message))
 
     def _on_goodbye(self, goodbye: Goodbye) -> None:
@@ -476,6 +502,14 @@ class Link:
             self._end(None)
         else:
             self._left_ns = self._now_ns
+
+    def _check_data(self, output: str, frame: Frame) -> None:
+        self._check_offered(output)
+        if frame.fingerprint != self._fingerprints_in[output]:
+            raise RemoteProtocolError(
+                f"the peer sent {output!r} in schema {frame.fingerprint!r}; its handshake "
+                f"says {self._fingerprints_in[output]!r}"
+            )
 
     def _check_offered(self, output: str) -> None:
         if output not in self._fingerprints_in:
@@ -494,13 +528,18 @@ class Link:
             raise LocalProtocolError(
                 f"we may not say {act.name} before both sides have named {CHANGES!r}"
             )
+        if message.type in EDGE_MESSAGES and not self.speaks_edges:
+            raise LocalProtocolError(
+                f"we may not say {act.name} before both sides have named {EDGES!r}"
+            )
         self.states.check(Party.LOCAL, act)
         changes = message if isinstance(message, Changes) else None
+        data = message.edge if isinstance(message, Bundle) else changes and changes.output
         frame = to_frame(
             message,
             sequence=self._sequence + 1,
             timestamp_ns=changes.watermark_ns or 0 if changes else 0,
-            fingerprint=self._fingerprints_out.get(changes.output, "") if changes else "",
+            fingerprint=self._fingerprints_out.get(data, "") if data else "",
             compression=self._compression,
         )
         self._buffer.check_room(act, len(frame.payload))

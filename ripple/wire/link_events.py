@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ripple.schema.types import Schema
+from ripple.wire.edge_messages import EdgeMessage
 from ripple.wire.errors import RemoteProtocolError
 from ripple.wire.messages import (
     Changes,
@@ -158,9 +159,9 @@ class SequenceGap:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A message that the link only carries."""
+    """A message that the link only carries; of a Bundle, the columns fit the edge's schema."""
 
-    message: Heartbeat | CheckpointRequest | CheckpointAck
+    message: Heartbeat | CheckpointRequest | CheckpointAck | EdgeMessage
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,11 @@ class Act(Enum):
     SNAPSHOT_END = auto()
     SNAPSHOT_REQUEST = auto()
     CREDIT = auto()
+    BUNDLE = auto()
+    FOLLOW = auto()
+    UNFOLLOW = auto()
+    GRANT = auto()
+    RELEASE = auto()
     PING = auto()
     PONG = auto()
     HEARTBEAT = auto()
@@ -79,13 +84,21 @@ TRANSITIONS: dict[Role, dict[State, dict[Act, State]]] = {
             Act.CHANGES: State.OPEN,
             Act.SNAPSHOT_BEGIN: State.OPEN,
             Act.SNAPSHOT_END: State.OPEN,
+            Act.BUNDLE: State.OPEN,
         },
         State.REFUSED: {},
     },
     Role.CONSUMER: {
         State.QUIET: {},
         State.OFFERED: {Act.ACCEPT: State.OPEN, Act.REFUSE: State.REFUSED},
-        State.OPEN: {Act.CREDIT: State.OPEN, Act.SNAPSHOT_REQUEST: State.OPEN},
+        State.OPEN: {
+            Act.CREDIT: State.OPEN,
+            Act.SNAPSHOT_REQUEST: State.OPEN,
+            Act.FOLLOW: State.OPEN,
+            Act.UNFOLLOW: State.OPEN,
+            Act.GRANT: State.OPEN,
+            Act.RELEASE: State.OPEN,
+        },
         State.REFUSED: {},
     },
     Role.MEMBER: {

@@ -6,7 +6,8 @@ do travels inside the Handshake, in bytes that it understands: one more entry of
 opaque field for each capability. To such a peer it is one more output, which it does not read.
 Each side sends a Handshake; a capability may be used once both have named it
 (``Handshake.capabilities``, ``Handshake.outputs``). Without ``changes`` only types 0-5 are
-spoken, one key per Delta; without ``lz4`` or ``zstd`` nothing is compressed that way.
+spoken, one key per Delta; ``edges``, which needs ``changes``, brings the types from 24 on
+(:mod:`ripple.wire.edge_messages`); without ``lz4`` or ``zstd`` nothing is compressed that way.
 
 What the original leaves open. Its documents give no field list for CheckpointRequest,
 CheckpointAck and SchemaNegotiation; theirs are chosen here from what the text says they do.
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 CAPABILITIES_NAME = "ripple.capabilities"
-CAPABILITIES = frozenset({"changes", "lz4", "zstd"})
+CAPABILITIES = frozenset({"changes", "edges", "lz4", "zstd"})
 
 # Per input, the next offset to read; sorted by input, each input once.
 Cut: TypeAlias = tuple[tuple[str, int], ...]
@@ -61,13 +62,15 @@ def cut_of(offsets: Mapping[str, int]) -> Cut:
     return tuple(sorted(offsets.items()))
 
 
-def _check_cut(cut: Cut) -> None:
+def check_cut(cut: Cut) -> None:
+    """Raise :class:`LocalProtocolError` unless this is a cut in its one wire order."""
     inputs = [name for name, _ in cut]
     if inputs != sorted(set(inputs)) or any(offset < 0 for _, offset in cut):
         raise LocalProtocolError(f"not a cut (sorted inputs, offsets from 0): {cut!r:.120}")
 
 
-def _check_place(partition: int, epoch: int = 0) -> None:
+def check_place(partition: int, epoch: int = 0) -> None:
+    """Raise :class:`LocalProtocolError` for a negative number."""
     if partition < 0 or epoch < 0:
         raise LocalProtocolError(f"partition {partition}, epoch {epoch}: neither is negative")
 
@@ -242,10 +245,10 @@ class Changes(Message):
     traceparent: str | None = None
 
     def __post_init__(self) -> None:
-        _check_place(self.partition, self.epoch)
-        _check_cut(self.to_cut)
+        check_place(self.partition, self.epoch)
+        check_cut(self.to_cut)
         if self.from_cut is not None:
-            _check_cut(self.from_cut)
+            check_cut(self.from_cut)
         if self.traceparent is not None:
             _traceparent.parse(self.traceparent)
 
@@ -311,7 +314,7 @@ class SnapshotRequest(Message):
     epoch: int
 
     def __post_init__(self) -> None:
-        _check_place(self.partition, self.epoch)
+        check_place(self.partition, self.epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,8 +331,8 @@ class SnapshotBegin(Message):
     traceparent: str | None = None
 
     def __post_init__(self) -> None:
-        _check_place(self.partition, self.epoch)
-        _check_cut(self.cut)
+        check_place(self.partition, self.epoch)
+        check_cut(self.cut)
         if self.traceparent is not None:
             _traceparent.parse(self.traceparent)
 
@@ -348,8 +351,8 @@ class SnapshotEnd(Message):
     digest: bytes = b""
 
     def __post_init__(self) -> None:
-        _check_place(self.partition, self.epoch)
-        _check_cut(self.cut)
+        check_place(self.partition, self.epoch)
+        check_cut(self.cut)
         if self.rows < 0:
             raise LocalProtocolError(f"a snapshot of {self.rows} rows")
 
@@ -365,7 +368,7 @@ class Credit(Message):
     length_bytes: int
 
     def __post_init__(self) -> None:
-        _check_place(self.partition)
+        check_place(self.partition)
         if self.length_bytes <= 0:
             raise LocalProtocolError(f"a credit of {self.length_bytes} bytes")
 

@@ -26,6 +26,7 @@ from ripple.errors import DeltaError, SchemaError
 from ripple.schema import notation
 from ripple.schema.types import Schema
 from ripple.wire.bin_prot import STRING, codec_for
+from ripple.wire.edge_messages import Bundle, GrantedRows, Section
 from ripple.wire.envelope import Frame
 from ripple.wire.errors import RemoteProtocolError
 from ripple.wire.messages import Changes, Delta, Handshake, Message, from_frame
@@ -61,7 +62,7 @@ class View:
             yield f"seq={message.sequence_no} {self.delta(message)}"
         else:
             yield f"seq={frame.sequence} {type(message).__name__} {spaced(_fields(message))}"
-        if isinstance(message, Changes):
+        if isinstance(message, Changes | Bundle):
             for line in _changes(message.body):
                 yield f"  {line}"
 
@@ -102,7 +103,7 @@ def _changes(body: Buffer) -> list[str]:
         return [f"not deltas: {error}", *map(spaced, rows)]
 
 
-def _fields(message: Message) -> Sexp:
+def _fields(message: Message | Section | GrantedRows) -> Sexp:
     assert dataclasses.is_dataclass(message)
     return [
         [field.name, _value(getattr(message, field.name))]
@@ -121,6 +122,8 @@ def _value(value: Any) -> Sexp:
             return _hex(value)
         case tuple() | list():
             return [_value(item) for item in value]
+        case Section() | GrantedRows():
+            return _fields(value)
         case dict():
             return [[name, _value(held)] for name, held in value.items()]
         case None | bool() | int() | float() | str():

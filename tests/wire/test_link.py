@@ -20,6 +20,7 @@ from link_kit import (
 
 from ripple.errors import LimitError
 from ripple.schema import Schema
+from ripple.wire.edge_messages import Bundle, Follow, Section
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.wire.link_events import (
     CreditReceived,
@@ -32,6 +33,7 @@ from ripple.wire.link_events import (
     SnapshotStarted,
     SnapshotWanted,
     Superseded,
+    Told,
 )
 from ripple.wire.link_limits import LinkLimits
 from ripple.wire.messages import Goodbye, Handshake, Ping, Reason, SchemaNegotiation, cut_of
@@ -325,6 +327,38 @@ def test_data_in_another_schema_than_the_handshakes_is_refused_before_it_is_read
     peer.says(Handshake.announce("P", OFFER, ["changes"]))
     peer.says(begin(1, t=1))
     peer.says(rows(1, {"AAPL": "1"}, t=1), fingerprint="feedfeed")
+    events = b.receive(peer.data_to_send(), 0)
+    assert "schema 'feedfeed'" in str(events[-1].error)
+
+
+BOTH = frozenset({"changes", "edges"})
+BUNDLE = Bundle("vwap", (Section(0, 0, 1, 5, None, (), 0, 1),), b"arrow")
+
+
+def test_edges_are_carried_between_links_that_both_name_them():
+    a, b = _pair(capabilities=BOTH)
+    b.carry(Follow("vwap", 0, 0, 1, None, None, 10))
+    a.carry(BUNDLE)
+    at_a, at_b = exchange(a, b)
+    assert at_a == [Told(Follow("vwap", 0, 0, 1, None, None, 10))]
+    assert at_b == [Told(BUNDLE)]
+
+
+def test_edges_need_a_capability_of_both():
+    a, b = _pair()
+    with pytest.raises(LocalProtocolError, match="both sides have named 'edges'"):
+        a.carry(BUNDLE)
+    b, peer = link("B", {}, OFFER, capabilities=BOTH), Script()
+    peer.says(Handshake.announce("P", OFFER, ["changes"]))
+    peer.says(BUNDLE)
+    events = b.receive(peer.data_to_send(), 0)
+    assert "the capability 'edges'" in str(events[-1].error)
+
+
+def test_a_bundle_in_another_schema_than_the_handshakes_is_refused_before_it_is_read():
+    b, peer = link("B", {}, OFFER, capabilities=BOTH), Script()
+    peer.says(Handshake.announce("P", OFFER, BOTH))
+    peer.says(BUNDLE, fingerprint="feedfeed")
     events = b.receive(peer.data_to_send(), 0)
     assert "schema 'feedfeed'" in str(events[-1].error)
 

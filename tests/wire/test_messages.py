@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,16 @@ from hypothesis import strategies as st
 from ripple.schema.types import Field, Float, List, Record, Schema, String, Variant
 from ripple.wire.bin_prot import INT64, STRING, list_of, option, pair, record
 from ripple.wire.codec import INT
+from ripple.wire.edge_messages import (
+    SECTIONS_MAX,
+    Bundle,
+    Follow,
+    Grant,
+    GrantedRows,
+    Release,
+    Section,
+    Unfollow,
+)
 from ripple.wire.envelope import TYPES, Decoder, encode
 from ripple.wire.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from ripple.wire.messages import (
@@ -59,6 +71,19 @@ SAMPLES: list[Message] = [
     Ping(-1),
     Pong(2**62),
     Goodbye(Reason.MOVED, "to w7"),
+    Bundle(
+        "vwap/1",
+        (
+            Section(3, 0, 1, 5, CUT, cut_of({"trades/1": 9}), 17, 2),
+            Section(4, 0, 2, 5, None, CUT, -(2**63), 1, more=True),
+        ),
+        b"arrow",
+    ),
+    Follow("vwap/1", 3, 0, 2, 5, CUT, 65536, 17),
+    Follow("vwap/1", 3, 0, 1, None, None, 65536),
+    Unfollow("vwap/1", 3, 0),
+    Grant(1 << 20, (GrantedRows("vwap/1", 3, 0, 2, 4096),)),
+    Release("vwap/1", 3, 0, 17),
 ]
 
 
@@ -86,7 +111,7 @@ def test_every_type_has_a_class_and_a_sample() -> None:
 @pytest.mark.parametrize("message", SAMPLES, ids=lambda m: type(m).__name__)
 def test_a_truncated_or_damaged_payload_is_the_peers_fault(message: Message) -> None:
     payload = message.to_bytes()
-    header = len(payload) - (len(message.body) if isinstance(message, Changes) else 0)
+    header = len(payload) - (len(message.body) if isinstance(message, Changes | Bundle) else 0)
     for length in range(header):
         with pytest.raises(RemoteProtocolError):
             type(message).from_bytes(payload[:length])
@@ -132,7 +157,7 @@ def test_capabilities_hide_in_a_handshake_that_the_original_reads() -> None:
     assert [name for name, _ in original["output_schemas"]] == ["vwap", CAPABILITIES_NAME]
     assert dict(original["output_schemas"])["vwap"] == VWAP
     read = Handshake.from_bytes(ours.to_bytes())
-    assert read.capabilities == CAPABILITIES == {"changes", "lz4", "zstd"}
+    assert read.capabilities == CAPABILITIES == {"changes", "edges", "lz4", "zstd"}
     assert read.outputs == {"vwap": VWAP}
 
 
@@ -238,3 +263,12 @@ def test_the_body_of_changes_is_not_copied_when_read() -> None:
     body = Changes.from_bytes(payload).body
     assert isinstance(body, memoryview)
     assert body.obj is payload
+
+
+def test_a_bundle_of_too_many_sections_or_a_negative_count_is_refused() -> None:
+    section = Section(0, 0, 1, 0, None, (), 0, 0)
+    with pytest.raises(RemoteProtocolError, match="SECTIONS_MAX"):
+        Bundle.from_bytes(Bundle("e/1", (section,) * (SECTIONS_MAX + 1), b"").to_bytes())
+    for wrong in ({"rows": -1}, {"sender": -1}, {"turn": -1}, {"cut": (("b", 1), ("a", 1))}):
+        with pytest.raises(LocalProtocolError):
+            replace(section, **wrong)
