@@ -14,7 +14,7 @@ from ripple.engine.ledger import Ledger
 from ripple.engine.rows import Rows
 from ripple.engine.snapshot import SnapshotError
 from ripple.engine.uncomputable import Failure, UncomputableRows
-from ripple.fold.feed import Feed
+from ripple.fold.feed import Feed, take_touched
 from ripple.fold.states import States
 from ripple.graph.column import Column, DerivedColumn
 from ripple.keys.slots import SlotSet
@@ -47,59 +47,66 @@ class Groups(DerivedColumn):
         """Take in the rows of ``parent``; ``fields`` are those of this column."""
         self.fold = fold
         super().__init__(graph, [parent], key_space(fold.key), fields, fold.name)
-        self.states = States(fold.aggregates, retractable=True)
         self.members = Tally()
+        self.states = States(fold.aggregates, retractable=True, members=self.members)
         self.unfolded = UncomputableRows(parent.keys)
         self.ledger = Ledger(self.keys, self)
-        self._feed = Feed(parent, fold.fields_read)
+        self._feed = Feed(parent, fold.fields_read, self.states)
         self._touched = SlotSet()
         self._empty: list[Ints] = []
 
     def parent_changed_now(self, parent: Node) -> None:
         """Take changed rows out of their groups as they were and put them in as they are."""
         del parent
-        groups, columns = self._feed.gone()
+        groups = self._feed.gone()
         if len(groups):
-            self._change(groups, Rows(columns, len(groups)), remove=True)
-        slots, columns = self._feed.come()
-        rows = Rows(columns, len(slots))
-        if rows.count:
-            rows.reject(self.states.failed(rows), self.fold.name)
-        failed = {int(slots[bad.row]): Failure.of(bad.step, bad.reason) for bad in rows.rejected}
-        if rows.count:
-            chosen = slots if rows.origin is None else slots[rows.origin]
-            self._change(self._groups(chosen, rows), rows, remove=False)
+            self._change(groups, self._rows(len(groups)), remove=True)
+        slots = chosen = self._feed.come()
+        failed: dict[int, Failure] = {}
+        if len(slots):
+            rows = self._rows(len(slots), with_keys=bool(self.fold.key))
+            if rows is not None and self.states.may_fail:
+                rows.reject(self.states.failed(rows), self.fold.name)
+                failed = {
+                    int(slots[bad.row]): Failure.of(bad.step, bad.reason) for bad in rows.rejected
+                }
+                chosen = slots if rows.origin is None else slots[rows.origin]
+            if len(chosen):
+                self._change(self._groups(chosen, rows), rows, remove=False)
         if failed or len(self.unfolded):
             self.unfolded.note(self._feed.changed(), failed)
 
-    def _groups(self, slots: Ints, rows: Rows) -> Ints:
+    def _rows(self, count: int, *, with_keys: bool = False) -> Rows | None:
+        """Return the rows that the feed is about, None where nobody needs them as columns."""
+        if self._feed.is_plain and not with_keys:
+            return None
+        return Rows(self._feed.columns(), count)
+
+    def _groups(self, slots: Ints, rows: Rows | None) -> Ints:
         """Return the group of each row, making new ones."""
-        columns = [rows.columns.key(field.name) for field in self.fold.key]
+        columns = [] if rows is None else [rows.columns.key(field.name) for field in self.fold.key]
         groups = self.keys.slots(columns or [slots])
         self.keys.adopt(groups)
-        self._reserve()
+        self.states.reserve(self.keys.capacity)
         self._feed.put(slots, groups)
         return groups
 
-    def _reserve(self) -> None:
-        self.states.reserve(self.keys.capacity)
-        if self.keys.capacity > self.members.slots:
-            self.members.resize(self.keys.capacity)
-
-    def _change(self, groups: Ints, rows: Rows, *, remove: bool) -> None:
-        self.ledger.change(groups)
-        (self.members.remove if remove else self.members.add)(groups)
-        self.states.change(groups, rows, remove=remove)
+    def _change(self, groups: Ints, rows: Rows | None, *, remove: bool) -> None:
+        if self.ledger.marks:
+            self.ledger.change(groups)
+        if self._feed.is_plain:
+            self._feed.fold(groups, remove=remove)
+        else:
+            assert rows is not None
+            self.states.change(groups, rows, remove=remove)
         self._touched.add(groups, self.keys.capacity)
 
     def take_touched(self) -> tuple[Ints, Ints]:
         """Return (groups that have members, groups that have none) of those touched, once."""
-        touched = self._touched.take()
-        empty = self.members.result(touched) == 0
-        if not empty.any():
-            return touched, touched[:0]
-        self._empty.append(touched[empty])
-        return touched[~empty], touched[empty]
+        live, empty = take_touched(self._touched, self.members)
+        if len(empty):
+            self._empty.append(empty)
+        return live, empty
 
     def expired(self, retired: Ints) -> Ints:
         """Return the groups whose window is over; ``retired`` are final slots of the parent."""
@@ -125,7 +132,6 @@ class Groups(DerivedColumn):
             self.finalize(expired)
             self.retire(gone)
             self.states.clear(gone)
-            self.members.clear(gone)
             self.keys.release(gone)
 
     def finalize(self, expired: Ints) -> None:
@@ -159,12 +165,12 @@ class Groups(DerivedColumn):
         columns = [table.column(field.name).combine_chunks() for field in self.keys.fields]
         groups = self.keys.slots(columns or [np.empty(table.num_rows)])
         self.keys.adopt(groups)
-        self._reserve()
-        self.states.clear(groups)
-        self.states.load(groups, table)
+        self.states.reserve(self.keys.capacity)
         every = np.arange(self.members.slots)
         in_place = self.members.result(every)
         self.members.clear(every)
+        self.states.clear(groups)
+        self.states.load(groups, table)
         self.members.decode(groups, table.column(MEMBERS).to_numpy())
         if (self.members.result(every) < in_place).any():
             raise SnapshotError(

@@ -3,14 +3,21 @@
 """Changed rows of one fold on their way into another: out of their groups, and in again."""
 
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 import numpy as np
 
-from ripple.graph.column cimport BOOL, FLOAT, OBJECT, Column, Field
-from ripple.keys.checked cimport check_length, check_slots
+from ripple.aggregate.integers cimport Counts
+from ripple.aggregate.part cimport Operand
+from ripple.fold.states cimport States
+from ripple.graph.column cimport BOOL, FLOAT, INT, OBJECT, Column, Field
+from ripple.keys.checked cimport check_length, check_range, check_slots
+from ripple.keys.slots cimport SlotSet
 
 from ripple.expression.bound import Values
+
+NONE = np.empty(0, np.int64)
 
 
 cdef class Feed:
@@ -20,59 +27,78 @@ cdef class Feed:
     """
 
     cdef Column column
+    cdef States states          # of the groups
     cdef list wanted            # positions of the column's fields that somebody reads
     cdef list key_names         # of its key, if somebody reads one of those
     cdef vector[int64_t] groups
+    # Of the rows that leave, or come: slots, or where old rows are.
+    cdef vector[int64_t] places
+    cdef bint old
+    cdef object slots
+    # Per input of the states, the position of the field that it is; none where not all are fields.
+    cdef vector[int] sources
+    cdef readonly bint is_plain     # whether the states take in fields as they are, and no more
 
-    def __init__(self, Column column not None, names):
-        """Feed the fields called ``names``, of the column's key or its own."""
-        self.column = column
+    def __init__(self, Column column not None, names, States states not None):
+        """Feed ``states`` with the fields called ``names``, of the column's key or its own."""
+        self.column, self.states = column, states
         self.wanted = [f for f, name in enumerate(column.names) if name in names]
         keys = [field.name for field in column.keys.fields]
         self.key_names = keys if any([name in names for name in keys]) else []
+        self.is_plain = not states.others and not states.may_fail and all(
+            [self.is_number(bound.tree) for bound in states.inputs]
+        )
+        if self.is_plain:
+            for bound in states.inputs:
+                self.sources.push_back(column.names.index(bound.tree.value))
+
+    cdef bint is_number(self, tree) except -1:
+        """Whether an expression is a field of numbers."""
+        if tree.operation != "col" or tree.value not in self.column.names:
+            return False
+        kind = self.column.fields[<int>self.column.names.index(tree.value)].kind
+        return kind == FLOAT or kind == INT
 
     def gone(self):
-        """Return (groups int64[n], columns by name) of the changed rows that were in a group.
+        """Return the groups, int64[n], of the changed rows that were in one.
 
-        As they were; they are in none any more.
+        They are in none any more. ``columns`` and ``fold`` are about these rows as they were.
         """
         cdef Column column = self.column
-        cdef vector[int64_t] places
-        cdef int64_t i, at, slot, n = 0
+        cdef int64_t i, at, slot
         cdef int64_t[::1] group
-        cdef int64_t[::1] slot_out
         self.cover()
-        places.reserve(column.changed_count)
+        self.old, self.slots = True, None
+        self.places.clear()
         for i in range(column.changed_count):
             at = column.changed[i]
             if column.old_present[at] and self.groups[column.touched._slots[at]] >= 0:
-                places.push_back(at)
-        n = places.size()
-        groups, slots = np.empty(n, np.int64), np.empty(n, np.int64)
-        group, slot_out = groups, slots
-        for i in range(n):
-            slot = column.touched._slots[places[i]]
-            slot_out[i] = slot
+                self.places.push_back(at)
+        if self.places.empty():
+            return NONE
+        groups = np.empty(self.places.size(), np.int64)
+        group = groups
+        for i in range(<int64_t>self.places.size()):
+            slot = column.touched._slots[self.places[i]]
             group[i] = self.groups[slot]
             self.groups[slot] = -1
-        return groups, self.columns(slots, places, True)
+        return groups
 
     def come(self):
-        """Return (slots int64[n], columns by name) of the changed rows, as they are."""
+        """Return the slots, int64[n], of the changed rows that there are.
+
+        ``columns`` and ``fold`` are about these rows.
+        """
         cdef Column column = self.column
-        cdef vector[int64_t] places
         cdef int64_t i, slot
-        cdef int64_t[::1] out
-        places.reserve(column.changed_count)
+        self.old, self.slots = False, None
+        self.places.clear()
         for i in range(column.changed_count):
             slot = column.touched._slots[column.changed[i]]
             if column.present[slot]:
-                places.push_back(slot)
-        slots = np.empty(places.size(), np.int64)
-        out = slots
-        for i in range(<int64_t>places.size()):
-            out[i] = places[i]
-        return slots, self.columns(slots, places, False)
+                self.places.push_back(slot)
+        self.slots = listed(self.places)
+        return self.slots
 
     def changed(self):
         """Return the slots of the rows that changed: int64[n]."""
@@ -83,7 +109,62 @@ cdef class Feed:
             out[i] = self.column.touched._slots[self.column.changed[i]]
         return slots
 
-    cdef dict columns(self, slots, const vector[int64_t]& places, bint old):
+    def fold(self, const int64_t[::1] groups not None, *, bint remove):
+        """Add the rows to these groups, or remove them, where ``is_plain``."""
+        cdef Py_ssize_t i, n = self.places.size()
+        cdef size_t k
+        cdef const int64_t* from_bits
+        cdef const uint8_t* from_flags
+        cdef uint8_t* mask
+        cdef const int64_t* places = self.places.data()
+        cdef Field* field
+        cdef vector[Operand] operands
+        cdef vector[const uint8_t*] chosen
+        cdef vector[vector[int64_t]] bits
+        cdef vector[vector[uint8_t]] masks
+        assert self.is_plain
+        check_length(n, groups.shape[0])
+        if n == 0:
+            return
+        operands.resize(self.sources.size())
+        bits.resize(self.sources.size())
+        for k in range(self.sources.size()):
+            field = &self.column.fields[self.sources[k]]
+            operands[k].is_integer = field.kind != FLOAT
+            if not self.states.is_taken[k]:
+                continue
+            from_bits = field.old_bits if self.old else field.bits
+            bits[k].resize(n)
+            for i in range(n):
+                bits[k][i] = from_bits[places[i]]
+            operands[k].values = bits[k].data()
+        masks.resize(len(self.states.nullable))
+        for k, nulls in enumerate(self.states.nullable):
+            for at in nulls:
+                field = &self.column.fields[self.sources[<int>at]]
+                if not field.nullable:
+                    continue
+                from_flags = field.old_valid if self.old else field.valid
+                masks[k].resize(n, 1)
+                for i in range(n):
+                    masks[k][i] &= from_flags[places[i]]
+            mask = masks[k].data() if masks[k].size() else NULL
+            chosen.push_back(mask)
+        self.states.fold_given(&groups[0], n, NULL, operands, chosen, -1 if remove else 1)
+
+    def columns(self):
+        """Return what somebody reads of the rows, by name."""
+        cdef Column column = self.column
+        cdef int64_t i
+        cdef int64_t[::1] out
+        if self.slots is None:
+            self.slots = listed(self.places)
+            out = self.slots
+            for i in range(out.shape[0]):
+                out[i] = column.touched._slots[out[i]]
+        return self.read(self.slots, self.places, self.old)
+
+    cdef dict read(self, slots, const vector[int64_t]& places, bint old):
         """Return what somebody reads of rows at ``places``: slots, or where old rows are."""
         cdef Column column = self.column
         cdef dict named = {}
@@ -153,3 +234,30 @@ cdef class Feed:
     def nbytes(self):
         """Bytes held."""
         return <int64_t>(self.groups.capacity() * sizeof(int64_t))
+
+
+cdef object listed(const vector[int64_t]& places):
+    if places.empty():
+        return NONE
+    slots = np.empty(places.size(), np.int64)
+    cdef int64_t[::1] out = slots
+    memcpy(&out[0], places.data(), places.size() * sizeof(int64_t))
+    return slots
+
+
+def take_touched(SlotSet touched not None, Counts members not None):
+    """Return (groups that have members, groups that have none) of those touched; empty the set."""
+    cdef const int64_t[::1] slots
+    cdef Py_ssize_t i
+    cdef int64_t empty = 0
+    groups = touched.take()
+    slots = groups
+    check_slots(slots, members.room())
+    for i in range(slots.shape[0]):
+        empty += members.at(slots[i])[0] == 0
+    if empty == 0:
+        return groups, NONE
+    if empty == slots.shape[0]:
+        return NONE, groups
+    is_empty = members.result(groups) == 0
+    return groups[~is_empty], groups[is_empty]

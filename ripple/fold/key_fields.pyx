@@ -8,7 +8,7 @@ from libcpp.vector cimport vector
 
 import numpy as np
 
-from ripple.keys.checked cimport check_length
+from ripple.keys.checked cimport check_length, check_range
 from ripple.keys.index cimport KeyIndex
 from ripple.hashing cimport mix, xxh64
 
@@ -101,16 +101,6 @@ cdef extern from *:
     void order_by_start(vector[Ranked]& rows, const int64_t* starts) except +
 
 
-cdef int check(const int64_t* slots, Py_ssize_t n, int64_t count) except -1:
-    cdef Py_ssize_t i
-    cdef uint64_t bad = 0
-    for i in range(n):
-        bad |= <uint64_t>(<uint64_t>slots[i] >= <uint64_t>count)
-    if bad:
-        raise IndexError(f"one of {n} slots is outside 0..{count - 1}")
-    return 0
-
-
 cdef int gather(
     list texts, const int64_t* ids, Py_ssize_t n, vector[KeyField_]& fields
 ) except -1:
@@ -162,19 +152,19 @@ cdef class KeyFields:
         memcpy(left, slots, n * sizeof(int64_t))
         for k in range(self.count - 1, 0, -1):
             index = self.pairs[k]
-            check(left, n, index._top)
+            check_range(left, n, index._top)
             own = ids + k * n
             for i in range(n):
                 own[i] = <int64_t>index._keys[left[i]].high
                 left[i] = <int64_t>index._keys[left[i]].low
         if self.texts[0] is None:
             index = self.numbers[0]
-            check(left, n, index._top)
+            check_range(left, n, index._top)
             for i in range(n):
                 left[i] = <int64_t>index._keys[left[i]].low
         for k in range(self.count):
             if self.texts[k] is not None:
-                check(ids + k * n, n, (<KeyIndex>self.texts[k])._top)
+                check_range(ids + k * n, n, (<KeyIndex>self.texts[k])._top)
         return 0
 
     cdef int hash_into(self, const int64_t* ids, Py_ssize_t n, uint64_t* hashes) except -1:

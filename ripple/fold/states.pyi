@@ -5,13 +5,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.aggregate.integers import Counts
 from ripple.expression.bound import Values
 from ripple.graph.column import Column
 
 Ints = npt.NDArray[np.int64]
 
 class States:
-    def __init__(self, aggregates: Sequence[Any], *, retractable: bool) -> None: ...
+    may_fail: bool
+    def __init__(
+        self, aggregates: Sequence[Any], *, retractable: bool, members: Counts | None = None
+    ) -> None: ...
     def reserve(self, slots: int) -> None: ...
     def failed(self, rows: Any) -> dict[int, str]: ...
     def add(self, slots: Ints, rows: Any, index: npt.NDArray[Any] | None) -> None: ...

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, Records, check_memory
 from ripple.fold.columns cimport Columns
-from ripple.keys.checked cimport check_length, check_slots
-from ripple.schema.exported cimport Lent
+from ripple.keys.checked cimport check_length, check_range, check_slots
+from ripple.schema.exported cimport Lent, values_of
 from ripple.graph.column cimport FLOAT, Column, Field, float_bits
 
 from ripple.aggregate import AggregateError
@@ -37,34 +37,10 @@ cdef int64_t CACHED_BYTES = 1 << 15  # so much is in a fast cache anyway
 cdef dict HOWS = {"": PLAIN, "square": SQUARE, "product": PRODUCT}
 
 
-cdef struct Add:
-    int part
-    How how
-    int[2] inputs           # positions in States.inputs, -1 for none
-    int nulls               # which rows are left out: a position in States.nullable
-
-
 cdef class States:
-    """One accumulator per aggregate and slot."""
-
     # Invariant: all parts and all states have room for `room` slots.
 
-    cdef list aggregates, states
-    cdef list inputs            # expressions, each once
-    cdef list summed            # those that parts take in; None for the others
-    cdef list nullable          # of what has nulls: positions in `inputs`, each set once
-    cdef list parts             # of sums and counts, each once
-    cdef vector[Add] adds       # what is added to which of them
-    cdef list others            # (aggregate, its state, positions of its inputs) of the rest
-    cdef Records records
-    cdef list named             # of every result: (name, Read, or None and its place in `others`)
-    cdef list shown             # per field of the rows: as above, or its name if it is none
-    cdef object typed
-    cdef list computed
-    cdef bint retractable
-    cdef int64_t room
-
-    def __init__(self, aggregates, *, retractable):
+    def __init__(self, aggregates, *, retractable, members=None):
         self.aggregates = list(aggregates)
         self.states = [one.bound.state(retractable=retractable) for one in self.aggregates]
         self.retractable = retractable
@@ -82,12 +58,21 @@ cdef class States:
             for (suffix, _), source in zip(aggregate.bound.results, found, strict=True):
                 name = f"{aggregate.name}_{suffix}" if suffix else aggregate.name
                 self.named.append((name, source))
+        if members is not None:
+            self.compile_one(members, PLAIN, (), self.nulls_at(()))
         self.records = Records(self.parts)
         looked_at = {at for nulls in self.nullable for at in nulls}
         self.summed = [
             bound if at in looked_at else None for at, bound in enumerate(self.inputs)
         ]
         self.computed = [bound for bound in self.inputs if bound.tree.operation != "col"]
+        for at in range(len(self.inputs)):
+            self.is_taken.push_back(
+                any([self.adds[i].inputs[k] == at for i in range(self.adds.size()) for k in range(2)])
+            )
+        self.may_fail = bool(self.computed) or (
+            self.retractable and any([state.may_refuse for _, state, _ in self.others])
+        )
 
     cdef int input_at(self, bound) except -1:
         for at, one in enumerate(self.inputs):
@@ -105,11 +90,7 @@ cdef class States:
 
     cdef int compile(self, state, list inputs, dict known) except -1:
         """List what is added to the parts of a state; parts that there are already become its."""
-        cdef Add add
         nulls = tuple(sorted(set(inputs)))
-        if nulls not in self.nullable:
-            self.nullable.append(nulls)
-        add.nulls = self.nullable.index(nulls)
         for name, (how, places) in state.adds.items():
             taken = tuple([inputs[place] for place in places])
             # Which rows are left out is part of what is added, unless none can be.
@@ -119,11 +100,21 @@ cdef class States:
                 state.parts[name] = known[key]
                 continue
             known[key] = state.parts[name]
-            add.part, add.how = len(self.parts), HOWS[how]
-            add.inputs[0] = taken[0] if len(taken) > 0 else -1
-            add.inputs[1] = taken[1] if len(taken) > 1 else -1
-            self.parts.append(state.parts[name])
-            self.adds.push_back(add)
+            self.compile_one(state.parts[name], HOWS[how], taken, self.nulls_at(nulls))
+        return 0
+
+    cdef int nulls_at(self, tuple nulls) except -1:
+        if nulls not in self.nullable:
+            self.nullable.append(nulls)
+        return self.nullable.index(nulls)
+
+    cdef int compile_one(self, part, How how, tuple taken, int nulls) except -1:
+        cdef Add add
+        add.part, add.how, add.nulls = len(self.parts), how, nulls
+        add.inputs[0] = taken[0] if len(taken) > 0 else -1
+        add.inputs[1] = taken[1] if len(taken) > 1 else -1
+        self.parts.append(part)
+        self.adds.push_back(add)
         return 0
 
     cdef bint may_be_null(self, int at) except -1:
@@ -174,10 +165,8 @@ cdef class States:
             arguments = [rows.evaluate(self.inputs[place]) for place in at]
             (state.remove if remove else state.add)(*without_nulls(slots, arguments, None))
 
-    cdef int fold_in(
-        self, const int64_t[::1] slots, rows_in, index, int64_t direction
-    ) except -1:
-        """Add the values of rows to sums and counts, in one loop for each."""
+    cdef int fold_in(self, const int64_t[::1] slots, rows_in, index, int64_t direction) except -1:
+        """Add the values of rows to sums and counts."""
         cdef int64_t count = rows_in.count
         cdef const int64_t[::1] rows
         cdef const int64_t* row = NULL
@@ -185,15 +174,13 @@ cdef class States:
         cdef vector[const uint8_t*] chosen
         cdef vector[Py_buffer] held
         cdef const uint8_t* mask
-        cdef Operand[2] two
-        cdef Add* add
-        cdef Part part
+        cdef Lent lent
         cdef size_t i
-        cdef int f, k, failed = 0
+        cdef int f
         cdef Py_ssize_t n = slots.shape[0]
+        cdef list masks = None
         if n == 0 or self.adds.size() == 0:
             return 0
-        check_slots(slots, self.room)
         if index is None:
             check_length(n, count)
         else:
@@ -202,46 +189,66 @@ cdef class States:
             check_slots(rows, count)
             row = &rows[0]
         operands.resize(len(self.inputs))
-        held.reserve(len(self.inputs) + len(self.nullable))
-        columns, masks = [None] * len(self.inputs), [None] * len(self.inputs)
         try:
             for f, bound in enumerate(self.summed):
                 if bound is None:
                     continue
-                column = self.as_it_came(bound, rows_in.columns)
-                if column is None:
-                    values = rows_in.evaluate(bound)
-                    column, masks[f] = values.values, values.valid
-                columns[f] = column
-            for i in range(self.adds.size()):
-                for k in range(2):
-                    f = self.adds[i].inputs[k]
-                    if f >= 0 and operands[f].values == NULL:
-                        operands[f].values = hold(
-                            held, columns[f], 8 * count, &operands[f].is_integer
-                        )
+                lent = self.as_it_came(bound, rows_in.columns)
+                if lent is not None:
+                    check_length(count, lent.array.length)
+                    operands[f].values = values_of(lent.array, 8)
+                    operands[f].is_integer = lent.kind[0] != b"d"
+                    continue
+                if masks is None:
+                    masks = [None] * len(self.inputs)
+                values = rows_in.evaluate(bound)
+                masks[f] = values.valid
+                if self.is_taken[f]:
+                    operands[f].values = hold(
+                        held, values.values, 8 * count, &operands[f].is_integer
+                    )
             for nulls in self.nullable:
-                valid = valid_of([masks[at] for at in nulls])
                 mask = NULL
+                valid = None if masks is None else valid_of([masks[at] for at in nulls])
                 if valid is not None:
                     mask = <const uint8_t*>hold(held, valid, count, NULL)
                 chosen.push_back(mask)
-            if self.room * self.records.stride > CACHED_BYTES:
-                for i in range(n):
-                    prefetch(self.records.block + slots[i] * self.records.stride)
-            for i in range(self.adds.size()):
-                add = &self.adds[i]
-                part = self.parts[add.part]
-                for k in range(2):
-                    if add.inputs[k] >= 0:
-                        two[k] = operands[add.inputs[k]]
-                with nogil:
-                    failed |= part.fold_in(
-                        &slots[0], n, row, chosen[add.nulls], two, add.how, direction
-                    )
+            return self.fold_given(&slots[0], n, row, operands, chosen, direction)
         finally:
             for i in range(held.size()):
                 PyBuffer_Release(&held[i])
+
+    cdef int fold_given(
+        self,
+        const int64_t* slots,
+        Py_ssize_t n,
+        const int64_t* row,
+        const vector[Operand]& operands,
+        const vector[const uint8_t*]& chosen,
+        int64_t direction,
+    ) except -1:
+        """Add what is at ``operands``, one for each input, in one loop for each sum and count.
+
+        row: as Part.fold_in has it; its entries are in range. chosen: a mask for each of
+        ``nullable``.
+        """
+        cdef Operand[2] two
+        cdef Add* add
+        cdef Part part
+        cdef size_t i
+        cdef int k, failed = 0
+        check_range(slots, n, self.room)
+        if self.room * self.records.stride > CACHED_BYTES:
+            for i in range(n):
+                prefetch(self.records.block + slots[i] * self.records.stride)
+        for i in range(self.adds.size()):
+            add = &self.adds[i]
+            part = self.parts[add.part]
+            for k in range(2):
+                if add.inputs[k] >= 0:
+                    two[k] = operands[add.inputs[k]]
+            with nogil:
+                failed |= part.fold_in(slots, n, row, chosen[add.nulls], two, add.how, direction)
         return check_memory(failed)
 
     def results(self, slots):

@@ -18,6 +18,17 @@ cdef inline Py_ssize_t first_outside(const int64_t[::1] slots, Py_ssize_t count)
     return -1
 
 
+cdef inline int check_range(const int64_t* slots, Py_ssize_t n, int64_t count) except -1:
+    """The same of slots in memory: raises IndexError for one that is not below ``count``."""
+    cdef Py_ssize_t i
+    cdef uint64_t bad = 0
+    for i in range(n):
+        bad |= <uint64_t>(<uint64_t>slots[i] >= <uint64_t>count)
+    if bad:
+        raise IndexError(f"one of {n} slots is outside 0..{count - 1}")
+    return 0
+
+
 cdef inline int check_slots(const int64_t[::1] slots, Py_ssize_t count) except -1:
     cdef Py_ssize_t position = first_outside(slots, count)
     if position >= 0:
