@@ -110,12 +110,25 @@ cdef class ExactSums(Part):
         if how == PRODUCT:
             factors = <const double*>operands[1].values
             whole = <const int64_t*>operands[1].values
+            if not rows and not chosen and not is_integer:
+                # How it nearly always is: the same without questions.
+                if operands[1].is_integer:
+                    for i in range(n):
+                        failed |= add_double(a, slots[i], reals[i] * <double>whole[i], direction)
+                else:
+                    for i in range(n):
+                        failed |= add_double(a, slots[i], reals[i] * factors[i], direction)
+                return failed
             for i in range(n):
                 row = rows[i] if rows else i
                 if not chosen or chosen[row]:
                     left = <double>integers[row] if is_integer else reals[row]
                     left *= <double>whole[row] if operands[1].is_integer else factors[row]
                     failed |= add_double(a, slots[i], left, direction)
+            return failed
+        if how == PLAIN and not rows and not chosen and not is_integer:
+            for i in range(n):
+                failed |= add_double(a, slots[i], reals[i], direction)
             return failed
         for i in range(n):
             row = rows[i] if rows else i

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ripple.fold.screen import Screen
 from ripple.schema.failing import Judge
 
 if TYPE_CHECKING:
     from ripple.engine.rows import Rows
+    from ripple.fold.columns import Layout
     from ripple.pipeline.plan import SourceSpec
 
 
 class Admission:
     """Refuses rows before anything is done with them, whatever source they come from."""
 
-    def __init__(self, source: SourceSpec) -> None:
+    def __init__(self, source: SourceSpec, layout: Layout) -> None:
+        """Judge the rows of ``source``, in batches of this layout."""
         self._name = source.name
         self._judges = {name: Judge(checks) for name, checks in source.checks.items()}
         self._required = [
@@ -24,15 +27,16 @@ class Admission:
             for member in source.fields
             if not member.optional or member.name == source.time_field
         ]
+        bounds = {name: judge.bounds for name, judge in self._judges.items()}
+        self._screen = Screen(layout, self._required, bounds)
 
     def screen(self, rows: Rows) -> None:
         """Drop the rows that are refused, for the first reason in the order of fields."""
+        if self._screen.passes(rows.columns):
+            return
         rows.reject_nulls(self._required, self._name)
         refused: dict[int, str] = {}
         for name, judge in self._judges.items():
-            lent = rows.columns.lent(name)
-            if lent is not None and judge.all_pass(lent):
-                continue
             for reason, failed in judge.failing(rows.columns.arrow(name)):
                 for row in np.flatnonzero(failed).tolist():
                     refused.setdefault(row, f"{name} is {reason}")

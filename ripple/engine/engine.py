@@ -84,7 +84,7 @@ class Engine(Partition):
         self._schema = pa.schema(arrow_fields(plan.source.fields))
         self._accepted = self._schema
         self._layout = Layout(self._schema)
-        self._admission = Admission(plan.source)
+        self._admission = Admission(plan.source, self._layout)
         first, *above = stage_folds(plan, 0) if staged else plan.folds
         window = first.window
         # Without windows nothing is too late: the result does not depend on when an event came.
@@ -267,6 +267,8 @@ class Engine(Partition):
         verdicts, late, very_late, future, refused = given.judge(
             times, self._lateness_ns, self._future_ns
         )
+        if verdicts is None:
+            return crossing
         self.counters.mildly_late += late
         self.counters.very_late += very_late
         self.counters.future += future

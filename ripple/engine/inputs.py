@@ -94,10 +94,10 @@ class Input:
 
     def judge(
         self, times_ns: npt.NDArray[np.int64] | Lent, lateness_ns: int, future_ns: int
-    ) -> tuple[npt.NDArray[np.uint8], int, int, int, int]:
+    ) -> tuple[npt.NDArray[np.uint8] | None, int, int, int, int]:
         """Judge the next events and move the watermark past them.
 
-        Returns (verdicts uint8[n], mildly late, very late, future, refused).
+        Returns (verdicts uint8[n] or None, mildly late, very late, future, refused).
         """
         judged = watermark.judge(
             times_ns,

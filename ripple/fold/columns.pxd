@@ -11,6 +11,7 @@ cdef class Columns:
 
     cpdef Lent lent(self, str name)
     cdef Lent borrow(self, str name, str kind)
+    cdef Exported lender(self)
     cdef tuple layer(self, str name)
     cdef object came(self, str name, tuple layer)
     cdef bint may_have_nulls(self, str name) except -1

@@ -78,9 +78,13 @@ cdef class Columns:
         return None if kind is None else self.borrow(name, kind)
 
     cdef Lent borrow(self, str name, str kind):
+        return self.lender().lend(self.places[name], ord(kind))
+
+    cdef Exported lender(self):
+        """Return the record batch that came as the C data interface has it."""
         if self.exported is None:
             self.exported = Exported(self.batch)
-        return self.exported.lend(self.places[name], ord(kind))
+        return self.exported
 
     def key(self, str name):
         """Return a column as a key space takes it: text is not copied even then."""

@@ -41,6 +41,7 @@ cdef extern from *:
 
 cdef enum:
     BLOCK = 32  # keys that are looked up together
+    CACHED_ENTRIES = 4096  # so many are in a fast cache anyway, with their keys
 
 cdef int64_t SLOTS_MAX = 4294967294  # an entry keeps slot + 1 in 32 bits
 
@@ -367,6 +368,14 @@ cdef class KeyIndex:
         cdef Key[BLOCK] keys
         cdef uint64_t found
         cdef Py_ssize_t i, row, count
+        if self._table.mask < CACHED_ENTRIES:
+            for i in range(n):
+                row = rows[i] if rows else i
+                data = base + ends[row]
+                describe(&keys[0], data, <uint32_t>(ends[row + 1] - ends[row]), stop)
+                found = self._table.entries[locate(&self._table, self._keys, &keys[0], data)]
+                out[i] = slot_in(found) if found else self._insert(&keys[0], data)
+            return 0
         # By blocks, so that what is not in the cache comes for all keys of one at a time.
         while n:
             count = min(<Py_ssize_t>BLOCK, n)

@@ -46,13 +46,25 @@ class Judge:
         failing = ((reason, present & ~passed) for reason, passed in found)
         return [(reason, failed) for reason, failed in failing if failed.any()]
 
+    @property
+    def bounds(self) -> tuple[str, float, float]:
+        """The kind of values, as KINDS of ripple.schema.exported, their least and their greatest.
+
+        Of text, numbers of characters.
+        """
+        if self._measured:
+            return ("s", *self._lengths)
+        if self._floats:
+            return "d", self._low, self._high
+        return "q", int(self._low), int(self._high)
+
     def all_pass(self, column: Lent) -> bool:
         """Tell whether no value fails; a null may be taken for one that does."""
-        if self._measured:
-            return texts_inside(column, *self._lengths)
-        if self._floats:
-            return floats_inside(column, self._low, self._high)
-        return integers_inside(column, int(self._low), int(self._high))
+        kind, low, high = self.bounds
+        if kind == "d":
+            return floats_inside(column, low, high)
+        inside = texts_inside if kind == "s" else integers_inside
+        return inside(column, int(low), int(high))
 
     def _numbers(self, column: pa.Array) -> Iterator[tuple[str, Mask]]:
         numbers = _buffer(column, 1, np.float64 if self._floats else np.int64)[: len(column)]

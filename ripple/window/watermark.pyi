@@ -22,7 +22,7 @@ def judge(
     lateness_ns: int,
     future_ns: int,
     future_ns_max: int,
-) -> tuple[int, npt.NDArray[np.uint8], int, int, int, int]: ...
+) -> tuple[int, npt.NDArray[np.uint8] | None, int, int, int, int]: ...
 def last_crossing(
     times_ns: npt.NDArray[np.int64] | Lent,
     watermark_ns: int,

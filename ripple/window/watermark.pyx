@@ -36,17 +36,23 @@ def judge(
 ):
     """Judge a run of events of one input partition.
 
-    Returns (watermark_ns after them, verdicts uint8[n], mildly late, very late, future, refused).
+    Returns (watermark_ns after them, verdicts uint8[n], mildly late, very late, future, refused);
+    the verdicts are None where all are on time, which is how it nearly always is.
     An event is mildly late below the watermark, very late below watermark - lateness_ns, and future
     above watermark + future_ns. Refused are those out of range and those too far ahead, above
     watermark + future_ns_max: they do not move the watermark.
     """
-    cdef Py_ssize_t i, n = times_ns.shape[0]
+    cdef Py_ssize_t i, first, n = times_ns.shape[0]
     cdef int64_t t, late = 0, very_late = 0, future = 0, refused = 0
-    verdicts = np.zeros(n, np.uint8)
-    cdef uint8_t[::1] out = verdicts
+    cdef uint8_t[::1] out
     with nogil:
-        for i in range(n):
+        first = _on_time(times_ns, &watermark_ns, out_of_order_ns, min(future_ns, future_ns_max))
+    if first == n:
+        return watermark_ns, None, 0, 0, 0, 0
+    verdicts = np.zeros(n, np.uint8)
+    out = verdicts
+    with nogil:
+        for i in range(first, n):
             t = times_ns[i]
             if not -TIME_BOUND <= t < TIME_BOUND:
                 out[i] = 4
@@ -70,7 +76,29 @@ def judge(
                     future += 1
             if t - out_of_order_ns > watermark_ns:
                 watermark_ns = t - out_of_order_ns
+    if not (late or very_late or future or refused):
+        verdicts = None
     return watermark_ns, verdicts, late, very_late, future, refused
+
+
+cdef Py_ssize_t _on_time(
+    const int64_t[::1] times_ns, int64_t* watermark_ns, int64_t out_of_order_ns, uint64_t near_ns
+) noexcept nogil:
+    """Judge events as long as they are on time; return the first that may not be."""
+    cdef int64_t mark = watermark_ns[0], t
+    cdef Py_ssize_t i = 0, n = times_ns.shape[0]
+    if mark == NO_WATERMARK:
+        return 0
+    while i < n:
+        t = times_ns[i]
+        if not (
+            mark <= t < TIME_BOUND and t >= -TIME_BOUND and <uint64_t>t - <uint64_t>mark <= near_ns
+        ):
+            break
+        mark = max(mark, t - out_of_order_ns)
+        i += 1
+    watermark_ns[0] = mark
+    return i
 
 
 cdef inline bint _is_too_far(
