@@ -48,6 +48,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "reads ahead in a thread; batches arrive in the same order with and without it",
         ("threading",),
     ),
+    "ripple/pipeline_file.py": ("imports the user's file", ("os.*", "pathlib.Path")),
     "ripple/registry_file.py": (
         "schemas are registered by people and tools, outside of any pipeline",
         ("os.*", "fcntl", "pathlib.Path"),

@@ -6,9 +6,7 @@ statistics go to standard error.
 
 from __future__ import annotations
 
-import re
 import time
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,9 +22,9 @@ from ripple.cli.statistics import (
     watermark_text,
 )
 from ripple.cli.user_file import FILE_HELP, load_plan
-from ripple.connectors.locate import open_sink, open_source, path_of
+from ripple.connectors.locate import open_sink, open_source, path_of, sinks_by_output
 from ripple.connectors.registry import forms
-from ripple.errors import InputError, OutputError
+from ripple.errors import InputError
 from ripple.partition.plain import at_once
 from ripple.partition.report import Report
 from ripple.runner import BATCH_ROWS, plain_life
@@ -35,10 +33,8 @@ if TYPE_CHECKING:
     import argparse
 
     from ripple.engine import Engine
-    from ripple.pipeline.plan import Plan
 
 PROGRAM = "ripple"
-_NAMED = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -142,32 +138,6 @@ def run(options: argparse.Namespace) -> int:
     say_counts(report.rejected, report.letters)
     _say_results(life.engine, report, time.perf_counter() - started_s)
     return 0
-
-
-def sinks_by_output(plan: Plan, given: list[str]) -> dict[str, str]:
-    """Return the place of each output that has one, from ``[OUTPUT=]PLACE`` texts.
-
-    Raises OutputError for an output that the plan does not have, for one with two places, and for
-    a place without an output when there are several to choose from.
-    """
-    names = [output.name for output in plan.outputs]
-    pairs: list[tuple[str, str]] = []
-    for text in given:
-        named = _NAMED.fullmatch(text)
-        if named is not None:
-            pairs.append((named[1], named[2]))
-        elif len(names) == 1:
-            pairs.append((names[0], text))
-        else:
-            raise OutputError(
-                f"the pipeline has the outputs {', '.join(names)}: say which one goes to {text}, "
-                f"as in --sink {names[0]}={text}"
-            )
-    for name, times in Counter(name for name, _ in pairs).items():
-        plan.output(name)
-        if times > 1:
-            raise OutputError(f"output {name!r} has {times} sinks: it can have one")
-    return dict(pairs)
 
 
 def _say_results(engine: Engine, report: Report, elapsed_s: float) -> None:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ripple.connectors.record_shape import RecordShape
     from ripple.pipeline.plan import Output, Plan
+
+
+class Part(NamedTuple):
+    """Partition ``number``, from 0, of the ``of`` that a pipeline's first stage has.
+
+    Partition i of an input belongs to part i mod ``of``.
+    """
+
+    number: int
+    of: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +30,8 @@ class Use:
     promise: what a user may rely on. on_stream: the same of a pipe, a device and ``-``; empty if
     the place can be none of them. suffixes: of files that are known without the scheme; only
     Ripple's own connectors are asked. has_epochs: whether a sink goes by ``Writing.epoch``, so that
-    nothing counts of an owner that was replaced (docs/seals.md).
+    nothing counts of an owner that was replaced (docs/seals.md). has_parts: whether it goes by the
+    ``part`` that it is asked for.
     """
 
     opens: str
@@ -28,6 +39,7 @@ class Use:
     suffixes: tuple[str, ...] = ()
     on_stream: str = ""
     has_epochs: bool = False
+    has_parts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +74,7 @@ class Reading:
 
     name: of the input, for people and the engine. shape: what its records must be. batch_rows: how
     many records a batch has; see Source. header: whether CSV names its columns first. follow:
-    whether Inputs wait for more where nothing is there yet.
+    whether Inputs wait for more where nothing is there yet. part: whose inputs these are, None: all.
     """
 
     name: str
@@ -70,6 +82,7 @@ class Reading:
     batch_rows: int
     header: bool = False
     follow: bool = False
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +91,11 @@ class Writing:
 
     output: of the plan, whose changes come. header: whether CSV begins with the names of columns.
     epoch: of the partition's owner, who takes over from those of lower ones; None without owners.
+    part: which partition's changes these are; None where there is one.
     """
 
     plan: Plan
     output: Output
     header: bool = False
     epoch: int | None = None
+    part: Part | None = None

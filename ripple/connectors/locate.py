@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.connectors.connector import Reading, Writing
+from ripple.connectors.connector import Part, Reading, Writing
 from ripple.connectors.contract import is_sink, is_source
 from ripple.connectors.cutting import check_batch_rows
 from ripple.connectors.inputs import is_inputs
@@ -31,6 +33,7 @@ SOURCE_OBJECTS = (
     "a path, -, log:DIR/TOPIC, synthetic:N, an Arrow table, a data frame, a list or an iterator of "
     "batches, of mappings or of instances of a record class, or a source"
 )
+_NAMED = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
 
 
 def open_source(
@@ -59,14 +62,23 @@ def open_source(
     return source
 
 
-def open_inputs(place: str, plan: Plan, batch_rows: int, *, follow: bool) -> Inputs:
+def open_inputs(
+    place: str, plan: Plan, batch_rows: int, *, follow: bool, part: Part | None = None
+) -> Inputs:
     """Return what a restarted run reads at ``place``; raises as ``open_source`` does.
 
-    follow: wait for more at the end.
+    follow: wait for more at the end. part: the partition of the pipeline that reads what is its
+    own; what cannot be divided is refused where there are several.
     """
     shape = RecordShape(plan.source.schema, plan.source.checks)
-    reading = Reading(plan.source.name, shape, batch_rows, follow=follow)
-    inputs: Inputs = find(place, "continued_source").opened(reading, is_inputs)
+    reading = Reading(plan.source.name, shape, batch_rows, follow=follow, part=part)
+    found = find(place, "continued_source")
+    if part is not None and part.of > 1 and not found.use.has_parts:
+        raise InputError(
+            f"cannot read {place} in {part.of} partitions: its records are not divided by key. "
+            f"Put them into a topic that is, with ripple log append, or start one partition"
+        )
+    inputs: Inputs = found.opened(reading, is_inputs)
     return inputs
 
 
@@ -78,13 +90,15 @@ def open_sink(
     continues: bool = False,
     header: bool = False,
     epoch: int | None = None,
+    part: Part | None = None,
 ) -> Sink:
     """Return the sink at ``place`` for an output of ``plan``, or a sink as it is.
 
     continues: the sink goes on behind what it has committed, whatever crashed, if its connector can
     do so; otherwise a file is written anew. header: CSV begins with the names of the columns.
     epoch: of the owner of a partition, who takes over from owners of lower epochs; what cannot be
-    taken over from an owner that may still be there is refused.
+    taken over from an owner that may still be there is refused. part: the partition of the
+    pipeline whose changes come; a place that has no part for each is refused.
 
     CSV leaves out Remove rows; JSON lines begin each row with its operation; so do the records of
     a log. Raises OutputError, ConnectorError, DiskLockedError, StaleEpochError and OSError.
@@ -99,10 +113,15 @@ def open_sink(
             f"cannot write to {_shown(place)}: give {forms(use)}, or a sink "
             "(ripple.connectors.contract)"
         )
-    writing = Writing(plan, plan.output(output), header, epoch)
+    writing = Writing(plan, plan.output(output), header, epoch, part)
     found = find(_text(place), use)
     if epoch is not None and not found.use.has_epochs:
         raise _unsealed(repr(_text(place)), epoch)
+    if part is not None and part.of > 1 and not found.use.has_parts:
+        raise OutputError(
+            f"cannot write {part.of} partitions to {_text(place)!r}: each needs a place of its "
+            "own. Write to log:DIR/TOPIC, which has one for each"
+        )
     sink: Sink = found.opened(writing, is_sink)
     return sink
 
@@ -111,6 +130,32 @@ def path_of(place: str, use: UseName) -> str | None:
     """Return the file or folder that a place is in, ``-``, or None; raises as opening it does."""
     found = find(place, use)
     return None if found.connector.path_of is None else found.connector.path_of(found.path)
+
+
+def sinks_by_output(plan: Plan, given: Sequence[str]) -> dict[str, str]:
+    """Return the place of each output that has one, from ``[OUTPUT=]PLACE`` texts.
+
+    Raises OutputError for an output that the plan does not have, for one with two places, and for
+    a place without an output when there are several to choose from.
+    """
+    names = [output.name for output in plan.outputs]
+    pairs: list[tuple[str, str]] = []
+    for text in given:
+        named = _NAMED.fullmatch(text)
+        if named is not None:
+            pairs.append((named[1], named[2]))
+        elif len(names) == 1:
+            pairs.append((names[0], text))
+        else:
+            raise OutputError(
+                f"the pipeline has the outputs {', '.join(names)}: say which one goes to {text}, "
+                f"as in --sink {names[0]}={text}"
+            )
+    for name, times in Counter(name for name, _ in pairs).items():
+        plan.output(name)
+        if times > 1:
+            raise OutputError(f"output {name!r} has {times} sinks: it can have one")
+    return dict(pairs)
 
 
 def _unsealed(place: str, epoch: int) -> OutputError:

@@ -14,7 +14,10 @@ CONNECTOR = Connector(
     continued_source=Use(
         "ripple.connectors.log.places:open_inputs",
         "from where the run before was; with `--follow` it waits for more",
+        has_parts=True,
     ),
-    continued_sink=Use("ripple.connectors.log.places:continue_sink", ONCE, has_epochs=True),
+    continued_sink=Use(
+        "ripple.connectors.log.places:continue_sink", ONCE, has_epochs=True, has_parts=True
+    ),
     path_of=path_of,
 )

@@ -18,8 +18,10 @@ from ripple.world.live import LiveClock
 from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:
-    from ripple.connectors.connector import Reading, Writing
+    from ripple.connectors.connector import Part, Reading, Writing
     from ripple.connectors.record_shape import RecordShape
+    from ripple.schema.types import Schema
+    from ripple.world.ports import Disk
 
 
 def open_source(path: str, reading: Reading) -> LogSource:
@@ -47,13 +49,27 @@ def open_source(path: str, reading: Reading) -> LogSource:
 
 
 def open_inputs(path: str, reading: Reading) -> LogInputs:
-    """Return all partitions, or the one that is named; raises as ``open_source`` does."""
+    """Return all partitions of a part, or the one that is named; raises as ``open_source`` does."""
     topic, partition = _topic_at(f"{PREFIX}{path}", reading.shape)
     if partition is not None or topic.partitions == 1:
         partitions = {reading.name: partition or 0}
     else:
         partitions = {f"{reading.name}/{number}": number for number in range(topic.partitions)}
+    if reading.part is not None:
+        number, of = reading.part
+        check_divided(PREFIX + path, len(partitions), of)
+        partitions = dict(list(partitions.items())[number::of])
     return LogInputs(topic, partitions, reading.shape, reading.batch_rows, follow=reading.follow)
+
+
+def check_divided(place: str, count: int, of: int) -> None:
+    """Raise InputError unless so many partitions of an input can be divided among ``of``."""
+    if count % of:
+        fitting = ", ".join(str(n) for n in range(1, count + 1) if count % n == 0)
+        raise InputError(
+            f"{place} has {count} partitions, and the pipeline has {of}, which must divide them: "
+            f"{fitting} would fit, or an input of {of}, {2 * of}, {3 * of} ... partitions"
+        )
 
 
 def open_sink(path: str, writing: Writing) -> LogSink:
@@ -74,22 +90,48 @@ def _sink(path: str, writing: Writing, owner: Owner | None) -> LogSink:
         raise OutputError(f"cannot write: {error}") from error
     disk = LiveDisk(place.folder)
     is_new = not disk.exists(f"{place.topic}/topic")
-    if is_new and place.partition:
+    if is_new and place.partition and writing.part is None:
         raise OutputError(f"cannot write {text}: a topic that is made for it has only partition 0")
-    topic = topic_for(disk, place.topic, schema_of_output(writing.plan, writing.output))
-    if place.partition is None and topic.partitions > 1:
-        raise OutputError(
-            f"cannot write {text}: choose one of its {topic.partitions} partitions, as in {text}/0"
-        )
+    schema = schema_of_output(writing.plan, writing.output)
+    if writing.part is not None:
+        topic, partition = topic_of_part(disk, place, schema, writing.part), writing.part.number
+        is_new = False  # it is the other partitions' too
+    else:
+        topic = topic_for(disk, place.topic, schema)
+        if place.partition is None and topic.partitions > 1:
+            raise OutputError(
+                f"cannot write {text}: choose one of its {topic.partitions} partitions, as in "
+                f"{text}/0"
+            )
+        partition = place.partition or 0
     return LogSink(
         topic,
-        place.partition or 0,
+        partition,
         LiveClock(),
         owner,
         name=text,
         is_new=is_new,
         epoch=writing.epoch,
     )
+
+
+def topic_of_part(disk: Disk, place: LogPlace, schema: Schema, part: Part) -> Topic:
+    """Return the topic in which each partition of the pipeline has one of its own.
+
+    It is made if there is none. Raises OutputError where it does not have as many.
+    """
+    if place.partition is not None:
+        raise OutputError(
+            f"cannot write {PREFIX}{place.folder}/{place.topic}/{place.partition}: each partition "
+            f"of the pipeline writes to one of its own; name the topic, without the number"
+        )
+    topic = topic_for(disk, place.topic, schema, part.of)
+    if topic.partitions != part.of:
+        raise OutputError(
+            f"topic {place.topic} has {topic.partitions} partitions, and the pipeline has "
+            f"{part.of}: name another topic, which is made with as many"
+        )
+    return topic
 
 
 def _topic_at(text: str, shape: RecordShape) -> tuple[Topic, int | None]:
