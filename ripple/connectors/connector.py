@@ -74,7 +74,8 @@ class Reading:
 
     name: of the input, for people and the engine. shape: what its records must be. batch_rows: how
     many records a batch has; see Source. header: whether CSV names its columns first. follow:
-    whether Inputs wait for more where nothing is there yet. part: whose inputs these are, None: all.
+    whether Inputs wait for more where nothing is there yet. part: whose inputs these are; None:
+    all.
     """
 
     name: str
