@@ -93,6 +93,7 @@ class Membership:
         self._newest: Assignment | None = None
         self._newest_number = 0  # of the newest version that was seen, readable or not
         self._incarnation: int | None = None
+        self._turn_ns = world.clock.monotonic_ns()
         self._asks_again_ns = 0
         self._draining: str | None = None
         self._is_leaving = False
@@ -152,14 +153,19 @@ class Membership:
     # What is said.
 
     async def _keep_beating(self) -> None:
-        turn_ns, is_late = self._clock.monotonic_ns(), False
+        self._turn_ns, is_unread = self._clock.monotonic_ns(), False
         while True:
-            is_late = is_late or self._clock.monotonic_ns() - turn_ns > LATE_S * NS
-            if is_late and self._guards("late_reads"):
-                is_late = not await self._read()
-            turn_ns = self._clock.monotonic_ns()
+            if self._is_late or is_unread:
+                is_unread = not await self._read()
+            self._turn_ns = self._clock.monotonic_ns()
             self._say_beats()
             await self._clock.sleep(self._interval_s)
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether this process was stopped, and has not read the chain since."""
+        late_ns = self._clock.monotonic_ns() - self._turn_ns - self._interval_s * NS
+        return late_ns > LATE_S * NS and self._guards("late_reads")
 
     def _say_beats(self) -> None:
         said = self._beat()
@@ -169,6 +175,8 @@ class Membership:
 
     def _beat(self) -> list[Said]:
         """Return what there is to say now."""
+        if self._is_late:
+            return [words.Present()]
         if self._incarnation is None:
             is_silent = self._is_leaving or self._draining is not None
             if is_silent or self._clock.monotonic_ns() < self._asks_again_ns:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from coordinator import events as ev
 from coordinator.limits import Limits
 from coordinator.service import Desk
 from coordinator.shell import Shell
@@ -36,6 +37,7 @@ class Seen:
     shells: dict[str, Shell] = field(default_factory=dict)
     members: dict[str, Member] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+    events: list[tuple[str, ev.Event]] = field(default_factory=list)
     history: dict[int, Assignment] = field(default_factory=dict)
 
     def believe(self, version: Assignment) -> None:
@@ -106,6 +108,8 @@ def coordinator_of(
             peers=[address_of(peer) for peer in peers],
             say=lambda line: seen.said.append(f"{name}: {line}"),
         )
+        tell = shell.tell
+        shell.tell = lambda event: (seen.events.append((name, event)), tell(event))[1]  # type: ignore[method-assign]
         await world.control.serve(address_of(name), Desk(shell).service)
         await shell.run()
 
