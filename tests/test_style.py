@@ -148,6 +148,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "registry_file": {"schema", "world"},
     "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp"},
+    "exchange": {"cut", "encoding", "engine", "errors", "pipeline", "schema", "wire"},
     "worker": {"assignment", "errors", "events", "fenced", "rpc", "world"},
     "testing": {"*"},
     "cli": {"*"},

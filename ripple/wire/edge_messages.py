@@ -28,7 +28,8 @@ class Section:
     """Rows of one stream in a bundle: changes from ``since`` to ``cut``, or the table there.
 
     since: None for a table. rows: how many of the bundle's, after those of the section before.
-    more: rows of the same follow in the stream's next section, and all are applied as one.
+    start: how many rows of the same came before, in the stream's last sections; more: others follow
+    in its next one, and all are applied as one.
     """
 
     sender: int
@@ -39,6 +40,7 @@ class Section:
     cut: Cut
     watermark_ns: int
     rows: int
+    start: int = 0
     more: bool = False
 
     def __post_init__(self) -> None:
@@ -47,8 +49,8 @@ class Section:
         check_cut(self.cut)
         if self.since is not None:
             check_cut(self.since)
-        if self.rows < 0:
-            raise LocalProtocolError(f"a section of {self.rows} rows")
+        if self.rows < 0 or self.start < 0:
+            raise LocalProtocolError(f"a section of {self.rows} rows from {self.start}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,7 @@ _SECTION = record(
         "cut": _CUT,
         "watermark_ns": INT64,
         "rows": INT,
+        "start": INT64,
         "more": BOOL,
     },
 )

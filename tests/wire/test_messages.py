@@ -75,7 +75,7 @@ SAMPLES: list[Message] = [
         "vwap/1",
         (
             Section(3, 0, 1, 5, CUT, cut_of({"trades/1": 9}), 17, 2),
-            Section(4, 0, 2, 5, None, CUT, -(2**63), 1, more=True),
+            Section(4, 0, 2, 5, None, CUT, -(2**63), 1, 2**40, more=True),
         ),
         b"arrow",
     ),

@@ -1,0 +1,74 @@
+"""The state edges of a plan, as both ends of a link name them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.engine.outgoing import edge_schema
+from ripple.pipeline.stages import stages_of
+from ripple.schema.compat import (
+    Compatible,
+    Incompatibility,
+    IncompatibilityKind,
+    Incompatible,
+)
+from ripple.schema.types import Field, Opaque, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.pipeline.plan import Plan
+    from ripple.schema.compat import Compatibility
+
+
+class Stream(NamedTuple):
+    """What one partition of a stage has for one of the next. edge: its name."""
+
+    edge: str
+    sender: int
+    target: int
+
+    def __str__(self) -> str:
+        return f"{self.edge} {self.sender}>{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A state edge. stage: the one that it leads into. offer: what a handshake says of it."""
+
+    name: str
+    stage: int
+    schema: pa.Schema
+    offer: Schema
+
+
+def edges_of(plan: Plan) -> dict[str, Edge]:
+    """Return the state edges of a plan by name."""
+    edges = {}
+    for stage in stages_of(plan)[1:]:
+        if stage.edge is None or not stage.edge.kind.is_state:
+            continue
+        name = edge_name(plan, stage.number)
+        schema = edge_schema(plan, stage)
+        columns = tuple(Field(f"{one.name}: {one.type}", Opaque()) for one in schema)
+        offer = Schema(f"{name} of topology {plan.topology_hash}", columns)
+        edges[name] = Edge(name, stage.number, schema, offer)
+    return edges
+
+
+def edge_name(plan: Plan, stage: int) -> str:
+    """Return the name of the edge that leads into a stage."""
+    return f"{plan.name}/{stage}"
+
+
+def fits(reader: Schema, writer: Schema) -> Compatibility:
+    """Tell whether both ends mean the same edge: another plan has other rows for the same cut."""
+    if reader == writer:
+        return Compatible()
+    ours, theirs = ([field.name for field in one.fields] for one in (reader, writer))
+    detail = f"{theirs} instead of {ours}"
+    if ours == theirs:
+        detail = f"it is {writer.name!r}, here it is {reader.name!r}"
+    kind = IncompatibilityKind.NAME_CHANGED
+    return Incompatible((Incompatibility((reader.name,), kind, detail),))

@@ -1,0 +1,303 @@
+"""The exchange of one process: its partitions, the ways to others, and who is followed where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.errors import InputError
+from ripple.exchange.edges import Stream, edge_name, edges_of
+from ripple.exchange.following import Following
+from ripple.exchange.limits import ExchangeLimits
+from ripple.exchange.sending import Sending
+from ripple.exchange.session import Session
+from ripple.pipeline.stages import stages_of
+from ripple.wire.edge_messages import Follow, Release, Unfollow
+from ripple.wire.errors import RemoteProtocolError
+from ripple.wire.messages import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.engine.edge_changes import EdgeChanges
+    from ripple.exchange.following import Receipt
+    from ripple.exchange.way import Way
+    from ripple.pipeline.plan import Plan
+
+
+class Route(NamedTuple):
+    """Where a partition is: its owner's process, that one's address, and an epoch.
+
+    epoch: the least that the owner may have, 0 if nothing is known.
+    """
+
+    process: str
+    address: str
+    epoch: int = 0
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A Follow of a partition that is not here, or not yet."""
+
+    way: Way
+    follow: Follow
+
+
+class Exchange:
+    """What the partitions of one process follow, and who follows them. One caller at a time.
+
+    Invariant: each Following goes along the way to where its senders are, as ``routes`` said at
+    the last ``refresh``, if there is one.
+    """
+
+    def __init__(
+        self,
+        process: str,
+        plan: Plan,
+        routes: Callable[[int, int], Route | None],
+        senders: Callable[[int], int],
+        *,
+        limits: ExchangeLimits | None = None,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Speak for ``process``.
+
+        routes: of (stage, number), who owns that partition, None if nobody is known. senders: of a
+        stage, how many partitions it has. changed: called when ``peers`` may have changed.
+        """
+        self.process = process
+        self.limits = limits or ExchangeLimits()
+        self._plan = plan
+        self._routes = routes
+        self._partitions = senders
+        self._changed = changed
+        self._edges = edges_of(plan)
+        self._stages = stages_of(plan)
+        self._turn = 0
+        self._sendings: dict[tuple[str, int], Sending] = {}
+        self._followings: dict[tuple[str, int], Following] = {}
+        self._sessions: dict[str, Session] = {}
+        self._asked: dict[Stream, list[_Asked]] = {}
+        self._here = _Here(self)
+
+    # --- partitions of this process ---
+
+    def send(self, stage: int, number: int, epoch: int, wake: Callable[[], None]) -> Sending | None:
+        """Let a partition be followed; None where no state edge leads out of its stage.
+
+        wake: called when ``Sending.is_wanted``.
+        """
+        edge = self._edges.get(edge_name(self._plan, stage + 1))
+        if edge is None:
+            return None
+        targets = self._stages[edge.stage].partitions
+        assert targets is not None
+        sending = Sending(edge, number, epoch, targets=targets, limits=self.limits, wake=wake)
+        self._sendings[edge.name, number] = sending
+        for target in range(targets):
+            for one in self._asked.pop(sending.stream(target), []):
+                sending.follow(one.way, one.follow)
+        self._changed()
+        return sending
+
+    def stop_sending(self, sending: Sending) -> None:
+        """Let a partition be followed no more from here."""
+        key = sending.edge.name, sending.number
+        if self._sendings.get(key) is sending:
+            del self._sendings[key]
+            for way, follow in sending.end():
+                self._note(way, follow)
+            self._changed()
+
+    def follow(self, stage: int, number: int, wake: Callable[[], None]) -> Following:
+        """Return what a partition of a later stage follows the one before with.
+
+        Nothing is followed before ``refresh``. wake: called when something has arrived.
+        """
+        edge = self._edges.get(edge_name(self._plan, stage))
+        if edge is None:
+            raise InputError(f"no state edge leads into stage {stage} of {self._plan.name!r}")
+        senders = self._partitions(stage - 1)
+        following = Following(
+            edge, number, senders, limits=self.limits, turns=self._next_turn, wake=wake
+        )
+        self._followings[edge.name, number] = following
+        self._changed()
+        return following
+
+    def stop_following(self, following: Following) -> None:
+        """Let a partition follow nobody any more."""
+        key = following.edge.name, following.target
+        following.end()
+        if self._followings.get(key) is following:
+            del self._followings[key]
+            self._changed()
+
+    def refresh(self) -> None:
+        """Look again where everybody is."""
+        for following in self._followings.values():
+            for sender in range(self._partitions(following.edge.stage - 1)):
+                self._route(following, sender)
+
+    def _route(self, following: Following, sender: int) -> None:
+        route = self._routes(following.edge.stage - 1, sender)
+        if route is None:
+            following.route(sender, None, 0)
+        elif route.process == self.process:
+            following.route(sender, self._here, route.epoch)
+        else:
+            following.route(sender, self._sessions.get(route.process), route.epoch)
+
+    def peers(self) -> dict[str, str]:
+        """Return the processes with which a connection is wanted, and their addresses, sorted."""
+        found: dict[str, str] = {}
+        for following in self._followings.values():
+            stage = following.edge.stage - 1
+            self._add_peers(found, stage, self._partitions(stage))
+        for sending in self._sendings.values():
+            self._add_peers(found, sending.edge.stage, sending.targets)
+        found.pop(self.process, None)
+        return dict(sorted(found.items()))
+
+    def _add_peers(self, found: dict[str, str], stage: int, count: int) -> None:
+        for number in range(count):
+            route = self._routes(stage, number)
+            if route is not None:
+                found[route.process] = route.address
+
+    # --- connections ---
+
+    def session(self, now_ns: int, dirty: Callable[[], None]) -> Session:
+        """Return what speaks on a new connection; dirty: as of Session."""
+        return Session(
+            self.process, self._edges, self, limits=self.limits, now_ns=now_ns, dirty=dirty
+        )
+
+    def is_connected(self, process: str) -> bool:
+        """Return whether there is a connection to a process."""
+        return process in self._sessions
+
+    def opened(self, session: Session, peer: str) -> None:
+        """Take a connection into use, in place of an older one to the same process."""
+        before = self._sessions.get(peer)
+        self._sessions[peer] = session
+        if before is not None:
+            self._lose(before)
+            before.close(Reason.SHUTDOWN, "another connection has taken its place")
+        self.refresh()
+
+    def closed(self, session: Session) -> None:
+        """Do without a connection."""
+        if self._sessions.get(session.peer) is session:
+            del self._sessions[session.peer]
+        self._lose(session)
+        self._changed()
+
+    def _lose(self, session: Session) -> None:
+        for sending in self._sendings.values():
+            sending.gone(session)
+        for following in self._followings.values():
+            following.lost(session)
+        for stream, asked in list(self._asked.items()):
+            self._asked[stream] = [one for one in asked if one.way is not session]
+            if not self._asked[stream]:
+                del self._asked[stream]
+
+    # --- what is said ---
+
+    def room(self) -> None:
+        """Let senders know that more may be taken for a peer."""
+        for sending in self._sendings.values():
+            sending.room()
+
+    def heard(self, way: Way, message: Follow | Unfollow | Release) -> None:
+        """Take what a receiver says. Raises RemoteProtocolError."""
+        edge = self._edges.get(message.edge)
+        if edge is None or message.target >= (self._stages[edge.stage].partitions or 0):
+            raise RemoteProtocolError(f"there is no target {message.target} of {message.edge!r}")
+        sending = self._sendings.get((message.edge, message.sender))
+        if sending is None:
+            self._heard_for_later(way, message)
+        elif isinstance(message, Follow):
+            sending.follow(way, message)
+        elif isinstance(message, Unfollow):
+            sending.unfollow(way, message.target)
+        else:
+            sending.release(message.target, message.watermark_ns)
+
+    def _heard_for_later(self, way: Way, message: Follow | Unfollow | Release) -> None:
+        if isinstance(message, Follow):
+            self._note(way, message)
+        elif isinstance(message, Unfollow):
+            self._forget(way, Stream(message.edge, message.sender, message.target))
+
+    def _note(self, way: Way, follow: Follow) -> None:
+        """Keep what was asked of a partition that may come."""
+        stream = Stream(follow.edge, follow.sender, follow.target)
+        self._forget(way, stream)
+        if follow.sender >= self._partitions(self._edges[follow.edge].stage - 1):
+            raise RemoteProtocolError(f"there is no sender {follow.sender} of {follow.edge!r}")
+        if len(self._asked) >= self.limits.streams_max:
+            raise RemoteProtocolError(f"more streams than streams_max={self.limits.streams_max}")
+        self._asked.setdefault(stream, []).append(_Asked(way, follow))
+
+    def _forget(self, way: Way, stream: Stream) -> None:
+        asked = [one for one in self._asked.pop(stream, []) if one.way is not way]
+        if asked:
+            self._asked[stream] = asked
+
+    def granted(self, way: Way, stream: Stream, turn: int, rows: int) -> None:
+        """Take credit back."""
+        sending = self._sendings.get((stream.edge, stream.sender))
+        if sending is not None and stream.target < sending.targets:
+            sending.granted(way, stream.target, turn, rows)
+
+    def arrived(
+        self, way: Way, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *, start: int,
+        more: bool, receipt: Receipt | None,
+    ) -> None:  # fmt: skip
+        """Take what a sender has sent. Raises RemoteProtocolError."""
+        following = self._followings.get((stream.edge, stream.target))
+        if following is None:
+            if receipt is not None:
+                receipt.done()
+        else:
+            following.arrived(
+                way, stream.sender, turn, epoch, changes, start=start, more=more, receipt=receipt
+            )
+
+    def _next_turn(self) -> int:
+        self._turn += 1
+        return self._turn
+
+
+class _Here:
+    """The way to partitions of the same process: nothing is encoded, and nothing waits."""
+
+    has_room = True
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def has(self, stream: Stream) -> bool:
+        """Return False: nothing waits here."""
+        del stream
+        return False
+
+    def put(self, stream: Stream, turn: int, epoch: int, changes: EdgeChanges) -> None:
+        """Hand over changes, or a table."""
+        self._exchange.arrived(
+            self, stream, turn, epoch, changes, start=0, more=False, receipt=None
+        )
+
+    def drop(self, stream: Stream) -> None:
+        """Do nothing."""
+
+    def say(self, message: Follow | Unfollow | Release) -> None:
+        """Hand over a message."""
+        self._exchange.heard(self, message)
+
+    def grant(self, stream: Stream, turn: int, rows: int) -> None:
+        """Hand over credit."""
+        self._exchange.granted(self, stream, turn, rows)

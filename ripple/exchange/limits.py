@@ -1,0 +1,36 @@
+"""Every limit of the exchange, with its default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from ripple.errors import LimitError
+from ripple.wire.link_limits import LinkLimits
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeLimits:
+    """Sizes in bytes or rows.
+
+    A batch is taken out of an engine while there is credit for one row, and a frame is sent while
+    the window has room for one byte: each limit may be passed by one of them.
+    """
+
+    credit_rows: int = 1 << 16  # of one stream, taken by its sender and not yet applied
+    window_bytes: int = 64 << 20  # of one connection, sent and not yet applied
+    bundle_rows: int = 1 << 14  # one frame's, about
+    bundle_bytes: int = 1 << 20  # one frame's, about
+    table_bytes_max: int = 1 << 30  # of a table that arrives in parts
+    streams_max: int = 1 << 16  # asked of partitions that are not here, or not yet
+    absent_offers: int = 64  # commits for which changes are kept for who has left
+    link: LinkLimits = field(default_factory=LinkLimits)
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if one.name != "link" and getattr(self, one.name) <= 0:
+                raise LimitError(f"{one.name} is {getattr(self, one.name)}; set it above 0")
+        if self.bundle_bytes * 2 > self.link.frame_bytes_max:
+            raise LimitError(
+                f"bundle_bytes is {self.bundle_bytes}; set it to half of frame_bytes_max "
+                f"({self.link.frame_bytes_max}) or less"
+            )

@@ -1,0 +1,180 @@
+"""A partition that others follow: who they are, and when they are given what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ripple import cut as cuts
+from ripple.exchange.edges import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ripple.cut import Cut
+    from ripple.engine.partition import Partition
+    from ripple.exchange.edges import Edge
+    from ripple.exchange.limits import ExchangeLimits
+    from ripple.exchange.way import Way
+    from ripple.wire.edge_messages import Follow
+
+
+@dataclass(slots=True, eq=False)
+class _Follower:
+    """One that follows a target's stream: its owner, or whoever is about to be.
+
+    asked: what it said it has. credit_rows: less than 0 when more was taken than there was credit
+    for. is_flowing: it was put all that the engine has given for the target; else the table is due,
+    unless it has the same already.
+    """
+
+    way: Way
+    asked: Follow
+    cut: Cut
+    credit_rows: int
+    is_flowing: bool = False
+
+
+class Sending:
+    """The sender's side of all streams of one partition, under one epoch.
+
+    Only what is committed is offered. Invariant: whoever is flowing has been put all that the
+    engine has given for its target, so that changes fit what it has.
+    """
+
+    def __init__(
+        self,
+        edge: Edge,
+        number: int,
+        epoch: int,
+        *,
+        targets: int,
+        limits: ExchangeLimits,
+        wake: Callable[[], None],
+    ) -> None:
+        """Send from partition ``number`` over ``edge``; wake: called when an offer is wanted."""
+        self.edge = edge
+        self.number = number
+        self.epoch = epoch
+        self.is_wanted = False
+        self.superseded_by: int | None = None
+        self._limits = limits
+        self._wake = wake
+        self._followers: list[list[_Follower]] = [[] for _ in range(targets)]
+        self._absent = [limits.absent_offers] * targets
+        self._released: dict[int, int] = {}
+        self._given_ns: list[int | None] = [None] * targets  # the watermark of what was given
+
+    def stream(self, target: int) -> Stream:
+        """Return the stream to a target."""
+        return Stream(self.edge.name, self.number, target)
+
+    @property
+    def targets(self) -> int:
+        """How many partitions the next stage has."""
+        return len(self._followers)
+
+    def follow(self, way: Way, asked: Follow) -> None:
+        """Let somebody begin a stream, or begin it again."""
+        if asked.epoch is not None and asked.epoch > self.epoch:
+            self.superseded_by = max(self.superseded_by or 0, asked.epoch)
+            return
+        self.unfollow(way, asked.target)
+        follower = _Follower(way, asked, dict(asked.cut or ()), asked.rows)
+        self._followers[asked.target].append(follower)
+        if asked.released_ns is not None:
+            self.release(asked.target, asked.released_ns)
+        self._want()
+
+    def unfollow(self, way: Way, target: int) -> None:
+        """Let a stream end."""
+        way.drop(self.stream(target))
+        self._followers[target] = [one for one in self._followers[target] if one.way is not way]
+
+    def end(self) -> list[tuple[Way, Follow]]:
+        """Let all streams end; return what was asked, for whoever comes next."""
+        asked = [(one.way, one.asked) for each in self._followers for one in each]
+        for way, follow in asked:
+            self.unfollow(way, follow.target)
+        return asked
+
+    def gone(self, way: Way) -> None:
+        """Let all streams along a way end."""
+        for target in range(self.targets):
+            self.unfollow(way, target)
+
+    def granted(self, way: Way, target: int, turn: int, rows: int) -> None:
+        """Take credit back."""
+        for one in self._followers[target]:
+            if one.way is way and one.asked.turn == turn:
+                one.credit_rows += rows
+
+    def room(self) -> None:
+        """Take notice that a way has room again: tables may wait for that."""
+        if any(not one.is_flowing for followers in self._followers for one in followers):
+            self._want()
+
+    def release(self, target: int, watermark_ns: int) -> None:
+        """Note up to where final rows are durable at a target."""
+        before = self._released.get(target, watermark_ns)
+        self._released[target] = max(watermark_ns, before)
+
+    def _want(self) -> None:
+        self.is_wanted = True
+        self._wake()
+
+    def offer(self, partition: Partition) -> None:
+        """Let those who may get more get it; all that the partition shows is committed."""
+        self.is_wanted = False
+        for target, watermark_ns in self._released.items():
+            partition.release(target, watermark_ns)
+        self._released.clear()
+        turns = {}
+        for target, followers in enumerate(self._followers):
+            self._keep(target, partition)
+            chosen = [one for one in followers if self._may_get(target, one, partition)]
+            # Who has all there is must not miss anything because somebody else begins.
+            if chosen and any(one.is_flowing for one in followers) <= any(
+                one.is_flowing for one in chosen
+            ):
+                turns[target] = chosen
+        self._give(turns, partition)
+
+    def _keep(self, target: int, partition: Partition) -> None:
+        """Let the engine keep nothing for a target that nobody follows any more."""
+        if self._followers[target]:
+            self._absent[target] = 0
+            return
+        if self._absent[target] == self._limits.absent_offers:
+            partition.restart(target)
+        self._absent[target] += 1
+
+    def _may_get(self, target: int, one: _Follower, partition: Partition) -> bool:
+        if one.credit_rows <= 0 or not one.way.has_room or one.way.has(self.stream(target)):
+            return False
+        if one.is_flowing:
+            given = dict(partition.given_to(target) or {})
+            return given != partition.cut or self._given_ns[target] != partition.watermark_ns
+        # One that has come further, from an owner before, waits until this partition has, too.
+        return cuts.is_within(one.cut, partition.cut)
+
+    def _give(self, turns: Mapping[int, list[_Follower]], partition: Partition) -> None:
+        for target in turns:
+            given = partition.given_to(target)
+            for one in turns[target]:
+                # A connection broke, and nothing was lost.
+                has_all = given is not None and one.asked.cut is not None and one.cut == dict(given)
+                one.is_flowing = one.is_flowing or (has_all and one.asked.epoch == self.epoch)
+        for target, changes in partition.outgoing_to(turns).items():
+            stream = self.stream(target)
+            self._given_ns[target] = changes.watermark_ns
+            for one in self._followers[target]:
+                if one not in turns[target]:
+                    one.is_flowing = False
+                    continue
+                what = changes
+                if not one.is_flowing and changes.since is not None:
+                    what = partition.table_for(target)
+                one.is_flowing = True
+                one.credit_rows -= what.rows.num_rows
+                one.way.put(stream, one.asked.turn, self.epoch, what)

@@ -1,0 +1,410 @@
+"""One connection to another process: a link, what waits to be bundled, and the window."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from ripple.encoding import arrow
+from ripple.encoding.errors import EncodingError
+from ripple.engine.edge_changes import EdgeChanges
+from ripple.exchange.edges import Edge, Stream, fits
+from ripple.wire.edge_messages import (
+    SECTIONS_MAX,
+    STREAMS_MAX,
+    Bundle,
+    Follow,
+    Grant,
+    GrantedRows,
+    Release,
+    Section,
+    Unfollow,
+)
+from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
+from ripple.wire.link import CHANGES, EDGES, Link
+from ripple.wire.link_events import Ended, PeerAccepted, PeerOffered, Refused, Told
+from ripple.wire.messages import Reason, cut_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ripple.exchange.following import Receipt
+    from ripple.exchange.limits import ExchangeLimits
+    from ripple.exchange.way import Way
+    from ripple.wire.link_events import Event
+
+CAPABILITIES = frozenset({CHANGES, EDGES})
+# What a section takes of the window beside its rows, about.
+SECTION_BYTES = 128
+
+
+class Hub(Protocol):
+    """What a session serves: the partitions of this process."""
+
+    def opened(self, session: Session, peer: str) -> None:
+        """Take notice that the peer may be spoken to."""
+
+    def closed(self, session: Session) -> None:
+        """Take notice that it may not any more."""
+
+    def room(self) -> None:
+        """Take notice that more may be taken for a peer."""
+
+    def heard(self, way: Way, message: Follow | Unfollow | Release) -> None:
+        """Take what a receiver says. Raises RemoteProtocolError."""
+
+    def granted(self, way: Way, stream: Stream, turn: int, rows: int) -> None:
+        """Take credit back."""
+
+    def arrived(
+        self, way: Way, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *, start: int,
+        more: bool, receipt: Receipt | None,
+    ) -> None:  # fmt: skip
+        """Take what a sender has sent. Raises RemoteProtocolError."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """What is still to be sent of one batch: rows from ``start`` on."""
+
+    stream: Stream
+    turn: int
+    epoch: int
+    changes: EdgeChanges
+    start: int = 0
+
+
+class _Held:
+    """A frame whose rows take room here until all its sections are done with."""
+
+    def __init__(self, session: Session, length_bytes: int, sections: int) -> None:
+        self._session = session
+        self._length_bytes = length_bytes
+        self._left = sections
+
+    def done(self) -> None:
+        """Note that one section is."""
+        self._left -= 1
+        if self._left == 0:
+            self._session.owe(self._length_bytes)
+
+
+class Session:
+    """A Way to the process at the other end, and what it sends us; see Hub.
+
+    Invariants: ``_window`` is what the peer has room for, and may be less than 0 by one frame; what
+    is in ``_waiting`` is in the order in which it was put; frames are made when they are asked for.
+    """
+
+    def __init__(
+        self,
+        process: str,
+        edges: Mapping[str, Edge],
+        hub: Hub,
+        *,
+        limits: ExchangeLimits,
+        now_ns: int,
+        dirty: Callable[[], None],
+    ) -> None:
+        """Speak for ``process``; dirty: called when there may be something to send."""
+        offers = {name: edge.offer for name, edge in edges.items()}
+        # Who the peer says it is, once it has; why all ended, if not in good order.
+        self.peer = ""
+        self.failure: str | None = None
+        self._edges = edges
+        self._hub = hub
+        self._limits = limits
+        self._dirty = dirty
+        self._link = Link(
+            process,
+            outputs=offers,
+            inputs=offers,
+            now_ns=now_ns,
+            check=fits,
+            capabilities=CAPABILITIES,
+            limits=limits.link,
+        )
+        self._is_open = self._is_full = False
+        self._waiting: dict[str, deque[_Waiting]] = {name: deque() for name in edges}
+        self._streams: dict[Stream, int] = {}
+        self._waiting_bytes = 0
+        self._window = 0
+        self._granted = limits.window_bytes
+        self._owed_bytes = 0
+        self._owed_rows: dict[tuple[Stream, int], int] = {}
+
+    # --- bytes and time ---
+
+    @property
+    def ended(self) -> bool:
+        """Whether the connection is over: close it once what is left was sent."""
+        return self._link.ended
+
+    def greet(self) -> None:
+        """Say who we are."""
+        self._link.handshake()
+        self._dirty()
+
+    def receive(self, data: bytes, now_ns: int) -> None:
+        """Take bytes of the peer."""
+        self._act(self._link.receive(data, now_ns))
+
+    def receive_eof(self, now_ns: int) -> None:
+        """Take the end of the peer's bytes."""
+        self._act(self._link.receive_eof(now_ns))
+
+    def tick(self, now_ns: int) -> None:
+        """Let time pass."""
+        self._act(self._link.tick(now_ns))
+
+    @property
+    def next_deadline_ns(self) -> int | None:
+        """The time of the next ``tick``."""
+        return self._link.next_deadline_ns
+
+    def data_to_send(self) -> bytes:
+        """Return bytes for the peer, and forget them; a frame is made of what waits by now."""
+        if self._is_open:
+            self._send_grants()
+            self._send_bundle()
+        return self._link.data_to_send()
+
+    def close(self, reason: Reason = Reason.SHUTDOWN, detail: str = "") -> None:
+        """Say goodbye."""
+        self._link.close(reason, detail)
+        self._leave()
+        self._dirty()
+
+    # --- as a way ---
+
+    @property
+    def has_room(self) -> bool:
+        """Whether less waits than the window holds."""
+        return self._is_open and self._waiting_bytes < self._limits.window_bytes
+
+    def has(self, stream: Stream) -> bool:
+        """Return whether something of a stream waits here."""
+        return stream in self._streams
+
+    def put(self, stream: Stream, turn: int, epoch: int, changes: EdgeChanges) -> None:
+        """Take changes, or a table, to their target."""
+        self._waiting[stream.edge].append(_Waiting(stream, turn, epoch, changes))
+        self._streams[stream] = self._streams.get(stream, 0) + 1
+        self._waiting_bytes += changes.rows.nbytes
+        self._is_full = self._is_full or not self.has_room
+        self._dirty()
+
+    def drop(self, stream: Stream) -> None:
+        """Forget what waits here of a stream."""
+        if stream in self._streams:
+            waiting = self._waiting[stream.edge]
+            kept = deque(one for one in waiting if one.stream != stream)
+            self._waiting_bytes -= sum(_left(one) for one in waiting if one.stream == stream)
+            self._waiting[stream.edge] = kept
+            del self._streams[stream]
+
+    def say(self, message: Follow | Unfollow | Release) -> None:
+        """Take a message to a sender."""
+        if self._is_open:
+            self._carry(message)
+            self._dirty()
+
+    def grant(self, stream: Stream, turn: int, rows: int) -> None:
+        """Give credit back to a sender, with others' of the same kind."""
+        key = stream, turn
+        self._owed_rows[key] = self._owed_rows.get(key, 0) + rows
+        if self._owed_rows[key] * 2 >= self._limits.credit_rows:
+            self._dirty()
+
+    def owe(self, length_bytes: int) -> None:
+        """Note that so many bytes of frames are done with."""
+        self._owed_bytes += length_bytes
+        if self._owed_bytes * 4 >= self._limits.window_bytes:
+            self._dirty()
+
+    # --- saying ---
+
+    def _send_grants(self) -> None:
+        credit, window = self._limits.credit_rows, self._limits.window_bytes
+        is_due = self._owed_bytes * 4 >= window or len(self._owed_rows) * 2 >= STREAMS_MAX
+        if not is_due and all(rows * 2 < credit for rows in self._owed_rows.values()):
+            return
+        owed = [
+            GrantedRows(stream.edge, stream.sender, stream.target, turn, rows)
+            for (stream, turn), rows in self._owed_rows.items()
+        ]
+        self._owed_rows.clear()
+        owed_bytes, self._owed_bytes = self._owed_bytes, 0
+        self._granted += owed_bytes
+        for at in range(0, max(1, len(owed)), STREAMS_MAX):
+            self._carry(Grant(owed_bytes if at == 0 else 0, tuple(owed[at : at + STREAMS_MAX])))
+
+    def _send_bundle(self) -> None:
+        """Make frames of what waits, one edge after the other, while the peer has room."""
+        for name, waiting in self._waiting.items():
+            while waiting and self._window > 0 and self._is_open and self._has_buffer():
+                self._carry_bundle(name, waiting)
+        if self._is_full and 2 * self._waiting_bytes < self._limits.window_bytes:
+            self._is_full = False
+            self._hub.room()
+
+    def _has_buffer(self) -> bool:
+        return self._link.room_bytes >= self._limits.link.frame_bytes_max
+
+    def _carry_bundle(self, name: str, waiting: deque[_Waiting]) -> None:
+        sections: list[Section] = []
+        batches: list[pa.RecordBatch] = []
+        rows = size = 0
+        limits = self._limits
+        while waiting and len(sections) < SECTIONS_MAX:
+            one = waiting[0]
+            left = one.changes.rows.slice(one.start)
+            room = min(limits.bundle_rows - rows, _rows_in(left, limits.bundle_bytes - size))
+            if left.num_rows > room and sections:
+                break
+            part = left.slice(0, max(room, 1))
+            while part.num_rows > 1 and part.nbytes > 2 * limits.bundle_bytes:
+                part = part.slice(0, part.num_rows // 2)  # rows at the front are longer
+            sections.append(self._section(one, part.num_rows))
+            batches.append(part)
+            rows, size = rows + part.num_rows, size + part.nbytes + SECTION_BYTES
+            self._waiting_bytes -= part.nbytes
+            if sections[-1].more:
+                one.start += part.num_rows
+                break
+            waiting.popleft()
+            self._done(one.stream)
+        bundle = Bundle(name, tuple(sections), memoryview(arrow.dumps(pa.concat_batches(batches))))
+        self._carry(bundle)
+        self._window -= _length_bytes(bundle)
+
+    def _section(self, one: _Waiting, rows: int) -> Section:
+        changes, stream = one.changes, one.stream
+        return Section(
+            stream.sender,
+            stream.target,
+            one.turn,
+            one.epoch,
+            None if changes.since is None else cut_of(changes.since),
+            cut_of(changes.cut),
+            changes.watermark_ns,
+            rows,
+            one.start,
+            one.start + rows < changes.rows.num_rows,
+        )
+
+    def _done(self, stream: Stream) -> None:
+        self._streams[stream] -= 1
+        if not self._streams[stream]:
+            del self._streams[stream]
+
+    def _carry(self, message: Bundle | Grant | Follow | Unfollow | Release) -> None:
+        try:
+            self._link.carry(message)
+        except LocalProtocolError as error:
+            # A peer that asks and does not read, or a row that is longer than a frame.
+            self.failure = self.failure or str(error)
+            self.close(Reason.OVERLOAD, str(error))
+
+    # --- hearing ---
+
+    def _act(self, events: list[Event]) -> None:
+        try:
+            for event in events:
+                self._on(event)
+        except RemoteProtocolError as error:
+            self.failure = self.failure or str(error)
+            self.close(Reason.PROTOCOL, str(error))
+        if self.ended:
+            self._leave()
+        self._dirty()
+
+    def _on(self, event: Event) -> None:
+        match event:
+            case PeerOffered():
+                self.peer = event.worker_id
+                if not self._link.speaks_edges:
+                    raise RemoteProtocolError(f"{self.peer} does not know edges between stages")
+                self._carry(Grant(self._limits.window_bytes))
+            case PeerAccepted() if not self.ended:
+                self._is_open = True
+                self._hub.opened(self, self.peer)
+            case Refused():
+                self.failure = "; ".join(event.errors)
+            case Told(message) if self._is_open:
+                self._told(message)
+            case Ended() if event.error is not None:
+                self.failure = self.failure or str(event.error)
+            case _:
+                pass
+
+    def _told(self, message: object) -> None:
+        match message:
+            case Bundle():
+                self._on_bundle(message)
+            case Grant():
+                self._window += message.window_bytes
+                for one in message.streams:
+                    stream = Stream(one.edge, one.sender, one.target)
+                    self._hub.granted(self, stream, one.turn, one.rows)
+            case Follow() | Unfollow() | Release():
+                self._hub.heard(self, message)
+            case _:
+                pass
+
+    def _on_bundle(self, bundle: Bundle) -> None:
+        edge = self._edges[bundle.edge]  # the link has checked that it was offered
+        length_bytes = _length_bytes(bundle)
+        if self._granted <= 0:
+            raise RemoteProtocolError(
+                f"{self.peer} has sent more than window_bytes ({self._limits.window_bytes})"
+            )
+        self._granted -= length_bytes
+        try:
+            rows = arrow.loads(bundle.body, edge.schema)
+        except EncodingError as error:
+            raise RemoteProtocolError(f"{self.peer}, {bundle.edge}: {error}") from error
+        if sum(section.rows for section in bundle.sections) != rows.num_rows:
+            raise RemoteProtocolError(
+                f"{self.peer}, {bundle.edge}: {rows.num_rows} rows are not those of its sections"
+            )
+        held = _Held(self, length_bytes, len(bundle.sections))
+        at = 0
+        for section in bundle.sections:
+            part = rows.slice(at, section.rows)
+            at += section.rows
+            since = None if section.since is None else dict(section.since)
+            self._hub.arrived(
+                self,
+                Stream(bundle.edge, section.sender, section.target),
+                section.turn,
+                section.epoch,
+                EdgeChanges(since, dict(section.cut), section.watermark_ns, part),
+                start=section.start,
+                more=section.more,
+                receipt=held,
+            )
+
+    def _leave(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._hub.closed(self)
+
+
+def _length_bytes(bundle: Bundle) -> int:
+    """Return how much of the window a bundle takes: the same at both ends."""
+    return len(bundle.body) + SECTION_BYTES * len(bundle.sections)
+
+
+def _left(one: _Waiting) -> int:
+    return int(one.changes.rows.slice(one.start).nbytes)
+
+
+def _rows_in(rows: pa.RecordBatch, size: int) -> int:
+    """Return about how many of these rows have so many bytes, 0 or more."""
+    if not rows.num_rows:
+        return 0
+    return int(max(0, size) * rows.num_rows // max(1, rows.nbytes))
