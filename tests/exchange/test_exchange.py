@@ -10,7 +10,7 @@ from ripple.exchange.limits import ExchangeLimits
 from ripple.pipeline.stages import EdgeKind
 from tests.engine.staged import Spread
 from tests.engine.test_stages import KINDS, PLANS, trades
-from tests.engine.ticks import EXAMPLES
+from tests.examples import EXAMPLES
 from tests.exchange.processes import Cluster
 
 STATE = [name for name in PLANS if EdgeKind.EVENT not in KINDS.get(name, [])]
