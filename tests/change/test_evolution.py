@@ -18,8 +18,8 @@ from ripple.pipeline.plan import Migration, Plan
 from ripple.schema.types import Field, Float, Int64, Schema, String
 from ripple.topology import digest_of
 from tests.change.versions import Version, edited, fed, shown
-from tests.engine.ticks import EXAMPLES
 from tests.engine.trades import Row, rows
+from tests.examples import EXAMPLES
 
 
 @settings(max_examples=150 * EXAMPLES)
