@@ -1,0 +1,207 @@
+"""Start a cluster on this machine, with nothing but a disk: coordinators, workers, a pipeline.
+
+What its processes say is passed on. One that dies is started again. Ctrl+C ends them in good order:
+what they have computed is kept in the folder, and the next ``up`` goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from ripple.cli.exits import EXIT_FAILURE, say, say_inline
+from ripple.cli.numbers import positive
+from ripple.cli.places import a_place
+from ripple.cli.up.plan import Asked, coordinators_of, processes
+from ripple.cli.up.process import Process, WillNotStartError
+from ripple.cli.up.reach import Reach, open_topic
+from ripple.cli.user_file import FILE_HELP, load_plan
+from ripple.connectors.locate import sinks_by_output
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+PROGRAM = "ripple"
+LOOK_INTERVAL_S = 1.0
+TELL_INTERVAL_S = 10.0
+# Workers take up to 30 s to end in good order.
+WORKERS_END_S = 40.0
+COORDINATORS_END_S = 5.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument("--source", type=a_place, required=True, metavar="log:DIR/TOPIC")
+    parser.add_argument(
+        "--sink",
+        type=a_place,
+        action="append",
+        required=True,
+        metavar="[OUTPUT=]log:DIR/TOPIC",
+        help="once for each output that is wanted",
+    )
+    parser.add_argument(
+        "--dir", type=a_place, required=True, metavar="DIR", help="of all that the cluster keeps"
+    )
+    parser.add_argument("--workers", type=positive, default=3, metavar="N", help="(%(default)s)")
+    parser.add_argument(
+        "--processes", type=positive, default=1, metavar="N", help="that compute, a worker (1)"
+    )
+    parser.add_argument("--coordinators", type=positive, default=1, metavar="N", help="(1)")
+    parser.add_argument(
+        "--partitions",
+        type=positive,
+        metavar="N",
+        help="of the first stage of a new cluster; by default as many as the source has",
+    )
+    parser.add_argument(
+        "--until-end",
+        action="store_true",
+        help="end in good order when all that is in the source now is in the outputs",
+    )
+    parser.add_argument(
+        "--free-ports",
+        action="store_true",
+        help="take any ports that are free; by default workers have 9100 to 9102, 9110 to 9112 "
+        "and so on (probes, data, metrics), coordinators 9200 to 9202 (gRPC, probes, metrics)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the cluster until somebody ends it; return the exit code."""
+    plan = load_plan(options.file)
+    places = sinks_by_output(plan, options.sink)
+    reach = Reach(options.source, plan.source.name, list(places.values()))
+    asked = Asked(
+        pipeline=options.file,
+        source=options.source,
+        sinks=tuple(f"{name}={place}" for name, place in places.items()),
+        folder=options.dir,
+        workers=options.workers,
+        processes=options.processes,
+        coordinators=options.coordinators,
+        partitions=options.partitions or open_topic(options.source).partitions,
+        free_ports=options.free_ports,
+    )
+    planned = processes(asked)
+    os.makedirs(options.dir, exist_ok=True)
+    say(
+        f"{PROGRAM}: {asked.coordinators} coordinators, {asked.workers} workers; "
+        f"{PROGRAM} cluster status --coordinator {coordinators_of(planned)} shows them"
+    )
+    width = max(len(one.name) for one in planned)
+    status = _Status(reach, until_end=options.until_end)
+
+    def pass_on(name: str, line: str) -> None:
+        status.clear()
+        say(f"{name:<{width}} | {line}")
+
+    cluster = _Cluster([Process(one, pass_on) for one in planned])
+    return asyncio.run(cluster.run(status))
+
+
+class _Cluster:
+    """All processes: they live until a signal, the end of the source, or one that cannot start."""
+
+    def __init__(self, all_of_them: list[Process]) -> None:
+        self._all = all_of_them
+        self._number: signal.Signals | None = None
+        self._asked = asyncio.Event()
+
+    async def run(self, status: _Status) -> int:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._signalled, number)
+        lives = [asyncio.ensure_future(one.live()) for one in self._all]
+        watching = asyncio.ensure_future(status.watch())
+        asked = asyncio.ensure_future(self._asked.wait())
+        try:
+            await asyncio.wait([*lives, watching, asked], return_when=asyncio.FIRST_COMPLETED)
+            status.clear()
+            if asked.done():
+                assert self._number is not None
+                say(f"{PROGRAM}: {self._number.name}: ending in good order; once more: at once")
+        finally:
+            asked.cancel()
+            watching.cancel()
+            await self._end(lives)
+        return self._code(status, lives)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if self._asked.is_set():
+            for one in self._all:
+                one.end(signal.SIGKILL)
+        self._number = number
+        self._asked.set()
+
+    async def _end(self, lives: Sequence[asyncio.Future[None]]) -> None:
+        """End workers, then coordinators, which they need for that; then whoever is left."""
+        for is_worker, within_s in ((True, WORKERS_END_S), (False, COORDINATORS_END_S)):
+            some = [
+                (one, life)
+                for one, life in zip(self._all, lives, strict=True)
+                if one.is_worker == is_worker
+            ]
+            for one, _ in some:
+                one.end()
+            await asyncio.wait([life for _, life in some], timeout=within_s)
+            for one, life in some:
+                if not life.done():
+                    say(f"{PROGRAM}: {one.name} has not ended within {within_s:g} s: killed")
+                    one.end(signal.SIGKILL)
+        await asyncio.wait(lives)
+
+    def _code(self, status: _Status, lives: Sequence[asyncio.Future[None]]) -> int:
+        for life in lives:
+            error = life.exception()
+            if isinstance(error, WillNotStartError):
+                say(f"{PROGRAM}: {error}")
+                return EXIT_FAILURE
+            if error is not None:
+                raise error
+        if self._number is signal.SIGINT:
+            return 128 + signal.SIGINT
+        if self._number is None:
+            say(f"{PROGRAM}: {status.newest}")
+        return 0
+
+
+class _Status:
+    """Says how far the outputs are: a line that is redrawn on a terminal, else one now and then."""
+
+    def __init__(self, reach: Reach, *, until_end: bool) -> None:
+        self._reach = reach
+        self._until_end = until_end
+        self._is_terminal = sys.stderr.isatty()
+        self._told_s = time.monotonic()
+        self._told = ""
+        self.newest = ""
+
+    async def watch(self) -> None:
+        """Look now and then; return when the outputs have it all, if that is waited for."""
+        while True:
+            await asyncio.sleep(LOOK_INTERVAL_S)
+            reached = await asyncio.to_thread(self._reach.look)
+            self.newest = str(reached)
+            if self._until_end and reached.is_all:
+                return
+            self._show()
+
+    def clear(self) -> None:
+        """Remove the line from the terminal."""
+        if self._is_terminal:
+            say_inline("\r\033[K")
+
+    def _show(self) -> None:
+        if self._is_terminal:
+            say_inline(f"\r\033[K{self.newest}")
+        elif self.newest != self._told and time.monotonic() - self._told_s >= TELL_INTERVAL_S:
+            say(f"{PROGRAM}: {self.newest}")
+            self._told, self._told_s = self.newest, time.monotonic()

@@ -1,0 +1,137 @@
+"""The processes of a cluster on this machine, and the command line of each."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ripple.errors import InputError
+
+HOST = "127.0.0.1"
+COORDINATOR_PORTS = 9200
+WORKER_PORTS = 9100
+PORTS_APART = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a cluster is asked for.
+
+    pipeline: FILE.py[:NAME]. sinks: as ``--sink`` takes them. partitions: of the first stage, where
+    the cluster is new. free_ports: any that are free, instead of those that are documented.
+    """
+
+    pipeline: str
+    source: str
+    sinks: tuple[str, ...]
+    folder: str
+    workers: int
+    processes: int
+    coordinators: int
+    partitions: int
+    free_ports: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One process: its name, and what starts it. Workers end before coordinators."""
+
+    name: str
+    command: tuple[str, ...]
+    is_worker: bool
+
+
+def processes(asked: Asked) -> list[Planned]:
+    """Return the processes, in the order in which they start. Raises InputError."""
+    ports = _ports(asked)
+    coordinators = [ports.pop(0) for _ in range(asked.coordinators)]
+    addresses = [f"{HOST}:{one[0]}" for one in coordinators]
+    store = f"{asked.folder}/store"
+    found = []
+    for number, (port, health, metrics) in enumerate(coordinators, 1):
+        peers = [address for address in addresses if address != f"{HOST}:{port}"]
+        flags = {
+            "store": store,
+            "host": HOST,
+            "port": port,
+            "health-port": health,
+            "metrics-port": metrics,
+            "partitions": asked.partitions,
+            **({"peers": ",".join(peers)} if peers else {}),
+        }
+        command = (sys.executable, "-m", "coordinator", *_flags(flags.items()))
+        found.append(Planned(f"coordinator-{number}", command, is_worker=False))
+    for number, (health, data, metrics) in enumerate(ports, 1):
+        name = f"worker-{number}"
+        flags = {
+            "worker-id": name,
+            "coordinator": ",".join(addresses),
+            "store": store,
+            "source": asked.source,
+            "host": HOST,
+            "processes": asked.processes,
+            "health-port": health,
+            "rpc-port": data,
+            "metrics-port": metrics,
+        }
+        sinks = [("sink", sink) for sink in asked.sinks]
+        command = (sys.executable, "-m", "worker", asked.pipeline, *_flags(flags.items()))
+        found.append(Planned(name, (*command, *_flags(sinks)), is_worker=True))
+    return found
+
+
+def coordinators_of(planned: Sequence[Planned]) -> str:
+    """Return the coordinators' addresses, as ``--coordinator`` takes them."""
+    ports = [
+        flag.removeprefix("--port=")
+        for one in planned
+        if not one.is_worker
+        for flag in one.command
+        if flag.startswith("--port=")
+    ]
+    return ",".join(f"{HOST}:{port}" for port in ports)
+
+
+def _flags(pairs: Iterable[tuple[str, object]]) -> list[str]:
+    return [f"--{name}={value}" for name, value in pairs]
+
+
+def _ports(asked: Asked) -> list[tuple[int, int, int]]:
+    """Return three ports for each process, coordinators first."""
+    counts = (asked.coordinators, asked.workers)
+    if asked.free_ports:
+        return _free(sum(counts))
+    if max(counts) > (COORDINATOR_PORTS - WORKER_PORTS) // PORTS_APART:
+        raise InputError("more than 10 workers or coordinators need --free-ports")
+    found = [
+        (first, first + 1, first + 2)
+        for base, count in zip((COORDINATOR_PORTS, WORKER_PORTS), counts, strict=True)
+        for first in range(base, base + count * PORTS_APART, PORTS_APART)
+    ]
+    for ports in found:
+        for port in ports:
+            _check_free(port)
+    return found
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((HOST, port))
+        except OSError as error:
+            raise InputError(
+                f"port {port} is taken ({error.strerror}): is another cluster up? --free-ports "
+                "takes any that are free"
+            ) from None
+
+
+def _free(processes: int) -> list[tuple[int, int, int]]:
+    """Return ports that nobody has now; all are held until all are found."""
+    held = [socket.create_server((HOST, 0)) for _ in range(3 * processes)]
+    numbers = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return [(numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3)]

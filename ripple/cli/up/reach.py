@@ -1,0 +1,86 @@
+"""How far the outputs of a cluster are behind its input, as their logs say it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ripple.connectors.log.sink import reached_by
+from ripple.errors import InputError
+from ripple.log import PartitionReader, Topic
+from ripple.log.errors import LogError
+from ripple.log_place import PREFIX, LogPlace
+from ripple.world import LiveDisk
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """So many of the input's records are in every output."""
+
+    records: int
+    of: int
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left."""
+        return self.records == self.of
+
+    def __str__(self) -> str:
+        share = 100 * self.records // self.of if self.of else 100
+        return f"{self.records:,} of {self.of:,} records are in the outputs ({share} %)"
+
+
+class Reach:
+    """Looks at the logs of an input and its outputs."""
+
+    def __init__(self, source: str, input_name: str, sinks: Sequence[str]) -> None:
+        """Connect places as users write them; input_name: as the pipeline has it.
+
+        Raises InputError for places that are no topics.
+        """
+        self._source = open_topic(source)
+        self._input = input_name
+        self._sinks = [_parsed(sink) for sink in sinks]
+
+    def look(self) -> Reached:
+        """Return how far the slowest output is."""
+        ends = {}
+        for partition in range(self._source.partitions):
+            with PartitionReader(self._source, partition) as reader:
+                ends[f"{self._input}/{partition}"] = reader.range()[1]
+        whole = sum(ends.values())
+        return Reached(min((self._of(sink, ends) for sink in self._sinks), default=whole), whole)
+
+    def _of(self, place: LogPlace, ends: dict[str, int]) -> int:
+        try:
+            topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
+        except (LogError, OSError):
+            return 0
+        reached: dict[str, int] = {}
+        for partition in range(topic.partitions):
+            commit = reached_by(topic, partition)
+            for name, offset in ({} if commit is None else commit.cut).items():
+                # A later stage's cut has the names of its senders before those of the inputs.
+                of = next((end for end in ends if name == end or name.endswith(f"/{end}")), name)
+                reached[of] = min(offset, reached.get(of, offset))
+        return sum(min(reached.get(name, 0), end) for name, end in ends.items())
+
+
+def open_topic(place: str) -> Topic:
+    """Return the topic at ``log:DIR/TOPIC``. Raises InputError."""
+    parsed = _parsed(place)
+    try:
+        return Topic.open(LiveDisk(parsed.folder, make=False), parsed.topic)
+    except (LogError, OSError) as error:
+        raise InputError(f"cannot read {place}: {error}") from error
+
+
+def _parsed(place: str) -> LogPlace:
+    if not place.startswith(PREFIX):
+        raise InputError(f"{place} is no topic: a cluster reads and writes log:DIR/TOPIC")
+    parsed = LogPlace.parse(place)
+    if parsed.partition is not None:
+        raise InputError(
+            f"{place} is one partition: name the topic, log:{parsed.folder}/{parsed.topic}"
+        )
+    return parsed

@@ -1,0 +1,150 @@
+"""A cluster of real processes for tests, and what one process makes of the same topic."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ripple.cli.up.plan import Asked, Planned, coordinators_of, processes
+from ripple.cli.up.process import Process
+from ripple.cli.up.reach import Reach
+from tests.cli.processes import RIPPLE, ROOT
+
+END_S = 60.0
+
+
+def ripple(*arguments: object) -> str:
+    """Run a command that must succeed; return what it printed."""
+    ended = subprocess.run(
+        [*RIPPLE, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A pipeline over a topic, and the topic that its only output makes in a cluster."""
+
+    pipeline: Path
+    source: Path
+    output: Path
+    partitions: int
+
+    def alone(self, folder: Path) -> list[list[str]]:
+        """Return each partition's output as one process makes it, as JSON lines."""
+        found = []
+        for partition in range(self.partitions):
+            sink = folder / f"alone-{partition}"
+            command = ["run", self.pipeline, "--source", f"log:{self.source}/{partition}"]
+            kept = ["--sink", f"log:{sink}", "--checkpoint-dir", folder / f"state-{partition}"]
+            ripple(*command, *kept)
+            found.append(ripple("log", "tail", sink).splitlines())
+        return found
+
+    def made(self) -> list[list[str]]:
+        """Return each partition's output as the cluster has made it."""
+        return [
+            ripple("log", "tail", self.output, "--partition", partition).splitlines()
+            for partition in range(self.partitions)
+        ]
+
+
+class Cluster:
+    """The processes of a cluster that is up. said: all their lines."""
+
+    def __init__(self, planned: Sequence[Planned], reach: Reach) -> None:
+        self.said: list[str] = []
+        self.coordinators = coordinators_of(planned)
+        self._reach = reach
+        self.processes = {
+            one.name: Process(one, lambda name, line: self.said.append(f"{name} | {line}"))
+            for one in planned
+        }
+        self._lives = {
+            name: asyncio.ensure_future(one.live()) for name, one in self.processes.items()
+        }
+
+    async def caught_up(self, within_s: float) -> float:
+        """Wait until all that is in the source is in the output; return for how long."""
+        began_s = time.monotonic()
+        while True:
+            reached = await asyncio.to_thread(self._reach.look)
+            if reached.is_all:
+                return time.monotonic() - began_s
+            for name, life in self._lives.items():
+                assert not life.done(), f"{name} has given up: {self.tail()}"
+            assert time.monotonic() - began_s < within_s, f"{reached}\n{self.tail()}"
+            await asyncio.sleep(0.05)
+
+    def tail(self, lines: int = 40) -> str:
+        """Return what was said last."""
+        return "\n".join(self.said[-lines:])
+
+    def pid(self, name: str) -> int:
+        """Return which process has a name now, 0 while it is down."""
+        return self.processes[name].pid
+
+    async def end(self) -> None:
+        """End all in good order."""
+        for is_worker in (True, False):
+            some = [one for one in self.processes.values() if one.is_worker == is_worker]
+            for one in some:
+                one.end()
+            _, late = await asyncio.wait([self._lives[one.name] for one in some], timeout=END_S)
+            for one in some:
+                if self._lives[one.name] in late:
+                    one.end(signal.SIGKILL)
+            assert not late, f"not ended within {END_S} s: {self.tail()}"
+
+
+@asynccontextmanager
+async def cluster(
+    job: Job, folder: Path, *, workers: int, coordinators: int = 1, processes_each: int = 1
+) -> AsyncIterator[Cluster]:
+    """Start a cluster on free ports, with state in ``folder``; end it behind the block."""
+    asked = Asked(
+        pipeline=str(job.pipeline),
+        source=f"log:{job.source}",
+        sinks=(f"out=log:{job.output}",),
+        folder=str(folder),
+        workers=workers,
+        processes=processes_each,
+        coordinators=coordinators,
+        partitions=job.partitions,
+        free_ports=True,
+    )
+    folder.mkdir(exist_ok=True)
+    up = Cluster(processes(asked), Reach(f"log:{job.source}", "trades", [f"log:{job.output}"]))
+    try:
+        yield up
+        await up.end()
+    finally:
+        for one in up.processes.values():
+            one.end(signal.SIGKILL)
+        await asyncio.wait(up._lives.values())
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def signalled(pid: int, number: signal.Signals) -> bool:
+    """Send a signal; return whether anybody was there."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
