@@ -207,6 +207,14 @@ class Evicted(NamedTuple):
     cause: str
 
 
+class PartitionFailed(NamedTuple):
+    """A life of a partition has ended by an error; another one follows."""
+
+    partition: int
+    epoch: int
+    error: Exception
+
+
 class Ended(NamedTuple):
     """The life has ended in good order."""
 
@@ -237,6 +245,7 @@ Event: TypeAlias = (
     | JoinPostponed
     | Joined
     | Evicted
+    | PartitionFailed
     | Ended
 )
 

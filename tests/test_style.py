@@ -112,6 +112,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "world",
     },
     "events": set(),
+    "telling": {"cut", "events"},
     "partition": {
         "batch",
         "change",
@@ -150,7 +151,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry_file": {"schema", "world"},
     "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp"},
     "exchange": {"cut", "encoding", "engine", "errors", "pipeline", "schema", "wire"},
-    "worker": {"assignment", "errors", "events", "fenced", "rpc", "world"},
+    "worker": {
+        "assignment",
+        "checkpoint",
+        "connectors",
+        "errors",
+        "events",
+        "fenced",
+        "partition",
+        "pipeline",
+        "rpc",
+        "world",
+    },
     "testing": {"*"},
     "cli": {"*"},
 }

@@ -22,7 +22,6 @@ from ripple.cli.statistics import (
     uncomputable,
     watermark_text,
 )
-from ripple.cli.telling import line_of
 from ripple.connectors.locate import open_inputs, open_sink, path_of
 from ripple.errors import InputError
 from ripple.partition.group import SinkGroup
@@ -30,6 +29,7 @@ from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
 from ripple.store import DiskStore
+from ripple.telling import line_of
 from ripple.window import duration_ns
 from ripple.world import live_world
 

@@ -158,6 +158,16 @@ def sinks_by_output(plan: Plan, given: Sequence[str]) -> dict[str, str]:
     return dict(pairs)
 
 
+def check_sealed(place: str) -> None:
+    """Raise OutputError unless a sink at ``place`` can be taken over from an owner before."""
+    if not find(place, "continued_sink").use.has_epochs:
+        raise OutputError(
+            f"cannot write to {place!r} in a cluster: an owner that was replaced could go on "
+            "writing there, and nothing would tell its lines from its successor's. Write to "
+            "log:DIR/TOPIC, which is sealed (docs/seals.md)"
+        )
+
+
 def _unsealed(place: str, epoch: int) -> OutputError:
     return OutputError(
         f"cannot write to {place} as the owner of epoch {epoch}: an owner that was replaced could "

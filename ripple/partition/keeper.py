@@ -81,6 +81,16 @@ class Keeper:
         self.rebuild = rebuild
         self.place = place
         self.holder = holder
+        self._is_asked = False
+
+    def ask_for_checkpoint(self) -> None:
+        """Let a checkpoint be begun after the next batch, or as soon as the life is woken."""
+        self._is_asked = True
+
+    def take_asked(self) -> bool:
+        """Return whether one was asked for since this was called last."""
+        was_asked, self._is_asked = self._is_asked, False
+        return was_asked
 
     @asynccontextmanager
     async def keeping(self, parts: Parts, endings: Endings) -> AsyncIterator[Restoration]:
@@ -242,6 +252,7 @@ class Opened:
             start=self.start,
             has_changed=bool(base.changed),
             is_hasty=in_flight.was_killed,
+            is_asked=keeper.take_asked,
         )
         return Restoration(self, base, live, kept)
 

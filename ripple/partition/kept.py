@@ -39,8 +39,13 @@ class Kept:
         start: Cut,
         has_changed: bool,
         is_hasty: bool,
+        is_asked: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin to count the time. is_hasty: whoever has killed the last life may do it again."""
+        """Begin to count the time.
+
+        is_hasty: whoever has killed the last life may do it again. is_asked: whether somebody wants
+        a checkpoint before one is due.
+        """
         self.live = live
         self.parts = parts
         self.clock = world.clock
@@ -49,6 +54,7 @@ class Kept:
         self._guards = world.guards
         self._start = start
         self._has_changed = has_changed
+        self._is_asked = is_asked
         settings, now_ns = parts.settings, self.clock.monotonic_ns()
         self._turn_length_ns = settings.turn_ms * 1_000_000
         self._turn_ns = now_ns
@@ -79,7 +85,7 @@ class Kept:
         now_ns = self.clock.monotonic_ns()
         self._storing.step()
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
-        if store_due and not self._storing.is_busy:
+        if not self._storing.is_busy and (self._is_asked() or store_due):
             if self._guards("commit_first"):
                 await self.commit()
             await self._begin_checkpoint()

@@ -11,7 +11,6 @@ import pytest
 
 from ripple.batch import Batch, Rejected
 from ripple.checkpoint import partitions
-from ripple.cli.telling import line_of
 from ripple.errors import InputError, NodeError
 from ripple.partition import in_flight as in_flight_file
 from ripple.partition.drive import part_of, set_aside
@@ -22,6 +21,7 @@ from ripple.partition.letters import DeadLetterLog
 from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.partition.suspicion import DEATHS_MAX, Range
 from ripple.store import DiskStore
+from ripple.telling import line_of
 from ripple.testing import SimulationError, SimWorld, enumerate_crashes
 from ripple.world import Disk, LiveClock, LiveDisk
 

@@ -1,0 +1,156 @@
+"""Processes of workers in the simulator: machines that share a disk, and an assignment by hand."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import ripple.aggregate as ra
+from ripple.assignment import Assignment, Code, Member, Share, Stage
+from ripple.batch import Batch
+from ripple.connectors.log.inputs import LogInputs
+from ripple.connectors.log.places import check_divided
+from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
+from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.text.cut_record import Owner
+from ripple.errors import RippleError
+from ripple.events import PartitionFailed
+from ripple.log import PartitionReader, Topic
+from ripple.partition.group import SinkGroup
+from ripple.partition.settings import Settings
+from ripple.store import DiskStore, RetryingStore
+from ripple.testing import SimDisk, sim_world
+from ripple.testing.crash_source import TOPIC, CrashSource
+from ripple.window import Tumbling
+from tests.engine.ticks import keyed
+from tests.partition import scenarios
+from worker.input_partition import Site
+from worker.runtime import Runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.connectors.connector import Part
+    from ripple.events import Event
+    from ripple.testing import SimWorld
+    from ripple.world.ports import World
+
+PARTITIONS, INPUTS = 2, 4
+PLAN = (
+    keyed(Tumbling(50), None, lateness=30)
+    .fold("sums", n=ra.count(), total=ra.sum("price"), best=ra.max("size"))
+    .sink("rows", of="sums")
+).plan()
+NAME = PLAN.source.name
+NAMES = tuple(f"{NAME}/{number}" for number in range(INPUTS))
+SETTINGS = Settings(
+    batch_rows=4, replay_rows=8, commit_batches=1, checkpoint_batches=3, snapshot_rows=4, keep=2
+)
+
+
+def events(count: int) -> list[Any]:
+    """Ticks of all input partitions in turn, and their ends."""
+    made: list[Any] = [
+        (NAMES[at % INPUTS], event)
+        for at, event in enumerate(scenarios.events(count))
+        if not isinstance(event, scenarios.Marker)
+    ]
+    return made + [scenarios.Marker(name, 10_000) for name in NAMES]
+
+
+SOURCE = CrashSource(PLAN, events(120), NAMES)
+
+
+class LogEnds:
+    """The log on a world's disk as both ends of the pipeline."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        return ((NAME, INPUTS),)
+
+    def inputs(self, part: Part) -> LogInputs:
+        check_divided(TOPIC, INPUTS, part.of)
+        own = {name: at for at, name in enumerate(NAMES) if at % part.of == part.number}
+        shape = RecordShape(PLAN.source.schema, PLAN.source.checks)
+        topic = Topic.open(self._world.disk, TOPIC)
+        return LogInputs(topic, own, shape, SETTINGS.batch_rows, follow=True)
+
+    def outputs(self, part: Part, epoch: int) -> SinkGroup:
+        def open_sink(name: str) -> LogSink:
+            world, output = self._world, PLAN.output(name)
+            schema = schema_of_output(PLAN, output)
+            topic = topic_for(world.disk, f"{name}-log", schema, part.of)
+            owner = Owner(PLAN.name, name)
+            return LogSink(topic, part.number, world.clock, owner, epoch=epoch, guards=world.guards)
+
+        sinks = {output.name: partial(open_sink, output.name) for output in PLAN.outputs}
+        return SinkGroup(sinks, self._world.executor)
+
+
+def new_disk() -> SimDisk:
+    """Return a disk with the input, for all machines."""
+    world = sim_world()
+    SOURCE.install(world, whole=True)
+    return world.disk
+
+
+def on_disk(world: SimWorld, disk: SimDisk) -> SimWorld:
+    """Return a machine's world with a disk that others have, too."""
+    own = copy.copy(disk)
+    own.effects = world.effects
+    return replace(world, disk=own)
+
+
+def runtime_of(world: SimWorld, process: str, tell: Callable[[Event], None]) -> Runtime:
+    """Return the engine of a process. What fails without a reason is a bug."""
+
+    def told(event: Event) -> None:
+        if isinstance(event, PartitionFailed) and not isinstance(
+            event.error, OSError | RippleError
+        ):
+            raise AssertionError(f"{process} failed") from event.error
+        tell(event)
+
+    store = RetryingStore(DiskStore(world.disk, world.random), world.clock, world.random)
+
+    def site(partitions: int) -> Site:
+        return Site(world, PLAN, store, LogEnds(world), partitions, SETTINGS, told, process)
+
+    return Runtime(process, site)
+
+
+CODE = Code(PLAN.name, "plan", PLAN.topology_hash, 1)
+
+
+def given(version: int, *shares: Share | tuple[Any, ...], starts: int = 0) -> Assignment:
+    """Return a version of the assignment: whose each partition is, of workers that never leave."""
+    workers = ("a", "b", "c")
+    return Assignment(
+        version=version,
+        cause="by hand",
+        stages=(Stage("main", len(shares)),),
+        shares=tuple(one if isinstance(one, Share) else Share(*one) for one in shares),
+        members=tuple(
+            Member(
+                id=name,
+                incarnation=1,
+                nonce=name,
+                addresses=(),
+                starts=(starts if name == "a" else 0,),
+                code=CODE,
+            )
+            for name in workers
+        ),
+    )
+
+
+def rows_of(disk: SimDisk, part: int) -> list[Any]:
+    """Return what a partition has written, as somebody reads it."""
+    topic = Topic.open(disk, "rows-log")
+    with PartitionReader(topic, part) as reader:
+        entries = [entry for entry in reader.read() if isinstance(entry, Batch)]
+    return [repr(row) for entry in entries for row in entry.records.to_pylist()]

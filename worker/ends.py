@@ -1,0 +1,82 @@
+"""What the partitions of a worker read and write: places of the registry, divided among them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from ripple.connectors.connector import Part
+from ripple.connectors.locate import check_sealed, open_inputs, open_sink
+from ripple.partition.group import SinkGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.connectors.inputs import Inputs
+    from ripple.partition.group import CommitGroup
+    from ripple.pipeline.plan import Plan
+    from ripple.world.ports import Executor
+
+
+class Ends(Protocol):
+    """Where a pipeline begins and ends."""
+
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """Return how many partitions each input has, by name; raises InputError and OSError."""
+        ...
+
+    def inputs(self, part: Part) -> Inputs:
+        """Return what a partition reads, waiting for more at its end. Raises InputError."""
+        ...
+
+    def outputs(self, part: Part, epoch: int) -> CommitGroup:
+        """Return what a partition writes, for its owner of an epoch."""
+        ...
+
+
+class Places:
+    """Ends in places as people write them."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: str,
+        sinks: Mapping[str, str],
+        *,
+        batch_rows: int,
+        executor: Executor,
+    ) -> None:
+        """Take the place of the input, and that of each output that is wanted.
+
+        Raises OutputError for a sink that cannot be sealed, InputError for a source that cannot be
+        read again, and as opening them does where that tells at once.
+        """
+        self._plan = plan
+        self._source = source
+        self._sinks = dict(sinks)
+        self._batch_rows = batch_rows
+        self._executor = executor
+        for place in self._sinks.values():
+            check_sealed(place)
+        self.counts()
+
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """Return how many partitions the input has."""
+        inputs = open_inputs(self._source, self._plan, self._batch_rows, follow=True)
+        return ((self._plan.source.name, len(inputs.names)),)
+
+    def inputs(self, part: Part) -> Inputs:
+        """Return what a partition reads."""
+        return open_inputs(self._source, self._plan, self._batch_rows, follow=True, part=part)
+
+    def outputs(self, part: Part, epoch: int) -> CommitGroup:
+        """Return what a partition writes."""
+        return SinkGroup(
+            {
+                name: partial(
+                    open_sink, place, self._plan, name, continues=True, epoch=epoch, part=part
+                )
+                for name, place in self._sinks.items()
+            },
+            self._executor,
+        )

@@ -1,0 +1,154 @@
+"""A partition of the first stage in this process: its lives, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ripple.assignment import epoch_of
+from ripple.checkpoint import Checkpoints
+from ripple.connectors.connector import Part
+from ripple.events import PartitionFailed, Tell, untold
+from ripple.partition.keeper import Keeper
+from ripple.partition.life import Life
+from ripple.partition.settings import Settings
+from worker.hosted import Doing, Standing
+
+if TYPE_CHECKING:
+    from ripple.connectors.inputs import Inputs
+    from ripple.pipeline.plan import Plan
+    from ripple.world.ports import ObjectStore, World
+    from worker.ends import Ends
+
+PAUSE_MIN_S = 0.1
+PAUSE_MAX_S = 30.0
+# Whoever was live for so long fails anew, and not again.
+STEADY_S = 60.0
+NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the partitions of one process have in common. partitions: of the first stage.
+
+    store: of checkpoints, letters and notes; it should repeat what fails (RetryingStore).
+    """
+
+    world: World
+    plan: Plan
+    store: ObjectStore
+    ends: Ends
+    partitions: int
+    settings: Settings = field(default_factory=Settings)
+    tell: Tell = untold
+    holder: str = "a worker"
+
+
+class InputPartition:
+    """Partition ``number`` of the first stage; see Hosted.
+
+    Each try to own it has an epoch of its own, for nobody knows what became of a claim that failed.
+    """
+
+    def __init__(self, site: Site, number: int) -> None:
+        self._site = site
+        self._number = number
+        self._doing = Doing()
+        self._life: Life | None = None
+        self._inputs: Inputs | None = None
+        self._keeper: Keeper | None = None
+        self._is_following = self._is_leaving = False
+        self._failure: str | None = None
+        self._epoch: int | None = None
+        self._events = self._rows_out = 0
+
+    @property
+    def standing(self) -> Standing:
+        """How it stands now."""
+        report = None if self._life is None else self._life.report
+        return Standing(
+            is_live=report is not None and report.restored is not None and not self._is_leaving,
+            behind=0 if self._is_following else None,
+            failure=self._failure,
+            epoch=self._epoch,
+            events=self._events + (report.events if report is not None else 0),
+            rows_out=self._rows_out + (report.rows_out if report is not None else 0),
+        )
+
+    def follow(self) -> None:
+        """Wait for the partition: its owner is not disturbed."""
+        self._is_following = True
+
+    def own(self, since: int) -> None:
+        """Own it since a version."""
+        self._is_following = False
+        self._doing.begin(self._own(since))
+
+    def store(self) -> None:
+        """Store a checkpoint soon."""
+        if self._keeper is not None and self._inputs is not None:
+            self._keeper.ask_for_checkpoint()
+            self._inputs.wake()
+
+    def leave(self) -> None:
+        """End in good order; what is not live has nothing to complete."""
+        is_live, self._is_following, self._is_leaving = self.standing.is_live, False, True
+        if is_live and self._inputs is not None:
+            self._inputs.wake()
+        else:
+            self._doing.cancel()
+
+    def drop(self) -> None:
+        """End before the next effect."""
+        self._is_following, self._is_leaving = False, True
+        self._doing.cancel()
+
+    async def ended(self) -> None:
+        """Wait until nothing is done any more."""
+        await self._doing.ended()
+
+    async def _own(self, since: int) -> None:
+        clock, attempt, pause_s = self._site.world.clock, 0, PAUSE_MIN_S
+        while not self._is_leaving:
+            began_ns = clock.monotonic_ns()
+            try:
+                await self._live(epoch_of(since, attempt))
+            except Exception as error:
+                if self._is_leaving:
+                    return  # whoever has it now was faster
+                self._failure = f"{type(error).__name__}: {error}"
+                self._site.tell(PartitionFailed(self._number, self._epoch or 0, error))
+            if clock.monotonic_ns() - began_ns > STEADY_S * NS:
+                pause_s = PAUSE_MIN_S
+            await clock.sleep(0 if self._is_leaving else pause_s)
+            attempt, pause_s = attempt + 1, min(2 * pause_s, PAUSE_MAX_S)
+
+    async def _live(self, epoch: int) -> None:
+        """Live once, to the end: of the input, of the assignment, or by an error."""
+        site, part = self._site, Part(self._number, self._site.partitions)
+        self._epoch = epoch
+        inputs = site.ends.inputs(part)
+        checkpoints = Checkpoints(
+            site.store,
+            site.plan.name,
+            self._number,
+            executor=site.world.executor,
+            guards=site.world.guards,
+        )
+        keeper = Keeper(checkpoints, site.world, epoch=epoch, holder=site.holder)
+        life = Life(
+            site.plan,
+            inputs,
+            site.ends.outputs(part, epoch),
+            keeper,
+            settings=site.settings,
+            tell=site.tell,
+            stop=lambda: self._is_leaving,
+        )
+        self._life, self._inputs, self._keeper = life, inputs, keeper
+        try:
+            await life.run()
+        finally:
+            self._life = self._inputs = self._keeper = None
+            self._events += life.report.events
+            self._rows_out += life.report.rows_out

@@ -1,0 +1,220 @@
+"""The engine of one process: it hosts what the assignment gives it, and nothing else.
+
+    assign: a version -> which partitions are ours, and how -> tell each that changed
+
+Invariants: what is hosted is what the newest version says, or is about to end; one that fails
+leaves its neighbours alone; an older version than the newest, and one that is of another run of
+this process, gives nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.assignment import Assignment, Follower, MoveFailed, Report
+from ripple.errors import RippleError
+from worker.stages import check_stages, hosted_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from worker.hosted import Hosted, Standing
+    from worker.input_partition import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What this process is to a partition. since: of its owner; None for who follows."""
+
+    since: int | None
+
+
+@dataclass(slots=True)
+class _Held:
+    role: Role
+    hosted: Hosted
+
+
+class _Ending(NamedTuple):
+    partition: int
+    hosted: Hosted
+
+
+class Runtime:
+    """What a process hosts, by partition of the assignment."""
+
+    def __init__(
+        self,
+        process: str,
+        site_of: Callable[[int], Site],
+        *,
+        host: Callable[[Site, str, int], Hosted] = hosted_of,
+        load: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """Be the process of this name.
+
+        site_of: what partitions have in common, once there is an assignment, by how many the first
+        stage has. host: makes what hosts a partition of a stage. load: of the process, 0 to 1.
+        """
+        self.process = process
+        self.version = 0
+        self._site_of = site_of
+        self._host = host
+        self._load = load
+        self._site: Site | None = None
+        self._held: dict[int, _Held] = {}
+        self._ending: dict[asyncio.Task[None], _Ending] = {}
+        self._is_stopping = False
+        self._counts: tuple[tuple[str, int], ...] = ()
+        self._refused: tuple[int, ...] = ()
+        self.problem: str | None = None
+
+    def assign(self, assignment: Assignment, start: tuple[int, int] | None) -> None:
+        """Obey a version of the assignment.
+
+        start: the incarnation of the worker and which start of the process this is; None where the
+        worker is no member. A partition that moves away by plan ends in good order; what was lost
+        ends before its next effect.
+        """
+        if assignment.version < self.version or self._is_stopping:
+            return
+        self.version = assignment.version
+        is_meant = start is not None and assignment.start_of(self.process) == start
+        roles = dict(self._roles(assignment)) if is_meant else {}
+        if not self._prepare(assignment):
+            self._refused, roles = tuple(roles), {}
+        for partition, held in list(self._held.items()):
+            role = roles.get(partition)
+            if role == held.role:
+                continue
+            if role is not None and role.since is not None and held.role.since is None:
+                held.role = role
+                held.hosted.own(role.since)  # what it has followed
+            else:
+                is_planned = is_meant and assignment.shares[partition].former == self.process
+                self._end(partition, held.hosted, is_planned=is_planned)
+        for partition, role in roles.items():
+            if partition not in self._held:
+                self._begin(partition, role, assignment)
+
+    @property
+    def report(self) -> Report:
+        """What is to be said of this process with a heartbeat."""
+        standings = {partition: held.hosted.standing for partition, held in self._held.items()}
+        return Report(
+            load=self._load(),
+            live=frozenset(
+                (partition, since)
+                for partition, held in self._held.items()
+                if (since := held.role.since) is not None and standings[partition].is_live
+            ),
+            followers=tuple(
+                Follower(partition, self.process, behind)
+                for partition, one in standings.items()
+                if (behind := one.behind) is not None
+            ),
+            failed=(
+                *(
+                    MoveFailed(partition, self.process, one.failure)
+                    for partition, one in standings.items()
+                    if one.failure is not None and not one.is_live
+                ),
+                *(
+                    MoveFailed(partition, self.process, self.problem or "")
+                    for partition in self._refused
+                ),
+            ),
+            inputs=self._counts,
+        )
+
+    @property
+    def standings(self) -> dict[int, Standing]:
+        """How each partition stands."""
+        return {partition: held.hosted.standing for partition, held in self._held.items()}
+
+    def store(self) -> None:
+        """Store checkpoints of all that is hosted, soon."""
+        for held in self._held.values():
+            held.hosted.store()
+
+    async def stop(self) -> None:
+        """End everything in good order, with final checkpoints; nothing is taken in any more."""
+        self._is_stopping = True
+        for partition, held in list(self._held.items()):
+            self._end(partition, held.hosted, is_planned=True)
+        await self.ended()
+
+    def drop(self) -> None:
+        """End everything before its next effect."""
+        self._is_stopping = True
+        for partition, held in list(self._held.items()):
+            self._end(partition, held.hosted, is_planned=False)
+        for ending in self._ending.values():
+            ending.hosted.drop()
+
+    async def ended(self) -> None:
+        """Wait until all that was to end has ended."""
+        while self._ending:
+            await asyncio.wait(list(self._ending))
+
+    def _prepare(self, assignment: Assignment) -> bool:
+        """Get ready for the partitions of an assignment; return False where that cannot be."""
+        if self._site is not None:
+            return True
+        try:
+            self._site = self._site_of(assignment.stages[0].partitions)
+            check_stages(self._site.plan, assignment)
+            self._counts = self._site.ends.counts()
+            self.problem = None
+        except (RippleError, OSError) as error:
+            self._site, self.problem = None, str(error)
+            return False
+        self._refused = ()
+        return True
+
+    def _roles(self, assignment: Assignment) -> Iterator[tuple[int, Role]]:
+        for partition, share in enumerate(assignment.shares):
+            if share.owner == self.process:
+                yield partition, Role(share.since)
+            elif share.next == self.process:
+                yield partition, Role(None)
+
+    def _begin(self, partition: int, role: Role, assignment: Assignment) -> None:
+        """Host a partition, once what was done with it before in this process has ended."""
+        assert self._site is not None
+        hosted = self._host(self._site, *assignment.place_of(partition))
+        self._held[partition] = _Held(role, hosted)
+        before = [task for task, one in self._ending.items() if one.partition == partition]
+
+        async def begin() -> None:
+            if before:
+                await asyncio.wait(before)
+            held = self._held.get(partition)
+            if held is None or held.hosted is not hosted:
+                return
+            if held.role.since is None:
+                hosted.follow()
+            else:
+                hosted.own(held.role.since)
+
+        if before:
+            self._keep(begin(), partition, hosted)
+        elif role.since is None:
+            hosted.follow()
+        else:
+            hosted.own(role.since)
+
+    def _end(self, partition: int, hosted: Hosted, *, is_planned: bool) -> None:
+        del self._held[partition]
+        if is_planned:
+            hosted.leave()
+        else:
+            hosted.drop()
+        self._keep(hosted.ended(), partition, hosted)
+
+    def _keep(self, work: Coroutine[None, None, None], partition: int, hosted: Hosted) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._ending[task] = _Ending(partition, hosted)
+        task.add_done_callback(self._ending.pop)
