@@ -170,6 +170,19 @@ class CoordinatorLost(NamedTuple):
     reason: str
 
 
+class PeerConnected(NamedTuple):
+    """There is a connection with another process, for partitions that follow each other."""
+
+    process: str
+
+
+class PeerLost(NamedTuple):
+    """A connection with another process has ended, or could not be made; it is tried again."""
+
+    process: str
+    reason: str
+
+
 class AssignmentUnread(NamedTuple):
     """The assignment could not be read; what it said last holds."""
 
@@ -240,6 +253,8 @@ Event: TypeAlias = (
     | Uncomputable
     | CoordinatorFound
     | CoordinatorLost
+    | PeerConnected
+    | PeerLost
     | AssignmentUnread
     | JoinRefused
     | JoinPostponed

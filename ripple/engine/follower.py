@@ -59,13 +59,15 @@ class Follower(Partition):
         closes_after_ns = plan.closes_after_ns if plan.frees(first) else None
         graph = Graph()
         self._senders = {name: Sender(name) for name in names}
-        self._rank = {name: rank for rank, name in enumerate(names)}
+        # Sorted: a snapshot has numbers of senders, and a checkpoint their names in this order.
+        self._rank = {name: rank for rank, name in enumerate(sorted(names))}
         self._schema = edge_schema(plan, stages[stage])
         self._copy: RemoteGroups | RemoteRows
         if edge.kind is EdgeKind.PARTIAL:
             self._copy = RemoteGroups(graph, first, len(names), closes_after_ns)
         else:
-            self._copy = RemoteRows(graph, plan.fold(edge.of), first, closes_after_ns)
+            above_of = plan.fold(edge.of)
+            self._copy = RemoteRows(graph, above_of, first, closes_after_ns, sorted(names))
             above = [first, *above]
         super().__init__(
             plan,

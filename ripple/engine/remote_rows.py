@@ -25,6 +25,8 @@ from ripple.ops import OP_FINAL, OP_REMOVE
 from ripple.pipeline.plan import type_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold
 
@@ -44,9 +46,17 @@ class RemoteRows:
     rows that are gone wait in ``_erased`` to be freed.
     """
 
-    def __init__(self, graph: Graph, fold: Fold, above: Fold, closes_after_ns: int | None) -> None:
-        """Copy rows of ``fold``, as ``above`` reads them; closes_after_ns: as for groups."""
+    def __init__(
+        self,
+        graph: Graph,
+        fold: Fold,
+        above: Fold,
+        closes_after_ns: int | None,
+        senders: Sequence[str],
+    ) -> None:
+        """Copy rows of ``fold`` that ``senders`` have, as ``above`` reads them; see RemoteGroups."""
         self.fold = fold
+        self._senders = senders
         self.keys = key_space(row_key(fold))
         self.fields = row_values(fold, above)
         self._arrow = arrow_fields(self.fields)
@@ -103,8 +113,9 @@ class RemoteRows:
         key = tuple(array[0].as_py() for array in self.keys.arrays(foreign[:1]))
         raise InputError(
             f"fold {self.fold.name!r}: the key {key} comes from two partitions, "
-            f"{int(self._owners[foreign[0]])} and {sender}: what writes the input must choose the "
-            "partition by this key alone (Kafka's murmur2, or one partitioner for all writers)"
+            f"{self._senders[int(self._owners[foreign[0]])]} and {self._senders[sender]}: what "
+            "writes the input must choose the partition by this key alone (Kafka's murmur2, or one "
+            "partitioner for all writers)"
         )
 
     def _put(self, slots: Ints, table: pa.Table, sender: int | Ints) -> None:

@@ -168,10 +168,16 @@ class Exchange:
 
     # --- connections ---
 
-    def session(self, now_ns: int, dirty: Callable[[], None]) -> Session:
-        """Return what speaks on a new connection; dirty: as of Session."""
+    def session(self, now_ns: int, dirty: Callable[[], None], expects: str = "") -> Session:
+        """Return what speaks on a new connection; dirty, expects: as of Session."""
         return Session(
-            self.process, self._edges, self, limits=self.limits, now_ns=now_ns, dirty=dirty
+            self.process,
+            self._edges,
+            self,
+            limits=self.limits,
+            now_ns=now_ns,
+            dirty=dirty,
+            expects=expects,
         )
 
     def is_connected(self, process: str) -> bool:

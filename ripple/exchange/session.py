@@ -108,8 +108,13 @@ class Session:
         limits: ExchangeLimits,
         now_ns: int,
         dirty: Callable[[], None],
+        expects: str = "",
     ) -> None:
-        """Speak for ``process``; dirty: called when there may be something to send."""
+        """Speak for ``process``.
+
+        dirty: called when there may be something to send. expects: who must be there, "" for
+        anybody.
+        """
         offers = {name: edge.offer for name, edge in edges.items()}
         # Who the peer says it is, once it has; why all ended, if not in good order.
         self.peer = ""
@@ -118,6 +123,7 @@ class Session:
         self._hub = hub
         self._limits = limits
         self._dirty = dirty
+        self._expects = expects
         self._link = Link(
             process,
             outputs=offers,
@@ -171,6 +177,15 @@ class Session:
             self._send_grants()
             self._send_bundle()
         return self._link.data_to_send()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether both sides have accepted what the other offers, and nobody has left."""
+        return self._is_open
+
+    def abandon(self) -> None:
+        """Take notice that there is no connection any more."""
+        self._leave()
 
     def close(self, reason: Reason = Reason.SHUTDOWN, detail: str = "") -> None:
         """Say goodbye."""
@@ -326,6 +341,8 @@ class Session:
         match event:
             case PeerOffered():
                 self.peer = event.worker_id
+                if self._expects not in ("", self.peer):
+                    raise RemoteProtocolError(f"it is {self.peer}, not {self._expects}")
                 if not self._link.speaks_edges:
                     raise RemoteProtocolError(f"{self.peer} does not know edges between stages")
                 self._carry(Grant(self._limits.window_bytes))

@@ -1,0 +1,165 @@
+"""Processes that exchange over real sockets of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ripple.cut import is_within
+from ripple.events import Event, PeerConnected, PeerLost
+from ripple.exchange.exchange import Route
+from ripple.world.live import live_world
+from tests.engine.staged import Spread
+from tests.engine.test_stages import PLANS, trades
+from tests.exchange.processes import Partition
+from tests.world.test_networks import LiveCertificates
+from worker.exchange import ExchangePort
+
+NAME = "windows-by-venue"
+
+
+class Live:
+    """Partitions of a pipeline in processes that are tasks here."""
+
+    def __init__(self, folder: Path, count: int = 2, *, secured: bool = False) -> None:
+        plan = PLANS[NAME]
+        self.spread = Spread(plan, trades(Random(NAME), 60), 2, Random(0))
+        self.told: list[Event] = []
+        self.places: dict[str, str] = {}
+        tls = LiveCertificates(folder).issue("worker") if secured else None
+        self.parts = [
+            [Partition(stage, number, node) for number, node in enumerate(nodes)]
+            for stage, nodes in enumerate(self.spread.nodes)
+        ]
+        self.ports = [
+            ExchangePort(
+                live_world(folder), f"p{n}", plan, self.where, lambda stage: len(self.parts[stage]),
+                address="localhost:0", tls=tls, tell=self.told.append,
+            )
+            for n in range(count)
+        ]  # fmt: skip
+        for at, part in enumerate(self.all):
+            part.process = self.ports[at % count]  # type: ignore[assignment]
+
+    @property
+    def all(self) -> list[Partition]:
+        return [part for parts in self.parts for part in parts]
+
+    def where(self, stage: int, number: int) -> Route | None:
+        return self.route(stage, number)
+
+    def route(self, stage: int, number: int) -> Route | None:
+        name = self.parts[stage][number].process.exchange.process
+        return Route(name, self.places.get(name, "localhost:1"))
+
+    async def start(self) -> list[asyncio.Task[None]]:
+        for port in self.ports:
+            await port.open()
+            self.places[port.exchange.process] = port.address
+        for part in self.all:
+            part.start(part.process)
+        tasks = [asyncio.create_task(port.run()) for port in self.ports]
+        for port in self.ports:
+            port.refresh()
+        return tasks
+
+    async def work(self) -> None:
+        """Read all there is, and let everybody follow."""
+        for reader in self.parts[0]:
+            reader.node.read(len(reader.node.events))
+        async with asyncio.timeout(10):
+            while True:
+                for part in self.all:
+                    if part.stage:
+                        part.take()
+                    part.settle()
+                if all(self.has_all(part) for part in self.parts[1]):
+                    return
+                await asyncio.sleep(0.005)
+
+    def has_all(self, part: Partition) -> bool:
+        cuts = {
+            f"{sender.number}/{name}": offset
+            for sender in self.parts[0]
+            for name, offset in sender.engine.cut.items()
+        }
+        return is_within(cuts, part.engine.cut)
+
+
+@pytest.mark.parametrize("secured", [False, True], ids=["plain", "tls"])
+def test_partitions_follow_each_other_over_sockets(tmp_path: Path, secured: bool) -> None:
+    async def main() -> None:
+        live = Live(tmp_path, 3, secured=secured)
+        tasks = await live.start()
+        await live.work()
+        await ended(tasks, lambda: True)
+        connected = [one.process for one in live.told if isinstance(one, PeerConnected)]
+        assert sorted(connected) == ["p0", "p0", "p1", "p1", "p2", "p2"]
+        assert not [one for one in live.told if isinstance(one, PeerLost) and "error" in one.reason]
+
+    asyncio.run(main())
+
+
+def test_a_process_that_is_another_one_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        live = Live(tmp_path)
+        live.ports[1].exchange.process = "somebody"
+        live.route = lambda stage, number: Route(f"p{(stage + number) % 2}", live.places["p1"])  # type: ignore[method-assign]
+        live.places["p1"] = live.places["somebody"] = ""
+        tasks = await live.start()
+        live.places["p1"] = live.ports[1].address
+        await ended(tasks, lambda: PeerLost("p1", "it is somebody, not p1") in live.told)
+
+    asyncio.run(main())
+
+
+def test_a_process_with_another_plan_is_refused_and_told_why(tmp_path: Path) -> None:
+    async def main() -> None:
+        told: list[Event] = []
+        places = {"p0": "localhost:1", "p1": "localhost:1"}
+        ports = [
+            ExchangePort(
+                live_world(tmp_path), f"p{n}", PLANS[name],
+                lambda stage, _: Route(f"p{stage}", places[f"p{stage}"]), lambda _: 1,
+                address="localhost:0", tell=told.append,
+            )
+            for n, name in enumerate(("one-total", "by-venue"))
+        ]  # fmt: skip
+        for n, port in enumerate(ports):
+            await port.open()
+            places[f"p{n}"] = port.address
+        ports[0].exchange.send(0, 0, 1, lambda: None)
+        ports[1].exchange.follow(1, 0, lambda: None)
+        tasks = [asyncio.create_task(port.run()) for port in ports]
+
+        def both_know() -> bool:
+            lost = [one for one in told if isinstance(one, PeerLost)]
+            refused = {one.process for one in lost if "p/1 of topology" in one.reason}
+            return "p1" in refused and len(refused) > 1
+
+        await ended(tasks, both_know)
+        assert not any(isinstance(one, PeerConnected) for one in told)
+
+    asyncio.run(main())
+
+
+def test_plain_bytes_do_not_leave_the_machine_unasked(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="without TLS"):
+        ExchangePort(
+            live_world(tmp_path), "p0", PLANS[NAME], lambda *_: None, lambda _: 1,
+            address="0.0.0.0:0",
+        )  # fmt: skip
+
+
+async def ended(tasks: list[asyncio.Task[None]], holds: Callable[[], bool]) -> None:
+    """Wait until it holds, then end the tasks."""
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.01)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

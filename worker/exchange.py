@@ -1,0 +1,232 @@
+"""The sockets of a process's exchange: one connection with each process that it has to do with."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ripple.events import PeerConnected, PeerLost, Tell, untold
+from ripple.exchange.exchange import Exchange
+from ripple.wire.messages import Reason
+from ripple.world import addresses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.exchange.exchange import Route
+    from ripple.exchange.limits import ExchangeLimits
+    from ripple.exchange.session import Session
+    from ripple.pipeline.plan import Plan
+    from ripple.world.ports import Listener, Stream, World
+    from ripple.world.tls import Tls
+
+CONNECT_S = 5.0
+PAUSE_S = 0.1
+PAUSE_MAX_S = 5.0
+LOOK_S = 1.0  # how often it is looked who is wanted, where nobody says that it has changed
+GOODBYE_S = 1.0
+READ_BYTES = 1 << 18
+
+
+class ExchangePort:
+    """Connects the partitions of a process with those of others.
+
+    Of two processes the one with the lesser name connects, as long as one of its partitions has to
+    do with one of the other's. ``exchange`` is where partitions are added; ``refresh`` says that
+    others have moved.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        process: str,
+        plan: Plan,
+        routes: Callable[[int, int], Route | None],
+        senders: Callable[[int], int],
+        *,
+        address: str,
+        tls: Tls | None = None,
+        insecure: bool = False,
+        limits: ExchangeLimits | None = None,
+        tell: Tell = untold,
+    ) -> None:
+        """Speak for ``process`` and listen at ``address``; routes, senders: as of Exchange.
+
+        insecure: whether plain bytes may leave the machine. Raises ValueError for an address that
+        is none, or that is not on this machine, without TLS.
+        """
+        addresses.check_secured(address, tls, insecure=insecure)
+        assert world.network is not None
+        self._network = world.network
+        self._clock, self._random = world.clock, world.random
+        self._tls, self._insecure = tls, insecure
+        self._tell = tell
+        self._wanted = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._listen_at = address
+        self._listener: Listener | None = None
+        self._served: dict[asyncio.Task[Any], None] = {}
+        self._ways: dict[str, asyncio.Task[None]] = {}
+        self.exchange = Exchange(
+            process, plan, routes, senders, limits=limits, changed=self._wanted.set
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it listens: a port 0 was replaced by the one that was given."""
+        assert self._listener is not None, "it does not listen yet"
+        return self._listener.address
+
+    async def open(self) -> None:
+        """Listen. Raises OSError."""
+        self._listener = await self._network.listen(self._listen_at, self._accept, tls=self._tls)
+
+    def refresh(self) -> None:
+        """Look again where all partitions are."""
+        self.exchange.refresh()
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Connect with whom partitions have to do, for ever; when cancelled, say goodbye to all."""
+        try:
+            while True:
+                self._wanted.clear()
+                self._look()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await self._wanted.wait()
+        finally:
+            await self._close()
+
+    def _look(self) -> None:
+        peers = self.exchange.peers()
+        for peer, way in list(self._ways.items()):
+            if peer not in peers or way.done():
+                way.cancel()
+                del self._ways[peer]
+        for peer in peers:
+            if peer > self.exchange.process and peer not in self._ways:
+                self._ways[peer] = asyncio.create_task(self._keep(peer))
+
+    async def _keep(self, peer: str) -> None:
+        """Keep a connection with a process."""
+        pause_s = PAUSE_S
+        while True:
+            began_ns = self._clock.monotonic_ns()
+            await self._connect(peer)
+            if self._clock.monotonic_ns() - began_ns > CONNECT_S * 2e9:
+                pause_s = PAUSE_S
+            # So that not all come back at once to one that was gone.
+            share = 0.5 + self._random.below(1024) / 2048
+            await self._clock.sleep(pause_s * share)
+            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+    async def _connect(self, peer: str) -> None:
+        """Connect, and speak until that ends."""
+        address = self.exchange.peers().get(peer)
+        if address is None or self.exchange.is_connected(peer):
+            return
+        try:
+            addresses.check_secured(address, self._tls, insecure=self._insecure)
+            async with asyncio.timeout(CONNECT_S):
+                stream = await self._network.connect(address, tls=self._tls)
+        except TimeoutError:
+            self._tell(PeerLost(peer, f"{address} does not answer within {CONNECT_S:g} s"))
+            return
+        except (OSError, ValueError) as error:
+            self._tell(PeerLost(peer, str(error)))
+            return
+        try:
+            await self._speak(stream, peer)
+        finally:
+            stream.close()
+
+    async def _accept(self, stream: Stream) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._served[task] = None
+        try:
+            await self._speak(stream, "")
+        finally:
+            del self._served[task]
+
+    async def _speak(self, stream: Stream, peer: str) -> None:
+        """Carry bytes between a stream and a session until one of them ends, and say why.
+
+        peer: who must be there, "" for anybody.
+        """
+        dirty = asyncio.Event()
+        session = self.exchange.session(self._clock.monotonic_ns(), dirty.set, peer)
+        session.greet()
+        parts = [
+            asyncio.create_task(part)
+            for part in (
+                self._hear(stream, session),
+                self._say(stream, session, dirty),
+                self._tick(session, dirty),
+                self._stopping.wait(),
+            )
+        ]
+        broken: list[Exception] = []
+        try:
+            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for part in parts:
+                part.cancel()
+            ends = await asyncio.gather(*parts, return_exceptions=True)
+            broken.extend(end for end in ends if isinstance(end, Exception))
+            session.close(Reason.SHUTDOWN)
+            if not broken:
+                with suppress(TimeoutError, ConnectionError):
+                    async with asyncio.timeout(GOODBYE_S):
+                        await stream.write(session.data_to_send())
+            session.abandon()
+        for error in broken:
+            if not isinstance(error, ConnectionError):
+                raise error
+        why = session.failure or "; ".join(map(str, broken)) or "it has said goodbye"
+        self._tell(PeerLost(peer or session.peer or stream.peer, why))
+
+    async def _hear(self, stream: Stream, session: Session) -> None:
+        was_open = False
+        while not session.ended:
+            data = await stream.read(READ_BYTES)
+            now_ns = self._clock.monotonic_ns()
+            if not data:
+                session.receive_eof(now_ns)
+                return
+            session.receive(data, now_ns)
+            if session.is_open and not was_open:
+                was_open = True
+                self._tell(PeerConnected(session.peer))
+
+    async def _say(self, stream: Stream, session: Session, dirty: asyncio.Event) -> None:
+        while not session.ended:
+            dirty.clear()
+            while data := session.data_to_send():
+                await stream.write(data)
+            if not session.ended:
+                await dirty.wait()
+
+    async def _tick(self, session: Session, dirty: asyncio.Event) -> None:
+        """Let time pass, also while nothing can be written: so a half-open connection is found."""
+        while not session.ended:
+            now_ns = self._clock.monotonic_ns()
+            deadline_ns = session.next_deadline_ns
+            if deadline_ns is not None and deadline_ns <= now_ns:
+                session.tick(now_ns)
+                dirty.set()
+                continue
+            left_s = LOOK_S if deadline_ns is None else (deadline_ns - now_ns) / 1e9
+            await self._clock.sleep(min(left_s, LOOK_S))
+
+    async def _close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        self._stopping.set()
+        for way in self._ways.values():
+            way.cancel()
+        tasks = [*self._ways.values(), *self._served]
+        if tasks:
+            await asyncio.wait(tasks)
