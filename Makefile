@@ -47,6 +47,7 @@ sim: $(VENV)/.dev
 	for scenario in tests.partition.scenarios:any_shape tests.world.scenarios:temp_and_rename \
 			tests.world.scenarios:counting_workers tests.world.scenarios:one_winner \
 			tests.assignment.scenarios:proposers tests.coordinator.scenarios:two_coordinators \
+			tests.worker.scenarios:members_come_and_go \
 			tests.world.test_sim_cluster:telling tests.world.test_sim_control:answers_in_the_end \
 			tests.world.test_sim_broker:counting_through_a_broker; do \
 		$(PYTHON) -m ripple.testing $$scenario --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \

@@ -1,6 +1,6 @@
 """The coordinator: which process of the cluster owns which partition, and why.
 
-Everything here decides, nothing acts: no clock, no chance, no I/O.
+What decides has no clock, no chance and no I/O:
 
 settings    what a process runs with, and where each value came from
 limits      its limits and periods, by name
@@ -18,4 +18,15 @@ planning    the version of the assignment that follows
 events, instructions    what comes in, and what goes out
 state       the decisions of one coordinator
 status      what it knows, for pages and commands
+
+Around it a thin shell acts:
+
+shell       runs the decisions: what comes in is decided on, what is decided is done
+archive     what it reads and writes in the store
+talks       the conversations with workers
+peers       the other replicas
+service     its methods, for workers, people and other replicas
+messages    what people and replicas say as bytes, and back
+pages, metrics    what it shows to whoever watches it
+process     all of it as one process
 """

@@ -10,7 +10,7 @@ from ripple import events
 from ripple.rpc import methods, words
 from ripple.rpc.messages import said_to_bytes, told_from_bytes
 from ripple.rpc.reading import RpcError
-from ripple.world.control import ControlError
+from ripple.world.control import ControlError, DeadlineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -77,21 +77,30 @@ class CoordinatorLink:
         failures = 0
         while True:
             self._heard_ns = None
-            try:
-                await self._converse()
-                reason = "it has ended the conversation"
-            except TimeoutError:
-                reason = f"it has said nothing for {SILENT_S} s"
-            except (ControlError, RpcError) as error:
-                reason = str(error)
+            reason = await self._end_of_conversation()
             failures = 0 if self._heard_ns is not None else failures + 1
             self._lost(reason)
             await self._world.clock.sleep(self._pause_s(failures))
 
+    async def _end_of_conversation(self) -> str:
+        """Speak until the conversation ends; return why it did."""
+        try:
+            if self._channel is None:
+                self.connect()
+            await self._converse()
+        except (TimeoutError, DeadlineError):
+            # The connection may be one that nobody listens to any more: the next is another.
+            await self.close()
+            return f"it has said nothing for {SILENT_S} s"
+        except (ControlError, RpcError, OSError) as error:
+            return str(error)
+        return "it has ended the conversation"
+
     async def close(self) -> None:
         """End the conversation."""
-        if self._channel is not None:
-            await self._channel.close()
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
 
     async def _converse(self) -> None:
         assert self._channel is not None

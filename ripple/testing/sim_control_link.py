@@ -125,10 +125,9 @@ class SimLink:
 
     def begin(self) -> None:
         """Say that somebody waits for the peer: it is asked whether it is there."""
-        if not self._interests:
-            self._heard_s = asyncio.get_running_loop().time()
         self._interests += 1
         if self._watching is None:
+            self._heard_s = asyncio.get_running_loop().time()
             self._watching = asyncio.ensure_future(self._watch())
 
     def done(self) -> None:
@@ -185,10 +184,12 @@ class SimLink:
 
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
-        while self._interests:
+        silent_s = KEEPALIVE_S + KEEPALIVE_TIMEOUT_S
+        # Whoever calls now and then waits for the peer at each time anew, and must find it out too.
+        while self._interests or loop.time() - self._heard_s > KEEPALIVE_TIMEOUT_S:
             self.send(Kind.PING, 0)
             await asyncio.sleep(KEEPALIVE_S)
-            if self._interests and loop.time() - self._heard_s > KEEPALIVE_S + KEEPALIVE_TIMEOUT_S:
+            if loop.time() - self._heard_s > silent_s:
                 self._watching = None
                 self.fail("it no longer answers")
                 return

@@ -71,7 +71,7 @@ print("ripple.pipeline" in sys.modules, "numpy" in sys.modules)
     assert run([sys.executable, "-c", script]).rows == ["[]", "True True"]
 
 
-@pytest.mark.parametrize("command", ["ripple", "vwap_demo"])
+@pytest.mark.parametrize("command", ["coordinator", "ripple", "vwap_demo"])
 def test_interrupt_while_the_command_is_imported_ends_it_in_silence(command: str) -> None:
     script = f"""
 import os, signal, sys
@@ -80,7 +80,7 @@ from ripple.cli import start
 
 class Impatient(MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name in ("ripple.cli.main", "ripple.cli.vwap_demo"):
+        if name in ("coordinator.__main__", "ripple.cli.main", "ripple.cli.vwap_demo"):
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Impatient())
@@ -93,6 +93,7 @@ start.{command}()
 def test_installed_commands_are_those_that_can_be_interrupted_at_once() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert set(settings["project"]["scripts"].values()) == {
+        "ripple.cli.start:coordinator",
         "ripple.cli.start:ripple",
         "ripple.cli.start:vwap_demo",
     }

@@ -1,0 +1,61 @@
+"""What a coordinator knows of the cluster, as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from coordinator.status import Status
+
+
+def print_status(address: str, status: Status) -> None:
+    """Write the tables."""
+    active, workers, partitions, version = status.summary
+    owned = partitions - status.unowned
+    assigned = (
+        f"{partitions} assigned" if not status.unowned else f"{owned} of {partitions} assigned"
+    )
+    others = f"hears {', '.join(status.replicas)}" if status.replicas else "hears no other"
+    print(f"Coordinator  {address} (replica {status.replica}, {others})")
+    print(f"Workers      {active}/{workers} active")
+    print(f"Partitions   {assigned}")
+    print(f"Version      {version}: {status.cause}" if version else "Version      none yet")
+    if status.frozen is not None:
+        print(f"Frozen       {status.frozen}")
+    _print_table(
+        ("WORKER", "STANDING", "SILENT", "LOAD", "PARTITIONS", "SINCE", "ADDRESSES"),
+        (
+            (
+                one.id,
+                one.standing.value + (", leaving" if one.is_leaving else ""),
+                f"{one.silent_ms / 1000:.1f} s",
+                "-" if one.load is None else f"{one.load:.2f}",
+                str(one.partitions),
+                f"version {one.incarnation}",
+                " ".join(f"{purpose}={where}" for purpose, where in one.addresses),
+            )
+            for one in status.members
+        ),
+    )
+    _print_table(
+        ("MOVES", "FROM", "TO", "PHASE"),
+        ((str(one.partition), one.source, one.target, one.phase.value) for one in status.moves),
+    )
+    _print_table(("PINNED", "TO", "WHY"), ((str(p), to, why) for p, to, why in status.pins))
+    _print_table(("WAITS TO JOIN", "WHY"), status.waiting)
+    for problem in status.problems:
+        print(f"! {problem}")
+
+
+def _print_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write a table, unless it is empty."""
+    rows = list(rows)
+    if not rows:
+        return
+    lines = [titles, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
+    print()
+    for line in lines:
+        print("  ".join(map(str.ljust, line, widths)).rstrip())

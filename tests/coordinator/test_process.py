@@ -1,0 +1,296 @@
+"""``ripple-coordinator`` as a process: started, asked, killed, stopped, with real members."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from urllib.error import HTTPError
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from ripple.assignment import Assignment, AssignmentChain, Candidate, Report
+from ripple.rpc.methods import SERVICE
+from ripple.store import DiskStore
+from ripple.world import LiveDisk, live_world
+from ripple.world.live_control import LiveControl
+from tests.assignment.examples import candidate
+from tests.cli.processes import RIPPLE, ROOT
+from tests.cli.processes import run as run_command
+from worker.membership import Membership
+
+COORDINATOR = [sys.executable, "-m", "coordinator"]
+FAST = ("--partitions=4", "--join-collect-ms=200", "--version-interval-ms=100", "--jitter-ms=50")
+FREE = ("--port=0", "--health-port=0", "--metrics-port=0")
+DEADLINE_S = 30
+LISTENS = re.compile(r"listens at (\S+), /health and /ready at (\S+), /metrics at (\S+)")
+
+
+class Process:
+    """A coordinator that listens."""
+
+    def __init__(self, store: Path, *arguments: str) -> None:
+        ports = FREE[1:] if "--port" in arguments else FREE
+        self.process = subprocess.Popen(
+            [*COORDINATOR, "--store", str(store), *ports, *arguments],
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        assert self.process.stderr is not None
+        found = None
+        while found is None:
+            line = self.process.stderr.readline()
+            assert line, "it has ended"
+            found = LISTENS.search(line)
+        self.address, self.probes, self.metrics = found.groups()
+
+    def end(self, number: int) -> tuple[int, str]:
+        """Send a signal; return the exit code, and what it has written since it listens."""
+        self.process.send_signal(number)
+        _, said = self.process.communicate(timeout=DEADLINE_S)
+        return self.process.returncode, said
+
+    def page(self, path: str) -> tuple[int, str]:
+        where = self.metrics if path == "/metrics" else self.probes
+        try:
+            with urllib.request.urlopen(f"http://{where}{path}", timeout=5) as reply:
+                return reply.status, reply.read().decode()
+        except HTTPError as error:
+            return error.code, error.read().decode()
+
+
+@contextmanager
+def started(store: Path, *arguments: str) -> Iterator[Process]:
+    one = Process(store, *FAST, *arguments)
+    try:
+        yield one
+    finally:
+        if one.process.poll() is None:
+            one.process.kill()
+        one.process.communicate()
+
+
+class Worker:
+    """A member over real gRPC that holds nothing."""
+
+    def __init__(self, name: str, store: Path, *coordinators: str) -> None:
+        world = live_world(store, control=LiveControl())
+        chain = AssignmentChain(DiskStore(LiveDisk(store)))
+        self.name = name
+        self.now: Assignment | None = None
+        self.incarnation: int | None = None
+        self.membership = Membership(
+            world, chain, coordinators, self.asks, Report, self.heard, heartbeat_interval_ms=200
+        )
+
+    def asks(self, nonce: str) -> Candidate:
+        return replace(candidate(self.name, nonce), inputs=())
+
+    def heard(self, version: Assignment, incarnation: int | None) -> None:
+        self.now, self.incarnation = version, incarnation
+
+
+async def until(what: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not what():
+            await asyncio.sleep(0.02)
+
+
+def with_workers(story: Callable[[list[Worker]], Awaitable[None]], *workers: Worker) -> None:
+    """Run a story while workers take part."""
+
+    async def main() -> None:
+        running = [asyncio.ensure_future(each.membership.run()) for each in workers]
+        try:
+            await story(list(workers))
+            assert not any(task.done() for task in running)
+        finally:
+            for task in running:
+                task.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(*running)
+
+    asyncio.run(main())
+
+
+def test_members_outlive_a_killed_coordinator_and_are_found_again(tmp_path: Path) -> None:
+    with started(tmp_path) as one:
+        port = one.address.rpartition(":")[2]
+
+        async def story(workers: list[Worker]) -> None:
+            await until(lambda: all(each.incarnation for each in workers))
+            owned = {each.name: len(each.now.owned_by(each.name)) for each in workers}  # type: ignore[union-attr]
+            assert owned == {"w1": 2, "w2": 2}
+            one.process.kill()
+            one.process.wait()
+            with started(tmp_path, "--port", port) as again:
+                said: list[dict[str, object]] = []
+
+                def hears_both() -> bool:
+                    said.append(json.loads(again.page("/health")[1]))
+                    return "ripple_coordinator_conversations 2.0" in again.page("/metrics")[1]
+
+                await until(hears_both)
+                assert again.page("/ready") == (200, "READY\n")
+                assert said[-1]["workers"] == 2
+                assert [each.incarnation for each in workers] == [1, 1]
+                await commands_of_people(again.address)
+                await workers[0].membership.leave()
+                assert workers[0].incarnation is None
+                await until(lambda: len(workers[1].now.owned_by("w2")) == 4)  # type: ignore[union-attr]
+                code, said_last = again.end(signal.SIGTERM)
+                assert code == 0
+                assert said_last.splitlines()[-1].endswith(" ended")
+
+        with_workers(story, *(Worker(name, tmp_path, one.address) for name in ("w1", "w2")))
+
+
+async def commands_of_people(address: str) -> None:
+    """What ``ripple cluster`` shows and does."""
+
+    async def ripple(*arguments: str) -> tuple[int, str, str]:
+        given = ("cluster", *arguments, "--coordinator", f"localhost:1,{address}")
+        ended = await asyncio.to_thread(run_command, RIPPLE, *given)
+        return ended.code, ended.out, ended.err
+
+    code, out, _ = await ripple("status")
+    assert code == 0
+    assert "Workers      2/2 active" in out
+    assert "Partitions   4 assigned" in out
+    code, out, _ = await ripple("freeze", "--reason", "maintenance", "--json")
+    assert code == 0
+    assert json.loads(out)["done"] == "frozen: maintenance"
+    code, out, _ = await ripple("status", "--json")
+    assert json.loads(out)["frozen"] == "maintenance"
+    code, _, err = await ripple("move", "0", "w1", "--reason", "why not")
+    assert code == 1
+    assert f"{address} refuses: the assignment is frozen (maintenance): unfreeze it first" in err
+    assert (await ripple("unfreeze", "--reason", "done"))[0] == 0
+
+
+def test_two_coordinators_hear_each_other_and_speak_the_standard_services(tmp_path: Path) -> None:
+    with (
+        started(tmp_path) as one,
+        started(tmp_path, "--peers", one.address) as two,
+    ):
+
+        async def story(workers: list[Worker]) -> None:
+            await until(lambda: all(each.incarnation for each in workers))
+            await until(lambda: "ripple_coordinator_replicas_heard 1.0" in two.page("/metrics")[1])
+            async with grpc.aio.insecure_channel(one.address) as channel:
+                health = health_pb2_grpc.HealthStub(channel)
+                for service in ("", SERVICE):
+                    asked = health_pb2.HealthCheckRequest(service=service)
+                    reply = await health.Check(asked, timeout=5)
+                    assert reply.status == health_pb2.HealthCheckResponse.SERVING
+                reflection = reflection_pb2_grpc.ServerReflectionStub(channel)
+                asked = reflection_pb2.ServerReflectionRequest
+                questions = iter((asked(list_services=""), asked(file_containing_symbol=SERVICE)))
+                replies = [reply async for reply in reflection.ServerReflectionInfo(questions)]
+                listed = [each.name for each in replies[0].list_services_response.service]
+                assert SERVICE in listed
+                assert replies[1].file_descriptor_response.file_descriptor_proto
+
+        with_workers(story, Worker("w1", tmp_path, one.address, two.address))
+        code, said = two.end(signal.SIGINT)
+        assert code == 130
+        assert "Traceback" not in said
+
+
+def test_second_signal_ends_at_once(tmp_path: Path) -> None:
+    with started(tmp_path) as one:
+        one.process.send_signal(signal.SIGSTOP)
+        one.process.send_signal(signal.SIGTERM)
+        one.process.send_signal(signal.SIGINT)
+        code, said = one.end(signal.SIGCONT)
+        assert code in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+        assert " ended" not in said
+
+
+def test_not_ready_while_the_store_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "assign").mkdir()
+    (tmp_path / "assign" / f"{1:016d}.json").mkdir()  # what cannot be read as a file
+    with started(tmp_path) as one:
+        deadline = time.monotonic() + DEADLINE_S
+        while one.page("/ready")[0] != 503:
+            assert time.monotonic() < deadline
+        assert one.page("/health")[0] == 200
+        assert one.page("/nothing")[0] == 404
+        assert "ripple_coordinator_ready 0.0" in one.page("/metrics")[1]
+
+
+def test_check_config_says_where_everything_came_from(tmp_path: Path) -> None:
+    file = tmp_path / "ripple.toml"
+    file.write_text('[coordinator]\nstore = "state"\ninsecure = true\n')
+    ended = subprocess.run(
+        [*COORDINATOR, "--check-config", "--config", str(file), "--peers", "localhost:9300"],
+        env={**os.environ, "RIPPLE_PORT": "9210"},
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    for line in (
+        'store = "state"  # coordinator.store in the file',
+        "port = 9210  # RIPPLE_PORT",
+        'peers = "localhost:9300"  # --peers',
+        "insecure = true  # coordinator.insecure in the file",
+        "partitions = 128  # default",
+    ):
+        assert line in ended.stdout.splitlines()
+    assert not Path(ROOT, "state").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--stor", "x"], "--stor is no flag: is --store meant?"),
+        ([], "store is missing: give --store or RIPPLE_STORE"),
+        (["--store", "s3://bucket/prefix"], "S3 comes later"),
+        (["--store", "x", "--host", "0.0.0.0"], "host is 0.0.0.0 (from --host)"),
+        (["--store", "x", "--peers", "elsewhere:9200"], "elsewhere:9200 is not on this machine"),
+        (["--store", "x", "--peers", "nonsense"], "'nonsense' is no address"),
+        (["--store", "x", "--tls-key", "k"], "tls_certificate and tls_authority is missing"),
+        (["--store", "x", "--config", "/nowhere"], "/nowhere: No such file or directory"),
+        (["--store", "x", "--dead-after-ms", "soon"], "dead_after_ms is 'soon', not an integer"),
+    ],
+)
+def test_bad_flags_are_named(
+    arguments: list[str], problem: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from coordinator.__main__ import main
+
+    assert main(arguments) == 1
+    said = capfd.readouterr().err
+    assert problem in said
+    assert len(said.splitlines()) == 1
+
+
+def test_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with started(tmp_path) as one:
+        port = one.address.rpartition(":")[2]
+        ended = subprocess.run(
+            [*COORDINATOR, "--store", str(tmp_path), "--port", port, *FREE[1:]],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert f"127.0.0.1:{port}: is in use" in ended.stderr
