@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     import numpy.typing as npt
     import pyarrow as pa
 
@@ -96,18 +98,24 @@ class Batch:
 
     def split_at(self, offset: int) -> tuple[Batch, Batch]:
         """Divide the batch before ``offset``, ``first_offset < offset < next_offset``."""
-        bad = bisect_left(self.rejected, offset, key=lambda rejected: rejected.offset)
-        at = self.row_offsets
-        if at is None:
-            rows = offset - self.first_offset - bad
-            head, tail = None, None
-        else:
-            rows = int(np.searchsorted(at, offset))
-            head, tail = at[:rows], at[rows:]
-        return (
-            Batch(self.records.slice(0, rows), offset, self.rejected[:bad], head),
-            Batch(self.records.slice(rows), self.next_offset, self.rejected[bad:], tail),
-        )
+        head, tail = self.cut_at((offset, self.next_offset))
+        return head, tail
+
+    def cut_at(self, offsets: Iterable[int]) -> Iterator[Batch]:
+        """Yield the batch in pieces that end before these rising offsets, all within it."""
+        at, rejected, row, bad = self.row_offsets, self.rejected, 0, 0
+        first = self.first_offset
+        for offset in offsets:
+            bad_end, found = bad, None
+            if rejected:
+                bad_end = bisect_left(rejected, offset, bad, key=lambda one: one.offset)
+            if at is None:
+                end = offset - first - bad_end
+            else:
+                end = int(np.searchsorted(at, offset))
+                found = at[row:end]
+            yield Batch(self.records.slice(row, end - row), offset, rejected[bad:bad_end], found)
+            row, bad = end, bad_end
 
     def reaching(self, next_offset: int) -> Batch:
         """Return the batch with the hole behind it, up to ``next_offset``, where one is."""

@@ -280,7 +280,10 @@ static inline void narrow(Accumulators* a, int64_t slot)
 
 /* -- adding ------------------------------------------------------------------------------ */
 
-static inline int add_term(Accumulators*, int64_t, uint64_t, int, uint64_t);
+/* Where terms are added in a loop, a call for each costs as much as the adding. */
+#define IN_LOOPS inline __attribute__((always_inline))
+
+static IN_LOOPS int add_term(Accumulators*, int64_t, uint64_t, int, uint64_t);
 static inline int add_long_term(Accumulators*, int64_t, u128, int, uint64_t);
 
 /* A term is term * 2^(position - BIAS), negated when sign is all ones. */
@@ -303,8 +306,8 @@ __attribute__((noinline, unused)) static int add_far(Accumulators* a, int64_t sl
 }
 
 /* A term of 64 bits: the hot path. */
-static inline int add_term(Accumulators* a, int64_t slot, uint64_t term, int position,
-                           uint64_t sign)
+static IN_LOOPS int add_term(Accumulators* a, int64_t slot, uint64_t term, int position,
+                             uint64_t sign)
 {
     Slot* s = slot_at(a, slot);
     const uint32_t shift = (uint32_t)(position - s->base);
@@ -372,7 +375,7 @@ __attribute__((noinline, unused)) static int add_special(Accumulators* a, int64_
     return count_special(a, slot, more);
 }
 
-static inline int add_double(Accumulators* a, int64_t slot, double value, int64_t direction)
+static IN_LOOPS int add_double(Accumulators* a, int64_t slot, double value, int64_t direction)
 {
     const uint64_t bits = bits_of_double(value);
     const uint64_t fraction = bits & 0xFFFFFFFFFFFFFULL;

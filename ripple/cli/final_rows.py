@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Rows kept before they are reduced to the last of each symbol.
 PENDING_ROWS_MAX = 1 << 18
+# Batches whose symbols are counted together.
+UNCOUNTED_MAX = 64
 
 
 class FinalRows(BasicSink):
@@ -32,15 +34,19 @@ class FinalRows(BasicSink):
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
         self._symbols = TextKeys(Field("symbol", String()))
+        self._uncounted: list[pa.RecordBatch] = []
 
     @property
     def symbols(self) -> int:
         """The number of symbols that had a row."""
+        self._count()
         return len(self._symbols.index)
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
         """Pass rows on, or keep them."""
-        self._symbols.slots([changes.column("symbol")])
+        self._uncounted.append(changes)
+        if len(self._uncounted) == UNCOUNTED_MAX:
+            self._count()
         if not self._only_final:
             self._write(changes, reached)
             return
@@ -66,6 +72,13 @@ class FinalRows(BasicSink):
     def _write(self, rows: pa.RecordBatch, reached: Commit) -> None:
         self._sink.write(rows, reached)
         self.rows_written += rows.num_rows
+
+    def _count(self) -> None:
+        """Find out which symbols are new."""
+        if self._uncounted:
+            column = pa.Table.from_batches(self._uncounted).column("symbol")
+            self._symbols.slots([column.combine_chunks()])
+            self._uncounted.clear()
 
     def _reduce(self) -> None:
         """Keep only the last row of each symbol."""

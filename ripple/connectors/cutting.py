@@ -65,6 +65,9 @@ class _Cutter:
             if not any(batch.span for batch in self._pending):
                 self._pending.clear()  # the hole goes on to the block
             yield from self.flush(end)
+        if block.row_offsets is None and not self._pending:
+            yield from self._pieces(block)
+            return
         while block.next_offset >= (end := self._end(block)):
             if block.next_offset == end:
                 self._pending.append(block)
@@ -73,7 +76,20 @@ class _Cutter:
             head, block = block.split_at(end)
             self._pending.append(head)
             yield from self.flush()
+            if block.row_offsets is None:
+                yield from self._pieces(block)
+                return
         self._pending.append(block)
+
+    def _pieces(self, block: Batch) -> Iterator[Batch]:
+        """Yield a block without holes in whole batches, and keep the rest; nothing is pending."""
+        assert self._batch_rows is not None
+        ends = range(self._end(block), block.next_offset, self._batch_rows)
+        for piece in block.cut_at((*ends, block.next_offset)):
+            if piece.next_offset % self._batch_rows:
+                self._pending.append(piece)
+            else:
+                yield piece
 
     def flush(self, end: int | None = None) -> Iterator[Batch]:
         """Yield what is pending, and the hole behind it up to ``end``."""

@@ -169,7 +169,8 @@ class Engine(Partition):
         batch does not fit, with nothing consumed. After any other error (a batch function or a
         user's aggregate that raised) the engine refuses to go on.
         """
-        self._refuse_if_broken()
+        if self._broken:
+            self._refuse()
         batch = self._conforming(batch)
         given = self._input(source)
         if offsets is not None:
@@ -181,15 +182,16 @@ class Engine(Partition):
         self.counters.dead_lettered += refused
         self._reported = False
         self._broken = True
-        failed = self._consume_all(given, batch, offsets)
+        if self._fold.stepwise:
+            failed = self._consume_each(given, batch, offsets)
+        else:
+            failed = self._consume(given, batch, offsets)
         self._broken = False
         return failed
 
-    def _consume_all(
+    def _consume_each(
         self, given: Input, batch: pa.RecordBatch, offsets: Ints | None
     ) -> list[RejectedRow]:
-        if not self._fold.stepwise:
-            return self._consume(given, batch, offsets)
         rejected: list[RejectedRow] = []
         for at in range(batch.num_rows):
             own = None if offsets is None else offsets[at : at + 1]
@@ -229,7 +231,8 @@ class Engine(Partition):
         self._admission.screen(rows)
         crossing = self._judge(given, rows)
         judged = rows.count + len(rows.rejected)
-        rows.run(self.plan.steps)
+        if self.plan.steps:
+            rows.run(self.plan.steps)
         self._fold.admit(rows)
         if rows.count:
             self._fold.apply(rows, crossing)
@@ -337,7 +340,7 @@ class Engine(Partition):
     @property
     def watermark_ns(self) -> int:
         """The merged watermark: the minimum over all declared inputs."""
-        return min(given.watermark_ns for given in self._inputs.values())
+        return min([given.watermark_ns for given in self._inputs.values()])
 
     def _position(self) -> Position:
         watermarks_ns = {name: given.watermark_ns for name, given in self._inputs.items()}

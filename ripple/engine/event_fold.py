@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from ripple.engine.internal import as_now
 from ripple.engine.ledger import Ledger
-from ripple.engine.result_rows import ResultRows
+from ripple.engine.result_rows import Bounds, ResultRows
 from ripple.engine.uncomputable import UncomputableRows
+from ripple.fold.keyed import Keyed
 from ripple.fold.states import States
 from ripple.graph.column import InputColumn
 from ripple.keys.slots import SlotSet
@@ -48,6 +49,8 @@ class EventFold:
         self.fold = fold
         self.keys = key_space(fold.key)
         self._key_names = [field.name for field in fold.key]
+        self._bounds: Bounds | None = None
+        self._by_key = Keyed(self.keys, self._key_names)
         self.space: KeySpace = keys or self.keys
         self.result_rows = ResultRows(fold)
         self.states = States(fold.aggregates, retractable=False)
@@ -69,23 +72,21 @@ class EventFold:
         interval, -1 for none.
         """
         del crossing
-        slots = self._key_slots(rows)
-        self.states.reserve(self.space.capacity)
-        self.ledger.copy(slots)
-        self.states.add(slots, rows, None)
-        self.touched.add(slots, self.space.capacity)
+        self._by_key.add(rows, self.states, self.touched, self.ledger)
 
     def settle(self, watermark_ns: int) -> None:
         """Bring the shown rows up to what the events and the watermark make of them."""
         del watermark_ns
         touched = self.touched.take()
-        self.ledger.mark(touched)
-        self.show(touched)
+        if self.ledger.marks:
+            self.ledger.mark(touched)
+        if len(touched):
+            self.show(touched)
 
     def show(self, slots: Ints) -> None:
         """Let the rows of ``slots`` show their present results."""
         if len(slots):
-            failed = self.result_rows.show(self.column, self.states, slots, self._row_bounds)
+            failed = self.result_rows.show(self.column, self.states, slots, self._bounds)
             self.uncomputable.note(slots, failed)
 
     def advance(self, before_ns: int, after_ns: int) -> None:
@@ -97,7 +98,8 @@ class EventFold:
     def admit(self, rows: Rows) -> None:
         """Reject the rows that cannot be folded, before any state changes."""
         rows.reject_nulls(self._key_names, self.fold.partition)
-        rows.reject(self.states.failed(rows), self.fold.name)
+        if self.states.may_fail:
+            rows.reject(self.states.failed(rows), self.fold.name)
 
     def expired(self) -> Ints:
         """Return the slots whose rows are final, once; their last change was reported."""
@@ -105,19 +107,6 @@ class EventFold:
 
     def free(self, expired: Ints) -> None:
         """Free these slots, and those that others absorbed."""
-
-    def _key_slots(self, rows: Rows) -> Ints:
-        columns = [rows.columns.key(name) for name in self._key_names]
-        if not columns:  # a total over everything: any column tells how many rows there are
-            columns = [np.empty(rows.count)]
-        slots = self.keys.slots(columns)
-        self.keys.adopt(slots)
-        return slots
-
-    def _row_bounds(self, slots: Ints) -> dict[str, Any]:
-        """Return the window fields of the rows; the start only if a step on results reads it."""
-        del slots
-        return {}
 
     # --- snapshots ---
 

@@ -111,7 +111,8 @@ class Follower(Partition):
         that is older than what is here, and InputError for rows that do not fit; nothing is
         changed then. After any other error the partition refuses to go on.
         """
-        self._refuse_if_broken()
+        if self._broken:
+            self._refuse()
         followed = self._senders.get(sender) if isinstance(sender, str) else None
         if followed is None:
             raise InputError(f"no sender {shown(sender)} was declared: {list(self._senders)}")

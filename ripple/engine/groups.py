@@ -52,12 +52,16 @@ class Groups(DerivedColumn):
         self.unfolded = UncomputableRows(parent.keys)
         self.ledger = Ledger(self.keys, self)
         self._feed = Feed(parent, fold.fields_read, self.states)
+        self._is_plain_total = self._feed.is_plain and not fold.key
         self._touched = SlotSet()
         self._empty: list[Ints] = []
 
     def parent_changed_now(self, parent: Node) -> None:
         """Take changed rows out of their groups as they were and put them in as they are."""
         del parent
+        if self._is_plain_total:
+            self._feed.fold_all(self.keys.index, self._touched, self.ledger)
+            return
         groups = self._feed.gone()
         if len(groups):
             self._change(groups, self._rows(len(groups)), remove=True)

@@ -126,6 +126,7 @@ class Partition(ABC):
         # The rows of the leaf may be copies of others', who show them.
         made_here = stages[0].folds if stages else tuple(columns)
         self._outputs = [output for output in plan.outputs if output.of in made_here]
+        self._output_names = [(output.name, output.of) for output in self._outputs]
         self._views: dict[str, View] = {}
         for name in dict.fromkeys(output.of for output in self._outputs):
             column, fields = columns[name]
@@ -142,11 +143,10 @@ class Partition(ABC):
     def _folds(self) -> list[Leaf | TableFold]:
         return [self._leaf, *self._table_folds]
 
-    def _refuse_if_broken(self) -> None:
-        if self._broken:
-            raise NodeError(
-                "an earlier call failed halfway, so the state is of no cut: restore a snapshot"
-            )
+    def _refuse(self) -> None:
+        raise NodeError(
+            "an earlier call failed halfway, so the state is of no cut: restore a snapshot"
+        )
 
     # --- changes ---
 
@@ -156,25 +156,24 @@ class Partition(ABC):
         Rows that cannot be computed are absent, see ``uncomputable``. After any error (a user's
         aggregate that cannot add, remove or merge) the engine refuses to go on.
         """
-        self._refuse_if_broken()
+        if self._broken:
+            self._refuse()
         self._broken = True
-        self._leaf.settle(self.watermark_ns)
+        watermark_ns = self.watermark_ns
+        self._leaf.settle(watermark_ns)
         self.graph.stabilize()
         taken = {name: view.take() for name, view in self._views.items()}
         gone = {name: view.take_retracted() for name, view in self._views.items()}
         final = self._free_expired()
         self._broken = False
         self._reported = True
-
-        def by_output(found: Mapping[str, pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
-            return {one.name: found[one.of] for one in self._outputs if one.of in found}
-
+        names = self._output_names
         return Changes(
-            by_output(taken),
+            {name: taken[of] for name, of in names},
             self.cut,
-            self.watermark_ns,
-            by_output(gone),
-            by_output(final),
+            watermark_ns,
+            {name: gone[of] for name, of in names},
+            {name: final[of] for name, of in names if of in final},
         )
 
     def _free_expired(self) -> dict[str, pa.RecordBatch]:
@@ -186,14 +185,16 @@ class Partition(ABC):
         retired: dict[str, Ints] = {}
         for fold in self._folds:
             if isinstance(fold, TableFold):
-                expired = fold.expired(retired[fold.fold.input])
+                below = retired[fold.fold.input]
+                expired = fold.expired(below) if len(below) else below
             else:
                 expired = fold.expired()
             name = fold.fold.name
             if name in self._views and self._finals:
                 shown = expired[self._columns[name].has_rows(expired)]
                 final[name] = self._views[name].rows(shown)
-            self._finalize(name, expired)
+            if len(expired):
+                self._finalize(name, expired)
             if self._outgoing is not None and self._outgoing.of == name:
                 self._outgoing.retire(expired)
             fold.free(expired)
@@ -201,8 +202,6 @@ class Partition(ABC):
         return final
 
     def _finalize(self, name: str, slots: Ints) -> None:
-        if not len(slots):
-            return
         if name in self._views:
             self._views[name].finalize(slots)
         for rows in self._unfolded(name):

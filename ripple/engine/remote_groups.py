@@ -140,7 +140,7 @@ class RemoteGroups:
         self.uncomputable.forget(groups[~is_live])
         live = groups[is_live]
         if len(live):
-            failed = self.result_rows.show(self.column, self._merged, live, lambda _: {})
+            failed = self.result_rows.show(self.column, self._merged, live)
             self.uncomputable.note(live, failed)
 
     def expired(self) -> Ints:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 # Slots that have a row, then per field the values and the masks (None: no nulls) of those rows.
 Computed = tuple[Ints, list[Any], list[Any]]
+Bounds = Callable[[Ints], dict[str, Any]]
+_NO_BOUNDS: dict[str, Any] = {}
 
 SHOWN = internal("shown")
 
@@ -54,7 +56,7 @@ class ResultRows:
         column: InputColumn,
         states: States,
         slots: Ints,
-        bounds: Callable[[Ints], dict[str, Any]],
+        bounds: Bounds | None = None,
     ) -> dict[int, Failure]:
         """Write the rows of ``slots`` to an input column; return those that cannot be computed."""
         if self.shown_as_they_are(column, states, slots, bounds):
@@ -75,13 +77,13 @@ class ResultRows:
         states.lay_out([field.name for field in self.fields], typed)
 
     def shown_as_they_are(
-        self, column: Column, states: States, slots: Ints, bounds: Callable[[Ints], dict[str, Any]]
+        self, column: Column, states: States, slots: Ints, bounds: Bounds | None = None
     ) -> bool:
         """Write the results of ``slots``, unless there are steps on them, or one is not there."""
         if self.fold.steps:
             return False
         try:
-            states.show(column, slots, bounds(slots))
+            states.show(column, slots, _NO_BOUNDS if bounds is None else bounds(slots))
         except AggregateError as error:
             if lacks_memory(error):
                 raise
@@ -89,17 +91,17 @@ class ResultRows:
         return True
 
     def computed(
-        self, column: Column, states: States, slots: Ints, bounds: Callable[[Ints], dict[str, Any]]
+        self, column: Column, states: States, slots: Ints, bounds: Bounds | None = None
     ) -> tuple[Ints, list[Any], list[Any], dict[int, Failure]]:
         """Return (slots that have a row, values per field, masks per field, failures by slot).
 
-        bounds: returns the window fields of slots. A filter on results takes rows away. A row that
-        an aggregate or a step cannot compute is a function of its slot's state like any other: it
-        is not there, whichever rows are computed with it.
+        bounds: returns the window fields of slots, if they have any. A filter on results takes
+        rows away. A row that an aggregate or a step cannot compute is a function of its slot's
+        state like any other: it is not there, whichever rows are computed with it.
         """
         slots, results, unreadable = states.results(slots)
         failed = {slot: Failure.of(self.fold.name, why) for slot, why in unreadable.items()}
-        named: dict[str, Any] = {**bounds(slots), **results}
+        named: dict[str, Any] = {**(bounds(slots) if bounds else {}), **results}
         if self.fold.steps:
             keys = zip(column.keys.fields, column.keys.arrays(slots), strict=True)
             named = {**{field.name: array for field, array in keys}, **named}

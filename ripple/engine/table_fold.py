@@ -35,12 +35,10 @@ class TableFold(Groups):
         if len(empty):
             self.drop(empty)
             self.uncomputable.forget(empty)
-        if len(live) and self.result_rows.shown_as_they_are(self, self.states, live, lambda _: {}):
+        if len(live) and self.result_rows.shown_as_they_are(self, self.states, live):
             self.uncomputable.note(live, {})
         elif len(live):
-            kept, values, valid, failed = self.result_rows.computed(
-                self, self.states, live, lambda _: {}
-            )
+            kept, values, valid, failed = self.result_rows.computed(self, self.states, live)
             if len(kept) < len(live):
                 self.drop(np.setdiff1d(live, kept))
             self.put(kept, values, valid)

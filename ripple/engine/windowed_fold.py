@@ -11,6 +11,7 @@ import pyarrow as pa
 from ripple.engine.event_fold import EventFold
 from ripple.engine.internal import as_now, internal
 from ripple.engine.slot_arrays import grown
+from ripple.fold.keyed import Keyed
 from ripple.keys.slots import SlotSet
 from ripple.keys.space import PairKeys, key_space
 from ripple.schema.types import Field, Int64
@@ -49,6 +50,8 @@ class WindowedFold(EventFold):
         self.pairs = PairKeys(key_space(fold.key), WINDOW_START)
         super().__init__(graph, fold, self.pairs)
         self.keys = self.pairs.left
+        self._by_key = Keyed(self.keys, self._key_names)
+        self._bounds = self._row_bounds
         self.windows = windows_of(self.spec.assigner, self.pairs)
         self.timers = Timers()
         self.over: list[Ints] = []
@@ -75,7 +78,7 @@ class WindowedFold(EventFold):
     def apply(self, rows: Rows, crossing: int) -> None:
         """Add events to their windows, showing partial results where the trigger says so."""
         assert rows.times_ns is not None
-        assigned = self.windows.assign(self._key_slots(rows), rows.times_ns)
+        assigned = self.windows.assign(self._by_key.slots(rows), rows.times_ns)
         slots, index = assigned.slots, assigned.rows
         capacity = self.space.capacity
         # What was touched since the last settling was adopted and armed then.
@@ -227,6 +230,7 @@ class WindowedFold(EventFold):
         return slots[~np.isin(slots, np.concatenate(self.absorbed))]
 
     def _row_bounds(self, slots: Ints) -> dict[str, Any]:
+        """Return the window fields of the rows; the start only if a step on results reads it."""
         bounds = {"window_end_ns": self.windows.ends_ns(slots)}
         if self.fold.steps:
             bounds["window_start_ns"] = self.pairs.index.pairs_at(slots)[1]

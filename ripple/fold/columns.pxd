@@ -12,6 +12,7 @@ cdef class Columns:
     cpdef Lent lent(self, str name)
     cdef Lent borrow(self, str name, str kind)
     cdef Exported lender(self)
+    cpdef key(self, str name)
     cdef tuple layer(self, str name)
     cdef object came(self, str name, tuple layer)
     cdef bint may_have_nulls(self, str name) except -1

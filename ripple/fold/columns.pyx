@@ -86,7 +86,7 @@ cdef class Columns:
             self.exported = Exported(self.batch)
         return self.exported
 
-    def key(self, str name):
+    cpdef key(self, str name):
         """Return a column as a key space takes it: text is not copied even then."""
         cdef tuple layer = self.layer(name)
         if layer[0] is None and name in self.kinds and (

@@ -13,6 +13,7 @@ from ripple.aggregate.part cimport Operand
 from ripple.fold.states cimport States
 from ripple.graph.column cimport BOOL, FLOAT, INT, OBJECT, Column, Field
 from ripple.keys.checked cimport check_length, check_range, check_slots
+from ripple.keys.index cimport KeyIndex
 from ripple.keys.slots cimport SlotSet
 
 from ripple.expression.bound import Values
@@ -65,15 +66,9 @@ cdef class Feed:
         They are in none any more. ``columns`` and ``fold`` are about these rows as they were.
         """
         cdef Column column = self.column
-        cdef int64_t i, at, slot
+        cdef int64_t i, slot
         cdef int64_t[::1] group
-        self.cover()
-        self.old, self.slots = True, None
-        self.places.clear()
-        for i in range(column.changed_count):
-            at = column.changed[i]
-            if column.old_present[at] and self.groups[column.touched._slots[at]] >= 0:
-                self.places.push_back(at)
+        self.find_gone()
         if self.places.empty():
             return NONE
         groups = np.empty(self.places.size(), np.int64)
@@ -84,11 +79,28 @@ cdef class Feed:
             self.groups[slot] = -1
         return groups
 
+    cdef int find_gone(self) except -1:
+        cdef Column column = self.column
+        cdef int64_t i, at
+        self.cover()
+        self.old, self.slots = True, None
+        self.places.clear()
+        for i in range(column.changed_count):
+            at = column.changed[i]
+            if column.old_present[at] and self.groups[column.touched._slots[at]] >= 0:
+                self.places.push_back(at)
+        return 0
+
     def come(self):
         """Return the slots, int64[n], of the changed rows that there are.
 
         ``columns`` and ``fold`` are about these rows.
         """
+        self.find_come()
+        self.slots = listed(self.places)
+        return self.slots
+
+    cdef int find_come(self) except -1:
         cdef Column column = self.column
         cdef int64_t i, slot
         self.old, self.slots = False, None
@@ -97,8 +109,7 @@ cdef class Feed:
             slot = column.touched._slots[column.changed[i]]
             if column.present[slot]:
                 self.places.push_back(slot)
-        self.slots = listed(self.places)
-        return self.slots
+        return 0
 
     def changed(self):
         """Return the slots of the rows that changed: int64[n]."""
@@ -111,6 +122,48 @@ cdef class Feed:
 
     def fold(self, const int64_t[::1] groups not None, *, bint remove):
         """Add the rows to these groups, or remove them, where ``is_plain``."""
+        check_length(self.places.size(), groups.shape[0])
+        if groups.shape[0]:
+            check_slots(groups, self.states.room)
+            self.fold_places(&groups[0], remove)
+
+    def fold_all(self, KeyIndex total not None, SlotSet touched not None, ledger):
+        """Let the changed rows leave and come where all are in one group, and ``is_plain``.
+
+        total: has the group, as the empty key. ledger: hears of it before, if it marks.
+        """
+        cdef Column column = self.column
+        cdef vector[int64_t] groups
+        cdef int64_t i, group
+        self.find_gone()
+        if not self.places.empty():
+            group = self.groups[column.touched._slots[self.places[0]]]
+            groups.resize(self.places.size(), group)
+            for i in range(<int64_t>self.places.size()):
+                self.groups[column.touched._slots[self.places[i]]] = -1
+            self.fold_one(groups, touched, ledger, True)
+        self.find_come()
+        if not self.places.empty():
+            group = total.find_or_add(NULL, 0)
+            self.states.reserve(total.capacity)
+            groups.assign(self.places.size(), group)
+            for i in range(<int64_t>self.places.size()):
+                self.groups[self.places[i]] = group
+            self.fold_one(groups, touched, ledger, False)
+
+    cdef int fold_one(
+        self, const vector[int64_t]& groups, SlotSet touched, ledger, bint remove
+    ) except -1:
+        if ledger.marks:
+            ledger.change(np.array([groups[0]], np.int64))
+        check_range(groups.data(), 1, self.states.room)
+        self.fold_places(groups.data(), remove)
+        touched.reserve(groups[0] + 1)
+        touched.push(groups[0])
+        return 0
+
+    cdef int fold_places(self, const int64_t* groups, bint remove) except -1:
+        """Add the rows to groups that are in range, or remove them."""
         cdef Py_ssize_t i, n = self.places.size()
         cdef size_t k
         cdef const int64_t* from_bits
@@ -123,9 +176,6 @@ cdef class Feed:
         cdef vector[vector[int64_t]] bits
         cdef vector[vector[uint8_t]] masks
         assert self.is_plain
-        check_length(n, groups.shape[0])
-        if n == 0:
-            return
         operands.resize(self.sources.size())
         bits.resize(self.sources.size())
         for k in range(self.sources.size()):
@@ -150,7 +200,7 @@ cdef class Feed:
                     masks[k][i] &= from_flags[places[i]]
             mask = masks[k].data() if masks[k].size() else NULL
             chosen.push_back(mask)
-        self.states.fold_given(&groups[0], n, NULL, operands, chosen, -1 if remove else 1)
+        return self.states.fold_given(groups, n, NULL, operands, chosen, -1 if remove else 1)
 
     def columns(self):
         """Return what somebody reads of the rows, by name."""

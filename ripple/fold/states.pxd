@@ -52,3 +52,5 @@ cdef class States:
         int64_t direction,
     ) except -1
     cdef dict read(self, slots)
+    cpdef reserve(self, int64_t slots)
+    cpdef add(self, slots, rows, index)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, Records, check_memory
 from ripple.fold.columns cimport Columns
-from ripple.keys.checked cimport check_length, check_range, check_slots
+from ripple.keys.checked cimport check_length, check_slots
 from ripple.schema.exported cimport Lent, values_of
 from ripple.graph.column cimport FLOAT, Column, Field, float_bits
 
@@ -122,7 +122,7 @@ cdef class States:
 
         return kind_of(self.inputs[at].type)[1]
 
-    def reserve(self, int64_t slots):
+    cpdef reserve(self, int64_t slots):
         """Make room for slots below ``slots``."""
         if slots <= self.room:
             return
@@ -149,7 +149,7 @@ cdef class States:
                     failed.update({int(at[row]): reason for row, reason in refused.items()})
         return dict(sorted(failed.items())) if failed else failed
 
-    def add(self, slots not None, rows, index):
+    cpdef add(self, slots, rows, index):
         """Add events to slots; ``index`` says which row each slot gets, None for the same one."""
         self.fold_in(slots, rows, index, 1)
         for aggregate, state, at in self.others:
@@ -179,7 +179,10 @@ cdef class States:
         cdef int f
         cdef Py_ssize_t n = slots.shape[0]
         cdef list masks = None
-        if n == 0 or self.adds.size() == 0:
+        if n == 0:
+            return 0
+        check_slots(slots, self.room)
+        if self.adds.size() == 0:
             return 0
         if index is None:
             check_length(n, count)
@@ -229,7 +232,7 @@ cdef class States:
     ) except -1:
         """Add what is at ``operands``, one for each input, in one loop for each sum and count.
 
-        row: as Part.fold_in has it; its entries are in range. chosen: a mask for each of
+        slots: in range. row: as Part.fold_in has it; its entries are in range. chosen: a mask for each of
         ``nullable``.
         """
         cdef Operand[2] two
@@ -237,7 +240,6 @@ cdef class States:
         cdef Part part
         cdef size_t i
         cdef int k, failed = 0
-        check_range(slots, n, self.room)
         if self.room * self.records.stride > CACHED_BYTES:
             for i in range(n):
                 prefetch(self.records.block + slots[i] * self.records.stride)

@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from ripple.schema.exported cimport ArrowArray
+from ripple.schema.exported cimport ArrowArray, Lent
 
 
 cdef struct Key:
@@ -45,6 +45,7 @@ cdef class KeyIndex:
     cdef int find_texts(
         self, const ArrowArray* texts, const int64_t* rows, Py_ssize_t n, int64_t* out
     ) except -1 nogil
+    cpdef slots_of_texts(self, Lent texts, const int64_t[::1] rows=*)
     cdef uint64_t _home(self, uint64_t entry) noexcept nogil
     cdef int _open(self) except -1
     cdef int _grow_slots(self) except -1 nogil

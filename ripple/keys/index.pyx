@@ -336,7 +336,7 @@ cdef class KeyIndex:
 
     # --- batches ---
 
-    def slots_of_texts(self, Lent texts not None, const int64_t[::1] rows=None):
+    cpdef slots_of_texts(self, Lent texts, const int64_t[::1] rows=None):
         """Return the slot of each text, none of which is null, adding the new ones: int64[n].
 
         With ``rows``, int64[m], the slots of the texts at these positions.
@@ -366,15 +366,22 @@ cdef class KeyIndex:
         cdef Table table
         cdef const Key* known
         cdef Key[BLOCK] keys
+        cdef Key key, new
         cdef uint64_t found
         cdef Py_ssize_t i, row, count
         if self._table.mask < CACHED_ENTRIES:
+            table, known = self._table, self._keys
             for i in range(n):
                 row = rows[i] if rows else i
                 data = base + ends[row]
-                describe(&keys[0], data, <uint32_t>(ends[row + 1] - ends[row]), stop)
-                found = self._table.entries[locate(&self._table, self._keys, &keys[0], data)]
-                out[i] = slot_in(found) if found else self._insert(&keys[0], data)
+                describe(&key, data, <uint32_t>(ends[row + 1] - ends[row]), stop)
+                found = table.entries[locate(&table, known, &key, data)]
+                if found:
+                    out[i] = slot_in(found)
+                else:
+                    new = key  # which is in registers as long as nobody else is shown it
+                    out[i] = self._insert(&new, data)
+                    table, known = self._table, self._keys
             return 0
         # By blocks, so that what is not in the cache comes for all keys of one at a time.
         while n:

@@ -16,45 +16,17 @@ from ripple.connectors.csv.fields cimport (
 from ripple.connectors.text_values cimport POWERS_OF_TEN
 
 cdef extern from "plain_text.h" namespace "ripple" nogil:
-    uint64_t marks_64(const uint8_t* p)
-    uint64_t marks_64_portable(const uint8_t* p)
+    enum:
+        SLACK_BYTES
+    cppclass Marks:
+        const uint8_t* end
+        bint portable
+    void look(Marks& marks, const uint8_t* p)
+    const uint8_t* next_mark(Marks& marks)
     int point_16(const uint8_t* p)
     uint64_t digits_8(const uint8_t* p, int count, uint64_t* other)
     const uint64_t[9] WHOLE_POWERS_OF_TEN
     uint64_t digits_19(const uint8_t* p, int count, uint64_t* other)
-
-cdef extern from * nogil:
-    int lowest_bit "__builtin_ctzll"(uint64_t word)
-
-cdef enum:
-    # What may be read behind a mark that was found, and written behind a string.
-    SLACK_BYTES = 16
-
-cdef struct Marks:
-    const uint8_t* at           # of the 64 bytes looked at
-    const uint8_t* end          # of what may be read
-    uint64_t left               # which of them are marks, the lowest bit the first byte
-    bint portable
-
-
-cdef inline void look(Marks& marks, const uint8_t* p) noexcept nogil:
-    """Look for marks from ``p`` on."""
-    marks.at = p
-    marks.left = 0
-    if marks.end - p >= 64 + SLACK_BYTES:
-        marks.left = marks_64_portable(p) if marks.portable else marks_64(p)
-
-
-cdef inline const uint8_t* next_mark(Marks& marks) noexcept nogil:
-    """The next mark, or null where that cannot be told."""
-    cdef const uint8_t* found
-    while marks.left == 0:
-        if marks.end - marks.at < 128 + SLACK_BYTES:
-            return NULL
-        look(marks, marks.at + 64)
-    found = marks.at + lowest_bit(marks.left)
-    marks.left &= marks.left - 1
-    return found
 
 
 cdef inline const uint8_t* plain_line(

@@ -69,6 +69,45 @@ inline uint64_t marks_64(const uint8_t* p) {
 inline uint64_t marks_64(const uint8_t* p) { return marks_64_portable(p); }
 #endif
 
+enum {
+    SLACK_BYTES = 16 /* what may be read behind a mark that was found, and written behind a string */
+};
+
+/* What is known of marks: those among the 64 bytes at `at` that were not taken yet. */
+struct Marks {
+    const uint8_t* at;
+    const uint8_t* end; /* of what may be read */
+    uint64_t left;      /* the lowest bit is the first byte */
+    int portable;
+};
+
+inline void look(Marks& marks, const uint8_t* p) {
+    marks.at = p;
+    marks.left = 0;
+    if (marks.end - p >= 64 + SLACK_BYTES)
+        marks.left = marks.portable ? marks_64_portable(p) : marks_64(p);
+}
+
+/* Look at the next bytes until there is a mark; 0 where that cannot be told. Apart from the loop over
+   fields, which needs its registers. */
+__attribute__((noinline, unused)) static int look_further(Marks& marks) {
+    while (!marks.left) {
+        if (marks.end - marks.at < 128 + SLACK_BYTES)
+            return 0;
+        look(marks, marks.at + 64);
+    }
+    return 1;
+}
+
+/* The next mark, or null where that cannot be told. */
+inline const uint8_t* next_mark(Marks& marks) {
+    if (__builtin_expect(!marks.left, 0) && !look_further(marks))
+        return nullptr;
+    const uint8_t* found = marks.at + __builtin_ctzll(marks.left);
+    marks.left &= marks.left - 1;
+    return found;
+}
+
 /* Where in the next 16 bytes the first point is, or 16. */
 inline int point_16(const uint8_t* p) {
     uint64_t found = zero_bytes(load_8(p) ^ each_byte('.'));

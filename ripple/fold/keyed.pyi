@@ -1,0 +1,14 @@
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ripple.fold.states import States
+from ripple.keys.slots import SlotSet
+from ripple.keys.space import KeySpace
+
+class Keyed:
+    def __init__(self, keys: KeySpace, names: Sequence[str]) -> None: ...
+    def slots(self, rows: Any) -> npt.NDArray[np.int64]: ...
+    def add(self, rows: Any, states: States, touched: SlotSet, ledger: Any) -> None: ...
