@@ -18,7 +18,7 @@ pipeline = (
     rp.Pipeline("sessions")
     .source("trades", Trade)
     .partition("by-symbol", key="symbol")
-    .filter("odd lots", rp.col("size") > 20)
+    .filter("not-odd", rp.col("size") > 20)
     .window("sessions", rp.Session("150ms"), lateness="1s")
     .fold("volume", volume=rp.sum("size"), middle=rp.median("price"))
     .sink("out", of="volume")
