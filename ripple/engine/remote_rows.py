@@ -54,7 +54,7 @@ class RemoteRows:
         closes_after_ns: int | None,
         senders: Sequence[str],
     ) -> None:
-        """Copy rows of ``fold`` that ``senders`` have, as ``above`` reads them; see RemoteGroups."""
+        """Copy the rows of ``fold`` that ``senders`` have, as ``above`` reads them."""
         self.fold = fold
         self._senders = senders
         self.keys = key_space(row_key(fold))
