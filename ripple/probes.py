@@ -41,22 +41,21 @@ async def serve_pages(
 ) -> Listener:
     """Show pages by path at an address. Raises OSError.
 
-    More than ``REQUESTS_MAX`` at once are answered with 503.
+    More than ``REQUESTS_MAX`` at once, and requests that are too long or too slow, are hung up on.
     """
     asking = 0
 
     async def serve(stream: Stream) -> None:
         nonlocal asking
+        if asking >= REQUESTS_MAX:
+            return
         asking += 1
         try:
             async with asyncio.timeout(REQUEST_S):
-                if asking > REQUESTS_MAX:
-                    await stream.write(
-                        _bytes(Page("too many requests at once\n", 503), has_body=True)
-                    )
-                else:
-                    await stream.write(await _answer(stream, pages))
-                stream.finish()
+                head = await _head(stream)
+                if head:
+                    await stream.write(_answer(head, pages))
+                    stream.finish()
         except TimeoutError:
             pass  # who asks so slowly, or reads so slowly, does not wait for an answer
         finally:
@@ -65,20 +64,24 @@ async def serve_pages(
     return await network.listen(address, serve)
 
 
-async def _answer(stream: Stream, pages: Mapping[str, Callable[[], Page]]) -> bytes:
+async def _head(stream: Stream) -> bytes:
+    """Return the head of a request, nothing if none comes."""
     head = b""
     while b"\r\n\r\n" not in head and b"\n\n" not in head:
         more = await stream.read(4096)
         head += more
         if not more or len(head) > REQUEST_BYTES_MAX:
-            return _bytes(Page("this is no request\n", 400), has_body=True)
+            return b""
+    return head
+
+
+def _answer(head: bytes, pages: Mapping[str, Callable[[], Page]]) -> bytes:
     words = head.split(b"\n", 1)[0].decode("latin-1").split()
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
         return _bytes(Page("this is no request\n", 400), has_body=True)
     method, path = words[0], words[1].partition("?")[0]
     if path not in pages:
-        listed = " ".join(pages)
-        page = Page(f"there is no {path[:80]} here: there are {listed}\n", 404)
+        page = Page(f"there is no {path[:80]} here: there are {' '.join(pages)}\n", 404)
     elif method not in ("GET", "HEAD"):
         page = Page("pages can only be read\n", 405)
     else:

@@ -170,3 +170,27 @@ def test_help_has_every_setting() -> None:
         assert setting.flag in shown
         assert setting.variable in shown
         assert setting.help in shown
+
+
+SWITCHES = (Setting(name="insecure", help="no TLS", default=False),)
+
+
+def switched(*flags: str, file: str = "", **environment: str) -> object:
+    said = arguments(SWITCHES, flags)
+    held = read_file(file.encode(), "a.toml")
+    return in_force(SWITCHES, said, environment, held, section="process")["insecure"].value
+
+
+def test_switch_needs_no_value() -> None:
+    assert switched() is False
+    assert switched("--insecure") is True
+    assert switched("--insecure=false") is False
+    assert switched(RIPPLE_INSECURE="true") is True
+    assert switched(file="[process]\ninsecure = true\n") is True
+    assert switched(file="((process ((insecure true))))") is True
+    for wrong in ("1", "yes", ""):
+        with pytest.raises(SettingsError, match="not true or false"):
+            switched(RIPPLE_INSECURE=wrong)
+    with pytest.raises(SettingsError, match="insecure is 1, not true or false"):
+        switched(file="[process]\ninsecure = 1\n")
+    assert "--insecure (default off; RIPPLE_INSECURE)" in help_text("a", SWITCHES)

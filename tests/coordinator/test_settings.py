@@ -188,3 +188,32 @@ def test_a_store_that_cannot_be_is_refused(store: str, text: str) -> None:
 def test_limits_that_cannot_be_are_refused(name: str, value: int) -> None:
     with pytest.raises(LimitError, match=name):
         Limits(**{name: value})
+
+
+TLS = ("--tls-certificate=c", "--tls-key=k", "--tls-authority=a")
+
+
+def test_tls_is_needed_where_others_can_hear_and_may_be_off_where_they_cannot() -> None:
+    assert loaded("--store=s").tls is None
+    tls = loaded("--store=s", "--host=0.0.0.0", *TLS).tls
+    assert tls is not None
+    assert (tls.certificate, tls.key, tls.authority) == ("c", "k", "a")
+    assert loaded("--store=s", *TLS).tls == tls
+    assert loaded("--store=s", "--insecure", *TLS).tls is None
+    with pytest.raises(SettingsError, match=r"host is 0\.0\.0\.0 \(from --host\)"):
+        loaded("--store=s", "--host=0.0.0.0", "--insecure", *TLS)
+    with pytest.raises(SettingsError, match="peers: node-2:9200 is not on this machine"):
+        loaded("--store=s", "--peers=localhost:1,node-2:9200")
+    assert loaded("--store=s", "--peers=localhost:1, node-2:9200,", *TLS).peers == (
+        "localhost:1",
+        "node-2:9200",
+    )
+    with pytest.raises(SettingsError, match="peers names one twice"):
+        loaded("--store=s", "--peers=localhost:1,localhost:1")
+
+
+def test_what_is_in_force_is_a_file_that_says_the_same() -> None:
+    one = loaded("--store=s", "--insecure", "--peers=localhost:9300", "--partitions=8")
+    again = loaded(file=one.text.encode())
+    assert (again.peers, again.limits, again.tls) == (one.peers, one.limits, one.tls)
+    assert again.origins["insecure"].value is True
