@@ -1,4 +1,4 @@
-"""Ask a cluster how it is, and tell it what to do: freeze, pin, drain, move."""
+"""Start a cluster on this machine; ask one how it is, and tell it what to do."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator import commands
 from ripple.assignment.version import PARTITIONS_MAX
+from ripple.cli import cluster_up
 from ripple.cli.cluster_status import print_status
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
@@ -53,6 +54,10 @@ _COMMANDS: dict[str, tuple[str, dict[str, Any], Callable[..., Command]]] = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    up = actions.add_parser(
+        "up", help="start a cluster on this machine", description=cluster_up.__doc__
+    )
+    cluster_up.configure(up)
     status = actions.add_parser("status", help="who is there, and who owns how much")
     _add_common(status)
     for name, (purpose, arguments, _) in _COMMANDS.items():
@@ -83,7 +88,9 @@ def _add_common(action: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask or command; return the exit code."""
+    """Start, ask or command; return the exit code."""
+    if options.action == "up":
+        return cluster_up.run(options)
     tls = _tls(options)
     coordinators = _addresses(options.coordinator, tls)
     return asyncio.run(
