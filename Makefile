@@ -7,7 +7,7 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 # Modules are compiled to bytecode when they are first imported, and most never are.
 export PIP_NO_COMPILE := 1
 
-.PHONY: demo test test-services lint bench gate wide fuzz sim kill corruption protos check clean
+.PHONY: demo test test-services lint bench gate wide fuzz sim kill chaos corruption protos check clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -56,6 +56,13 @@ sim: $(VENV)/.dev
 # A million trades and fifty SIGKILLs: minutes.
 kill: $(VENV)/.dev
 	$(PYTHON) -m tests.partition.kill_nine --trades 1000000 --kills $(or $(KILLS),50)
+
+# A cluster of real processes and a hundred disturbances: minutes. SEED=7 for others.
+chaos: $(VENV)/.dev
+	for pipeline in windows sessions; do \
+		$(PYTHON) -m tests.cluster.chaos --pipeline $$pipeline --events $(or $(EVENTS),100) \
+			--seed $(or $(SEED),0) || exit 1; \
+	done
 
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.
 corruption: $(VENV)/.dev

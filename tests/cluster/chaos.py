@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from ripple.hashing import partition_of
 from ripple.log import Topic
 from ripple.log.body import columns_of
 from ripple.log.router import TopicWriter
@@ -33,7 +34,9 @@ from tests.cluster.cluster import Cluster, Job, children_of, cluster, ripple, si
 
 HERE = Path(__file__).parent
 PIPELINES = {"windows": HERE / "pipeline_windows.py", "sessions": HERE / "pipeline_sessions.py"}
-SYMBOLS = 60
+BATCH_ROWS = 1000
+SYMBOLS_EACH = 8
+START_NS = 1_709_000_000_000_000_000
 FREEZES_S = (1.0, 4.0, 12.0)
 CAUGHT_UP_S = 90.0
 # Every so many events the cluster is left alone until it has caught up.
@@ -134,9 +137,9 @@ async def disturb(job: Job, plan: Plan, folder: Path, tell: Callable[[str], None
         done.said = up.said
         chaos = Chaos(up, chance, done)
         steps = plan.events + 1
+        batches = max(1, plan.trades // (steps * plan.partitions * BATCH_ROWS))
         for step in range(steps):
-            first, last = (plan.trades * at // steps for at in (step, step + 1))
-            await asyncio.to_thread(append, job.source, first, last - first)
+            await asyncio.to_thread(append, job.source, plan.partitions, step, batches)
             if step == 0:
                 await up.caught_up(CAUGHT_UP_S)
                 continue
@@ -152,18 +155,26 @@ async def disturb(job: Job, plan: Plan, folder: Path, tell: Callable[[str], None
     return done
 
 
-def append(path: Path, first: int, trades: int) -> None:
-    """Append trades: 1 ms apart, some of them late, some too late."""
-    chance = np.random.default_rng(first)
-    ranks = np.arange(first, first + trades)
-    late_ms = chance.choice([0, 0, 0, 700, 1500, 4000], trades)
-    prices = np.round(100 + np.cumsum(chance.normal(0, 0.01, trades)), 4)
+def append(path: Path, partitions: int, step: int, batches: int) -> None:
+    """Append ``batches`` whole batches to each partition: 1 ms apart, some late, some too late.
+
+    Where a batch ends may be where a correction is shown, and so must not depend on what was there
+    when a process looked.
+    """
+    rows = batches * BATCH_ROWS
+    chance = np.random.default_rng(step)
+    symbols: list[list[str]] = [[] for _ in range(partitions)]
+    for number in range(SYMBOLS_EACH * partitions):
+        symbol = f"SYM{number:03}"
+        symbols[partition_of(symbol.encode(), partitions)].append(symbol)
+    count = rows * partitions
+    late_ms = chance.choice([0, 0, 0, 700, 1500, 4000], count)
     columns = {
-        "symbol": [f"SYM{n:03}" for n in chance.integers(0, SYMBOLS, trades)],
-        "price": prices,
-        "size": chance.integers(1, 1000, trades),
-        "timestamp_ns": 1_709_000_000_000_000_000 + (ranks - late_ms) * 1_000_000,
-        "venue": np.where(ranks % 2, "XNAS", "XNYS"),
+        "symbol": np.concatenate([chance.choice(some, (rows, 1)) for some in symbols], 1).ravel(),
+        "price": np.round(100 + np.cumsum(chance.normal(0, 0.01, count)), 4),
+        "size": chance.integers(1, 1000, count),
+        "timestamp_ns": START_NS + (step * count + np.arange(count) - late_ms) * 1_000_000,
+        "venue": ["XNAS"] * count,
     }
     topic = Topic.open(LiveDisk(str(path.parent)), path.name)
     with TopicWriter(topic, LiveClock(), holder="chaos") as writer:
