@@ -75,10 +75,10 @@ def processes(asked: Asked) -> list[Planned]:
             "health-port": health,
             "rpc-port": data,
             "metrics-port": metrics,
+            "sink": ",".join(asked.sinks),
         }
-        sinks = [("sink", sink) for sink in asked.sinks]
         command = (sys.executable, "-m", "worker", asked.pipeline, *_flags(flags.items()))
-        found.append(Planned(name, (*command, *_flags(sinks)), is_worker=True))
+        found.append(Planned(name, command, is_worker=True))
     return found
 
 
