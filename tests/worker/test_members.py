@@ -1,11 +1,28 @@
-"""What chance does to coordinators and members."""
+"""What chance does to coordinators and members, and whether missing safeguards are found out."""
 
 from __future__ import annotations
 
+import pytest
+
 from ripple.testing import explore
+from ripple.testing.sim_faults import Drawn, Faults
+from ripple.testing.sim_run import run
 from tests.worker.scenarios import members_come_and_go
+
+SEEDS_MAX = 1000
+# Where the search begins: the seed that found it out when this was written.
+SAFEGUARDS = {"merge_views": 10}
 
 
 def test_cluster_of_members_comes_to_rest_whatever_happens() -> None:
     report = explore(members_come_and_go, seeds=range(12))
     assert report.landed.total() > 50, report
+
+
+@pytest.mark.parametrize("safeguard", SAFEGUARDS)
+def test_missing_safeguard_is_found_out(safeguard: str) -> None:
+    for seed in (SAFEGUARDS[safeguard], *range(SEEDS_MAX)):
+        faults = Drawn(seed, Faults(kinds=()))
+        if run(members_come_and_go, seed, faults, without=(safeguard,)).error is not None:
+            return
+    raise AssertionError(f"nobody misses {safeguard}")
