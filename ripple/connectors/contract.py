@@ -146,6 +146,33 @@ class Sink(Protocol):
         ...
 
 
+class ReadableSink(Sink, Protocol):
+    """A sink that tells what it was written: what a partition needs that cannot repeat its cuts."""
+
+    def mark(self) -> str:
+        """Return where the sink is now, in a form of its own."""
+        ...
+
+    def written_since(self, mark: str | None) -> Iterator[pa.RecordBatch]:
+        """Yield what readers may have got behind a mark, from the beginning without one.
+
+        ``op`` is text, one of OP_NAMES. Raises OutputError for a mark of another place.
+        """
+        ...
+
+    def supersede(self) -> None:
+        """Let the next ``write`` reach another cut than the ``unfinished`` one, beyond it.
+
+        What is there of that stays, and readers have seen it: the caller makes it right.
+        """
+        ...
+
+
+def is_readable_sink(value: object) -> TypeGuard[ReadableSink]:
+    """Tell whether a sink can be read back, by what can be asked of it."""
+    return has(value, "mark", "written_since", "supersede")
+
+
 class BasicSink:
     """A sink that records no cut, with everything but ``write``: what a sink of your own needs.
 

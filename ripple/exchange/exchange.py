@@ -113,14 +113,20 @@ class Exchange:
     def follow(self, stage: int, number: int, wake: Callable[[], None]) -> Following:
         """Return what a partition of a later stage follows the one before with.
 
-        Nothing is followed before ``refresh``. wake: called when something has arrived.
+        Nothing is followed before its ``start``. wake: called when something has arrived.
         """
         edge = self._edges.get(edge_name(self._plan, stage))
         if edge is None:
             raise InputError(f"no state edge leads into stage {stage} of {self._plan.name!r}")
         senders = self._partitions(stage - 1)
         following = Following(
-            edge, number, senders, limits=self.limits, turns=self._next_turn, wake=wake
+            edge,
+            number,
+            senders,
+            limits=self.limits,
+            turns=self._next_turn,
+            wake=wake,
+            refresh=self.refresh,
         )
         self._followings[edge.name, number] = following
         self._changed()

@@ -69,16 +69,19 @@ class Following:
         limits: ExchangeLimits,
         turns: Callable[[], int],
         wake: Callable[[], None],
+        refresh: Callable[[], None],
     ) -> None:
         """Follow over ``edge`` as partition ``target``; turns: each larger than those before.
 
-        wake: called when something has arrived.
+        wake: called when something has arrived. refresh: lets all be routed again.
         """
         self.edge = edge
         self.target = target
         self._limits = limits
         self._turns = turns
         self._wake = wake
+        self._refresh = refresh
+        self._is_started = False
         self._sources = [_Source() for _ in range(senders)]
         self._queue: deque[Arrival] = deque()
         self._released_ns: int | None = None
@@ -86,9 +89,14 @@ class Following:
     # --- what the partition asks ---
 
     def begin(self, sender: int, epoch: int | None, cut: Cut | None) -> None:
-        """Say what was restored of a sender, before anything is followed."""
+        """Say what was restored of a sender, before ``start``."""
         source = self._sources[sender]
         source.epoch, source.cut = epoch, cut
+
+    def start(self) -> None:
+        """Follow all senders from now on."""
+        self._is_started = True
+        self._refresh()
 
     def take(self) -> Sequence[Arrival]:
         """Return what has arrived, in an order that keeps that of each sender."""
@@ -126,7 +134,7 @@ class Following:
         """Follow a sender along ``way`` from now on, and believe no epoch below ``floor``."""
         source = self._sources[sender]
         source.floor = max(floor, source.floor)
-        if way is source.way:
+        if way is source.way or not self._is_started:
             return
         if source.way is not None:
             source.way.say(Unfollow(self.edge.name, sender, self.target))

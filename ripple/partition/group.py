@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ripple.connectors.contract import is_readable_sink
+from ripple.errors import OutputError
 from ripple.events import CutOff, Promise, Tell, untold
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ripple.connectors.contract import Commit, Sink
+    from ripple.connectors.contract import Commit, ReadableSink, Sink
     from ripple.cut import Cut
     from ripple.world.ports import Executor
 
@@ -54,6 +56,22 @@ class CommitGroup(Protocol):
         ...
 
 
+class ReadableGroup(CommitGroup, Protocol):
+    """Outputs that tell what they were written; see ReadableSink."""
+
+    def mark(self, output: str) -> str:
+        """Return where an output is now. Raises OutputError if it cannot be read back."""
+        ...
+
+    def written_since(self, output: str, mark: str | None) -> Iterator[pa.RecordBatch]:
+        """Yield what readers of an output may have got behind a mark."""
+        ...
+
+    def supersede(self, output: str) -> None:
+        """Let the next write of an output reach another cut than the unfinished one."""
+        ...
+
+
 class SinkGroup:
     """Sinks that each commit alone, one after the other.
 
@@ -91,6 +109,27 @@ class SinkGroup:
     def write(self, output: str, changes: pa.RecordBatch, reached: Commit) -> None:
         """Pass the changes on."""
         self._sinks[output].write(changes, reached)
+
+    def mark(self, output: str) -> str:
+        """Return where an output is now."""
+        return self._readable(output).mark()
+
+    def written_since(self, output: str, mark: str | None) -> Iterator[pa.RecordBatch]:
+        """Yield what readers of an output may have got behind a mark."""
+        return self._readable(output).written_since(mark)
+
+    def supersede(self, output: str) -> None:
+        """Let the next write of an output reach another cut than the unfinished one."""
+        self._readable(output).supersede()
+
+    def _readable(self, output: str) -> ReadableSink:
+        sink = self._sinks[output]
+        if not is_readable_sink(sink):
+            raise OutputError(
+                f"cannot write {output!r} to {sink.name}: it belongs to a later stage, which after "
+                "a crash reads back what its readers have. Write to log:DIR/TOPIC"
+            )
+        return sink
 
     async def commit(self, reached: Mapping[str, Commit]) -> None:
         """Commit one sink after the other."""

@@ -228,6 +228,7 @@ class Opened:
             executor=world.executor,
             start=self.start,
             rebuild=keeper.rebuild,
+            staged=parts.staged,
         )
         self.storing.last = None if base.changed else base.checkpoint
         self.letters.begin(engine.cut)
@@ -293,6 +294,7 @@ class Restoration:
             or (restored.events and opened.in_flight.was_killed_stabilizing)
         ):
             await kept.store()
+        await kept.go_live()
         return True
 
     async def keep(self) -> None:

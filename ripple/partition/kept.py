@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ripple.cut import Cut
     from ripple.partition.live import Live, Parts
+    from ripple.partition.sends import Sends
     from ripple.partition.storing import Storing
     from ripple.world.ports import World
 
@@ -55,6 +56,7 @@ class Kept:
         self._start = start
         self._has_changed = has_changed
         self._is_asked = is_asked
+        self._sends: Sends | None = None
         settings, now_ns = parts.settings, self.clock.monotonic_ns()
         self._turn_length_ns = settings.turn_ms * 1_000_000
         self._turn_ns = now_ns
@@ -65,6 +67,12 @@ class Kept:
         self._stores = Pace(
             settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns, is_hasty=is_hasty
         )
+
+    async def go_live(self) -> None:
+        """Let others follow the partition from now on: what is there is committed again."""
+        self._sends = self.parts.sends
+        if self._sends is not None:
+            await self.commit()
 
     async def keep_replay(self) -> None:
         """Store a checkpoint when one is due, so that the next life need not replay all this."""
@@ -90,7 +98,7 @@ class Kept:
                 await self.commit()
             await self._begin_checkpoint()
             self._stores.begin(now_ns)
-        elif commit_due:
+        elif commit_due or (self._sends is not None and self._sends.is_wanted):
             await self.commit()
         self._batches += 1
         if self._batches >= _BATCHES_PER_TURN or now_ns - self._turn_ns >= self._turn_length_ns:
@@ -114,6 +122,8 @@ class Kept:
         """Let what was written survive."""
         self._commits.begin(self.clock.monotonic_ns())
         await self.live.commit()
+        if self._sends is not None:
+            self._sends.offer(self.live.engine)
 
     async def store(self) -> None:
         """Commit, and complete a checkpoint of the present cut."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
     from ripple.engine import Engine
     from ripple.partition.group import CommitGroup
+    from ripple.partition.sends import Sends
     from ripple.pipeline.plan import Plan
 
 
@@ -73,18 +74,30 @@ class Life:
         tell: Tell = untold,
         stop: Callable[[], bool] = lambda: False,
         watch: Callable[[Engine, Report], None] = lambda _, __: None,
+        staged: bool = False,
+        sends: Sends | None = None,
     ) -> None:
         """Connect the parts; nothing is touched before ``run``.
 
         outputs: opened when nobody else can be writing any more. tell: takes what happens. stop:
         asked between two batches whether to end in good order; whoever makes it say so while the
-        life waits for more calls ``inputs.wake``. watch: called after each batch.
+        life waits for more calls ``inputs.wake``. watch: called after each batch. staged: whether
+        to compute the plan's first stage alone. sends: who follows it, over a state edge.
         """
         self.report = Report()
         self._keeper = keeper
         self._going: Going | None = None
         self._parts = Parts(
-            plan, inputs, outputs, settings or Settings(), self.report, tell, stop, watch
+            plan,
+            inputs,
+            outputs,
+            settings or Settings(),
+            self.report,
+            tell,
+            stop,
+            watch,
+            staged,
+            sends,
         )
 
     @property

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ripple.partition.group import CommitGroup
     from ripple.partition.outputs import Outputs
     from ripple.partition.report import Report
+    from ripple.partition.sends import Sends
     from ripple.partition.settings import Settings
     from ripple.pipeline.plan import Plan
 
@@ -66,7 +67,8 @@ class Parts:
     """What a life is given: the same for every kind of life.
 
     tell: takes what happens. stop: asked between two batches whether to end in good order. watch:
-    called after each batch.
+    called after each batch. staged: whether to compute the plan's first stage alone. sends: who
+    follows it.
     """
 
     plan: Plan
@@ -77,6 +79,8 @@ class Parts:
     tell: Tell
     stop: Callable[[], bool]
     watch: Callable[[Engine, Report], None]
+    staged: bool = False
+    sends: Sends | None = None
 
 
 async def _nothing() -> None:

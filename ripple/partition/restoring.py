@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ripple import cut as cuts
 from ripple.change.adaptation import decide
 from ripple.engine import Engine
+from ripple.engine.snapshot import SnapshotError
 from ripple.errors import InputError
 from ripple.events import PassedOver
 from ripple.fenced import DamagedError
@@ -69,18 +70,26 @@ async def restore(
     executor: Executor,
     start: Cut,
     rebuild: Collection[str],
+    staged: bool = False,
 ) -> tuple[Engine, Base]:
     """Return the engine from which every output's next change can be computed.
 
     listed: the checkpoints that count. start: the cut of the empty state. rebuild: folds that may
-    be computed from there. Raises ChangedPlanError and MigrationError for a checkpoint of other
-    code, InputError when the log does not reach to where it would be read, SnapshotError,
-    StoreError.
+    be computed from there. staged: whether the engine has the plan's first stage alone. Raises
+    ChangedPlanError and MigrationError for a checkpoint of other code, InputError when the log does
+    not reach to where it would be read, SnapshotError, StoreError.
     """
     for one in listed:
         cuts.check_inputs(one.cut, inputs.names, f"checkpoint {one.name}")
     checkpoint, snapshot, passed_over = await _choose(checkpoints, listed, outputs)
     if checkpoint is not None and snapshot is not None:
+        if staged != (snapshot.stage is not None):
+            has = "the first stage alone" if snapshot.stage is not None else "all stages"
+            raise SnapshotError(
+                f"checkpoint {checkpoint.name} has {has}, and this run is of "
+                f"{'the first alone' if staged else 'all'}: a cluster and runs of one process "
+                "cannot go on from each other's checkpoints; name another folder"
+            )
         decided = decide(plan, snapshot, rebuild)
         shown = {output.name for output in plan.outputs}
         changed = frozenset(shown.difference(decided.kept_outputs))
@@ -100,7 +109,7 @@ async def restore(
             f"no checkpoint can be used{why}, and the log does not reach back any more to "
             f"{cuts.text(start)}, from where it would be replayed: it begins at {cuts.text(first)}"
         )
-    engine = Engine(plan, checkpoints.partition, inputs.names, start=start)
+    engine = Engine(plan, checkpoints.partition, inputs.names, start=start, staged=staged)
     return engine, Base(None, start, passed_over, changed)
 
 

@@ -13,7 +13,7 @@ from ripple.world.errors import StoreError
 
 if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Owner
-    from ripple.engine import Engine
+    from ripple.engine.partition import Partition
     from ripple.engine.saving import PendingSnapshot
     from ripple.events import Tell
     from ripple.world.ports import Executor
@@ -50,7 +50,7 @@ class Storing:
         """Whether ``step`` has rows to copy."""
         return self._copying is not None
 
-    def begin(self, engine: Engine, notes: Mapping[str, str]) -> None:
+    def begin(self, engine: Partition, notes: Mapping[str, str]) -> None:
         """Begin a checkpoint of the present cut, which the sinks have committed.
 
         It holds only what changed since the last that was stored, unless all of it is due.

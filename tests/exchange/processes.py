@@ -52,6 +52,7 @@ class Partition:
                 followed = self.engine.followed(str(number))
                 if followed.cut is not None:
                     self.following.begin(number, followed.epoch, followed.cut)
+            self.following.start()
 
     def stop(self) -> None:
         if self.sending is not None:

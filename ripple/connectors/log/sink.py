@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ripple.batch import Batch
 from ripple.connectors.log import APPENDED, ONCE
 from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import CutRecord, Owner, from_json, to_json
@@ -27,7 +28,7 @@ from ripple.schema.types import Field, Option, Schema, String
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -198,6 +199,28 @@ class LogSink:
             left = with_named_ops(changes.slice(done))
             _append(self._writer, left, lambda rows: note.notes(done + rows))
         self._reached = reached
+
+    def supersede(self) -> None:
+        """Give an unfinished cut up; see ReadableSink."""
+        self._current = None
+
+    def mark(self) -> str:
+        """Return the next offset; see ReadableSink."""
+        return str(self._writer.next_offset)
+
+    def written_since(self, mark: str | None) -> Iterator[pa.RecordBatch]:
+        """Yield records from an offset on; see ReadableSink."""
+        with PartitionReader(self._writer.topic, self._writer.partition) as reader:
+            first, end = reader.range()
+            start = first if mark is None else max(first, int(mark))
+            if start > end:
+                raise OutputError(
+                    f"{self.name} ends at offset {end}, but a checkpoint knows it up to {start}: "
+                    "restore it, or begin with another folder of checkpoints"
+                )
+            for entry in reader.read(start):
+                if isinstance(entry, Batch):
+                    yield entry.records
 
     def commit(self, reached: Commit) -> None:
         """Make the log durable, then the record; see Sink."""

@@ -1,0 +1,63 @@
+"""The contract between a life and those who follow its partition, or whom it follows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.cut import Cut
+    from ripple.engine.edge_changes import EdgeChanges
+    from ripple.engine.partition import Partition
+
+
+class Sends(Protocol):
+    """Gives what a partition has to those of the next stage, when they may get more."""
+
+    is_wanted: bool
+    """Whether somebody waits for the next offer."""
+
+    def offer(self, partition: Partition) -> None:
+        """Take what may be sent now; all that the partition shows is committed."""
+
+
+class Arrival(Protocol):
+    """What has come from a sender, by its number, under an epoch."""
+
+    @property
+    def sender(self) -> int:
+        """Whose it is."""
+
+    @property
+    def epoch(self) -> int:
+        """Of the sender's owner."""
+
+    @property
+    def changes(self) -> EdgeChanges:
+        """Changes, or a whole table."""
+
+
+class Follows(Protocol):
+    """Brings what the partitions of the stage before have; each arrival is answered once."""
+
+    def begin(self, sender: int, epoch: int | None, cut: Cut | None) -> None:
+        """Take note of what was restored of a sender, before ``start``."""
+
+    def start(self) -> None:
+        """Follow all senders from now on."""
+
+    def take(self) -> Sequence[Arrival]:
+        """Return what has arrived, in an order that keeps that of each sender."""
+
+    def applied(self, arrival: Arrival) -> None:
+        """Take note that the partition has taken it in."""
+
+    def refused(self, arrival: Arrival) -> None:
+        """Take note that it does not go on where the partition is; what does is asked for."""
+
+    def dropped(self, arrival: Arrival) -> None:
+        """Take note that it is of an owner that is none any more."""
+
+    def release(self, watermark_ns: int) -> None:
+        """Let senders forget final rows up to here: they are in what is stored."""
