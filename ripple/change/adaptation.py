@@ -14,6 +14,7 @@ from ripple.engine.engine import Engine
 from ripple.engine.fitting import in_present_keys
 from ripple.engine.snapshot import uncomputable_counter
 from ripple.errors import RippleError
+from ripple.pipeline.stages import stages_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,16 +41,41 @@ class Restoration:
     kept_outputs: tuple[str, ...]
 
 
-def decide(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Restoration:
+def decide(
+    plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = (), *, staged: bool = False
+) -> Restoration:
     """Return how to go on from ``snapshot``.
 
-    rebuild: the folds, by name, that may be computed from the log's first record. Raises
-    ChangedPlanError when it cannot be, with every reason and what to do, and MigrationError.
+    rebuild: the folds, by name, that may be computed from the log's first record. staged: whether
+    the state wanted is of the first stage alone, which must be of this very plan: what its
+    followers have is of the other one. Raises ChangedPlanError when it cannot be, with every reason
+    and what to do, and MigrationError.
     """
+    if staged or snapshot.stage is not None:
+        return _of_stage(plan, snapshot, staged=staged)
     comparison = compare(plan, snapshot, rebuild)
     if comparison.problems:
         raise ChangedPlanError("; ".join(comparison.problems))
     return Restoration(comparison, adapt(snapshot, plan, comparison), comparison.kept_outputs)
+
+
+def _of_stage(plan: Plan, snapshot: Snapshot, *, staged: bool) -> Restoration:
+    if staged != (snapshot.stage is not None):
+        has, wanted = ("all stages", "the first alone")[:: 1 if staged else -1]
+        raise ChangedPlanError(
+            f"the checkpoint has {has}, and {wanted} is wanted: a cluster and runs of one process "
+            "cannot go on from each other's checkpoints: name another folder"
+        )
+    snapshot = in_present_keys(plan, snapshot)
+    if snapshot.topology_hash != plan.topology_hash:
+        raise ChangedPlanError(
+            f"the checkpoint is of topology {snapshot.topology_hash}, here is "
+            f"{plan.topology_hash}: a pipeline of several stages cannot be changed and go on yet; "
+            "name another folder, and other outputs, to compute it from the first record"
+        )
+    new = [name for name in stages_of(plan)[0].folds if name not in snapshot.digests]
+    kept = (output.name for output in plan.outputs if output.of not in new)
+    return Restoration(Comparison(()), snapshot, tuple(kept))
 
 
 def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | None:

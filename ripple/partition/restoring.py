@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ripple import cut as cuts
 from ripple.change.adaptation import decide
 from ripple.engine import Engine
-from ripple.engine.snapshot import SnapshotError
 from ripple.errors import InputError
 from ripple.events import PassedOver
 from ripple.fenced import DamagedError
@@ -83,14 +82,7 @@ async def restore(
         cuts.check_inputs(one.cut, inputs.names, f"checkpoint {one.name}")
     checkpoint, snapshot, passed_over = await _choose(checkpoints, listed, outputs)
     if checkpoint is not None and snapshot is not None:
-        if staged != (snapshot.stage is not None):
-            has = "the first stage alone" if snapshot.stage is not None else "all stages"
-            raise SnapshotError(
-                f"checkpoint {checkpoint.name} has {has}, and this run is of "
-                f"{'the first alone' if staged else 'all'}: a cluster and runs of one process "
-                "cannot go on from each other's checkpoints; name another folder"
-            )
-        decided = decide(plan, snapshot, rebuild)
+        decided = decide(plan, snapshot, rebuild, staged=staged)
         shown = {output.name for output in plan.outputs}
         changed = frozenset(shown.difference(decided.kept_outputs))
         if decided.snapshot is not None:

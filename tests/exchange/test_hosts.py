@@ -7,12 +7,15 @@ from random import Random
 
 import pytest
 
+from ripple.exchange.limits import ExchangeLimits
 from ripple.testing import SimCluster
 from tests.engine.test_stages import PLANS, trades
+from tests.examples import EXAMPLES
 from tests.exchange.hosts import Hosts, Pipeline
 from tests.world.clusters import simulate
 
 SECONDS_MAX = 600
+TIGHT = ExchangeLimits(credit_rows=2, window_bytes=2000, bundle_rows=2, bundle_bytes=500)
 
 
 async def finish(hosts: Hosts) -> None:
@@ -36,3 +39,68 @@ def test_machines_undisturbed_make_what_one_process_makes(name: str) -> None:
         assert hosts.judged > len(hosts.pipeline.places)
 
     simulate(scenario)
+
+
+class Trouble:
+    """What happens to machines and partitions from outside."""
+
+    def __init__(self, cluster: SimCluster, hosts: Hosts, random: Random) -> None:
+        self.cluster, self.hosts, self.random = cluster, hosts, random
+
+    async def go_on(self, steps: int) -> None:
+        for _ in range(steps):
+            await asyncio.sleep(self.random.choice([0.05, 0.3, 1, 4]))
+            self.step()
+
+    def step(self) -> None:
+        """Do one thing, whichever."""
+        cluster, hosts, random = self.cluster, self.hosts, self.random
+        name, other = random.choice(hosts.names), random.choice(hosts.names)
+        host = cluster.host(name)
+        match random.randrange(9):
+            case 0:
+                host.restart(hosts.main(name))
+            case 1 | 2 | 3:
+                hosts.assign(random.choice(hosts.pipeline.places), name)
+            case 4:
+                cluster.network.cut_for(name, other, random.choice([0.5, 5, 30]))
+            case 5:
+                host.pause()
+                cluster.loop.call_later(random.choice([1, 5, 40]), host.resume)
+            case 6:
+                host.slow_down(random.choice([0, 0.001]))
+            case 7:
+                for place in hosts.pipeline.places:  # all that it has moves away
+                    if hosts.owners[place][0] == name:
+                        hosts.assign(place, other)
+            case 8:
+                host.kill()
+                cluster.loop.call_later(1, lambda: self.start(name))
+
+    def start(self, name: str) -> None:
+        if not self.cluster.host(name).is_running:
+            self.cluster.host(name).start(self.hosts.main(name))
+
+    def heal(self) -> None:
+        self.cluster.heal()
+        for name in self.hosts.names:
+            self.cluster.host(name).slow_down(0)
+            self.start(name)
+
+
+@pytest.mark.parametrize("seed", range(2 * EXAMPLES))
+@pytest.mark.parametrize("name", ["by-value", "rows-by-value", "windows-by-venue", "three"])
+def test_machines_that_die_freeze_and_lose_each_other_make_the_same(name: str, seed: int) -> None:
+    async def scenario(cluster: SimCluster, _: int) -> None:
+        random = Random(f"{name}/{seed}")
+        pipeline = Pipeline(PLANS[name], trades(random, 80), random.choice([1, 2, 3]))
+        limits = random.choice([None, TIGHT])
+        hosts = Hosts(cluster, pipeline, random.choice([1, 2, 3]), limits=limits)
+        cluster.disturb()
+        hosts.start()
+        trouble = Trouble(cluster, hosts, random)
+        await trouble.go_on(30)
+        trouble.heal()
+        await finish(hosts)
+
+    simulate(scenario, seed)
