@@ -138,7 +138,8 @@ class Sending:
                 one.is_flowing for one in chosen
             ):
                 turns[target] = chosen
-        self._give(turns, partition)
+        if turns:
+            self._give(turns, partition)
 
     def _keep(self, target: int, partition: Partition) -> None:
         """Let the engine keep nothing for a target that nobody follows any more."""
