@@ -9,6 +9,7 @@ literals and in how a string, a null and a float that is no number are written.
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.math cimport fabs, isfinite, isnan, signbit
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, realloc
 from libc.string cimport memchr, memcpy
 from libcpp.string cimport string
 from libcpp.vector cimport vector
@@ -39,19 +40,37 @@ cdef extern from *:
         int digits = ((64 - __builtin_clzll(value | 1)) * 1233) >> 12;
         return digits + (value >= TENS[digits] || !digits);
     }
-    static inline char* two_digits(char* out, unsigned value) {
-        static const char digits[] =
-            "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-            "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-            "8081828384858687888990919293949596979899";
-        memcpy(out, digits + 2 * value, 2);
-        return out + 2;
+    /* The last `digits` of a number below 10^8, at most eight; writes 8 bytes. Halves of it, and
+       halves of these, lie side by side in one word. */
+    static inline char* last_digits(char* out, uint64_t value, int digits) {
+        const uint64_t high = value / 10000;
+        const uint64_t fours = high | (value - 10000 * high) << 32;
+        const uint64_t hundreds = ((fours * 10486) >> 20) & 0x0000007F0000007FULL;
+        const uint64_t twos = hundreds | (fours - 100 * hundreds) << 16;
+        const uint64_t tens = ((twos * 103) >> 10) & 0x000F000F000F000FULL;
+        uint64_t ones = (tens | (twos - 10 * tens) << 8) | 0x3030303030303030ULL;
+        if (digits == 0)
+            return out;
+        ones >>= 64 - 8 * digits;
+    #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        ones = __builtin_bswap64(ones);
+    #endif
+        memcpy(out, &ones, 8);
+        return out + digits;
+    }
+    /* Whether CSV has no other use for any of these bytes. */
+    static inline int are_plain(const uint8_t* text, int64_t length) {
+        uint8_t special = 0;
+        for (int64_t i = 0; i < length; i++)
+            special |= (text[i] == ',') | (text[i] == '"') | (text[i] == 10) | (text[i] == 13);
+        return !special;
     }
     """
     ctypedef unsigned long long uint128     # 128 bits: the C declaration above counts
     char* shortest_scientific(char* out, double value) nogil
     char* fixed_decimals(char* out, double value, int decimals) nogil
-    char* two_digits(char* out, unsigned int value) nogil
+    char* last_digits(char* out, uint64_t value, int digits) nogil
+    bint are_plain(const uint8_t* text, int64_t length) nogil
     const uint64_t[20] TENS
     int digit_count(uint64_t value) nogil
 
@@ -65,6 +84,8 @@ cdef enum Kind:
 cdef enum:
     DECIMALS_MAX = 30
     NUMBER_BYTES_MAX = 1 + 309 + 1 + DECIMALS_MAX
+    SLACK_BYTES = 16        # what may be written behind a value, to be written over
+    FEWEST_BYTES = 1 << 12
 
 cdef struct Column:
     Kind kind
@@ -75,6 +96,7 @@ cdef struct Column:
     const uint8_t* values
     const int32_t* offsets
     Py_ssize_t first        # of the array in its buffers
+    bint plain              # of texts in CSV: only a first byte can make quotes needed
 
 
 cdef class RowFormatter:
@@ -90,7 +112,8 @@ cdef class RowFormatter:
     cdef vector[Column] columns
     cdef vector[string] ops
     cdef string suffix
-    cdef string out         # kept between calls, so that it grows once
+    cdef char* out          # kept between calls, so that it grows once
+    cdef size_t room
     cdef bint json
     cdef int left_out
 
@@ -106,6 +129,9 @@ cdef class RowFormatter:
             column.decimals = -1 if decimals is None else decimals
             self.columns.push_back(column)
 
+    def __dealloc__(self):
+        free(self.out)
+
     def format(self, batch) -> bytes:
         """Return the lines of a batch with columns of the declared types.
 
@@ -115,6 +141,7 @@ cdef class RowFormatter:
         cdef const ArrowArray* rows = &exported.whole
         cdef const uint8_t* ops = NULL
         cdef bint is_text, has_ops
+        cdef Py_ssize_t used = 0
         self.find(rows)
         if self.left_out >= 0:
             ops = _values(rows.children[self.left_out]) + rows.children[self.left_out].offset
@@ -122,20 +149,21 @@ cdef class RowFormatter:
             is_text = _are_utf8(self.columns, rows.length)
             has_ops = _are_ops(self.columns, self.ops.size(), rows.length)
             if is_text and has_ops:
-                _format_rows(
-                    self.columns, self.ops, self.suffix, self.json, rows.length, ops, self.out
-                )
+                used = self.format_rows(rows.length, ops)
         if not is_text:
             raise UnicodeError("a text is not UTF-8")
         if not has_ops:
             raise IndexError(f"an op is none of {OP_NAMES}")
-        return PyBytes_FromStringAndSize(self.out.data(), self.out.size())
+        if used < 0:
+            raise MemoryError
+        return PyBytes_FromStringAndSize(self.out, used)
 
     cdef int find(self, const ArrowArray* rows) except -1:
         """Find the values of the columns."""
         cdef Column* column
         cdef const ArrowArray* array
         cdef size_t i
+        cdef int32_t start
         for i in range(self.columns.size()):
             column = &self.columns[i]
             column.values = NULL
@@ -150,7 +178,47 @@ cdef class RowFormatter:
             if column.kind == STRING or column.kind == RAW:
                 column.offsets = <const int32_t*>column.values
                 column.values = <const uint8_t*>array.buffers[2]
+                start = column.offsets[column.first]
+                column.plain = column.kind == RAW or not self.json and are_plain(
+                    column.values + start, column.offsets[column.first + rows.length] - start
+                )
         return 0
+
+    cdef Py_ssize_t format_rows(self, Py_ssize_t rows, const uint8_t* op) noexcept nogil:
+        """Write rows, without those that ``op`` removes; return how many bytes, -1 without memory."""
+        cdef const Column* columns = self.columns.data()
+        cdef const Column* column
+        cdef size_t count = self.columns.size(), texts = 0, i, need
+        cdef size_t fixed = self.suffix.size() + SLACK_BYTES
+        cdef Py_ssize_t row, at
+        cdef char* p = self.out
+        cdef char* grown
+        for i in range(count):
+            fixed += columns[i].prefix.size() + NUMBER_BYTES_MAX
+            texts += columns[i].offsets != NULL
+        for row in range(rows):
+            if op != NULL and op[row] == REMOVE:
+                continue
+            need = fixed
+            if texts:
+                for i in range(count):
+                    if columns[i].offsets != NULL:
+                        at = columns[i].first + row
+                        # At worst every byte becomes a six-byte escape, in quotes.
+                        need += 6 * (columns[i].offsets[at + 1] - columns[i].offsets[at]) + 2
+            if <size_t>(p - self.out) + need > self.room:
+                need = 2 * (<size_t>(p - self.out) + need) + FEWEST_BYTES
+                grown = <char*>realloc(self.out, need)
+                if grown == NULL:
+                    return -1
+                p = grown + (p - self.out)
+                self.out, self.room = grown, need
+            for i in range(count):
+                column = columns + i
+                p = _literal(p, column.prefix.data(), column.prefix.size())
+                p = _value(p, column, column.first + row, self.json, self.ops)
+            p = _literal(p, self.suffix.data(), self.suffix.size())
+        return p - self.out
 
 
 cdef inline const uint8_t* _values(const ArrowArray* array) noexcept nogil:
@@ -193,45 +261,6 @@ cdef inline bint _is_null(const Column* column, Py_ssize_t at) noexcept nogil:
     return column.valid != NULL and not (column.valid[at >> 3] >> (at & 7)) & 1
 
 
-cdef void _format_rows(
-    vector[Column]& columns,
-    const vector[string]& ops,
-    const string& suffix,
-    bint json,
-    Py_ssize_t rows,
-    const uint8_t* op,
-    string& out,
-) noexcept nogil:
-    cdef size_t fixed = suffix.size()
-    cdef size_t i, used = 0, need
-    cdef Py_ssize_t row, at
-    cdef Column* column
-    cdef char* p
-    for i in range(columns.size()):
-        fixed += columns[i].prefix.size() + NUMBER_BYTES_MAX
-    out.resize(out.capacity())
-    for row in range(rows):
-        if op != NULL and op[row] == REMOVE:
-            continue
-        need = fixed
-        for i in range(columns.size()):
-            column = &columns[i]
-            if column.offsets != NULL:
-                at = column.first + row
-                # At worst every byte becomes a six-byte escape, in quotes.
-                need += 6 * (column.offsets[at + 1] - column.offsets[at]) + 2
-        if used + need > out.size():
-            out.resize(2 * (used + need))
-        p = &out[used]
-        for i in range(columns.size()):
-            column = &columns[i]
-            p = _literal(p, column.prefix.data(), column.prefix.size())
-            p = _value(p, column, column.first + row, json, ops)
-        memcpy(p, suffix.data(), suffix.size())
-        used = p + suffix.size() - &out[0]
-    out.resize(used)
-
-
 cdef inline char* _value(
     char* p, const Column* column, Py_ssize_t at, bint json, const vector[string]& ops
 ) noexcept nogil:
@@ -263,10 +292,10 @@ cdef inline char* _value(
         return _literal(p, ops[op].data(), ops[op].size())
     text = column.values + column.offsets[at]
     length = column.offsets[at + 1] - column.offsets[at]
-    if column.kind == STRING:
-        return _json_string(p, text, length) if json else _csv_string(p, text, length)
-    memcpy(p, text, length)
-    return p + length
+    if column.plain and (column.kind == RAW or not _is_quoted(text, length)):
+        memcpy(p, text, length)
+        return p + length
+    return _json_string(p, text, length) if json else _csv_string(p, text, length)
 
 
 cdef inline char* _literal(char* p, const char* text, Py_ssize_t length) noexcept nogil:
@@ -283,15 +312,16 @@ cdef inline char* _unsigned(char* p, uint64_t value) noexcept nogil:
 
 cdef inline char* _padded(char* p, uint64_t value, int digits) noexcept nogil:
     """The last ``digits`` of a number."""
-    cdef char* end = p + digits
-    cdef char* q = end
-    while q - p >= 2:
-        q -= 2
-        two_digits(q, value % 100)
-        value //= 100
-    if q > p:
-        p[0] = <char>(48 + value % 10)
-    return end
+    cdef uint64_t high
+    if digits <= 8:
+        return last_digits(p, value % 100000000 if value >= 100000000 else value, digits)
+    high = value // 100000000
+    if digits <= 16:
+        p = last_digits(p, high % 100000000 if high >= 100000000 else high, digits - 8)
+    else:
+        p = last_digits(p, high // 100000000, digits - 16)
+        p = last_digits(p, high % 100000000, 8)
+    return last_digits(p, value % 100000000, 8)
 
 
 cdef inline char* _integer(char* p, int64_t value) noexcept nogil:
@@ -389,13 +419,18 @@ cdef inline char* _shortest(char* p, double value) noexcept nogil:
     return _literal(p, digits + exponent + 1, count - exponent - 1)
 
 
+cdef inline bint _is_quoted(const uint8_t* text, Py_ssize_t length) noexcept nogil:
+    """Whether its beginning is why a text is quoted: none, that of a comment, a mark."""
+    return length == 0 or text[0] == b"#" or (
+        length >= 3 and text[0] == 0xEF and text[1] == 0xBB and text[2] == 0xBF
+    )
+
+
 cdef inline char* _csv_string(char* p, const uint8_t* text, Py_ssize_t length) noexcept nogil:
     """Plain, or in quotes where a reader would see an end, a comment, a mark or a null."""
     cdef Py_ssize_t i
     cdef uint8_t c
-    cdef bint quoted = length == 0 or text[0] == b"#" or (
-        length >= 3 and text[0] == 0xEF and text[1] == 0xBB and text[2] == 0xBF
-    )
+    cdef bint quoted = _is_quoted(text, length)
     for i in range(length):
         c = text[i]
         quoted |= c == b"," or c == b'"' or c == b"\n" or c == b"\r"
