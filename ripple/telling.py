@@ -1,4 +1,4 @@
-"""What a life does, in the words that its user reads."""
+"""What a life does, and a worker in its cluster, in the words that their user reads."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ import json
 from ripple import cut as cuts
 from ripple.events import (
     Applying,
+    AssignmentUnread,
     BringingUp,
+    CoordinatorFound,
+    CoordinatorLost,
     CutOff,
     Event,
+    Evicted,
     FailedBefore,
     Inescapable,
+    Joined,
+    JoinPostponed,
+    JoinRefused,
     ManyQuarantined,
+    PartitionFailed,
     Promise,
     Quarantined,
     Restored,
@@ -53,6 +61,32 @@ def line_of(event: Event) -> str | None:
         case StoreFailed(last, error):
             since = "none" if last is None else cuts.text(last)
             return f"a checkpoint was not stored (the last one that was: {since}): {error}"
+        case _:
+            return _of_membership(event)
+
+
+def _of_membership(event: Event) -> str | None:
+    """Return the line that tells what becomes of a worker in its cluster."""
+    match event:
+        case PartitionFailed(partition, epoch, error):
+            return f"partition {partition} has failed in epoch {epoch}, and is tried again: {error}"
+        case CoordinatorFound(coordinator):
+            return f"coordinator {coordinator} answers"
+        case CoordinatorLost(coordinator, reason):
+            return f"coordinator {coordinator} does not answer: {reason}"
+        case AssignmentUnread(reason):
+            return f"the assignment cannot be read, and what it said last holds: {reason}"
+        case JoinRefused(coordinator, reason):
+            return f"coordinator {coordinator} refuses: {reason}"
+        case JoinPostponed(coordinator, wait_ms, reason):
+            return f"coordinator {coordinator} says to wait {wait_ms / 1000:g} s: {reason}"
+        case Joined(worker, incarnation):
+            return f"{worker} has joined, as incarnation {incarnation}"
+        case Evicted(worker, incarnation, version, cause):
+            return (
+                f"{worker} of incarnation {incarnation} is no member of version {version} any "
+                f"more ({cause}): it owns nothing, and asks to join again"
+            )
         case _:
             return None
 

@@ -34,6 +34,19 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "a process owns its environment, its signals, its file of settings and its log",
         ("os.*", "open", "signal"),
     ),
+    "worker/__main__.py": (
+        "a process owns its environment, its signals, its file of settings and its log",
+        ("os.*", "open", "signal", "datetime.datetime.now"),
+    ),
+    "worker/child.py": (
+        "a process owns its signals, its log and its pipe, and measures its own load",
+        ("os.*", "signal", "socket", "time"),
+    ),
+    "worker/spawning.py": (
+        "starts and ends processes, with a pipe to each",
+        ("os.*", "signal", "socket"),
+    ),
+    "worker/process.py": ("asks how many processors there are", ("os.*",)),
     "ripple/wire/__main__.py": ("a command that reads a capture", ("os.*", "open")),
     "ripple/connectors/raw_input.py": (
         "raw bytes from files, pipes and standard input, in whatever order they arrive",

@@ -1,7 +1,14 @@
 """The worker: it owns partitions, for as long as the assignment says so.
 
-state          its seven states, and how it goes from one to another
-membership     its part in the cluster: joins, says that it is well, hears of versions, leaves
-coordinator_link   the way to one coordinator
-backpressure   how full its queues are, and what that means for its intake
+state            its seven states, and how it goes from one to another
+membership       its part in the cluster: joins, says that it is well, hears of versions, leaves
+coordinator_link the way to one coordinator
+supervisor       a worker as others see it; it never computes
+slot             one of its processes: started again when it ends, killed when it hangs
+child            an engine process; ``spawning`` starts it, ``pipe`` and ``words`` are between both
+runtime          what a process hosts follows from the assignment
+hosted           one partition of any stage in a process; ``input_partition`` is one of the first,
+                 ``stages`` chooses, ``ends`` is what it reads and writes
+pages, settings  probes and metrics; flags, variables and a file
+backpressure     how full its queues are, and what that means for its intake
 """

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.assignment import epoch_of
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.connector import Part
-from ripple.events import PartitionFailed, Tell, untold
+from ripple.events import PartitionFailed
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
 from worker.hosted import Doing, Standing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ripple.connectors.inputs import Inputs
+    from ripple.events import Event
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import ObjectStore, World
     from worker.ends import Ends
@@ -27,11 +31,16 @@ STEADY_S = 60.0
 NS = 1_000_000_000
 
 
+def _untold(_partition: int, _event: Event) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """What the partitions of one process have in common. partitions: of the first stage.
 
-    store: of checkpoints, letters and notes; it should repeat what fails (RetryingStore).
+    store: of checkpoints, letters and notes; it should repeat what fails (RetryingStore). tell:
+    takes what happens, and to which partition.
     """
 
     world: World
@@ -40,7 +49,7 @@ class Site:
     ends: Ends
     partitions: int
     settings: Settings = field(default_factory=Settings)
-    tell: Tell = untold
+    tell: Callable[[int, Event], None] = _untold
     holder: str = "a worker"
 
 
@@ -117,7 +126,8 @@ class InputPartition:
                 if self._is_leaving:
                     return  # whoever has it now was faster
                 self._failure = f"{type(error).__name__}: {error}"
-                self._site.tell(PartitionFailed(self._number, self._epoch or 0, error))
+                failed = PartitionFailed(self._number, self._epoch or 0, error)
+                self._site.tell(self._number, failed)
             if clock.monotonic_ns() - began_ns > STEADY_S * NS:
                 pause_s = PAUSE_MIN_S
             await clock.sleep(0 if self._is_leaving else pause_s)
@@ -142,7 +152,7 @@ class InputPartition:
             site.ends.outputs(part, epoch),
             keeper,
             settings=site.settings,
-            tell=site.tell,
+            tell=partial(site.tell, self._number),
             stop=lambda: self._is_leaving,
         )
         self._life, self._inputs, self._keeper = life, inputs, keeper

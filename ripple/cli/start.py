@@ -22,6 +22,11 @@ def coordinator() -> int:
     return _run("coordinator.__main__")
 
 
+def worker() -> int:
+    """Run ``ripple-worker``; return its exit code."""
+    return _run("worker.__main__")
+
+
 def _run(module: str) -> int:
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # not where it is ignored, as in nohup's children

@@ -108,7 +108,7 @@ def on_disk(world: SimWorld, disk: SimDisk) -> SimWorld:
 def runtime_of(world: SimWorld, process: str, tell: Callable[[Event], None]) -> Runtime:
     """Return the engine of a process. What fails without a reason is a bug."""
 
-    def told(event: Event) -> None:
+    def told(_: int, event: Event) -> None:
         if isinstance(event, PartitionFailed) and not isinstance(
             event.error, OSError | RippleError
         ):
@@ -126,7 +126,12 @@ def runtime_of(world: SimWorld, process: str, tell: Callable[[Event], None]) -> 
 CODE = Code(PLAN.name, "plan", PLAN.topology_hash, 1)
 
 
-def given(version: int, *shares: Share | tuple[Any, ...], starts: int = 0) -> Assignment:
+def given(
+    version: int,
+    *shares: Share | tuple[Any, ...],
+    starts: int = 0,
+    slots: dict[str, tuple[int, ...]] | None = None,
+) -> Assignment:
     """Return a version of the assignment: whose each partition is, of workers that never leave."""
     workers = ("a", "b", "c")
     return Assignment(
@@ -140,7 +145,7 @@ def given(version: int, *shares: Share | tuple[Any, ...], starts: int = 0) -> As
                 incarnation=1,
                 nonce=name,
                 addresses=(),
-                starts=(starts if name == "a" else 0,),
+                starts=(slots or {}).get(name, (starts if name == "a" else 0,)),
                 code=CODE,
             )
             for name in workers

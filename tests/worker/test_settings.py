@@ -1,0 +1,86 @@
+"""What a worker runs with: flags, then variables of the book, then the file that it shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ripple.settings import SettingsError, arguments, read_file
+from worker.settings import SETTINGS, Settings, flags_of, load
+
+GIVEN = ["p.py", "--store", "s", "--source", "log:d/t", "--sink", "log:d/o"]
+BOOK = b"""((cluster
+  ((name prod)
+   (coordinator ((host coordinator.svc) (port 9200)))
+   (checkpoint_store ((backend Disk) (path /var/ripple)))
+   (defaults
+    ((num_partitions 128) (max_keys_per_partition 2000) (checkpoint_interval_sec 10)
+     (heartbeat_interval_sec 5) (failure_detection_timeout_sec 30) (allowed_lateness_sec 60)
+     (backpressure ((warn_threshold 0.6) (slow_threshold 0.8) (pause_threshold 0.95))))))))"""
+TLS = {
+    "RIPPLE_TLS_CERTIFICATE": "c",
+    "RIPPLE_TLS_KEY": "k",
+    "RIPPLE_TLS_AUTHORITY": "a",
+}
+
+
+def loaded(given: list[str], environment: Any = None, file: bytes = b"") -> Settings:
+    return load(arguments(SETTINGS, flags_of(given)), environment or {}, read_file(file, "f"))
+
+
+def test_pipeline_stands_first_and_outputs_may_be_several() -> None:
+    settings = loaded(
+        [
+            "p.py:main",
+            *GIVEN[1:5],
+            "--sink",
+            "a=log:d/a",
+            "--sink=b=log:d/b",
+            "--coordinator",
+            "127.0.0.1:1,127.0.0.1:2",
+            "--processes=3",
+        ]
+    )
+    assert settings.pipeline == "p.py:main"
+    assert settings.sinks == ("a=log:d/a", "b=log:d/b")
+    assert settings.coordinators == ("127.0.0.1:1", "127.0.0.1:2")
+    assert (settings.processes, settings.worker_id, settings.rpc_port) == (3, "w0", 9101)
+    assert (settings.health_port, settings.metrics_port) == (9100, 9102)
+
+
+def test_variables_of_the_book_are_read() -> None:
+    variables = {"RIPPLE_WORKER_ID": "w7", "RIPPLE_COORDINATOR_HOST": "localhost"}
+    assert loaded(GIVEN, variables).coordinators == ("localhost:9200",)
+    variables["RIPPLE_COORDINATOR_PORT"] = "tcp://10.0.0.1:9300"  # as Kubernetes says it
+    settings = loaded(GIVEN, variables)
+    assert (settings.worker_id, settings.coordinators) == ("w7", ("localhost:9300",))
+    assert "# RIPPLE_COORDINATOR_HOST" in settings.text
+    given = [*GIVEN[:1], *GIVEN[3:]]
+    variables["RIPPLE_CHECKPOINT_BUCKET"] = "ripple-checkpoints"
+    assert loaded(given, variables).store == "s3://ripple-checkpoints"
+
+
+def test_file_of_the_book_is_read_as_it_is() -> None:
+    settings = loaded([*GIVEN[:1], *GIVEN[3:]], TLS, BOOK)
+    assert settings.coordinators == ("coordinator.svc:9200",)
+    assert settings.store == "/var/ripple"
+    assert (settings.checkpoint_interval_ms, settings.heartbeat_interval_ms) == (10_000, 5_000)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "coordinator is missing"),
+        (["--coordinator", "10.0.0.1:9200"], "not on this machine"),
+        (["--coordinator", "nowhere"], "is no address"),
+        (["--coordinator", "127.0.0.1:1", "--host", "0.0.0.0"], "host is 0.0.0.0"),
+        (["--coordinator", "127.0.0.1:1", "--processes", "-1"], "processes is -1, less than 0"),
+        (["--coordinator", "127.0.0.1:1", "--tls-key", "k"], "TLS needs all three files"),
+        (["--coordinator", "127.0.0.1:1", "--rpc-port", "9100"], "are both 9100"),
+        (["--coordinator", "127.0.0.1:1", "--sink"], "--sink needs a value"),
+    ],
+)
+def test_what_is_wrong_is_named(given: list[str], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        loaded([*GIVEN, *given])

@@ -1,0 +1,297 @@
+"""A worker's real processes: killed, frozen, hung and told to stop; outputs do not tell of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ripple.assignment import Share
+from ripple.batch import Batch
+from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
+from ripple.schema.columns import records_of
+from ripple.world import LiveClock, LiveDisk
+from tests.worker.processes import given
+from worker.spawning import Process, Spawner
+from worker.state import State
+from worker.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from ripple.pipeline.plan import Plan
+
+ROOT = Path(__file__).parents[2]
+FILE = Path(__file__).parent / "pipeline_counts.py"
+LIMIT_S = 60.0
+ROWS = 4000
+
+
+def append(folder: Path, plan: Plan, first: int) -> None:
+    """Append ticks to both partitions of the input, each at its own keys."""
+    disk = LiveDisk(folder)
+    if not disk.exists("ticks/topic"):
+        settings = LogSettings(sync_appends=0)
+        Topic.create(disk, "ticks", plan.source.schema, partitions=2, settings=settings)
+    for part in range(2):
+        rows = [
+            {"symbol": f"{part}-{at % 7}", "size": at % 5, "at_ns": at * 1_000_000}
+            for at in range(first, first + ROWS)
+        ]
+        with PartitionWriter(Topic.open(disk, "ticks"), part, LiveClock()) as writer:
+            writer.append(records_of(rows, plan.source.fields))
+
+
+def counted(folder: Path) -> dict[tuple[int, str], int]:
+    """Return what the outputs say: the ticks of each symbol, as they were last."""
+    found: dict[tuple[int, str], int] = {}
+    for part in range(2):
+        with PartitionReader(Topic.open(LiveDisk(folder), "counts"), part) as reader:
+            for entry in reader.read():
+                if isinstance(entry, Batch):
+                    found |= {(part, row["symbol"]): row["n"] for row in entry.records.to_pylist()}
+    return found
+
+
+def expected(ticks: int) -> dict[tuple[int, str], int]:
+    return dict(Counter((part, f"{part}-{at % 7}") for part in range(2) for at in range(ticks)))
+
+
+class Script:
+    """A membership that says what a test wants said."""
+
+    def __init__(self, worker: Supervisor) -> None:
+        self.worker = worker
+        self.exits: list[tuple[int, int, float]] = []
+        self.version = 0
+        self.starts = [0, 0]
+        self.has_left = self.is_draining = False
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    def say(self, *owners: str) -> None:
+        """Say in a new version who owns both partitions since then."""
+        self.version += 1
+        shares = [Share(owner, self.version) for owner in owners]
+        version = given(self.version, *shares, slots={"a": tuple(self.starts)})
+        self.worker.heard(version, 1)
+
+    def exited(self, slot: int, start: int) -> None:
+        self.exits.append((slot, start, time.monotonic()))
+        self.starts[slot] = start + 1
+
+    async def drain(self, _reason: str) -> None:
+        self.is_draining = True
+
+    async def leave(self) -> None:
+        self.has_left = True
+
+
+class Spawned:
+    """Starts children, and knows them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.children: dict[int, Process] = {}
+        self._spawn = Spawner(partial(self._begin, folder))
+
+    async def __call__(self, slot: int) -> Process:
+        self.children[slot] = await self._spawn(slot)
+        return self.children[slot]
+
+    def kill(self, slot: int, number: signal.Signals) -> None:
+        os.kill(self.children[slot].pid, number)
+
+    @staticmethod
+    def _begin(folder: Path, slot: int) -> dict[str, Any]:
+        return {
+            "say": "begin",
+            "process": f"a/{slot}",
+            "pipeline": str(FILE),
+            "store": str(folder / "state"),
+            "source": f"log:{folder}/ticks",
+            "sinks": {"counts": f"log:{folder}/counts"},
+            "settings": {"batch_rows": 100, "commit_interval_ns": 50_000_000},
+        }
+
+
+async def until(is_so: Callable[[], bool], why: str) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        while not is_so():
+            await asyncio.sleep(0.02)
+    assert is_so(), why
+
+
+@asynccontextmanager
+async def worker(
+    folder: Path, said: list[str]
+) -> AsyncIterator[tuple[Supervisor, Script, Spawned]]:
+    spawned = Spawned(folder)
+    one = Supervisor("a", 2, spawned, LiveClock(), hung_after_s=3, say=said.append)
+    script, stopping = Script(one), asyncio.Event()
+    running = asyncio.ensure_future(one.run(script, stopping))  # type: ignore[arg-type]
+    try:
+        yield one, script, spawned
+        stopping.set()
+        await running
+        assert await one.stop(move_away_s=1, stop_s=20, reason="the test ends")
+        assert one.lifecycle.state is State.STOPPED
+        assert script.has_left
+    finally:
+        running.cancel()
+        for slot in one.slots:
+            slot.kill()
+
+
+def test_processes_may_be_killed_and_frozen_at_any_moment(tmp_path: Path) -> None:
+    from tests.worker.pipeline_counts import PLAN
+
+    said: list[str] = []
+
+    async def story() -> None:
+        append(tmp_path, PLAN, 0)
+        async with worker(tmp_path, said) as (one, script, spawned):
+            assert one.lifecycle.ready_answer == (503, "NOT READY")
+            script.say("a/0", "a/1")
+            await until(lambda: one.report().live == {(0, 1), (1, 1)}, "both are live")
+            assert one.lifecycle.ready_answer == (200, "READY")
+
+            killed_s = time.monotonic()
+            spawned.kill(0, signal.SIGKILL)
+            await until(lambda: bool(script.exits), "the end of a process is known")
+            slot, start, known_s = script.exits[0]
+            assert (slot, start) == (0, 0)
+            assert known_s - killed_s < 1.0
+            assert one.report().live == {(1, 1)}, "its neighbour goes on"
+            script.say("a/1", "a/1")
+            await until(lambda: one.report().live == {(0, 2), (1, 2)}, "the neighbour has both")
+
+            append(tmp_path, PLAN, ROWS)
+            spawned.kill(1, signal.SIGSTOP)
+            await until(lambda: len(script.exits) == 2, "a frozen process is killed")
+            assert any("has not turned its loop" in line for line in said), said
+            await until(lambda: one.slots[0].report is not None, "the other one has begun anew")
+            script.say("a/0", "a/0")
+            await until(lambda: one.report().live == {(0, 3), (1, 3)}, "the other one has both")
+            assert one.report().starts[0] == 1
+            await until(lambda: counted(tmp_path) == expected(2 * ROWS), "it goes on")
+
+    asyncio.run(story())
+    assert counted(tmp_path) == expected(2 * ROWS)
+
+
+def command(folder: Path, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "worker", str(FILE), "--coordinator", "127.0.0.1:1"),
+            *("--store", f"{folder}/state", "--source", f"log:{folder}/ticks"),
+            *("--sink", f"log:{folder}/counts", "--processes", "1"),
+            *("--health-port", "0", "--metrics-port", "0", *more),
+        ],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def heading(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    return next(line for line in process.stderr if "/ready at" in line)
+
+
+def test_first_signal_ends_it_in_good_order_and_a_second_one_at_once(tmp_path: Path) -> None:
+    from tests.worker.pipeline_counts import PLAN
+
+    append(tmp_path, PLAN, 0)
+    first, second = command(tmp_path), command(tmp_path)
+    try:
+        for process in (first, second):
+            assert "worker w0 of 1 processes" in heading(process)
+        first.send_signal(signal.SIGTERM)
+        _, rest = first.communicate(timeout=LIMIT_S)
+        assert (first.returncode, rest.splitlines()[-1].split()[-1]) == (0, "stopped")
+        children = Path(f"/proc/{second.pid}/task/{second.pid}/children").read_text().split()
+        for child in children:
+            os.kill(int(child), signal.SIGSTOP)  # so that it cannot be completed
+        second.send_signal(signal.SIGTERM)
+        assert second.stderr is not None
+        next(line for line in second.stderr if "is told to stop" in line)
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(timeout=10) == 128 + signal.SIGTERM
+        assert children
+        for child in children:
+            os.kill(int(child), signal.SIGCONT)
+            for _ in range(500):
+                if not Path(f"/proc/{child}").exists():
+                    break
+                time.sleep(0.02)
+            assert not Path(f"/proc/{child}").exists(), "a child has outlived its supervisor"
+    finally:
+        for process in (first, second):
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "coordinator is missing: give --coordinator or RIPPLE_COORDINATOR"),
+        (["--sink", "out.csv"], "cannot write to 'out.csv' in a cluster"),
+        (["--source", "in.csv"], "going on after a crash"),
+        (["--pipeline", "none.py"], "cannot read none.py"),
+        (["--health-port", "9", "--metrics-port", "9"], "metrics_port and health_port are both 9"),
+    ],
+)
+def test_what_can_never_work_is_refused_at_once(
+    arguments: list[str], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from tests.worker.pipeline_counts import PLAN
+    from worker.__main__ import main
+
+    append(tmp_path, PLAN, 0)
+    given = {
+        "--pipeline": str(FILE),
+        "--coordinator": "127.0.0.1:1",
+        "--store": f"{tmp_path}/state",
+        "--source": f"log:{tmp_path}/ticks",
+        "--sink": f"log:{tmp_path}/counts",
+        "--health-port": "0",
+        "--metrics-port": "0",
+    }
+    if not arguments:
+        del given["--coordinator"]
+    given |= dict(zip(arguments[::2], arguments[1::2], strict=True))
+    assert main([word for pair in given.items() for word in pair]) == 1
+    assert said in capfd.readouterr().err
+
+
+def test_port_that_is_taken_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    import socket
+
+    from tests.worker.pipeline_counts import PLAN
+    from worker.__main__ import main
+
+    append(tmp_path, PLAN, 0)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        code = main(
+            [
+                *(str(FILE), "--coordinator", "127.0.0.1:1", "--store", f"{tmp_path}/state"),
+                *("--source", f"log:{tmp_path}/ticks", "--sink", f"log:{tmp_path}/counts"),
+                *("--health-port", port, "--metrics-port", "0"),
+            ]
+        )
+    assert code == 1
+    assert port in capfd.readouterr().err

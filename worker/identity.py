@@ -1,0 +1,43 @@
+"""What a worker says of its code and its addresses when it asks to join."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from ripple.assignment import Code
+from ripple.connectors.log.sink import schema_of_output
+from ripple.schema.fingerprint import fingerprint
+from ripple.world.addresses import joined
+from worker.stages import stage_counts
+
+if TYPE_CHECKING:
+    from ripple.pipeline.plan import Plan
+
+PROTOCOL = 1
+
+
+def code_of(plan: Plan) -> Code:
+    """Return what workers of one cluster must agree on.
+
+    The plan hash is of the plan as people read it, and of the keys under which state is found.
+    """
+    text = "\n".join([plan.describe(), *plan.node_keys])
+    schemas = [(plan.source.name, fingerprint(plan.source.schema))]
+    schemas += [
+        (f"{plan.name}.{output.name}", fingerprint(schema_of_output(plan, output)))
+        for output in plan.outputs
+    ]
+    return Code(
+        pipeline=plan.name,
+        plan_hash=hashlib.blake2b(text.encode(), digest_size=16).hexdigest(),
+        topology_hash=plan.topology_hash,
+        protocol=PROTOCOL,
+        schemas=tuple(sorted(schemas)),
+        stages=stage_counts(plan),
+    )
+
+
+def delta_addresses(host: str, port: int, processes: int) -> dict[str, str]:
+    """Return the data port of each process, by purpose."""
+    return {f"deltas/{slot}": joined(host, port + slot if port else 0) for slot in range(processes)}

@@ -1,0 +1,74 @@
+"""Messages between a supervisor and its children: a length and JSON, over a pair of sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from typing import TYPE_CHECKING, Any
+
+from ripple.errors import RippleError
+
+if TYPE_CHECKING:
+    import socket
+
+MESSAGE_BYTES_MAX = 16 << 20
+_LENGTH = struct.Struct(">I")
+
+
+class PipeError(RippleError):
+    """The other side says what nobody understands."""
+
+
+class Pipe:
+    """One end. One reads and one writes at a time."""
+
+    def __init__(self, one: socket.socket) -> None:
+        one.setblocking(False)
+        self._socket = one
+
+    async def read(self) -> dict[str, Any] | None:
+        """Return the next message; None when the other side is gone. Raises PipeError."""
+        head = await self._read(_LENGTH.size)
+        if head is None:
+            return None
+        (length,) = _LENGTH.unpack(head)
+        if length > MESSAGE_BYTES_MAX:
+            raise PipeError(f"a message of {length} bytes is longer than {MESSAGE_BYTES_MAX}")
+        body = await self._read(length)
+        if body is None:
+            return None
+        try:
+            message = json.loads(body)
+        except ValueError as error:
+            raise PipeError(f"a message is no JSON: {error}") from error
+        if not isinstance(message, dict):
+            raise PipeError(f"a message is {message!r:.60}")
+        return message
+
+    async def write(self, message: dict[str, Any]) -> None:
+        """Send a message, waiting while the other side does not read.
+
+        Raises PipeError for one that is too long, ConnectionError when the other side is gone.
+        """
+        body = json.dumps(message).encode()
+        if len(body) > MESSAGE_BYTES_MAX:
+            raise PipeError(f"a message of {len(body)} bytes is longer than {MESSAGE_BYTES_MAX}")
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(self._socket, _LENGTH.pack(len(body)) + body)
+
+    def close(self) -> None:
+        """Let the other side see an end; closing twice is allowed."""
+        self._socket.close()
+
+    async def _read(self, length: int) -> bytes | None:
+        loop, found = asyncio.get_running_loop(), b""
+        while len(found) < length:
+            try:
+                piece = await loop.sock_recv(self._socket, min(length - len(found), 1 << 16))
+            except ConnectionError:
+                return None
+            if not piece:
+                return None
+            found += piece
+        return found

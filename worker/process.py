@@ -1,0 +1,133 @@
+"""A worker as a process: it shows its pages, has its children, and works until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ripple.assignment import AssignmentChain, Candidate
+from ripple.connectors.locate import sinks_by_output
+from ripple.pipeline_file import load_plan
+from ripple.probes import serve_pages
+from ripple.store import DiskStore, RetryingStore
+from ripple.telling import line_of
+from ripple.world import LiveDisk, LiveRandom, live_world
+from ripple.world.addresses import joined
+from ripple.world.live_control import LiveControl
+from worker.ends import Places
+from worker.identity import code_of, delta_addresses
+from worker.membership import Membership
+from worker.pages import metrics_of, probes_of
+from worker.spawning import Spawner
+from worker.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ripple.events import Event
+    from worker.settings import Settings
+
+
+async def work(settings: Settings, say: Callable[[str], None], stopping: asyncio.Event) -> None:
+    """Be a worker until ``stopping`` is set, and stop in good order.
+
+    Raises InputError, OutputError and PlanError for what can never work, OSError for an address
+    that cannot be had: before anybody hears of the worker.
+    """
+    plan = load_plan(settings.pipeline)
+    sinks = sinks_by_output(plan, list(settings.sinks))
+    store = DiskStore(LiveDisk(settings.store), LiveRandom())
+    world = live_world(settings.store, store=store, control=LiveControl())
+    ends = Places(
+        plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=world.executor
+    )
+    processes = settings.processes or _processors()
+    inputs, code = ends.counts(), code_of(plan)
+    assert world.network is not None
+
+    def begin(slot: int) -> dict[str, Any]:
+        return {
+            "say": "begin",
+            "process": f"{settings.worker_id}/{slot}",
+            "pipeline": settings.pipeline,
+            "store": settings.store,
+            "source": settings.source,
+            "sinks": sinks,
+            "settings": {
+                "batch_rows": settings.batch_rows,
+                "commit_interval_ns": settings.commit_interval_ms * 1_000_000,
+                "checkpoint_interval_ns": settings.checkpoint_interval_ms * 1_000_000,
+                "keep": settings.keep,
+            },
+        }
+
+    worker = Supervisor(
+        settings.worker_id,
+        processes,
+        Spawner(begin),
+        world.clock,
+        hung_after_s=settings.hung_after_ms / 1000,
+        say=say,
+        inputs=inputs,
+    )
+    probes = await serve_pages(
+        world.network, joined(settings.host, settings.health_port), probes_of(worker)
+    )
+    metrics = await serve_pages(
+        world.network, joined(settings.host, settings.metrics_port), metrics_of(worker)
+    )
+    addresses = delta_addresses(settings.host, settings.rpc_port, processes)
+    addresses |= {"health": probes.address, "metrics": metrics.address}
+
+    def candidate(nonce: str) -> Candidate:
+        return Candidate(
+            id=settings.worker_id,
+            nonce=nonce,
+            addresses=tuple(sorted(addresses.items())),
+            processes=processes,
+            code=code,
+            inputs=inputs,
+        )
+
+    def tell(event: Event) -> None:
+        line = line_of(event)
+        if line is not None:
+            say(line)
+
+    membership = Membership(
+        world,
+        AssignmentChain(RetryingStore(store, world.clock, world.random)),
+        settings.coordinators,
+        candidate,
+        worker.report,
+        worker.heard,
+        tls=settings.tls,
+        checkpoint=worker.store,
+        tell=tell,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
+    )
+    say(
+        f"worker {settings.worker_id} of {processes} processes; /health and /ready at "
+        f"{probes.address}, /metrics at {metrics.address}"
+    )
+    try:
+        await worker.run(membership, stopping)
+        say("is told to stop: its partitions move away")
+        await worker.stop(
+            move_away_s=settings.move_away_ms / 1000,
+            stop_s=settings.stop_ms / 1000,
+            reason="it was told to stop",
+        )
+    finally:
+        probes.close()
+        metrics.close()
+
+
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    with suppress(AttributeError):
+        return max(1, len(os.sched_getaffinity(0)))
+    return max(1, os.cpu_count() or 1)

@@ -1,0 +1,196 @@
+"""A worker as others see it: its membership, its probes, its processes. It never computes.
+
+    the chain says a version -> each process is told -> what they say is the worker's heartbeat
+
+Stopping: not ready; partitions are asked away and move, for as long as there is time; what is left
+is completed with final checkpoints; the worker leaves. Whatever of it fails, the next owners
+recover.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ripple.assignment import Report
+from worker import words
+from worker.slot import Slot
+from worker.state import STOP_PATHS, Lifecycle, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.assignment import Assignment
+    from ripple.world.ports import Clock
+    from worker.membership import Membership
+    from worker.slot import Spawn
+
+LEAVE_S = 2.0
+NS = 1_000_000_000
+
+
+class Supervisor:
+    """One worker."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        processes: int,
+        spawn: Spawn,
+        clock: Clock,
+        *,
+        hung_after_s: float,
+        say: Callable[[str], None],
+        inputs: tuple[tuple[str, int], ...] = (),
+    ) -> None:
+        """Start nothing yet. inputs: how many partitions each has, until the processes say so."""
+        self.lifecycle = Lifecycle(worker_id)
+        self.assignment: Assignment | None = None
+        self.incarnation: int | None = None
+        self.membership: Membership | None = None
+        self._clock = clock
+        self._say = say
+        self._inputs = inputs
+        self._changed = asyncio.Event()
+        self.slots = [
+            Slot(
+                number,
+                spawn,
+                clock,
+                hung_after_s=hung_after_s,
+                changed=self._look,
+                exited=self._exited,
+                say=say,
+            )
+            for number in range(processes)
+        ]
+        for slot in self.slots:
+            slot.greeting = lambda slot=slot: self._greeting(slot)  # type: ignore[misc]
+
+    # What a membership asks and tells.
+
+    def report(self) -> Report:
+        """Return what all processes say."""
+        reports = {slot.number: slot.report for slot in self.slots if slot.report is not None}
+        starts = tuple(slot.start for slot in self.slots)
+        if not reports:
+            return Report(starts=starts, inputs=self._inputs)
+        return words.together(reports, starts)
+
+    def heard(self, assignment: Assignment, incarnation: int | None) -> None:
+        """Take a version of the assignment; None: the worker is no member of it."""
+        self.assignment, self.incarnation = assignment, incarnation
+        for slot in self.slots:
+            slot.send(self._assigned(slot, assignment))
+        self._look()
+
+    def store(self) -> None:
+        """Let all processes store checkpoints."""
+        for slot in self.slots:
+            slot.send({"say": "store"})
+
+    # Its life.
+
+    async def run(self, membership: Membership, stopping: asyncio.Event) -> None:
+        """Be a member, with processes, until told to stop."""
+        self.membership = membership
+        running = [asyncio.ensure_future(slot.run()) for slot in self.slots]
+        member = asyncio.ensure_future(membership.run())
+        told = asyncio.ensure_future(stopping.wait())
+        try:
+            await asyncio.wait([member, told, *running], return_when=asyncio.FIRST_COMPLETED)
+            for task in (member, *running):
+                if task.done():
+                    task.result()  # a bug of ours: it does not end by itself
+        finally:
+            told.cancel()
+            if not stopping.is_set():
+                for slot in self.slots:
+                    slot.kill()
+        self._running, self._member = running, member
+
+    async def stop(self, *, move_away_s: float, stop_s: float, reason: str) -> bool:
+        """End in good order, in so much time; return whether everything was completed."""
+        began_ns = self._clock.monotonic_ns()
+        self._go_down()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(move_away_s, stop_s)):
+                await self._move_away(reason)
+        for slot in self.slots:
+            slot.stop()
+        left_s = stop_s - LEAVE_S - (self._clock.monotonic_ns() - began_ns) / NS
+        _, late = await asyncio.wait(self._running, timeout=max(left_s, 0.1))
+        for slot in self.slots:
+            slot.kill()
+        if late:
+            self._say(f"{len(late)} processes had to be killed: others recover what they had")
+            await asyncio.wait(late)
+        if self.membership is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LEAVE_S):
+                    await self.membership.leave()
+        self._member.cancel()
+        await asyncio.wait([self._member])
+        self._go_down()
+        return not late
+
+    async def _move_away(self, reason: str) -> None:
+        """Ask that all partitions move away, and wait until they have, if anybody may have them."""
+        if self.membership is None or self.incarnation is None:
+            return
+        draining = asyncio.ensure_future(self.membership.drain(reason))
+        try:
+            while self._is_anything_left():
+                self._changed.clear()
+                await self._changed.wait()
+        finally:
+            draining.cancel()
+            await asyncio.wait([draining])
+
+    def _is_anything_left(self) -> bool:
+        """Return whether a partition is here that somebody else may get."""
+        now = self.assignment
+        if now is None or self.incarnation is None:
+            return False
+        others = [
+            one for one in now.members if not one.is_leaving and one.id != self.lifecycle.worker_id
+        ]
+        is_ours = bool(now.owned_by(self.lifecycle.worker_id))
+        return bool(others) and (is_ours or any(slot.standings for slot in self.slots))
+
+    def _go_down(self) -> None:
+        """Go one state towards the end."""
+        path = STOP_PATHS[self.lifecycle.state]
+        if path:
+            self.lifecycle.go(path[0])
+
+    def _look(self) -> None:
+        """Note what changed, and go to the state that follows."""
+        self._changed.set()
+        now, state, worker = self.assignment, self.lifecycle.state, self.lifecycle.worker_id
+        is_working = any(slot.is_alive for slot in self.slots)
+        if state is State.ACTIVE and (self.incarnation is None or not is_working):
+            self.lifecycle.go(State.FAILED)
+            self.lifecycle.go(State.RECOVERING)
+        if state not in (State.STARTING, State.RECOVERING):
+            return
+        if now is None or self.incarnation is None or not is_working:
+            return
+        live = self.report().live
+        owned = now.owned_by(worker)
+        if all((partition, now.shares[partition].since) in live for partition in owned):
+            self.lifecycle.go(State.ACTIVE)
+        elif state is State.STARTING:
+            self.lifecycle.go(State.RECOVERING)
+
+    def _greeting(self, slot: Slot) -> list[dict[str, object]]:
+        return [] if self.assignment is None else [self._assigned(slot, self.assignment)]
+
+    def _assigned(self, slot: Slot, assignment: Assignment) -> dict[str, object]:
+        start = None if self.incarnation is None else (self.incarnation, slot.start)
+        return words.assign(assignment, start)
+
+    def _exited(self, number: int, start: int) -> None:
+        if self.membership is not None:
+            self.membership.exited(number, start)

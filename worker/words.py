@@ -1,0 +1,75 @@
+"""What a supervisor and a child say to each other, as JSON and back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ripple.assignment import Assignment, Follower, MoveFailed, Report
+from ripple.assignment.form import AssignmentContent
+from worker.hosted import Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+REASON_LENGTH_MAX = 500
+_CONTENT = AssignmentContent()
+
+
+def assign(assignment: Assignment, start: tuple[int, int] | None) -> dict[str, Any]:
+    """Say which version holds, and which run of the process this is; None: of no member."""
+    return {
+        "say": "assign",
+        "assignment": dict(_CONTENT.to_fields(assignment)),
+        "start": None if start is None else list(start),
+    }
+
+
+def assigned(message: Mapping[str, Any]) -> tuple[Assignment, tuple[int, int] | None]:
+    """Return what ``assign`` was given. Raises AssignmentError."""
+    start = message["start"]
+    return _CONTENT.from_fields(message["assignment"]), start and (int(start[0]), int(start[1]))
+
+
+def report(said: Report, standings: Mapping[int, Standing]) -> dict[str, Any]:
+    """Say how a process is: what belongs into a heartbeat, and what people count."""
+    return {
+        "say": "report",
+        "load": said.load,
+        "live": sorted(said.live),
+        "followers": [[one.partition, one.process, one.behind] for one in said.followers],
+        "failed": [
+            [one.partition, one.process, one.reason[:REASON_LENGTH_MAX]] for one in said.failed
+        ],
+        "inputs": said.inputs,
+        "standings": {str(partition): asdict(one) for partition, one in standings.items()},
+    }
+
+
+def reported(message: Mapping[str, Any]) -> tuple[Report, dict[int, Standing]]:
+    """Return what ``report`` was given, but for starts."""
+    said = Report(
+        load=message["load"],
+        live=frozenset((int(partition), int(since)) for partition, since in message["live"]),
+        followers=tuple(Follower(*one) for one in message["followers"]),
+        failed=tuple(MoveFailed(*one) for one in message["failed"]),
+        inputs=tuple((name, count) for name, count in message["inputs"]),
+    )
+    standings = {int(key): Standing(**one) for key, one in message["standings"].items()}
+    return said, standings
+
+
+def together(reports: Mapping[int, Report], starts: tuple[int, ...]) -> Report:
+    """Return what all processes of a worker say, by slot, as its report."""
+    inputs: dict[str, int] = {}
+    for one in reports.values():
+        for name, count in one.inputs:
+            inputs[name] = max(count, inputs.get(name, 0))
+    return Report(
+        load=max((one.load for one in reports.values()), default=0.0),
+        starts=starts,
+        live=frozenset(pair for one in reports.values() for pair in one.live),
+        followers=tuple(each for one in reports.values() for each in one.followers),
+        failed=tuple(each for one in reports.values() for each in one.failed),
+        inputs=tuple(sorted(inputs.items())),
+    )
