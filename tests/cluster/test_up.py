@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.processes import RIPPLE, ROOT, Ended
+from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import ripple as command
 from tests.cluster.chaos import append, job_of
 from tests.cluster.cluster import Job, ripple
@@ -26,32 +26,51 @@ def job(tmp_path: Path) -> Job:
     return made
 
 
-def up(job: Job, *more: object) -> subprocess.Popen[str]:
-    """Start a cluster of two workers."""
-    return subprocess.Popen(
-        [
-            *(*RIPPLE, "cluster", "up", str(job.pipeline), "--source", f"log:{job.source}"),
-            *("--sink", f"log:{job.output}", "--dir", str(job.source.parent / "state")),
-            *("--workers", "2", "--free-ports", *map(str, more)),
-        ],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+class Up:
+    """A cluster of two workers that people have started."""
 
+    def __init__(self, job: Job, *more: object) -> None:
+        self._said = job.source.parent / "said"
+        with self._said.open("w") as said:
+            self.process = subprocess.Popen(
+                [
+                    *(*RIPPLE, "cluster", "up", str(job.pipeline)),
+                    *("--source", f"log:{job.source}", "--sink", f"log:{job.output}"),
+                    *("--dir", str(job.source.parent / "state"), "--free-ports"),
+                    *("--workers", "2", *map(str, more)),
+                ],
+                cwd=ROOT,
+                stderr=said,
+            )
 
-def ended(process: subprocess.Popen[str]) -> Ended:
-    _, err = process.communicate(timeout=WITHIN_S)
-    return Ended(process.returncode, "", err)
+    @property
+    def said(self) -> str:
+        return self._said.read_text()
+
+    def says(self, pattern: str) -> re.Match[str]:
+        """Wait until it has said this."""
+        until_s = time.monotonic() + WITHIN_S
+        while (match := re.search(pattern, self.said)) is None:
+            assert self.process.poll() is None, self.said
+            assert time.monotonic() < until_s, self.said
+            time.sleep(0.05)
+        return match
+
+    def ended(self) -> int:
+        """Wait for its end; return its exit code."""
+        try:
+            return self.process.wait(WITHIN_S)
+        finally:
+            self.process.kill()
 
 
 def test_it_leaves_what_one_process_would(job: Job, tmp_path: Path) -> None:
-    first = ended(up(job, "--until-end"))
-    assert first.code == 0, first.err
-    assert f"{3000 * PARTITIONS:,} of {3000 * PARTITIONS:,} records" in first.err
+    first = Up(job, "--until-end")
+    assert first.ended() == 0, first.said
+    assert f"{3000 * PARTITIONS:,} of {3000 * PARTITIONS:,} records" in first.said
     append(job.source, PARTITIONS, step=1, batches=1)
-    second = ended(up(job, "--until-end"))
-    assert second.code == 0, second.err
+    second = Up(job, "--until-end")
+    assert second.ended() == 0, second.said
     assert job.made() == job.alone(tmp_path)
     whole = tmp_path / "whole"
     ripple(
@@ -64,23 +83,15 @@ def test_it_leaves_what_one_process_would(job: Job, tmp_path: Path) -> None:
 
 
 def test_what_dies_is_started_again_and_ctrl_c_ends_all(job: Job) -> None:
-    process = up(job)
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if match := re.search(r"worker-1 .*process (\d+)", line):
-            break
-    assert match is not None, said
-    subprocess.run(["kill", "-9", match[1]], check=True)
-    for line in process.stderr:
-        said.append(line)
-        if "worker-1" in line and "was killed by SIGKILL; it is started again" in line:
-            break
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    last = ended(process)
-    assert last.code == 130, [*said, last.err]
+    up = Up(job)
+    number = up.says(r"worker-1 +\| process (\d+)")[1]
+    up.says(r"worker-1 .*partition \d: begins at")
+    subprocess.run(["kill", "-9", number], check=True)
+    up.says(r"worker-1 .* was killed by SIGKILL; it is started again")
+    up.says(rf"worker-1 +\| process (?!{number})\d+")
+    up.process.send_signal(signal.SIGINT)
+    assert up.ended() == 130, up.said
+    assert "coordinator-1 | process" in up.said
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ class Process:
             limit=LINE_BYTES_MAX,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
+        self._say(self.name, f"process {self._running.pid}")
         if self._is_ending:  # since it was asked for
             self.end()
         assert self._running.stderr is not None
