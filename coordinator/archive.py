@@ -1,7 +1,7 @@
 """What a coordinator keeps in the store: the chain of assignments, which is the truth, and views.
 
-Views are objects ``views/<replica>/<number>.view``; those of replicas that are gone are removed by
-the others once they have not advanced for long.
+Views are objects ``views/<replica>-<number>.view``. A replica that ends in good order removes its
+own; those of others that are gone are removed once they have not advanced for long.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VIEWS = "views/"
 VIEW_BYTES_MAX = 4 << 20
 GONE_AFTER_S = 600.0
 
-_NAME = re.compile(r"views/([A-Za-z0-9_-]+)/(\d{16})\.view")
+_NAME = re.compile(r"views/([A-Za-z0-9_]+)-(\d{16})\.view")
 
 
 class Archive:
@@ -57,9 +57,11 @@ class Archive:
         """Put a view into the store; the ones before it go."""
         name = _name_of(view.replica, view.number)
         await self._store.put_if_absent(name, view_to_bytes(view))
-        for other in await self._store.list(f"{VIEWS}{view.replica}/"):
-            if other < name:
-                await self._store.delete(other)
+        await self._remove(view.replica, before=name)
+
+    async def remove_views(self) -> None:
+        """Remove the own views: nobody sees anything here any more."""
+        await self._remove(self._replica)
 
     async def read_views(self) -> tuple[View, ...]:
         """Return the newest views of the other replicas that have not been read yet.
@@ -86,7 +88,11 @@ class Archive:
     async def _remove_if_gone(self, replica: str) -> None:
         age_ns = self._clock.monotonic_ns() - self._seen[replica][1]
         if age_ns > GONE_AFTER_S * 1e9:
-            for name in await self._store.list(f"{VIEWS}{replica}/"):
+            await self._remove(replica)
+
+    async def _remove(self, replica: str, *, before: str = "") -> None:
+        for name in await self._store.list(f"{VIEWS}{replica}-"):
+            if not before or name < before:
                 await self._store.delete(name)
 
 
@@ -96,4 +102,4 @@ def _read(reading: Reading[Assignment]) -> ChainRead:
 
 
 def _name_of(replica: str, number: int) -> str:
-    return f"{VIEWS}{replica}/{number:016d}.view"
+    return f"{VIEWS}{replica}-{number:016d}.view"

@@ -57,5 +57,6 @@ async def coordinate(
         waiting.cancel()
         working.cancel()
         await asyncio.wait([working])
+    await shell.end()
     if not working.cancelled():
         working.result()  # what has ended it

@@ -9,6 +9,7 @@ views, so that nobody waits behind them; what is wanted meanwhile is wanted once
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from coordinator import events as ev
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ripple.world.tls import Tls
 
 TICK_S = 0.25
+END_S = 2.0
 # Who proposes elsewhere tells nobody here: so often is looked, if no replica has said it.
 READ_S = 5.0
 # Two attempts: a third would only be older. Whatever fails is wanted again.
@@ -114,6 +116,12 @@ class Shell:
         finally:
             for peer in self._peers:
                 await peer.close()
+
+    async def end(self) -> None:
+        """Leave nothing behind, if the store answers soon; after ``run``."""
+        with suppress(TimeoutError, RippleError):
+            async with asyncio.timeout(END_S):
+                await self._archive.remove_views()
 
     async def _tick(self) -> None:
         while True:

@@ -154,6 +154,8 @@ def test_members_outlive_a_killed_coordinator_and_are_found_again(tmp_path: Path
                 await until(lambda: len(workers[1].now.owned_by("w2")) == 4)  # type: ignore[union-attr]
                 code, said_last = again.end(signal.SIGTERM)
                 assert code == 0
+                left = [path.name for path in (tmp_path / "views").iterdir()]
+                assert not [name for name in left if name.startswith(str(said[-1]["replica"]))]
                 assert said_last.splitlines()[-1].endswith(" ended")
 
         with_workers(story, *(Worker(name, tmp_path, one.address) for name in ("w1", "w2")))

@@ -23,6 +23,8 @@ DISTURBED_S = 90
 REST_S = 300
 RESTED_S = 10
 WELL_S = 30
+JOINS_AT_S = 8
+FIRST = (*COORDINATORS, *WORKERS[:2])
 VERSIONS_A_MINUTE = 62  # one a second, and what chance puts at the ends
 
 
@@ -165,3 +167,20 @@ def disturb(cluster: SimCluster, chance: Chance, names: tuple[str, ...]) -> None
         case _:
             for each in names:
                 cluster.host(each).resume()
+
+
+@on_cluster
+async def one_more_joins(cluster: SimCluster, seed: int) -> None:
+    """Two workers share everything; a third joins, and gets its part by planned moves."""
+    seen = Seen()
+    programs = {
+        name: coordinator_of(seen, name, tuple(one for one in COORDINATORS if one != name))
+        for name in COORDINATORS
+    } | {name: worker_of_cluster(seen, name) for name in WORKERS}
+    for second in range(REST_S):
+        wanted = programs if second >= JOINS_AT_S else {n: programs[n] for n in FIRST}
+        start_again(cluster, wanted, lambda: True)
+        await asyncio.sleep(1)
+        if second > JOINS_AT_S and problem_of(seen) is None:
+            return
+    raise AssertionError(f"it does not come to rest: {problem_of(seen)}")

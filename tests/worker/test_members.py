@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ripple.testing import explore
-from ripple.testing.sim_faults import Drawn, Faults
+from ripple.testing import explore, repeat
+from ripple.testing.sim_faults import Drawn, Faults, Planned
 from ripple.testing.sim_run import run
-from tests.worker.scenarios import members_come_and_go
+from tests.worker.scenarios import members_come_and_go, one_more_joins
 
 SEEDS_MAX = 1000
 # Where the search begins: the seed that found it out when this was written.
@@ -17,6 +17,15 @@ SAFEGUARDS = {"merge_views": 10}
 def test_cluster_of_members_comes_to_rest_whatever_happens() -> None:
     report = explore(members_come_and_go, seeds=range(12))
     assert report.landed.total() > 50, report
+
+
+def test_cluster_comes_to_rest_whichever_effect_of_a_joining_is_somebodys_last() -> None:
+    effects = len(run(one_more_joins, 0, Planned(())).effects[0])
+    assert effects > 300
+    kinds = ("kill_before", "kill_after", "power_torn")
+    for number, effect in enumerate(range(0, effects, 29)):
+        done = repeat(one_more_joins, seed=0, plan=f"0.{effect}:{kinds[number % 3]}:{number}")
+        assert done.error is None, (effect, done.error)
 
 
 @pytest.mark.parametrize("safeguard", SAFEGUARDS)
