@@ -28,7 +28,7 @@ def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
         return Page(json.dumps(found) + "\n", content_type="application/json")
 
     def ready() -> Page:
-        if shell.status is None:
+        if not shell.is_ready:
             return Page("NOT READY: the chain in the store has not been read yet\n", 503)
         return Page("READY\n")
 

@@ -99,6 +99,11 @@ class Shell:
         return self.state.hearing.view(self._clock.monotonic_ns())
 
     @property
+    def is_ready(self) -> bool:
+        """Whether it has read the chain."""
+        return self.state.now is not None
+
+    @property
     def status(self) -> Status | None:
         """What it knows; None before it has read the chain."""
         return status_of(self.state, self._clock.monotonic_ns())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coordinator.fitting import input_problems
 from coordinator.limits import MS
 from coordinator.views import Standing, Verdict, is_mass_silence
-from ripple.assignment import Assignment, Phase
+from ripple.assignment import Assignment, Phase, worker_of
 
 if TYPE_CHECKING:
     from coordinator.state import Coordinator
@@ -76,6 +77,7 @@ def status_of(coordinator: Coordinator, now_ns: int) -> Status | None:
         return None
     verdicts = coordinator.verdicts(now_ns)
     reports = coordinator.progress.reports
+    owned = Counter(worker_of(share.owner) for share in now.shares if share.owner is not None)
     members = tuple(
         MemberStatus(
             id=member.id,
@@ -83,7 +85,7 @@ def status_of(coordinator: Coordinator, now_ns: int) -> Status | None:
             standing=verdict.standing,
             silent_ms=verdict.silent_ns // MS,
             load=reports[who].load if who in reports else None,
-            partitions=len(now.owned_by(member.id)),
+            partitions=owned[member.id],
             is_leaving=member.is_leaving,
             addresses=member.addresses,
         )
