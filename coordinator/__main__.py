@@ -33,7 +33,7 @@ def main(given: Sequence[str] | None = None) -> int:
         return _main(sys.argv[1:] if given is None else given)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    except RippleError as error:
+    except (RippleError, ModuleNotFoundError) as error:
         _write(f"{PROGRAM}: {error}\n")
         return 1
     except OSError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from coordinator.events import ChainRead
 from coordinator.messages import view_from_bytes, view_to_bytes
 from ripple.assignment import Assignment, AssignmentChain
+from ripple.rpc.reading import RpcError
 from ripple.world.ports import Guards, all_guards
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Archive:
         self._chain = AssignmentChain(store, replica, guards=guards)
         # The newest view of each replica, and when it was first seen.
         self._seen: dict[str, tuple[int, int]] = {}
+        # Since when one cannot be read.
+        self._unread_ns: dict[tuple[str, int], int] = {}
 
     async def read(self) -> ChainRead:
         """Return the chain's newest version."""
@@ -74,21 +77,38 @@ class Archive:
             if match and match[1] != self._replica:
                 numbers[match[1]] = max(int(match[2]), numbers.get(match[1], 0))
         self._seen = {name: seen for name, seen in self._seen.items() if name in numbers}
+        self._unread_ns = {
+            each: ns for each, ns in self._unread_ns.items() if numbers.get(each[0]) == each[1]
+        }
         found = []
         for replica, number in sorted(numbers.items()):
             if self._seen.get(replica, (0, 0))[0] == number:
                 await self._remove_if_gone(replica)
                 continue
-            data = await self._store.get(_name_of(replica, number), length_max=VIEW_BYTES_MAX)
-            if data is not None:  # removed meanwhile: there is a newer one
-                found.append(view_from_bytes(data))
+            view = await self._view(replica, number)
+            if view is not None:
+                found.append(view)
                 self._seen[replica] = (number, self._clock.monotonic_ns())
         return tuple(found)
 
-    async def _remove_if_gone(self, replica: str) -> None:
-        age_ns = self._clock.monotonic_ns() - self._seen[replica][1]
-        if age_ns > GONE_AFTER_S * 1e9:
+    async def _view(self, replica: str, number: int) -> View | None:
+        """Return a view, None if it was removed meanwhile: there is a newer one, or it was old."""
+        data = await self._store.get(_name_of(replica, number), length_max=VIEW_BYTES_MAX)
+        try:
+            return None if data is None else view_from_bytes(data)
+        except RpcError:
+            since_ns = self._unread_ns.setdefault((replica, number), self._clock.monotonic_ns())
+            if not self._is_old(since_ns):
+                raise
             await self._remove(replica)
+            return None
+
+    async def _remove_if_gone(self, replica: str) -> None:
+        if self._is_old(self._seen[replica][1]):
+            await self._remove(replica)
+
+    def _is_old(self, since_ns: int) -> bool:
+        return self._clock.monotonic_ns() - since_ns > GONE_AFTER_S * 1e9
 
     async def _remove(self, replica: str, *, before: str = "") -> None:
         for name in await self._store.list(f"{VIEWS}{replica}-"):

@@ -93,11 +93,11 @@ def run(options: argparse.Namespace) -> int:
         return cluster_up.run(options)
     tls = _tls(options)
     coordinators = _addresses(options.coordinator, tls)
-    return asyncio.run(
-        _status(options, coordinators, tls)
-        if options.action == "status"
-        else _command(options, coordinators, tls)
-    )
+    ask = _status if options.action == "status" else _command
+    try:
+        return asyncio.run(ask(options, coordinators, tls))
+    except ModuleNotFoundError as error:  # of the extra, which says how to install it
+        raise InputError(str(error)) from error
 
 
 def _tls(options: argparse.Namespace) -> Tls | None:
@@ -131,7 +131,7 @@ def _addresses(text: str, tls: Tls | None) -> list[str]:
 
 
 async def _status(options: argparse.Namespace, coordinators: list[str], tls: Tls | None) -> int:
-    # Here, since gRPC takes its time.
+    # Here, since gRPC takes its time, and may be absent.
     from coordinator.messages import status_from_bytes  # noqa: PLC0415
     from ripple.rpc.methods import STATUS  # noqa: PLC0415
 

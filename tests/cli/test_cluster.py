@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from coordinator.status import Status
 from ripple.cli.cluster_status import print_status
-from tests.cli.processes import RIPPLE, Ended, run
+from tests.cli.processes import RIPPLE, ROOT, Ended, run
 from tests.coordinator.test_messages import STATUS
 
 
@@ -39,6 +44,28 @@ def test_what_is_wrong_is_named(arguments: list[str], problem: str) -> None:
     ended = cluster(*arguments)
     assert ended.code == 1
     assert problem in ended.err or arguments[1:2] == ["-1"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ripple.cli.main import main; main(['cluster', 'status'])",
+        "coordinator.__main__ import main; main(['--store', 'state'])",
+    ],
+)
+def test_missing_extra_is_named_with_what_installs_it(command: str, tmp_path: Path) -> None:
+    script = f"import sys; sys.modules['grpc'] = None; from {command}"
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stderr.count("\n") == 1
+    assert "pip install 'ripple-stream[cluster]'" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_status_is_told_in_tables(capsys: pytest.CaptureFixture[str]) -> None:

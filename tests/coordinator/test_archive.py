@@ -1,0 +1,78 @@
+"""Views in a store: the newest of each other replica, once, and none of who is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from coordinator.archive import GONE_AFTER_S, Archive
+from coordinator.views import Sighting, View
+from ripple.rpc.reading import RpcError
+from ripple.testing import SimWorld, sim_world
+
+
+def view(replica: str, number: int) -> View:
+    return View(replica, number, ((("w1", 1), Sighting(number, was_heard=True)),))
+
+
+def told(story: Callable[[SimWorld], Awaitable[None]]) -> None:
+    world = sim_world()
+    world.loop.run_until_complete(story(world))
+
+
+def archive(world: SimWorld, replica: str) -> Archive:
+    return Archive(world.store, world.clock, replica)
+
+
+def test_newest_view_of_each_other_replica_is_read_once() -> None:
+    async def story(world: SimWorld) -> None:
+        one, two = archive(world, "c1"), archive(world, "c2")
+        for number in (1, 2):
+            await one.write_view(view("c1", number))
+        await two.write_view(view("c2", 7))
+        assert await world.store.list("views/") == [
+            f"views/c1-{2:016d}.view",
+            f"views/c2-{7:016d}.view",
+        ]
+        assert await one.read_views() == (view("c2", 7),)
+        assert await one.read_views() == ()
+        await two.write_view(view("c2", 8))
+        assert await one.read_views() == (view("c2", 8),)
+        assert await archive(world, "c3").read_views() == (view("c1", 2), view("c2", 8))
+
+    told(story)
+
+
+def test_view_of_who_is_gone_is_removed_but_not_of_who_goes_on() -> None:
+    async def story(world: SimWorld) -> None:
+        one, two = archive(world, "c1"), archive(world, "c2")
+        await two.write_view(view("c2", 1))
+        await archive(world, "c3").write_view(view("c3", 1))
+        await one.read_views()
+        await asyncio.sleep(GONE_AFTER_S / 2)
+        await two.write_view(view("c2", 2))
+        await one.read_views()
+        await asyncio.sleep(GONE_AFTER_S / 2 + 1)
+        await one.read_views()
+        assert await world.store.list("views/") == [f"views/c2-{2:016d}.view"]
+        await two.remove_views()
+        assert await world.store.list("views/") == []
+
+    told(story)
+
+
+def test_view_that_cannot_be_read_is_an_error_as_it_may_say_that_somebody_is_well() -> None:
+    async def story(world: SimWorld) -> None:
+        await world.store.put_if_absent(f"views/c9-{1:016d}.view", b"\xff")
+        await world.store.put_if_absent("views/something.else", b"")
+        one = archive(world, "c1")
+        for _ in range(2):
+            with pytest.raises(RpcError, match=r"ripple\.rpc\.View"):
+                await one.read_views()
+        await asyncio.sleep(GONE_AFTER_S + 1)
+        assert await one.read_views() == (), "until it is old"
+        assert await world.store.list("views/") == ["views/something.else"]
+
+    told(story)

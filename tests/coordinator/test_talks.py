@@ -1,0 +1,105 @@
+"""Who is spoken with in which conversation, and that little waits to be told."""
+
+from __future__ import annotations
+
+import asyncio
+
+from coordinator.talks import Talk, Talks
+from ripple.rpc import words
+from ripple.rpc.messages import told_from_bytes
+from ripple.world.control import UnreachableError
+
+WHO = ("w1", 3)
+
+
+class Slow:
+    """A worker that takes nothing until it is let, and is gone after ``length_max`` messages."""
+
+    peer = "w1:1"
+
+    def __init__(self, length_max: int = 100) -> None:
+        self.told: list[words.Told] = []
+        self.may = asyncio.Event()
+        self._length_max = length_max
+
+    async def send(self, message: bytes) -> None:
+        await self.may.wait()
+        if len(self.told) == self._length_max:
+            raise UnreachableError("it is gone")
+        self.told.append(told_from_bytes(message))
+
+    async def receive(self) -> bytes | None:
+        raise AssertionError("nobody listens here")
+
+
+def talk() -> Talk:
+    return Talk(Slow())
+
+
+def test_member_is_told_where_it_spoke_last() -> None:
+    talks, old, new = Talks(), talk(), talk()
+    for each in (old, new):
+        talks.begin(each)
+        talks.speaks(each, WHO)
+    assert talks.end(old) == (None, None), "it speaks elsewhere: its stream has not ended"
+    assert talks.end(new) == (None, WHO)
+    assert len(talks) == 0
+
+
+def test_candidate_that_joins_is_no_candidate_any_more() -> None:
+    talks, one = Talks(), talk()
+    talks.begin(one)
+    talks.asks(one, "n1")
+    talks.speaks(one, WHO)
+    assert talks.end(one) == (None, WHO)
+
+
+def test_candidate_under_another_nonce_is_another() -> None:
+    talks, one, other = Talks(), talk(), talk()
+    talks.begin(one)
+    talks.begin(other)
+    talks.asks(one, "n1")
+    talks.asks(one, "n2")
+    talks.asks(other, "n1")
+    assert talks.end(one) == ("n2", None)
+    assert talks.end(other) == ("n1", None)
+
+
+def test_slow_worker_is_told_the_newest_of_each_kind() -> None:
+    async def main() -> None:
+        slow = Slow()
+        one = Talk(slow)
+        talks = Talks()
+        talks.begin(one)
+        talks.asks(one, "n")
+        sending = asyncio.ensure_future(one.send_all())
+        talks.announce(1)
+        await asyncio.sleep(0)
+        for version in range(2, 1000):
+            talks.announce(version)
+            talks.tell_candidate("n", words.Refused("n", f"reason {version}"))
+            talks.tell_candidate("other", words.Refused("other", "not here"))
+        talks.announce(5)  # an old one is no news
+        slow.may.set()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert slow.told == [
+            words.Announced(1),
+            words.Announced(999),
+            words.Refused("n", "reason 999"),
+        ]
+        sending.cancel()
+
+    asyncio.run(main())
+
+
+def test_conversation_that_breaks_is_told_nothing_more() -> None:
+    async def main() -> None:
+        slow = Slow(0)
+        slow.may.set()
+        one = Talk(slow)
+        one.announce(1)
+        await asyncio.wait_for(one.send_all(), 5)
+        assert slow.told == []
+
+    asyncio.run(main())
