@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,10 @@ class Arrival(Protocol):
         """Changes, or a whole table."""
 
 
-class Follows(Protocol):
+A = TypeVar("A", bound=Arrival)
+
+
+class Follows(Protocol[A]):
     """Brings what the partitions of the stage before have; each arrival is answered once."""
 
     def begin(self, sender: int, epoch: int | None, cut: Cut | None) -> None:
@@ -47,16 +50,16 @@ class Follows(Protocol):
     def start(self) -> None:
         """Follow all senders from now on."""
 
-    def take(self) -> Sequence[Arrival]:
+    def take(self) -> Sequence[A]:
         """Return what has arrived, in an order that keeps that of each sender."""
 
-    def applied(self, arrival: Arrival) -> None:
+    def applied(self, arrival: A) -> None:
         """Take note that the partition has taken it in."""
 
-    def refused(self, arrival: Arrival) -> None:
+    def refused(self, arrival: A) -> None:
         """Take note that it does not go on where the partition is; what does is asked for."""
 
-    def dropped(self, arrival: Arrival) -> None:
+    def dropped(self, arrival: A) -> None:
         """Take note that it is of an owner that is none any more."""
 
     def release(self, watermark_ns: int) -> None:

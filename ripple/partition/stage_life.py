@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -55,7 +55,7 @@ class StageLife:
         number: int,
         senders: int,
         *,
-        follows: Follows,
+        follows: Follows[Any],
         outputs: ReadableGroup,
         checkpoints: Checkpoints,
         world: World,
@@ -94,10 +94,16 @@ class StageLife:
         self._standings: Mapping[str, Standing] = {}
         self._committed: Cut | None = None
         self._rows_told = 0
+        self._is_asked = False
         # Of the checkpoints that may have to be read: up to where final rows are in them.
         self._stored_ns: deque[int] = deque(maxlen=settings.keep)
         self._storing_ns = 0
         self._last: Checkpoint | None = None
+
+    def ask_for_checkpoint(self) -> None:
+        """Let a checkpoint be begun soon."""
+        self._is_asked = True
+        self._wake.set()
 
     async def run(self) -> Report:
         """Go on with the partition until ``stop`` says so.
@@ -341,7 +347,8 @@ class StageLife:
         now_ns = self._world.clock.monotonic_ns()
         self._step()
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
-        if store_due and not self._storing.is_busy:
+        if (store_due or self._is_asked) and not self._storing.is_busy:
+            self._is_asked = False
             await self._commit()
             self._begin_checkpoint()
             self._stores.begin(now_ns)

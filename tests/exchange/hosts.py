@@ -25,7 +25,7 @@ from ripple.engine import Engine
 from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.follower import Follower
 from ripple.errors import RippleError
-from ripple.events import Committed, Event
+from ripple.events import Committed, Event, PartitionFailed
 from ripple.exchange.exchange import Route
 from ripple.exchange.limits import ExchangeLimits
 from ripple.log import PartitionReader, PartitionWriter, Topic
@@ -34,13 +34,13 @@ from ripple.partition.group import SinkGroup
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
-from ripple.partition.stage_life import StageLife
 from ripple.pipeline.plan import Plan
 from ripple.pipeline.stages import stages_of
 from ripple.testing import SimCluster, SimDisk, SimWorld, sim_world
 from ripple.world.ports import World
 from tests.engine.staged import Spread
 from worker.exchange import ExchangePort
+from worker.stage_partition import StagePartition, StageSite
 
 END_NS = 10**6  # after all windows of the trades
 SETTINGS = Settings(
@@ -207,6 +207,7 @@ class Hosts:
         self.is_over = False
         self.failures: list[str] = []
         self.judged = 0
+        self.random = Random(cluster.seed)
 
     def assign(self, place: Place, name: str) -> None:
         """Give a partition to a machine, under a higher epoch."""
@@ -231,6 +232,10 @@ class Hosts:
 
     def told(self, place: Place, event: Event) -> None:
         """Judge what a life says."""
+        if isinstance(event, PartitionFailed):
+            self.failures.append(f"{place}: {event.error!r}")
+            if not isinstance(event.error, OSError | RippleError):
+                raise event.error
         if isinstance(event, Committed):
             cut = dict(event.cut)
             before = self.reached.get(place, {})
@@ -276,6 +281,8 @@ class Machine:
             address=f"{name}:1", insecure=True, limits=hosts.limits,
         )  # fmt: skip
         self.running: dict[Place, tuple[int, asyncio.Task[None]]] = {}
+        self.later: dict[Place, tuple[int, StagePartition]] = {}
+        self.ending: list[StagePartition] = []
 
     async def run(self) -> None:
         await self.port.open()
@@ -283,7 +290,8 @@ class Machine:
         version = -1
         while not self.hosts.is_over:
             for place, (name, epoch) in self.hosts.owners.items():
-                self.host(place, epoch if name == self.name else None)
+                host = self.host_later if place[0] else self.host
+                host(place, epoch if name == self.name else None)
             if version != self.hosts.version:
                 version = self.hosts.version
                 self.port.refresh()
@@ -319,35 +327,41 @@ class Machine:
             self.world.store, self.pipeline.plan.name, self.pipeline.number_of(place)
         )  # type: ignore[arg-type]  # there is a store
         outputs = self.pipeline.sinks(self.world, place, epoch)
-        tell = partial(self.hosts.told, place)
-        if stage == 0:
-            topic = Topic.open(self.world.disk, "input")
-            shape = RecordShape(self.pipeline.plan.source.schema)
-            source = {self.pipeline.plan.source.name: number}
-            inputs = LogInputs(topic, source, shape, self.hosts.settings.batch_rows, follow=True)
-            sending = exchange.send(stage, number, epoch, inputs.wake)
-            keeper = Keeper(checkpoints, self.world, epoch=epoch)
-            first = Life(
-                self.pipeline.plan, inputs, outputs, keeper,
-                settings=self.hosts.settings, tell=tell, staged=True, sends=sending,
-            )  # fmt: skip
-            try:
-                await first.run()
-            finally:
-                if sending is not None:
-                    exchange.stop_sending(sending)
-            return
-        wake = asyncio.Event()
-        following = exchange.follow(stage, number, wake.set)
-        sending = exchange.send(stage, number, epoch, wake.set)
-        life = StageLife(
-            self.pipeline.plan, stage, number, self.pipeline.counts[stage - 1],
-            follows=following, outputs=outputs, checkpoints=checkpoints, world=self.world,
-            epoch=epoch, sends=sending, settings=self.hosts.settings, tell=tell, wake=wake,
+        topic = Topic.open(self.world.disk, "input")
+        shape = RecordShape(self.pipeline.plan.source.schema)
+        source = {self.pipeline.plan.source.name: number}
+        inputs = LogInputs(topic, source, shape, self.hosts.settings.batch_rows, follow=True)
+        sending = exchange.send(stage, number, epoch, inputs.wake)
+        keeper = Keeper(checkpoints, self.world, epoch=epoch)
+        first = Life(
+            self.pipeline.plan, inputs, outputs, keeper, settings=self.hosts.settings,
+            tell=partial(self.hosts.told, place), staged=True, sends=sending,
         )  # fmt: skip
         try:
-            await life.run()
+            await first.run()
         finally:
-            exchange.stop_following(following)
             if sending is not None:
                 exchange.stop_sending(sending)
+
+    def host_later(self, place: Place, epoch: int | None) -> None:
+        epoch_now, hosted = self.later.get(place, (None, None))
+        if hosted is not None and epoch_now != epoch:
+            if self.hosts.random.random() < 0.5:
+                hosted.leave()
+            else:
+                hosted.drop()
+            del self.later[place]
+            self.ending.append(hosted)
+        if epoch is not None and place not in self.later:
+            hosted = StagePartition(self.site(place))
+            self.later[place] = epoch, hosted
+            hosted.own(epoch // 1024)
+
+    def site(self, place: Place) -> StageSite:
+        stage, number = place
+        return StageSite(
+            self.world, self.pipeline.plan, self.world.store, self.port.exchange,  # type: ignore[arg-type]
+            partial(self.pipeline.sinks, self.world, place), self.pipeline.number_of(place),
+            stage, number, self.pipeline.counts[stage - 1], self.hosts.settings,
+            partial(self.hosts.told, place),
+        )  # fmt: skip
