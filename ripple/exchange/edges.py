@@ -18,6 +18,7 @@ from ripple.schema.types import Field, Opaque, Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ripple.engine.edge_changes import EdgeChanges
     from ripple.pipeline.plan import Plan
     from ripple.schema.compat import Compatibility
 
@@ -41,6 +42,11 @@ class Edge:
     stage: int
     schema: pa.Schema
     offer: Schema
+
+
+def cost_of(changes: EdgeChanges) -> int:
+    """Return how many rows of credit changes take: that there are none takes room, too."""
+    return max(1, changes.rows.num_rows)
 
 
 def edges_of(plan: Plan) -> dict[str, Edge]:

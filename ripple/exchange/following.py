@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from ripple.engine.edge_changes import EdgeChanges
-from ripple.exchange.edges import Stream
+from ripple.exchange.edges import Stream, cost_of
 from ripple.wire.edge_messages import Follow, Release, Unfollow
 from ripple.wire.errors import RemoteProtocolError
 from ripple.wire.messages import cut_of
@@ -222,7 +222,6 @@ class Following:
         if arrival.receipt is not None:
             arrival.receipt.done()
         source = self._sources[arrival.sender]
-        rows = arrival.changes.rows.num_rows
-        if rows and source.way is not None and source.turn == arrival.turn:
+        if source.way is not None and source.turn == arrival.turn:
             stream = Stream(self.edge.name, arrival.sender, self.target)
-            source.way.grant(stream, arrival.turn, rows)
+            source.way.grant(stream, arrival.turn, cost_of(arrival.changes))

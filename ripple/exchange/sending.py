@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ripple import cut as cuts
-from ripple.exchange.edges import Stream
+from ripple.exchange.edges import Stream, cost_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -177,5 +177,5 @@ class Sending:
                 if not one.is_flowing and changes.since is not None:
                     what = partition.table_for(target)
                 one.is_flowing = True
-                one.credit_rows -= what.rows.num_rows
+                one.credit_rows -= cost_of(what)
                 one.way.put(stream, one.asked.turn, self.epoch, what)

@@ -1,0 +1,290 @@
+"""Single streams, step by step: what a receiver gets, when, and what it must not believe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ripple.encoding import arrow
+from ripple.engine.edge_changes import EdgeChanges
+from ripple.errors import InputError, LimitError
+from ripple.exchange.edges import Stream, edges_of
+from ripple.exchange.exchange import Exchange, Route
+from ripple.exchange.limits import ExchangeLimits
+from ripple.wire.edge_messages import Bundle, Follow, Grant, Section, Unfollow
+from ripple.wire.link_limits import LinkLimits
+from tests.engine.test_stages import PLANS, trades
+from tests.exchange.processes import Cluster, Connection, Partition
+
+PLAN = PLANS["by-venue"]
+EDGE = edges_of(PLAN)["p/1"]
+EMPTY = pa.RecordBatch.from_pylist([], EDGE.schema)
+
+
+class Pair:
+    """A sender in one process, its three targets in another."""
+
+    def __init__(self, limits: ExchangeLimits | None = None, events: int = 60) -> None:
+        random = Random(7)
+        self.cluster = Cluster(PLAN, trades(random, events), 1, random, processes=2, limits=limits)
+        here, there = self.cluster.processes
+        for part in self.cluster.all:
+            part.stop()
+            part.start(there if part.stage else here)
+        self.cluster.refresh()
+        self.sender, self.target = self.cluster.parts[0][0], self.cluster.parts[1][0]
+        self.cluster.connect()
+
+    @property
+    def connection(self) -> Connection:
+        return self.cluster.connections[0, 1]
+
+    def carry(self) -> None:
+        for _ in range(4):
+            self.cluster.carry(slowly=False)
+
+    def read(self, count: int) -> None:
+        self.sender.node.read(count)
+        self.sender.settle()
+
+    def arrived(self) -> list[Any]:
+        assert self.target.following is not None
+        return list(self.target.following._queue)
+
+
+def cut_of(part: Partition) -> Any:
+    return part.engine.cut
+
+
+def test_a_table_comes_first_and_then_changes_that_follow_it() -> None:
+    pair = Pair()
+    pair.read(20)
+    pair.carry()
+    pair.read(0)
+    pair.carry()
+    for count in (5, 5):
+        pair.read(count)
+        pair.carry()
+    table, *changes = [one.changes for one in pair.arrived()]
+    assert table.since is None
+    assert [one.since["trades"] for one in changes] == [20, 25]
+    assert [one.cut["trades"] for one in (table, *changes)] == [20, 25, 30]
+    pair.target.take()
+    pair.target.settle()
+    assert cut_of(pair.target) == {"0/trades": 30}
+
+
+def test_a_broken_connection_on_which_nothing_was_lost_goes_on_with_changes() -> None:
+    pair = Pair()
+    pair.carry()
+    pair.read(20)
+    pair.carry()
+    pair.target.take()
+    pair.connection.cut(0)
+    pair.cluster.connect()
+    pair.carry()
+    pair.read(5)
+    pair.carry()
+    (goes_on,) = pair.arrived()
+    assert goes_on.changes.since == {"trades": 20}
+
+
+def test_a_broken_connection_on_which_changes_were_lost_brings_the_table() -> None:
+    pair = Pair()
+    pair.carry()
+    pair.read(20)
+    pair.carry()
+    pair.target.take()
+    pair.read(5)
+    pair.connection.cut(0)
+    pair.cluster.connect()
+    pair.carry()
+    pair.read(5)
+    pair.carry()
+    (table,) = pair.arrived()
+    assert table.changes.since is None
+    assert table.changes.cut == {"trades": 30}
+
+
+def test_a_sender_that_is_behind_sends_nothing_until_it_has_come_as_far() -> None:
+    pair = Pair()
+    pair.carry()
+    pair.read(20)
+    pair.carry()
+    pair.target.take()
+    pair.sender.stop()
+    pair.sender.node.restart(forget=True)
+    pair.sender.start(pair.cluster.processes[0])
+    pair.cluster.refresh()
+    for count in (10, 9, 0):
+        pair.read(count)
+        pair.carry()
+        pair.target.take()
+        pair.carry()
+        assert cut_of(pair.target) == {"0/trades": 20}
+    assert not pair.arrived()
+    pair.read(1)
+    pair.carry()
+    (table,) = pair.arrived()
+    assert (table.epoch, table.changes.since, table.changes.cut) == (3, None, {"trades": 20})
+
+
+def test_an_owner_below_the_assignments_epoch_is_not_believed() -> None:
+    pair = Pair()
+    pair.carry()
+    assert pair.target.following is not None
+    pair.target.following.route(0, pair.target.following._sources[0].way, 9)
+    pair.read(20)
+    pair.carry()
+    assert not pair.arrived()
+
+
+def test_a_sender_is_told_by_its_receiver_that_it_is_superseded() -> None:
+    pair = Pair()
+    assert pair.sender.sending is not None
+    follow = Follow("p/1", 0, 0, 1, 5, (), 10)
+    pair.sender.sending.follow(pair.cluster.processes[0].exchange._here, follow)
+    assert pair.sender.sending.superseded_by == 5
+    pair.read(20)
+    pair.carry()
+    assert not pair.arrived()
+
+
+def test_a_receiver_that_applies_nothing_costs_its_sender_no_memory() -> None:
+    limits = ExchangeLimits(credit_rows=8, window_bytes=4000, bundle_rows=8, bundle_bytes=1000)
+    pair = Pair(limits, events=600)
+    session = pair.connection.sessions[0]
+    most = 0
+    for _ in range(300):
+        pair.read(2)
+        pair.carry()
+        most = max(most, session._waiting_bytes)
+    tables = [pair.sender.engine.table_for(target).rows for target in range(3)]
+    assert most <= limits.window_bytes + sum(table.nbytes for table in tables)
+    arrived = pair.arrived()
+    assert len(arrived) <= limits.credit_rows  # not one a change
+    taken = dict(arrived[-1].changes.cut)["trades"]
+    assert taken < 600
+    for _ in range(20):
+        for target in pair.cluster.parts[1]:
+            target.take()
+            target.settle()
+        pair.read(0)
+        pair.carry()
+    assert cut_of(pair.target) == {"0/trades": 600}
+
+
+def test_a_slow_target_does_not_hold_up_its_neighbours() -> None:
+    limits = ExchangeLimits(credit_rows=4)
+    pair = Pair(limits, events=200)
+    slow, *others = pair.cluster.parts[1]
+    for _ in range(100):
+        pair.read(2)
+        pair.carry()
+        for target in others:
+            target.take()
+            target.settle()
+    assert [cut_of(target) for target in others] == [{"0/trades": 200}] * 2
+    slow.take()
+    assert slow.engine.cut["0/trades"] < 200
+
+
+def test_a_table_larger_than_all_credit_arrives_in_parts_and_is_one() -> None:
+    limits = ExchangeLimits(credit_rows=1, window_bytes=700, bundle_rows=1, bundle_bytes=500)
+    pair = Pair(limits)
+    pair.carry()
+    pair.sender.node.read(60)
+    pair.sender.settle()
+    for _ in range(30):
+        pair.carry()
+    (table,) = pair.arrived()
+    assert table.changes.rows.num_rows == pair.sender.engine.table_for(0).rows.num_rows
+
+
+# --- what is not believed ---
+
+
+def bundle(pair: Pair, section: Section, rows: pa.RecordBatch) -> Bundle:
+    return Bundle("p/1", (section,), memoryview(arrow.dumps(rows)))
+
+
+def _wrong_rows(pair: Pair) -> Bundle:
+    return bundle(pair, Section(0, 0, 1, 1, None, (), 0, 7), EMPTY)
+
+
+def _other_columns(pair: Pair) -> Bundle:
+    rows = pa.RecordBatch.from_pylist([], pa.schema([("a", pa.int64())]))
+    return bundle(pair, Section(0, 0, 1, 1, None, (), 0, 0), rows)
+
+
+def _in_the_middle(pair: Pair) -> Bundle:
+    turn = pair.target.following._sources[0].turn  # type: ignore[union-attr]
+    return bundle(pair, Section(0, 0, turn, 9, None, (), 0, 0, 5), EMPTY)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (_wrong_rows, "0 rows are not those of its sections"),
+        (_other_columns, "the columns are not as announced"),
+        (_in_the_middle, "goes on at row 5, after 0 rows"),
+        (lambda _: Follow("p/1", 0, 9, 1, None, None, 5), "there is no target 9"),
+        (lambda _: Follow("p/1", 7, 0, 1, None, None, 5), "there is no sender 7"),
+        (lambda _: Unfollow("p/9", 0, 0), "there is no target 0 of 'p/9'"),
+    ],
+)
+def test_what_cannot_be_ends_the_connection_and_says_why(
+    wrong: Callable[[Pair], Any], why: str
+) -> None:
+    pair = Pair()
+    pair.carry()
+    one, other = pair.connection.sessions
+    one._link.carry(wrong(pair))
+    pair.carry()
+    assert other.failure is not None
+    assert why in other.failure
+    assert not other.is_open
+    pair.cluster.connect()  # and another one is as good as the first
+
+
+def test_more_than_the_window_ends_the_connection() -> None:
+    pair = Pair(ExchangeLimits(window_bytes=1000))
+    pair.carry()
+    one, other = pair.connection.sessions
+    one._told(Grant(1 << 30))
+    for _ in range(60):
+        pair.read(1)
+        pair.carry()
+    assert "window_bytes (1000)" in str(other.failure)
+
+
+def test_a_row_longer_than_a_frame_is_named_and_ends_the_connection() -> None:
+    link = LinkLimits(
+        frame_bytes_max=8192, credit_window_bytes=16384, send_buffer_bytes_max=1 << 16
+    )
+    pair = Pair(ExchangeLimits(bundle_bytes=4096, link=link))
+    pair.carry()
+    one = pair.connection.sessions[0]
+    values = dict.fromkeys(EDGE.schema.names) | {"venue": "x" * 10_000, "op": 0}
+    long = pa.RecordBatch.from_pylist([values], EDGE.schema)
+    one.put(Stream("p/1", 0, 0), 1, 1, EdgeChanges(None, {}, 0, long))
+    pair.carry()
+    assert "frame_bytes_max is 8192" in str(one.failure)
+
+
+def test_limits_that_cannot_work_are_refused() -> None:
+    with pytest.raises(LimitError, match="credit_rows"):
+        ExchangeLimits(credit_rows=0)
+    with pytest.raises(LimitError, match="half of frame_bytes_max"):
+        ExchangeLimits(bundle_bytes=4 << 20)
+
+
+def test_a_stage_into_which_no_state_edge_leads_is_not_followed_here() -> None:
+    exchange = Exchange("p", PLANS["events"], lambda *_: Route("p", "p:1"), lambda _: 1)
+    with pytest.raises(InputError, match="no state edge leads into stage 1"):
+        exchange.follow(1, 0, lambda: None)
+    assert exchange.send(0, 0, 1, lambda: None) is None
