@@ -6,12 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.connector import Part
-from ripple.connectors.locate import check_sealed, open_inputs, open_sink
+from ripple.connectors.locate import check_sealed, open_inputs, open_sink, reached_at
 from ripple.partition.group import SinkGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
     from ripple.partition.group import CommitGroup
     from ripple.pipeline.plan import Plan
@@ -31,6 +32,10 @@ class Ends(Protocol):
 
     def outputs(self, part: Part, epoch: int) -> CommitGroup:
         """Return what a partition writes, for its owner of an epoch."""
+        ...
+
+    def reached(self, part: Part) -> Callable[[], Mapping[str, Commit | None]] | None:
+        """Return what tells what a partition's outputs have committed; None if nothing does."""
         ...
 
 
@@ -80,3 +85,13 @@ class Places:
             },
             self._executor,
         )
+
+    def reached(self, part: Part) -> Callable[[], Mapping[str, Commit | None]] | None:
+        """Return what tells what a partition's outputs have committed; None if nothing does."""
+        asked = {
+            name: reached_at(place, self._plan, name, part) for name, place in self._sinks.items()
+        }
+        known = {name: ask for name, ask in asked.items() if ask is not None}
+        if len(known) < len(asked):
+            return None
+        return lambda: {name: ask() for name, ask in known.items()}

@@ -15,7 +15,7 @@ class Standing:
     """Where a partition stands in this process.
 
     is_live: it is owned, and has caught up. behind: how many commits a follower lacks; None of who
-    is no follower, or does not know yet. failure: why it does not get on, None if it does. events,
+    is no follower, or does not know yet. failure: why it does not get on; None if it does. events,
     rows_out: what its lives in this process have applied and written.
     """
 

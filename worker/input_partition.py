@@ -13,6 +13,7 @@ from ripple.events import PartitionFailed
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
+from ripple.partition.warm import Warm
 from worker.hosted import Doing, Standing
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class InputPartition:
         self._life: Life | None = None
         self._inputs: Inputs | None = None
         self._keeper: Keeper | None = None
+        self._warm: Warm | None = None
+        self._is_cold = False
         self._is_following = self._is_leaving = False
         self._failure: str | None = None
         self._epoch: int | None = None
@@ -75,22 +78,35 @@ class InputPartition:
     def standing(self) -> Standing:
         """How it stands now."""
         report = None if self._life is None else self._life.report
+        is_live = report is not None and report.restored is not None and not self._is_leaving
+        behind = self._behind if self._is_following else None
         return Standing(
-            is_live=report is not None and report.restored is not None and not self._is_leaving,
-            behind=0 if self._is_following else None,
-            failure=self._failure,
+            is_live=is_live,
+            behind=behind,
+            failure=None if is_live or behind is not None else self._failure,
             epoch=self._epoch,
             events=self._events + (report.events if report is not None else 0),
             rows_out=self._rows_out + (report.rows_out if report is not None else 0),
         )
 
+    @property
+    def _behind(self) -> int | None:
+        if self._warm is None:
+            return 0 if self._is_cold else None
+        return self._warm.behind
+
     def follow(self) -> None:
-        """Wait for the partition: its owner is not disturbed."""
+        """Get ready: with the state at what the outputs have committed, where they tell that."""
         self._is_following = True
+        self._doing.begin(self._follow())
 
     def own(self, since: int) -> None:
-        """Own it since a version."""
+        """Own it since a version, from what was followed."""
         self._is_following = False
+        if self._warm is not None and self._warm.state is not None:
+            self._warm.stop()
+        else:
+            self._doing.cancel()
         self._doing.begin(self._own(since))
 
     def store(self) -> None:
@@ -116,6 +132,33 @@ class InputPartition:
         """Wait until nothing is done any more."""
         await self._doing.ended()
 
+    async def _follow(self) -> None:
+        """Follow until told to own; what fails is told, and the owner goes on."""
+        clock, pause_s = self._site.world.clock, PAUSE_MIN_S
+        part = Part(self._number, self._site.partitions)
+        while self._is_following:
+            try:
+                reached = self._site.ends.reached(part)
+                if reached is None:
+                    self._is_cold = True  # whoever owns it restores
+                    return
+                self._warm = Warm(
+                    self._site.plan,
+                    self._site.ends.inputs(part),
+                    self._checkpoints(),
+                    reached,
+                    self._site.world,
+                    settings=self._site.settings,
+                )
+                await self._warm.follow()
+                return
+            except Exception as error:
+                self._warm = None
+                self._failure = f"{type(error).__name__}: {error}"
+                self._site.tell(self._number, PartitionFailed(self._number, 0, error))
+            await clock.sleep(pause_s if self._is_following else 0)
+            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
     async def _own(self, since: int) -> None:
         clock, attempt, pause_s = self._site.world.clock, 0, PAUSE_MIN_S
         while not self._is_leaving:
@@ -138,14 +181,14 @@ class InputPartition:
         site, part = self._site, Part(self._number, self._site.partitions)
         self._epoch = epoch
         inputs = site.ends.inputs(part)
-        checkpoints = Checkpoints(
-            site.store,
-            site.plan.name,
-            self._number,
-            executor=site.world.executor,
-            guards=site.world.guards,
+        warm, self._warm = self._warm, None
+        keeper = Keeper(
+            self._checkpoints(),
+            site.world,
+            epoch=epoch,
+            holder=site.holder,
+            warm=None if warm is None else warm.state,
         )
-        keeper = Keeper(checkpoints, site.world, epoch=epoch, holder=site.holder)
         life = Life(
             site.plan,
             inputs,
@@ -162,3 +205,13 @@ class InputPartition:
             self._life = self._inputs = self._keeper = None
             self._events += life.report.events
             self._rows_out += life.report.rows_out
+
+    def _checkpoints(self) -> Checkpoints:
+        site = self._site
+        return Checkpoints(
+            site.store,
+            site.plan.name,
+            self._number,
+            executor=site.world.executor,
+            guards=site.world.guards,
+        )

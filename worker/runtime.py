@@ -119,7 +119,7 @@ class Runtime:
                 *(
                     MoveFailed(partition, self.process, one.failure)
                     for partition, one in standings.items()
-                    if one.failure is not None and not one.is_live
+                    if one.failure is not None
                 ),
                 *(
                     MoveFailed(partition, self.process, self.problem or "")

@@ -31,7 +31,8 @@ class Use:
     the place can be none of them. suffixes: of files that are known without the scheme; only
     Ripple's own connectors are asked. has_epochs: whether a sink goes by ``Writing.epoch``, so that
     nothing counts of an owner that was replaced (docs/seals.md). has_parts: whether it goes by the
-    ``part`` that it is asked for.
+    ``part`` that it is asked for. reached: of a sink, what tells from outside what its owner has
+    committed: ``(path, Writing) -> Commit | None``, as ``opens`` names it; empty if nothing does.
     """
 
     opens: str
@@ -40,6 +41,7 @@ class Use:
     on_stream: str = ""
     has_epochs: bool = False
     has_parts: bool = False
+    reached: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,16 @@ from ripple.connectors.connector import Part, Reading, Writing
 from ripple.connectors.contract import is_sink, is_source
 from ripple.connectors.cutting import check_batch_rows
 from ripple.connectors.inputs import is_inputs
+from ripple.connectors.installed import load
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import find, forms
 from ripple.errors import InputError, OutputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from ripple.connectors.contract import MarkedSource, Sink
+    from ripple.connectors.contract import Commit, MarkedSource, Sink
     from ripple.connectors.inputs import Inputs
     from ripple.connectors.registry import UseName
     from ripple.pipeline.plan import Plan
@@ -124,6 +127,17 @@ def open_sink(
         )
     sink: Sink = found.opened(writing, is_sink)
     return sink
+
+
+def reached_at(
+    place: str, plan: Plan, output: str, part: Part
+) -> Callable[[], Commit | None] | None:
+    """Return what tells what an output's owner has committed at a place; None if nothing does."""
+    found = find(place, "continued_sink")
+    if not found.use.reached:
+        return None
+    opens = load(found.connector.scheme, found.connector.package, found.use.reached)
+    return partial(opens, found.path, Writing(plan, plan.output(output), part=part))
 
 
 def path_of(place: str, use: UseName) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,26 @@ QUARANTINED_MAX = 100
 # Who is careful is so for this many records behind what an output shows: what killed is among them.
 CAREFUL_RECORDS = 1 << 16
 _PASSING = ("begin", "stabilizing", "idle")
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """The records that are left out, and why: by input and offset."""
+
+    reasons: Mapping[str, Mapping[int, str]]
+
+    @classmethod
+    def of(cls, data: bytes | None) -> Quarantine:
+        """Return what notes say, of whoever owns the partition. Raises InputError."""
+        return cls(_reasons(Suspicion.of(_entries_of(data))))
+
+    def quarantined(self, name: str) -> Mapping[int, str]:
+        """Return the offsets of input ``name`` that must be skipped, and why."""
+        return self.reasons.get(name, {})
+
+    def pieces(self, name: str, first_offset: int, next_offset: int) -> list[Range]:
+        """Return the pieces in which to apply these records: one."""
+        return [Range(name, first_offset, next_offset)]
 
 
 class InFlight:
@@ -94,10 +115,7 @@ class InFlight:
         self._guilty_but_shown = [one for one in guilty if one not in self.newly_quarantined]
         for name, offset in self.newly_quarantined:
             self._suspicion.note(["quarantined", name, offset])
-        self._reasons = {
-            name: {offset: _reason(raised) for offset, raised in offsets.items()}
-            for name, offsets in self._suspicion.quarantined.items()
-        }
+        self.quarantine = Quarantine(_reasons(self._suspicion))
         self._write()
         if is_calm:
             self._note(["shown", dict(shown)])
@@ -115,7 +133,7 @@ class InFlight:
     def remarks(self) -> Iterator[Event]:
         """Yield what the user should know of the lives before."""
         for name, offset in self.newly_quarantined:
-            yield Quarantined(name, offset, self._reasons[name][offset])
+            yield Quarantined(name, offset, self.quarantine.reasons[name][offset])
         for name, offset in self._guilty_but_shown:
             yield Inescapable(name, offset)
         if self._last.at is not None and self._last.reason:
@@ -123,13 +141,13 @@ class InFlight:
         stuck = self._suspicion.stuck
         if stuck is not None and stuck[1] >= DEATHS_MAX:
             yield Stuck(*stuck)
-        count = sum(map(len, self._reasons.values()))
+        count = sum(map(len, self.quarantine.reasons.values()))
         if count > QUARANTINED_MAX:
             yield ManyQuarantined(count, DEATHS_MAX)
 
     def quarantined(self, name: str) -> Mapping[int, str]:
         """Return the offsets of input ``name`` that must be skipped, and why."""
-        return self._reasons.get(name, {})
+        return self.quarantine.quarantined(name)
 
     def resume(self, cut: Mapping[str, int]) -> None:
         """Note where the life begins to apply: the records before will not come again."""
@@ -224,6 +242,13 @@ class InFlight:
         data = b"".join(map(_line, [["kept", len(self._kept)], *self._kept]))
         self._file.replace(data)
         self._length = self._kept_length = len(data)
+
+
+def _reasons(suspicion: Suspicion) -> dict[str, dict[int, str]]:
+    return {
+        name: {offset: _reason(raised) for offset, raised in offsets.items()}
+        for name, offsets in suspicion.quarantined.items()
+    }
 
 
 def _reason(raised: str) -> str:

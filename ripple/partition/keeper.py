@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ripple.partition.endings import Endings
     from ripple.partition.live import Parts
     from ripple.partition.place import Place
+    from ripple.partition.warm import WarmState
     from ripple.world.ports import World
 
 _REPLAY = Replay()
@@ -61,6 +62,7 @@ class Keeper:
         *,
         epoch: int | None = None,
         place: Place | None = None,
+        warm: WarmState | None = None,
         catch_up: CatchUp = _REPLAY,
         rebuild: Collection[str] = (),
         holder: str = "a run",
@@ -70,8 +72,9 @@ class Keeper:
         epoch: from whoever assigns partitions; a claim of it may fail, and then a higher one is
         needed. None takes the next one, and the lock on the world's disk. place: of letters and of
         what is in flight; by default on that disk, too, and with ``epoch`` in the store of the
-        checkpoints. rebuild: folds that may be computed from the log's first record. holder: who
-        runs it, for people.
+        checkpoints. warm: what a follower has got ready; nothing is restored where it fits.
+        rebuild: folds that may be computed from the log's first record. holder: who runs it, for
+        people.
         """
         self.partition = checkpoints.partition
         self.checkpoints = checkpoints
@@ -80,6 +83,7 @@ class Keeper:
         self.catch_up = catch_up
         self.rebuild = rebuild
         self.place = place
+        self.warm = warm
         self.holder = holder
         self._is_asked = False
 
@@ -179,7 +183,8 @@ class Claimed:
         endings.add(letters.close)
         endings.add(parts.outputs.close)
         standings = await parts.outputs.open(self.owner.epoch, parts.tell)
-        start = await first_cut(self.listed, standings, parts.inputs)
+        has_committed = any(one.committed for one in standings.values())
+        start = await first_cut(self.listed, has_committed, parts.inputs)
         outputs = Outputs(parts.outputs, standings, start, world.guards, parts.tell)
         shown = outputs.stops[-1] if outputs.stops else start
         in_flight = keeper.open_in_flight(parts, place, shown)
@@ -219,17 +224,25 @@ class Opened:
         """Take the state from which every output's next change can be computed."""
         keeper, parts = self.claimed.keeper, self.claimed.parts
         world, in_flight = keeper.world, self.in_flight
-        engine, base = await restore(
-            parts.plan,
-            keeper.checkpoints,
-            self.claimed.listed,
-            self.outputs,
-            parts.inputs,
-            executor=world.executor,
-            start=self.start,
-            rebuild=keeper.rebuild,
-            staged=parts.staged,
-        )
+        warm = keeper.warm
+        if (
+            warm is not None
+            and warm.quarantine == in_flight.quarantine
+            and self.outputs.accepts(warm.engine.cut)
+        ):
+            engine, base = warm.engine, Base(None, warm.engine.cut, (), frozenset())
+        else:
+            engine, base = await restore(
+                parts.plan,
+                keeper.checkpoints,
+                self.claimed.listed,
+                self.outputs,
+                parts.inputs,
+                executor=world.executor,
+                start=self.start,
+                rebuild=keeper.rebuild,
+                staged=parts.staged,
+            )
         self.storing.last = None if base.changed else base.checkpoint
         self.letters.begin(engine.cut)
         in_flight.resume(engine.cut)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ripple import cut as cuts
 from ripple.change.adaptation import decide
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
     from ripple.engine.snapshot import Snapshot
-    from ripple.partition.group import Standing
-    from ripple.partition.outputs import Outputs
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import Executor
 
@@ -40,13 +38,16 @@ class Base:
 
 
 async def first_cut(
-    listed: tuple[Checkpoint, ...], standings: Mapping[str, Standing], inputs: Inputs
+    listed: tuple[Checkpoint, ...], has_committed: bool, inputs: Inputs
 ) -> dict[str, int]:
-    """Return the cut of the empty state: where the very first life began to read."""
+    """Return the cut of the empty state: where the very first life began to read.
+
+    has_committed: whether an output has committed anything.
+    """
     zero = dict.fromkeys(inputs.names, 0)
     if listed:
         return {name: int(listed[0].notes.get(f"start/{name}", "0")) for name in zero}
-    if any(one.committed for one in standings.values()):
+    if has_committed:
         return zero
     return dict((await inputs.bounds())[0])
 
@@ -59,11 +60,19 @@ async def notes(inputs: Inputs, cut: Mapping[str, int], start: Mapping[str, int]
     }
 
 
+class Accepting(Protocol):
+    """Knows how far the outputs are."""
+
+    def accepts(self, cut: Cut) -> bool:
+        """Return whether an engine at ``cut`` can go on to what every output lacks."""
+        ...
+
+
 async def restore(
     plan: Plan,
     checkpoints: Checkpoints,
     listed: tuple[Checkpoint, ...],
-    outputs: Outputs,
+    outputs: Accepting,
     inputs: Inputs,
     *,
     executor: Executor,
@@ -106,7 +115,7 @@ async def restore(
 
 
 async def _choose(
-    checkpoints: Checkpoints, listed: tuple[Checkpoint, ...], outputs: Outputs
+    checkpoints: Checkpoints, listed: tuple[Checkpoint, ...], outputs: Accepting
 ) -> tuple[Checkpoint | None, Snapshot | None, tuple[PassedOver, ...]]:
     passed_over: list[PassedOver] = []
     for one in listed:

@@ -137,6 +137,12 @@ class _Notes:
         pass
 
 
+async def notes_in(store: ObjectStore, pipeline: str, partition: int) -> bytes | None:
+    """Return the notes that count, as whoever owns the partition has written them."""
+    there = await Journal(store, f"{prefix_of(pipeline, partition)}notes/").read()
+    return b"".join(one.data for one in there) or None
+
+
 async def letters_in(
     store: ObjectStore, pipeline: str, partition: int = 0, *, superseded: bool = False
 ) -> list[Letter]:

@@ -12,7 +12,7 @@ from ripple.assignment import Assignment, Code, Member, Share, Stage
 from ripple.batch import Batch
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.places import check_divided
-from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
+from ripple.connectors.log.sink import LogSink, committed_in, schema_of_output, topic_for
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text.cut_record import Owner
 from ripple.errors import RippleError
@@ -90,11 +90,21 @@ class LogEnds:
         sinks = {output.name: partial(open_sink, output.name) for output in PLAN.outputs}
         return SinkGroup(sinks, self._world.executor)
 
+    def reached(self, part: Part) -> Callable[[], dict[str, Any]]:
+        disk = self._world.disk
 
-def new_disk() -> SimDisk:
-    """Return a disk with the input, for all machines."""
+        def look() -> dict[str, Any]:
+            if not disk.exists("rows-log/topic"):
+                return {"rows": None}
+            return {"rows": committed_in(Topic.open(disk, "rows-log"), part.number)}
+
+        return look
+
+
+def new_disk(*, whole: bool = True) -> SimDisk:
+    """Return a disk with the input, for all machines; or without records, which are to come."""
     world = sim_world()
-    SOURCE.install(world, whole=True)
+    SOURCE.install(world, whole=whole)
     return world.disk
 
 
@@ -153,9 +163,21 @@ def given(
     )
 
 
+def table_of(rows: list[Any]) -> dict[Any, str]:
+    """Return what changes add up to."""
+    found: dict[Any, str] = {}
+    for row in rows:
+        key = (row["symbol"], row["window_start_ns"])
+        if row["op"] == "remove":
+            del found[key]
+        else:
+            found[key] = repr({name: value for name, value in row.items() if name != "op"})
+    return found
+
+
 def rows_of(disk: SimDisk, part: int) -> list[Any]:
     """Return what a partition has written, as somebody reads it."""
     topic = Topic.open(disk, "rows-log")
     with PartitionReader(topic, part) as reader:
         entries = [entry for entry in reader.read() if isinstance(entry, Batch)]
-    return [repr(row) for entry in entries for row in entry.records.to_pylist()]
+    return [row for entry in entries for row in entry.records.to_pylist()]

@@ -17,7 +17,11 @@ CONNECTOR = Connector(
         has_parts=True,
     ),
     continued_sink=Use(
-        "ripple.connectors.log.places:continue_sink", ONCE, has_epochs=True, has_parts=True
+        "ripple.connectors.log.places:continue_sink",
+        ONCE,
+        has_epochs=True,
+        has_parts=True,
+        reached="ripple.connectors.log.places:reached",
     ),
     path_of=path_of,
 )

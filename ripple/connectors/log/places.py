@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.conforming import check_columns
 from ripple.connectors.log.inputs import LogInputs
-from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
+from ripple.connectors.log.sink import LogSink, committed_in, schema_of_output, topic_for
 from ripple.connectors.log.source import LogSource
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.text.cut_record import Owner
@@ -19,6 +19,7 @@ from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:
     from ripple.connectors.connector import Part, Reading, Writing
+    from ripple.connectors.contract import Commit
     from ripple.connectors.record_shape import RecordShape
     from ripple.schema.types import Schema
     from ripple.world.ports import Disk
@@ -80,6 +81,16 @@ def open_sink(path: str, writing: Writing) -> LogSink:
 def continue_sink(path: str, writing: Writing) -> LogSink:
     """Return the sink that records its cut; otherwise as ``open_sink``."""
     return _sink(path, writing, Owner(writing.plan.name, writing.output.name))
+
+
+def reached(path: str, writing: Writing) -> Commit | None:
+    """Return what the sink of a part has committed; None if nothing, or there is no topic yet."""
+    place = LogPlace.parse(f"{PREFIX}{path}")
+    disk = LiveDisk(place.folder)
+    if not disk.exists(f"{place.topic}/topic"):
+        return None
+    part = writing.part.number if writing.part is not None else place.partition or 0
+    return committed_in(Topic.open(disk, place.topic), part)
 
 
 def _sink(path: str, writing: Writing, owner: Owner | None) -> LogSink:

@@ -257,7 +257,7 @@ class LogSink:
             raise OutputError(f"{self.name} belongs to {owner}: choose another place")
 
     def _resume(self, reader: PartitionReader, owner: Owner) -> None:
-        record = _newest_record(reader)
+        record = _newest_record(reader.topic, reader.partition)
         if record is not None:
             record.check_owner(owner, self.name)
             self._check(reader, record)
@@ -292,6 +292,16 @@ class LogSink:
                     f"{self.name} holds other records before offset {record.end} than those that "
                     f"were committed: restore it, or remove {self._record_path} to begin anew"
                 )
+
+
+def committed_in(topic: Topic, partition: int) -> Commit | None:
+    """Return what the newest owner's sink has committed to a partition, as anybody may ask.
+
+    An owner that was replaced may have written a record that does not count: whoever takes the
+    partition over finds out.
+    """
+    record = _newest_record(topic, partition)
+    return None if record is None else record.reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +367,7 @@ def _append(
 
 def _owner_of(reader: PartitionReader) -> Owner | None:
     """Return the output that a partition belongs to, None if it is free."""
-    record = _newest_record(reader)
+    record = _newest_record(reader.topic, reader.partition)
     first_offset, next_offset = reader.range()
     if record is not None:
         return record.owner
@@ -368,13 +378,12 @@ def _owner_of(reader: PartitionReader) -> Owner | None:
 def reached_by(topic: Topic, partition: int) -> Commit | None:
     """Return what the output of a partition has committed last, for those who look at it."""
     with PartitionReader(topic, partition) as reader:
-        record = _newest_record(reader)
+        record = _newest_record(reader.topic, reader.partition)
     return None if record is None else record.reached
 
 
-def _newest_record(reader: PartitionReader) -> CutRecord | None:
+def _newest_record(topic: Topic, partition: int) -> CutRecord | None:
     """Return the record of the last owner that has one: what an earlier one writes is not asked."""
-    topic, partition = reader.topic, reader.partition
     found = map(_RECORD.fullmatch, topic.disk.list(topic.folder(partition)))
     owners = [int(one[1] or 0) for one in found if one is not None]
     if not owners:

@@ -1,0 +1,210 @@
+"""Following a partition that another process owns, to take it over without a pause.
+
+It restores the newest checkpoint without claiming anything, and applies the input, without writing
+anything, up to each cut that the outputs have committed. There the digests of its tables must be
+those that were recorded. Whoever owns the partition is not disturbed, and learns nothing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple import cut as cuts
+from ripple.connectors.inputs import Signal
+from ripple.engine.snapshot import SnapshotError
+from ripple.partition.drive import Drive
+from ripple.partition.in_flight import Quarantine
+from ripple.partition.restoring import first_cut, restore
+from ripple.partition.store_place import notes_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ripple.checkpoint import Checkpoints
+    from ripple.connectors.contract import Commit
+    from ripple.connectors.inputs import Inputs
+    from ripple.cut import Cut
+    from ripple.engine import Engine
+    from ripple.partition.restoring import Base
+    from ripple.partition.settings import Settings
+    from ripple.pipeline.plan import Plan
+    from ripple.world.ports import World
+
+LOOK_S = 0.1
+RESTORES_MAX = 3
+
+
+class WarmState(NamedTuple):
+    """What a follower has got ready: an engine, and which records it has left out."""
+
+    engine: Engine
+    quarantine: Quarantine
+
+
+class Warm:
+    """One following of a partition; ``follow`` is called once.
+
+    ``behind`` is how many of the commits that were seen it has not come to; None until it has come
+    to the first.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        inputs: Inputs,
+        checkpoints: Checkpoints,
+        reached: Callable[[], Mapping[str, Commit | None]],
+        world: World,
+        *,
+        settings: Settings,
+        staged: bool = False,
+    ) -> None:
+        """Touch nothing yet.
+
+        reached: what each output has committed, asked again and again. staged: as of Life.
+        """
+        self.behind: int | None = None
+        self.state: WarmState | None = None
+        self._plan = plan
+        self._inputs = inputs
+        self._checkpoints = checkpoints
+        self._reached = reached
+        self._world = world
+        self._settings = settings
+        self._staged = staged
+        self._stopped = asyncio.Event()
+        self._ahead: list[Mapping[str, Commit | None]] = []
+
+    def stop(self) -> None:
+        """Let ``follow`` return, with ``state`` as far as it has come."""
+        self._stopped.set()
+        self._inputs.wake()
+
+    async def follow(self) -> None:
+        """Follow until told to stop.
+
+        Raises SnapshotError where a digest is not the recorded one, or the outputs go back; and
+        what restoring and reading raise. Then nothing of it can be used.
+        """
+        try:
+            engine, drive = await self._restore()
+            while not self._stopped.is_set():
+                self._look(engine.cut)
+                if self._ahead:
+                    await self._go_to(self._ahead[0], drive)
+                else:
+                    self.behind = 0
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_S):
+                            await self._stopped.wait()
+        except BaseException:
+            self.state = None
+            raise
+        finally:
+            await self._inputs.close()
+
+    async def _restore(self) -> tuple[Engine, Drive]:
+        checkpoints = self._checkpoints
+        notes = await notes_in(checkpoints.store, self._plan.name, checkpoints.partition)
+        quarantine = Quarantine.of(notes)
+        for _ in range(RESTORES_MAX):
+            engine, present, base = await self._restored()
+            # Its owner may have deleted what is passed over, since there is a newer one.
+            if not base.passed_over:
+                break
+        if base.changed:
+            raise SnapshotError(
+                "the checkpoint is of other code, which only an owner can go on from"
+            )
+        self._check(present, engine)
+        self.state = WarmState(engine, quarantine)
+        return engine, Drive(engine, quarantine)
+
+    async def _restored(self) -> tuple[Engine, Mapping[str, Commit | None], Base]:
+        checkpoints, inputs = self._checkpoints, self._inputs
+        listed = await checkpoints.list()
+        # After the list: no checkpoint is ahead of what the outputs have committed by then.
+        present = self._reached()
+        start = await first_cut(listed, any(present.values()), inputs)
+        engine, base = await restore(
+            self._plan,
+            checkpoints,
+            listed,
+            _Within(present, start),
+            inputs,
+            executor=self._world.executor,
+            start=start,
+            rebuild=(),
+            staged=self._staged,
+        )
+        return engine, present, base
+
+    def _look(self, cut: Cut) -> None:
+        """Note what the outputs have committed since it was looked last."""
+        now = self._reached()
+        lowest = _lowest(now)
+        newest = (_lowest(self._ahead[-1]) if self._ahead else None) or cut
+        if lowest is None or dict(lowest) == dict(newest):
+            return
+        if not cuts.is_within(newest, lowest):
+            raise SnapshotError(
+                f"the outputs have gone from {cuts.text(newest)} to {cuts.text(lowest)}: another "
+                "owner has taken them over"
+            )
+        self._ahead.append(now)
+        if self.behind is not None:
+            self.behind = len(self._ahead)
+
+    async def _go_to(self, target: Mapping[str, Commit | None], drive: Drive) -> None:
+        """Come to what all outputs have committed, and compare digests there."""
+        engine, plan, inputs = drive.engine, self._plan, self._inputs
+        frees = plan.folds[0].window is not None
+        stop = _lowest(target)
+        assert stop is not None
+        await inputs.open(engine.cut, self._settings.rows_per_replay_step(plan), stop)
+        while (found := inputs.next(engine.cut)) is not Signal.ENDED:
+            if found is Signal.WAITING:
+                await inputs.more()
+            else:
+                drive.apply(*found)
+                if frees:
+                    drive.bring_up()
+                await self._world.clock.sleep(0)
+            if self._stopped.is_set():
+                drive.bring_up()
+                return
+        drive.bring_up()
+        del self._ahead[0]
+        self._check(target, engine)
+        self.behind = len(self._ahead)
+
+    def _check(self, target: Mapping[str, Commit | None], engine: Engine) -> None:
+        for output, commit in target.items():
+            if commit is None or dict(commit.cut) != engine.cut or not commit.digest:
+                continue
+            found = engine.digests[output]
+            if found != commit.digest and self._world.guards("warm_digest"):
+                raise SnapshotError(
+                    f"output {output!r} at {cuts.text(commit.cut)} has digest {commit.digest}, and "
+                    f"whoever follows it computes {found}: the inputs, the checkpoint or the code "
+                    "are not the same; its owner goes on"
+                )
+
+
+class _Within:
+    """Checkpoints that no output is behind."""
+
+    def __init__(self, reached: Mapping[str, Commit | None], start: Cut) -> None:
+        self._reached = [start if one is None else one.cut for one in reached.values()]
+
+    def accepts(self, cut: Cut) -> bool:
+        return all(cuts.is_within(cut, one) for one in self._reached)
+
+
+def _lowest(reached: Mapping[str, Commit | None]) -> Cut | None:
+    """Return the cut that all outputs have committed; None while one has committed nothing."""
+    found = [None if one is None else one.cut for one in reached.values()]
+    known = [one for one in found if one is not None]
+    return cuts.in_order(known)[0] if known and len(known) == len(found) else None
