@@ -88,7 +88,8 @@ class WindowedFold(EventFold):
         elif len(new):
             self.space.adopt(new)
         self.states.reserve(capacity)
-        self.ledger.copy(slots)
+        if self.ledger.marks:
+            self.ledger.copy(slots)
         if len(new):
             self.timers.arm_new(new, self.windows.ends_ns(new), capacity)
         if len(assigned.absorbed):
@@ -153,19 +154,18 @@ class WindowedFold(EventFold):
         touched = self._live(self.touched.take())
         if not len(touched):
             return
-        ends = self.windows.ends_ns(touched)
-        ended = ends <= watermark_ns
         if isinstance(self.windows, SessionWindows):
-            # A late event can move the end of a session that had ended beyond the watermark: it
-            # waits for its end again, not for being over.
-            self.timers.bring_forward(touched[~ended], ends[~ended])
-        if self._shows_always:
-            self.show(touched)
-        else:
-            self.show(touched[ended])
-            # A session that is open again is withdrawn, unless it shows partial results.
-            if isinstance(self.windows, SessionWindows) and not self.stepwise:
-                self._withdraw(touched[~ended])
+            self._wait_again(touched, watermark_ns)
+        self.show(touched if self._shows_always else self.windows.ended(touched, watermark_ns))
+
+    def _wait_again(self, touched: Ints, watermark_ns: int) -> None:
+        """Let sessions whose end was moved beyond the watermark wait for it, not for being over."""
+        ends = self.windows.ends_ns(touched)
+        is_open = ends > watermark_ns
+        self.timers.bring_forward(touched[is_open], ends[is_open])
+        # One that had ended and is open again is withdrawn, unless it shows partial results.
+        if not self._shows_always and not self.stepwise:
+            self._withdraw(touched[is_open])
 
     def _pop_due(self, watermark_ns: int) -> None:
         due = self.timers.pop_due(watermark_ns)

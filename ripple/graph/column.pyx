@@ -480,15 +480,15 @@ cdef class Column(Node):
         return total
 
     cdef uint64_t _row_hash(self, uint64_t h, int64_t at, bint old) noexcept nogil:
-        cdef int f
-        cdef int64_t bits
-        cdef bint null
-        for f in range(self.field_count):
-            bits = self.fields[f].old_bits[at] if old else self.fields[f].bits[at]
-            null = self.fields[f].nullable and not (
-                self.fields[f].old_valid[at] if old else self.fields[f].valid[at]
-            )
-            h = mix(h, RIPPLE_NULL_HASH if null else <uint64_t>bits)
+        cdef const Field* field = self.fields
+        cdef const Field* end = field + self.field_count
+        cdef uint64_t bits
+        while field < end:
+            bits = <uint64_t>(field.old_bits[at] if old else field.bits[at])
+            if field.nullable and not (field.old_valid[at] if old else field.valid[at]):
+                bits = RIPPLE_NULL_HASH
+            h = mix(h, bits)
+            field += 1
         return h
 
     cpdef str kind(self):

@@ -397,7 +397,8 @@ cdef class KeyIndex:
                 data = NULL
                 if keys[i].length > INLINE_MAX:
                     data = base + ends[rows[i] if rows else i]
-                found = table.entries[locate(&table, known, &keys[i], data)]
+                key = keys[i]
+                found = table.entries[locate(&table, known, &key, data)]
                 if found:
                     out[i] = slot_in(found)
                 else:

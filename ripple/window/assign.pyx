@@ -3,12 +3,15 @@
 """Which windows an event belongs to, for whole batches. Starts are aligned to the epoch."""
 
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 import numpy as np
 
 from ripple.keys.checked cimport check_length, check_slots
 from ripple.keys.index cimport KeyIndex
+
+NONE = np.empty(0, np.int64)
 
 cdef int64_t SLOTS_MAX = 4294967294  # of the key index
 
@@ -58,6 +61,24 @@ cdef class Tumbling:
                     slot = self.latest[key] = self.index.find_or_add_pair(key, start)
                 out[i] = slot
         return slots
+
+
+def ended(
+    KeyIndex index not None, const int64_t[::1] slots not None, int64_t size_ns, int64_t until_ns
+):
+    """Return those of the slots of (key slot, window start) whose windows end by ``until_ns``."""
+    cdef vector[int64_t] found
+    cdef Py_ssize_t i
+    check_slots(slots, index._top)
+    for i in range(slots.shape[0]):
+        if <int64_t>index._keys[slots[i]].high + size_ns <= until_ns:
+            found.push_back(slots[i])
+    if found.size() == 0:
+        return NONE
+    chosen = np.empty(found.size(), np.int64)
+    cdef int64_t[::1] out = chosen
+    memcpy(&out[0], found.data(), found.size() * sizeof(int64_t))
+    return chosen
 
 
 def sliding(const int64_t[::1] times_ns not None, int64_t size_ns, int64_t slide_ns):

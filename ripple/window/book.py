@@ -6,8 +6,7 @@ and sessions, whose bounds follow from the events.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +24,7 @@ Ints = npt.NDArray[np.int64]
 _NO_SLOTS = np.empty(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Assigned:
+class Assigned(NamedTuple):
     """Where a batch went.
 
     rows: the index of the event behind each entry, None when it is the identity; slots: its
@@ -47,6 +45,9 @@ class Windows(Protocol):
 
     def ends_ns(self, slots: Ints) -> Ints:
         """Return the exclusive end of each window."""
+
+    def ended(self, slots: Ints, until_ns: int) -> Ints:
+        """Return those of the windows that end by ``until_ns``."""
 
     def forget(self, slots: Ints) -> None:
         """Drop windows that are over, before their slots are released."""
@@ -72,6 +73,10 @@ class AlignedWindows:
         """Return start + size."""
         return self._space.index.pairs_at(slots)[1] + self._size_ns
 
+    def ended(self, slots: Ints, until_ns: int) -> Ints:
+        """Return those of the windows that end by ``until_ns``."""
+        return assign.ended(self._space.index, slots, self._size_ns, until_ns)
+
     def forget(self, slots: Ints) -> None:
         """Nothing is kept beside the slots."""
 
@@ -91,6 +96,10 @@ class SessionWindows:
     def ends_ns(self, slots: Ints) -> Ints:
         """Return the time of the last event plus the gap."""
         return self.book.ends_ns(slots)
+
+    def ended(self, slots: Ints, until_ns: int) -> Ints:
+        """Return those of the sessions that end by ``until_ns``."""
+        return slots[self.ends_ns(slots) <= until_ns]
 
     def forget(self, slots: Ints) -> None:
         """Drop the sessions."""

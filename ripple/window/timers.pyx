@@ -15,6 +15,8 @@ import numpy as np
 
 from ripple.keys.checked cimport check_length, check_slots
 
+NONE = np.empty(0, np.int64)
+
 cdef extern from *:
     """
     #define UNARMED INT64_MAX
@@ -132,6 +134,8 @@ cdef class Timers:
                 self._waiting[place].next = self._free
                 self._free = place
                 place = next
+        if due.size() == 0:
+            return NONE
         slots = np.empty(due.size(), np.int64)
         cdef int64_t[::1] out = slots
         for i in range(due.size()):

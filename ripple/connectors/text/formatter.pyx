@@ -62,7 +62,8 @@ cdef extern from *:
     static inline int are_plain(const uint8_t* text, int64_t length) {
         uint8_t special = 0;
         for (int64_t i = 0; i < length; i++)
-            special |= (text[i] == ',') | (text[i] == '"') | (text[i] == 10) | (text[i] == 13);
+            special |= (uint8_t)((text[i] == ',' ? 1 : 0) | (text[i] == '"' ? 1 : 0)
+                                 | (text[i] == 10 ? 1 : 0) | (text[i] == 13 ? 1 : 0));
         return !special;
     }
     """
