@@ -340,7 +340,10 @@ class Engine(Partition):
     @property
     def watermark_ns(self) -> int:
         """The merged watermark: the minimum over all declared inputs."""
-        return min([given.watermark_ns for given in self._inputs.values()])
+        if len(self._inputs) == 1:
+            (given,) = self._inputs.values()
+            return given.watermark_ns
+        return min(given.watermark_ns for given in self._inputs.values())
 
     def _position(self) -> Position:
         watermarks_ns = {name: given.watermark_ns for name, given in self._inputs.items()}

@@ -40,13 +40,10 @@ class EventFold:
 
     stepwise = False
 
-    @property
-    def interval_ns(self) -> int | None:
-        """The interval whose crossings ``apply`` must be told, or None."""
-        return None
-
     def __init__(self, graph: Graph, fold: Fold, keys: KeySpace | None = None) -> None:
         self.fold = fold
+        self.interval_ns: int | None = None
+        """The interval whose crossings ``apply`` must be told, or None."""
         self.keys = key_space(fold.key)
         self._key_names = [field.name for field in fold.key]
         self._bounds: Bounds | None = None

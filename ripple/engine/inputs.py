@@ -115,6 +115,8 @@ class Input:
         self.watermark_ns = max(self.watermark_ns, int(watermark_ns))
 
     def _check_offset(self, offset: int) -> None:
+        if type(offset) is int and 0 <= offset <= self.offset_max:
+            return
         if not _is_whole(offset) or not 0 <= offset <= self.offset_max:
             raise InputError(
                 f"input {self.name!r}: an offset is a whole number from 0 to {self.offset_max}, "

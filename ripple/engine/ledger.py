@@ -44,6 +44,8 @@ class Ledger:
         self._space = space
         self._state = state
         self._number = 0
+        self.marks = False
+        """Whether a snapshot was begun, so that somebody may ask what has changed since."""
         self._oldest = 0
         self._changed = np.empty(0, np.int64)
         self._known = np.empty(0, np.bool_)
@@ -60,11 +62,6 @@ class Ledger:
             self._saving.keep(slots)
             if self._saving.is_complete:
                 self._saving = None
-
-    @property
-    def marks(self) -> bool:
-        """Whether a snapshot was begun, so that somebody may ask what has changed since."""
-        return self._number > 0
 
     def mark(self, slots: Ints) -> None:
         """Note that the state at ``slots`` has changed, before the next snapshot is begun.
@@ -110,7 +107,7 @@ class Ledger:
             known[: len(self._known)] = self._known
             self._known = known
         self._known[slots] = True
-        self._number = number
+        self._number, self.marks = number, True
         state = self._state
         marks = state.dump_marks(chosen)
         self._saving = Saving(chosen, state.dump_rows, marks, state.columns, freed)

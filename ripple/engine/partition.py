@@ -126,9 +126,11 @@ class Partition(ABC):
         # The rows of the leaf may be copies of others', who show them.
         made_here = stages[0].folds if stages else tuple(columns)
         self._outputs = [output for output in plan.outputs if output.of in made_here]
-        self._output_names = [(output.name, output.of) for output in self._outputs]
+        self._names_of: dict[str, list[str]] = {}
+        for output in self._outputs:
+            self._names_of.setdefault(output.of, []).append(output.name)
         self._views: dict[str, View] = {}
-        for name in dict.fromkeys(output.of for output in self._outputs):
+        for name in self._names_of:
             column, fields = columns[name]
             types = arrow_fields(column.keys.fields), arrow_fields(fields)
             ordered = in_order and column is leaf.column
@@ -162,19 +164,17 @@ class Partition(ABC):
         watermark_ns = self.watermark_ns
         self._leaf.settle(watermark_ns)
         self.graph.stabilize()
-        taken = {name: view.take() for name, view in self._views.items()}
-        gone = {name: view.take_retracted() for name, view in self._views.items()}
+        taken, gone = {}, {}
+        for of, view in self._views.items():
+            rows, old = view.take(), view.take_retracted()
+            for name in self._names_of[of]:
+                taken[name], gone[name] = rows, old
         final = self._free_expired()
+        if final:
+            final = {one.name: final[one.of] for one in self._outputs if one.of in final}
         self._broken = False
         self._reported = True
-        names = self._output_names
-        return Changes(
-            {name: taken[of] for name, of in names},
-            self.cut,
-            watermark_ns,
-            {name: gone[of] for name, of in names},
-            {name: final[of] for name, of in names if of in final},
-        )
+        return Changes(taken, self.cut, watermark_ns, gone, final)
 
     def _free_expired(self) -> dict[str, pa.RecordBatch]:
         """Free what is final, from the first fold to the last, after its change was taken.

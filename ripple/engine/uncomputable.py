@@ -76,7 +76,8 @@ class UncomputableRows:
 
     def note(self, slots: Ints, failed: Mapping[int, Failure]) -> None:
         """Take notice that ``slots`` were computed anew, and of the ``failed`` ones among them."""
-        self.forget(slots)
+        if self._failures:
+            self.forget(slots)
         if failed:
             self._failures.update(failed)
 

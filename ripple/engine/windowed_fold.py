@@ -57,6 +57,7 @@ class WindowedFold(EventFold):
         self.over: list[Ints] = []
         self.absorbed: list[Ints] = []
         trigger = self.spec.trigger
+        self.interval_ns = trigger.interval_ns if isinstance(trigger, OnInterval) else None
         self._shows_always = isinstance(trigger, OnEveryElement)
         self._count = trigger.count if isinstance(trigger, OnCount) else 0
         self._elements = np.zeros(0, np.int64)  # by slot, for OnCount
@@ -68,12 +69,6 @@ class WindowedFold(EventFold):
         self.stepwise = isinstance(self.spec.assigner, Session) and isinstance(
             trigger, (OnCount, OnInterval)
         )
-
-    @property
-    def interval_ns(self) -> int | None:
-        """The interval whose crossings ``apply`` must be told, or None."""
-        trigger = self.spec.trigger
-        return trigger.interval_ns if isinstance(trigger, OnInterval) else None
 
     def apply(self, rows: Rows, crossing: int) -> None:
         """Add events to their windows, showing partial results where the trigger says so."""

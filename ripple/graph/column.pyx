@@ -13,7 +13,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from ripple.keys.checked cimport check_slots
+from ripple.keys.checked cimport check_slots, first_outside
 from ripple.graph.node cimport Graph, Node
 from ripple.keys.slots cimport SlotSet
 from ripple.hashing cimport mix, xxh64
@@ -158,6 +158,8 @@ cdef class Column(Node):
 
     cdef int cover(self, const int64_t[::1] slots) except -1:
         """Make room for every slot of the key space and refuse slots beyond it."""
+        if first_outside(slots, self.room) < 0:
+            return 0
         self.reserve(self.space.capacity)
         check_slots(slots, self.room)
         return 0
