@@ -5,7 +5,8 @@ membership       its part in the cluster: joins, says that it is well, hears of 
 coordinator_link the way to one coordinator
 supervisor       a worker as others see it; it never computes
 slot             one of its processes: started again when it ends, killed when it hangs
-child            an engine process; ``spawning`` starts it, ``pipe`` and ``words`` are between both
+child            an engine process; ``spawning`` starts it, ``pipe`` and ``words`` are between both,
+                 ``serving`` is what it does with them
 runtime          what a process hosts follows from the assignment
 hosted           one partition of any stage in a process; ``input_partition`` is one of the first,
                  ``stages`` chooses, ``ends`` is what it reads and writes

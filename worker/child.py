@@ -15,21 +15,21 @@ import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ripple.assignment import AssignmentError
 from ripple.errors import RippleError
 from ripple.events import PartitionFailed
 from ripple.partition.settings import Settings
 from ripple.pipeline_file import load_plan
 from ripple.store import DiskStore, RetryingStore
 from ripple.telling import line_of
-from ripple.world import LiveDisk, LiveRandom, live_world
-from worker import words
+from ripple.world import LiveClock, LiveDisk, LiveRandom, live_world
 from worker.ends import Places
 from worker.input_partition import Site
 from worker.pipe import Pipe
 from worker.runtime import Runtime
+from worker.serving import serve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from ripple.events import Event
 
 DUMP_SIGNAL = signal.SIGUSR1
-REPORT_S = 0.25
-DROP_S = 2.0
 
 
 def main(given: list[str]) -> None:
@@ -63,50 +61,7 @@ async def _serve(pipe: Pipe) -> int:
     except (RippleError, OSError) as error:
         _say(process, f"cannot work: {error}")
         return 1
-    reporting = asyncio.ensure_future(_report(pipe, runtime))
-    try:
-        return await _obey(pipe, runtime, process)
-    finally:
-        reporting.cancel()
-
-
-async def _obey(pipe: Pipe, runtime: Runtime, process: str) -> int:
-    stopping: asyncio.Task[None] | None = None
-    reading = asyncio.ensure_future(pipe.read())
-    while True:
-        both = [reading] if stopping is None else [reading, stopping]
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        if stopping is not None and stopping.done():
-            reading.cancel()
-            stopping.result()
-            return 0
-        message = reading.result()
-        if message is None:
-            _say(process, "the supervisor is gone")
-            runtime.drop()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(DROP_S):
-                    await runtime.ended()
-            return 1
-        reading = asyncio.ensure_future(pipe.read())
-        match message["say"]:
-            case "assign":
-                try:
-                    runtime.assign(*words.assigned(message))
-                except AssignmentError as error:
-                    _say(process, f"an assignment was not understood: {error}")
-            case "store":
-                runtime.store()
-            case "stop":
-                stopping = stopping or asyncio.ensure_future(runtime.stop())
-
-
-async def _report(pipe: Pipe, runtime: Runtime) -> None:
-    """Say again and again how it is; that it is said shows that the loop turns."""
-    with suppress(ConnectionError):
-        while True:
-            await pipe.write(words.report(runtime.report, runtime.standings))
-            await asyncio.sleep(REPORT_S)
+    return await serve(pipe, runtime, LiveClock(), partial(_say, process))
 
 
 def _runtime(begin: Mapping[str, Any], process: str) -> Runtime:

@@ -1,0 +1,73 @@
+"""What an engine process does with its pipe: it obeys, and says again and again how it is."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ripple.assignment import AssignmentError
+from worker import words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.world.ports import Clock
+    from worker.runtime import Runtime
+    from worker.slot import Talk
+
+REPORT_S = 0.25
+DROP_S = 2.0
+
+
+async def serve(pipe: Talk, runtime: Runtime, clock: Clock, say: Callable[[str], None]) -> int:
+    """Work until told to stop, or until the supervisor is gone; return an exit code."""
+    reporting = asyncio.ensure_future(_report(pipe, runtime, clock))
+    try:
+        return await _obey(pipe, runtime, say)
+    finally:
+        reporting.cancel()
+        await asyncio.wait([reporting])
+
+
+async def _obey(pipe: Talk, runtime: Runtime, say: Callable[[str], None]) -> int:
+    stopping: asyncio.Task[None] | None = None
+    reading = asyncio.ensure_future(pipe.read())
+    try:
+        while True:
+            both = [reading] if stopping is None else [reading, stopping]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if stopping is not None and stopping.done():
+                stopping.result()
+                return 0
+            message = reading.result()
+            if message is None:
+                say("the supervisor is gone")
+                runtime.drop()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(DROP_S):
+                        await runtime.ended()
+                return 1
+            reading = asyncio.ensure_future(pipe.read())
+            match message["say"]:
+                case "assign":
+                    try:
+                        runtime.assign(*words.assigned(message))
+                    except AssignmentError as error:
+                        say(f"an assignment was not understood: {error}")
+                case "store":
+                    runtime.store()
+                case "stop":
+                    stopping = stopping or asyncio.ensure_future(runtime.stop())
+    finally:
+        reading.cancel()
+        if stopping is not None:
+            stopping.cancel()
+
+
+async def _report(pipe: Talk, runtime: Runtime, clock: Clock) -> None:
+    """Say how it is; that it is said shows that the loop turns."""
+    with suppress(ConnectionError):
+        while True:
+            await pipe.write(words.report(runtime.report, runtime.standings))
+            await clock.sleep(REPORT_S)
