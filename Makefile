@@ -59,7 +59,7 @@ kill: $(VENV)/.dev
 
 # A cluster of real processes and a hundred disturbances: minutes. SEED=7 for others.
 chaos: $(VENV)/.dev
-	for pipeline in windows sessions; do \
+	for pipeline in windows sessions totals; do \
 		$(PYTHON) -m tests.cluster.chaos --pipeline $$pipeline --events $(or $(EVENTS),100) \
 			--seed $(or $(SEED),0) || exit 1; \
 	done

@@ -25,15 +25,20 @@ from ripple.pipeline_file import load_plan
 from ripple.store import DiskStore, RetryingStore
 from ripple.telling import line_of
 from ripple.world import LiveClock, LiveDisk, LiveRandom, live_world
+from ripple.world.tls import Tls
 from worker.ends import Places
+from worker.exchange import ExchangePort
 from worker.input_partition import Site
 from worker.pipe import Pipe
+from worker.routes import Routes
 from worker.runtime import Runtime
 from worker.serving import serve
+from worker.stages import is_spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.assignment import Assignment
     from ripple.events import Event
 
 DUMP_SIGNAL = signal.SIGUSR1
@@ -57,14 +62,23 @@ async def _serve(pipe: Pipe) -> int:
         return 1
     process = str(begin["process"])
     try:
-        runtime = _runtime(begin, process)
-    except (RippleError, OSError) as error:
+        runtime, port = _runtime(begin, process)
+        if port is not None:
+            await port.open()
+    except (RippleError, OSError, ValueError) as error:
         _say(process, f"cannot work: {error}")
         return 1
-    return await serve(pipe, runtime, LiveClock(), partial(_say, process))
+    speaking = None if port is None else asyncio.ensure_future(port.run())
+    try:
+        return await serve(pipe, runtime, LiveClock(), partial(_say, process))
+    finally:
+        if speaking is not None:
+            speaking.cancel()
+            await asyncio.wait([speaking])
 
 
-def _runtime(begin: Mapping[str, Any], process: str) -> Runtime:
+def _runtime(begin: Mapping[str, Any], process: str) -> tuple[Runtime, ExchangePort | None]:
+    """Return what hosts partitions, and their way to others where stages are spread."""
     plan = load_plan(begin["pipeline"])
     settings = Settings(**begin["settings"])
     store = DiskStore(LiveDisk(begin["store"]), LiveRandom())
@@ -76,6 +90,24 @@ def _runtime(begin: Mapping[str, Any], process: str) -> Runtime:
         batch_rows=settings.batch_rows,
         executor=world.executor,
     )
+
+    routes, port = Routes(), None
+    if is_spread(plan):
+        port = ExchangePort(
+            world,
+            process,
+            plan,
+            routes.route,
+            routes.partitions,
+            address=begin["deltas"],
+            tls=None if begin["tls"] is None else Tls(**begin["tls"]),
+            tell=partial(_tell, process),
+        )
+
+    def moved(assignment: Assignment) -> None:
+        routes.update(assignment)
+        if port is not None:
+            port.refresh()
 
     def tell(partition: int, event: Event) -> None:
         line = line_of(event)
@@ -93,9 +125,10 @@ def _runtime(begin: Mapping[str, Any], process: str) -> Runtime:
             settings,
             tell,
             f"worker {process}, process {os.getpid()} on {os.uname().nodename}",
+            None if port is None else port.exchange,
         )
 
-    return Runtime(process, site, load=_Load())
+    return Runtime(process, site, moved=moved, load=_Load()), port
 
 
 class _Load:
@@ -108,6 +141,12 @@ class _Load:
         before, self._last = self._last, (time.monotonic(), time.process_time())
         passed, used = self._last[0] - before[0], self._last[1] - before[1]
         return round(min(1.0, used / passed), 3) if passed > 0 else 0.0
+
+
+def _tell(process: str, event: Event) -> None:
+    line = line_of(event)
+    if line is not None:
+        _say(process, line)
 
 
 def _say(process: str, line: str) -> None:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 from ripple.connectors.connector import Part
 from ripple.connectors.locate import check_sealed, open_inputs, open_sink, reached_at
 from ripple.partition.group import SinkGroup
+from worker.stages import sinks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
-    from ripple.partition.group import CommitGroup
+    from ripple.partition.group import ReadableGroup
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import Executor
 
@@ -30,8 +31,8 @@ class Ends(Protocol):
         """Return what a partition reads, waiting for more at its end. Raises InputError."""
         ...
 
-    def outputs(self, part: Part, epoch: int) -> CommitGroup:
-        """Return what a partition writes, for its owner of an epoch."""
+    def outputs(self, part: Part, epoch: int, stage: int = 0) -> ReadableGroup:
+        """Return what a partition of a stage writes, for its owner of an epoch."""
         ...
 
     def reached(self, part: Part) -> Callable[[], Mapping[str, Commit | None]] | None:
@@ -74,14 +75,14 @@ class Places:
         """Return what a partition reads."""
         return open_inputs(self._source, self._plan, self._batch_rows, follow=True, part=part)
 
-    def outputs(self, part: Part, epoch: int) -> CommitGroup:
-        """Return what a partition writes."""
+    def outputs(self, part: Part, epoch: int, stage: int = 0) -> ReadableGroup:
+        """Return what a partition of a stage writes."""
         return SinkGroup(
             {
                 name: partial(
                     open_sink, place, self._plan, name, continues=True, epoch=epoch, part=part
                 )
-                for name, place in self._sinks.items()
+                for name, place in self._sinks_of(stage).items()
             },
             self._executor,
         )
@@ -89,9 +90,14 @@ class Places:
     def reached(self, part: Part) -> Callable[[], Mapping[str, Commit | None]] | None:
         """Return what tells what a partition's outputs have committed; None if nothing does."""
         asked = {
-            name: reached_at(place, self._plan, name, part) for name, place in self._sinks.items()
+            name: reached_at(place, self._plan, name, part)
+            for name, place in self._sinks_of(0).items()
         }
         known = {name: ask for name, ask in asked.items() if ask is not None}
         if len(known) < len(asked):
             return None
         return lambda: {name: ask() for name, ask in known.items()}
+
+    def _sinks_of(self, stage: int) -> dict[str, str]:
+        written = sinks_of(self._plan, stage)
+        return {name: place for name, place in self._sinks.items() if name in written}

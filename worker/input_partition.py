@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.inputs import Inputs
     from ripple.events import Event
+    from ripple.exchange.exchange import Exchange
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import ObjectStore, World
     from worker.ends import Ends
@@ -41,7 +42,8 @@ class Site:
     """What the partitions of one process have in common. partitions: of the first stage.
 
     store: of checkpoints, letters and notes; it should repeat what fails (RetryingStore). tell:
-    takes what happens, and to which partition.
+    takes what happens, and to which partition. exchange: with the partitions of later stages;
+    None where one engine computes all stages.
     """
 
     world: World
@@ -52,6 +54,7 @@ class Site:
     settings: Settings = field(default_factory=Settings)
     tell: Callable[[int, Event], None] = _untold
     holder: str = "a worker"
+    exchange: Exchange | None = None
 
 
 class InputPartition:
@@ -149,6 +152,7 @@ class InputPartition:
                     reached,
                     self._site.world,
                     settings=self._site.settings,
+                    staged=self._site.exchange is not None,
                 )
                 await self._warm.follow()
                 return
@@ -189,6 +193,9 @@ class InputPartition:
             holder=site.holder,
             warm=None if warm is None else warm.state,
         )
+        sending = None
+        if site.exchange is not None:
+            sending = site.exchange.send(0, self._number, epoch, inputs.wake)
         life = Life(
             site.plan,
             inputs,
@@ -197,12 +204,16 @@ class InputPartition:
             settings=site.settings,
             tell=partial(site.tell, self._number),
             stop=lambda: self._is_leaving,
+            staged=site.exchange is not None,
+            sends=sending,
         )
         self._life, self._inputs, self._keeper = life, inputs, keeper
         try:
             await life.run()
         finally:
             self._life = self._inputs = self._keeper = None
+            if site.exchange is not None and sending is not None:
+                site.exchange.stop_sending(sending)
             self._events += life.report.events
             self._rows_out += life.report.rows_out
 

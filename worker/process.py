@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ripple.assignment import AssignmentChain, Candidate
@@ -48,6 +49,8 @@ async def work(settings: Settings, say: Callable[[str], None], stopping: asyncio
     inputs, code = ends.counts(), code_of(plan)
     assert world.network is not None
 
+    addresses = delta_addresses(settings.host, settings.rpc_port, processes)
+
     def begin(slot: int) -> dict[str, Any]:
         return {
             "say": "begin",
@@ -56,6 +59,8 @@ async def work(settings: Settings, say: Callable[[str], None], stopping: asyncio
             "store": settings.store,
             "source": settings.source,
             "sinks": sinks,
+            "deltas": addresses[f"deltas/{slot}"],
+            "tls": None if settings.tls is None else asdict(settings.tls),
             "settings": {
                 "batch_rows": settings.batch_rows,
                 "commit_interval_ns": settings.commit_interval_ms * 1_000_000,
@@ -79,7 +84,6 @@ async def work(settings: Settings, say: Callable[[str], None], stopping: asyncio
     metrics = await serve_pages(
         world.network, joined(settings.host, settings.metrics_port), metrics_of(worker)
     )
-    addresses = delta_addresses(settings.host, settings.rpc_port, processes)
     addresses |= {"health": probes.address, "metrics": metrics.address}
 
     def candidate(nonce: str) -> Candidate:

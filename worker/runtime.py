@@ -50,18 +50,21 @@ class Runtime:
         process: str,
         site_of: Callable[[int], Site],
         *,
-        host: Callable[[Site, str, int], Hosted] = hosted_of,
+        host: Callable[[Site, Assignment, int], Hosted] = hosted_of,
+        moved: Callable[[Assignment], None] = lambda _: None,
         load: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """Be the process of this name.
 
         site_of: what partitions have in common, once there is an assignment, by how many the first
-        stage has. host: makes what hosts a partition of a stage. load: of the process, 0 to 1.
+        stage has. host: makes what hosts a partition. moved: told of each version first. load: of
+        the process, 0 to 1.
         """
         self.process = process
         self.version = 0
         self._site_of = site_of
         self._host = host
+        self._moved = moved
         self._load = load
         self._site: Site | None = None
         self._held: dict[int, _Held] = {}
@@ -81,6 +84,7 @@ class Runtime:
         if assignment.version < self.version or self._is_stopping:
             return
         self.version = assignment.version
+        self._moved(assignment)
         is_meant = start is not None and assignment.start_of(self.process) == start
         roles = dict(self._roles(assignment)) if is_meant else {}
         if not self._prepare(assignment):
@@ -184,7 +188,7 @@ class Runtime:
     def _begin(self, partition: int, role: Role, assignment: Assignment) -> None:
         """Host a partition, once what was done with it before in this process has ended."""
         assert self._site is not None
-        hosted = self._host(self._site, *assignment.place_of(partition))
+        hosted = self._host(self._site, assignment, partition)
         self._held[partition] = _Held(role, hosted)
         before = [task for task, one in self._ending.items() if one.partition == partition]
 

@@ -38,7 +38,8 @@ def print_table(topic: Topic) -> None:
     key = _key(topic)
     tables = [_rows(topic, partition, key) for partition in range(topic.partitions)]
     rows = pa.concat_tables(tables).combine_chunks()
-    rows = rows.sort_by([(member.name, "ascending") for member in key])
+    if key:
+        rows = rows.sort_by([(member.name, "ascending") for member in key])
     _check_apart(topic, key, rows)
     target = open_target("-")
     try:
@@ -102,6 +103,8 @@ def _last(rows: pa.Table, key: list[Field]) -> np.ndarray[tuple[int], np.dtype[n
 def _check_apart(topic: Topic, key: list[Field], rows: pa.Table) -> None:
     if len(_last(rows, key)) == rows.num_rows:
         return
+    if not key:
+        raise InputError(f"{topic.path} has a row without a key in several partitions")
     names = [member.name for member in key]
     counted = rows.group_by(names).aggregate([(OP, "count")])
     twice = counted.filter(pc.greater(counted.column(f"{OP}_count"), 1)).select(names)

@@ -46,7 +46,7 @@ class Edge:
 
 def cost_of(changes: EdgeChanges) -> int:
     """Return how many rows of credit changes take: that there are none takes room, too."""
-    return max(1, changes.rows.num_rows)
+    return max(1, int(changes.rows.num_rows))
 
 
 def edges_of(plan: Plan) -> dict[str, Edge]:

@@ -4,7 +4,7 @@
 
 Trades are appended to a topic while processes are killed, frozen, told to end and joined by others;
 in the end each partition's output is compared with that of a process that nobody has disturbed,
-record for record.
+record for record, and the tables of all outputs with those of one process for all of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,12 @@ from ripple.world import LiveClock, LiveDisk
 from tests.cluster.cluster import Cluster, Job, children_of, cluster, ripple, signalled
 
 HERE = Path(__file__).parent
-PIPELINES = {"windows": HERE / "pipeline_windows.py", "sessions": HERE / "pipeline_sessions.py"}
+# With their outputs, the first of which is of the first stage.
+PIPELINES = {
+    "windows": ("out",),
+    "sessions": ("out",),
+    "totals": ("out", "decades", "portfolio"),
+}
 BATCH_ROWS = 1000
 SYMBOLS_EACH = 8
 START_NS = 1_709_000_000_000_000_000
@@ -151,7 +156,8 @@ async def disturb(job: Job, plan: Plan, folder: Path, tell: Callable[[str], None
         done.caught_up_s.append(await up.caught_up(CAUGHT_UP_S))
     done.seconds = time.monotonic() - began_s
     expected, found = await asyncio.to_thread(job.alone, folder), job.made()
-    done.is_same, done.records = found == expected, sum(map(len, expected))
+    one, many = await asyncio.to_thread(job.tables_alone, folder), job.tables_made()
+    done.is_same, done.records = (found, many) == (expected, one), sum(map(len, expected))
     return done
 
 
@@ -186,7 +192,8 @@ def job_of(name: str, folder: Path, partitions: int) -> Job:
     """Make the topic."""
     source = folder / "trades"
     ripple("log", "create", source, "--partitions", partitions, "--key", "symbol")
-    return Job(PIPELINES[name], source, folder / "out", partitions)
+    pipeline = HERE / f"pipeline_{name}.py"
+    return Job(pipeline, source, folder / "made", PIPELINES[name], partitions)
 
 
 def main() -> int:

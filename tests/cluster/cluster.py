@@ -11,11 +11,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ripple.cli.up.plan import Asked, Planned, coordinators_of, processes
 from ripple.cli.up.process import Process
 from ripple.cli.up.reach import Reach
 from tests.cli.processes import RIPPLE, ROOT
+from tests.cli.processes import ripple as command
 
 END_S = 60.0
 
@@ -29,30 +31,66 @@ def ripple(*arguments: object) -> str:
     return ended.stdout
 
 
+class Table(NamedTuple):
+    """The rows that an output's changes make, as JSON lines, and their digest."""
+
+    rows: list[str]
+    digest: str
+
+
+def table(topic: Path) -> Table:
+    """Return what ``ripple log table`` says."""
+    ended = command("log", "table", topic)
+    assert ended.code == 0, ended.err
+    return Table(ended.rows, ended.err.split()[-1])
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A pipeline over a topic, and the topic that its only output makes in a cluster."""
+    """A pipeline over a topic, and the topics that its outputs make in a cluster.
+
+    Of the outputs the first is of the first stage, so each of its partitions is what one process
+    makes of the partition of the source. Of the others, tables are the same.
+    """
 
     pipeline: Path
     source: Path
-    output: Path
+    folder: Path
+    outputs: tuple[str, ...]
     partitions: int
+
+    def sinks(self, folder: Path) -> list[str]:
+        """Return where all outputs go."""
+        return [f"{name}=log:{folder / name}" for name in self.outputs]
 
     def alone(self, folder: Path) -> list[list[str]]:
         """Return each partition's output as one process makes it, as JSON lines."""
         found = []
         for partition in range(self.partitions):
             sink = folder / f"alone-{partition}"
-            command = ["run", self.pipeline, "--source", f"log:{self.source}/{partition}"]
-            kept = ["--sink", f"log:{sink}", "--checkpoint-dir", folder / f"state-{partition}"]
-            ripple(*command, *kept)
+            given = ["run", self.pipeline, "--source", f"log:{self.source}/{partition}"]
+            kept = ["--checkpoint-dir", folder / f"state-{partition}"]
+            ripple(*given, "--sink", f"{self.outputs[0]}=log:{sink}", *kept)
             found.append(ripple("log", "tail", sink).splitlines())
         return found
+
+    def tables_alone(self, folder: Path) -> list[Table]:
+        """Return the table of each output as one process makes it of the whole source."""
+        sinks = [flag for sink in self.sinks(folder / "whole") for flag in ("--sink", sink)]
+        given = ["run", self.pipeline, "--source", f"log:{self.source}", *sinks]
+        ripple(*given, "--checkpoint-dir", folder / "state-whole")
+        return [table(folder / "whole" / name) for name in self.outputs]
+
+    def tables_made(self) -> list[Table]:
+        """Return the table of each output as the cluster has made it."""
+        return [table(self.folder / name) for name in self.outputs]
 
     def made(self) -> list[list[str]]:
         """Return each partition's output as the cluster has made it."""
         return [
-            ripple("log", "tail", self.output, "--partition", partition).splitlines()
+            ripple(
+                "log", "tail", self.folder / self.outputs[0], "--partition", partition
+            ).splitlines()
             for partition in range(self.partitions)
         ]
 
@@ -113,7 +151,7 @@ async def cluster(
     asked = Asked(
         pipeline=str(job.pipeline),
         source=f"log:{job.source}",
-        sinks=(f"out=log:{job.output}",),
+        sinks=tuple(job.sinks(job.folder)),
         folder=str(folder),
         workers=workers,
         processes=processes_each,
@@ -122,7 +160,10 @@ async def cluster(
         free_ports=True,
     )
     folder.mkdir(exist_ok=True)
-    up = Cluster(processes(asked), Reach(f"log:{job.source}", "trades", [f"log:{job.output}"]))
+    up = Cluster(
+        processes(asked),
+        Reach(f"log:{job.source}", "trades", [f"log:{job.folder / name}" for name in job.outputs]),
+    )
     try:
         yield up
         await up.end()

@@ -79,7 +79,7 @@ class LogEnds:
         topic = Topic.open(self._world.disk, TOPIC)
         return LogInputs(topic, own, shape, SETTINGS.batch_rows, follow=True)
 
-    def outputs(self, part: Part, epoch: int) -> SinkGroup:
+    def outputs(self, part: Part, epoch: int, stage: int = 0) -> SinkGroup:
         def open_sink(name: str) -> LogSink:
             world, output = self._world, PLAN.output(name)
             schema = schema_of_output(PLAN, output)
