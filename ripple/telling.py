@@ -21,6 +21,8 @@ from ripple.events import (
     JoinRefused,
     ManyQuarantined,
     PartitionFailed,
+    PeerConnected,
+    PeerLost,
     Promise,
     Quarantined,
     Restored,
@@ -69,7 +71,8 @@ def _of_membership(event: Event) -> str | None:
     """Return the line that tells what becomes of a worker in its cluster."""
     match event:
         case PartitionFailed(partition, epoch, error):
-            return f"partition {partition} has failed in epoch {epoch}, and is tried again: {error}"
+            why = str(error) or type(error).__name__
+            return f"partition {partition} has failed in epoch {epoch}, and is tried again: {why}"
         case CoordinatorFound(coordinator):
             return f"coordinator {coordinator} answers"
         case CoordinatorLost(coordinator, reason):
@@ -88,6 +91,17 @@ def _of_membership(event: Event) -> str | None:
                 f"more ({cause}): it owns nothing, and asks to join again"
             )
         case _:
+            return _of_peers(event)
+
+
+def _of_peers(event: Event) -> str | None:
+    """Return the line that tells of those whose partitions follow each other."""
+    match event:
+        case PeerConnected(process):
+            return f"connected with {process}"
+        case PeerLost(process, reason):
+            return f"no connection with {process}: {reason}"
+        case _:
             return None
 
 
@@ -105,7 +119,7 @@ def _restored(event: Restored) -> str:
     elif event.cut == event.start:
         return "; ".join([*parts, f"begins at {start}"])
     parts.append(
-        f"replayed {event.events} events from {start} to {cuts.text(event.cut)} in "
+        f"replayed {event.events} events from {start or 'nothing'} to {cuts.text(event.cut)} in "
         f"{event.seconds:.3f} s, digest {event.digest}"
     )
     return "; ".join(parts)

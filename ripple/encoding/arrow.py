@@ -27,6 +27,7 @@ _PLAIN = (
     pt.is_boolean,
     pt.is_integer,
     pt.is_floating,
+    pt.is_decimal128,  # exact sums of integers, on their way to the next stage
     pt.is_string,
     pt.is_large_string,
     pt.is_binary,

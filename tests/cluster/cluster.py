@@ -122,7 +122,7 @@ class Cluster:
             assert time.monotonic() - began_s < within_s, f"{reached}\n{self.tail()}"
             await asyncio.sleep(0.05)
 
-    def tail(self, lines: int = 40) -> str:
+    def tail(self, lines: int = 400) -> str:
         """Return what was said last."""
         return "\n".join(self.said[-lines:])
 
