@@ -27,6 +27,7 @@ from coordinator.views import Sighting, Standing, View
 from ripple.assignment import Phase
 from ripple.rpc import cluster_pb2 as pb
 from ripple.rpc.reading import RpcError
+from tests.examples import EXAMPLES
 
 COMMANDS = [
     Freeze("maintenance"),
@@ -111,7 +112,7 @@ def test_view_of_nobody_is_refused() -> None:
 WHOLE = [*map(command_to_bytes, COMMANDS), view_to_bytes(VIEW), status_to_bytes(STATUS)]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60 * EXAMPLES)
 @given(st.binary(max_size=60), st.integers(0, 200), st.sampled_from(WHOLE))
 def test_bad_bytes_are_an_error_or_a_message(noise: bytes, at: int, data: bytes) -> None:
     for damaged in (noise, data[:at], data[:at] + noise + data[at:]):

@@ -15,15 +15,15 @@ SAFEGUARDS = {"merge_views": 10}
 
 
 def test_cluster_of_members_comes_to_rest_whatever_happens() -> None:
-    report = explore(members_come_and_go, seeds=range(12))
-    assert report.landed.total() > 50, report
+    report = explore(members_come_and_go, seeds=range(6))
+    assert report.landed.total() > 20, report
 
 
 def test_cluster_comes_to_rest_whichever_effect_of_a_joining_is_somebodys_last() -> None:
     effects = len(run(one_more_joins, 0, Planned(())).effects[0])
     assert effects > 300
     kinds = ("kill_before", "kill_after", "power_torn")
-    for number, effect in enumerate(range(0, effects, 29)):
+    for number, effect in enumerate(range(0, effects, 61)):
         done = repeat(one_more_joins, seed=0, plan=f"0.{effect}:{kinds[number % 3]}:{number}")
         assert done.error is None, (effect, done.error)
 
