@@ -65,7 +65,6 @@ def _file(path: str | None) -> Mapping[str, object]:
 
 def _world(settings: Settings) -> World:
     """Return the live world. gRPC is loaded here: what went wrong before was said sooner."""
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # its lines are not of our format
     from ripple.store import DiskStore  # noqa: PLC0415
     from ripple.world import LiveDisk, LiveRandom, live_world  # noqa: PLC0415
     from ripple.world.live_control import LiveControl  # noqa: PLC0415

@@ -66,9 +66,16 @@ class Hearing:
             self._heard[who] = _Heard(now_ns, was_heard=True)
 
     def ended(self, who: Who, now_ns: int) -> None:
-        """Note that a worker's stream has ended."""
-        if who in self._heard and not self._heard[who].has_ended:
-            self._heard[who] = _Heard(now_ns, was_heard=True, has_ended=True)
+        """Note that a worker's stream has ended.
+
+        It is dead a while after that, but no later than it would be of its silence alone: a frozen
+        worker's stream ends when somebody finds out.
+        """
+        known = self._heard.get(who)
+        if known is not None and not known.has_ended:
+            spared_ns = (self._limits.dead_after_ms - self._limits.ended_after_ms) * MS
+            at_ns = min(now_ns, known.at_ns + spared_ns)
+            self._heard[who] = _Heard(at_ns, was_heard=True, has_ended=True)
 
     def late(self, now_ns: int) -> None:
         """Note that this replica was late: it observes anew."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 from typing import TYPE_CHECKING, Any
 
 from ripple.errors import LimitError
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from ripple.world.control import Answers, Converses
     from ripple.world.errors import TlsError
     from ripple.world.tls import Tls
+
+# Read when gRPC is imported: what it says of connections that come and go, we say ourselves.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 with needed("cluster", "the control channel"):
     import grpc

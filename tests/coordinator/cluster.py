@@ -298,7 +298,10 @@ class Cluster:
             replica.heard_ns[event.who] = self.now_ns
             replica.ended_ns.pop(event.who, None)
         elif isinstance(event, ev.StreamEnded) and event.who not in replica.ended_ns:
-            replica.heard_ns[event.who] = replica.ended_ns[event.who] = self.now_ns
+            heard_ns = replica.heard_ns.get(event.who, replica.known_ns.get(event.who, self.now_ns))
+            silence_ns = (self.limits.dead_after_ms - self.limits.ended_after_ms) * MS
+            replica.ended_ns[event.who] = self.now_ns
+            replica.heard_ns[event.who] = min(self.now_ns, heard_ns + silence_ns)
 
     def _saw(self, replica: Replica, view: View) -> None:
         known = replica.views.get(view.replica)

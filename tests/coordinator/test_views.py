@@ -164,6 +164,14 @@ def test_silent_worker_is_doomed_after_a_full_period() -> None:
     assert doomed(one, 13) == [W]
 
 
+def test_stream_of_a_frozen_worker_that_ends_late_does_not_spare_it() -> None:
+    one = hearing()
+    one.heard(W, at(10))
+    one.ended(W, at(17))
+    assert doomed(one, 17.9) == []
+    assert doomed(one, 18) == [W]
+
+
 def test_a_replica_that_just_started_observes_a_full_period_first() -> None:
     one = hearing()
     one.heard(W, at(1))

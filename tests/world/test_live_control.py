@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -22,6 +23,7 @@ from ripple.world.control import (
     UnreachableError,
 )
 from ripple.world.live_control import LiveControl
+from tests.cli.processes import RIPPLE, run
 from tests.world.control_contract import offered, upper
 
 
@@ -102,3 +104,32 @@ def test_conversation_with_a_peer_that_no_longer_answers_breaks() -> None:
         await asyncio.sleep(0.1)
 
     asyncio.run(main())
+
+
+def test_grpc_says_nothing_of_its_own_about_connections(tmp_path: Path) -> None:
+    """Somebody who does not speak TLS is no news for whoever reads our lines."""
+    assert run(RIPPLE, "cert", "--dir", tmp_path, "--name", "a").code == 0
+    code = """
+import asyncio, sys
+from ripple.world import LiveNetwork, Tls
+from ripple.world.control import Service
+from ripple.world.live_control import LiveControl
+
+async def main(folder):
+    files = {"certificate": "a.crt", "key": "a.key", "authority": "ca.crt"}
+    tls = Tls(**{use: f"{folder}/{name}" for use, name in files.items()})
+    server = await LiveControl().serve("localhost:0", Service(), tls=tls)
+    stream = await LiveNetwork().connect(server.address)
+    await stream.write(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" * 10)
+    try:
+        await stream.read(1000)
+    except ConnectionError:
+        pass
+    stream.close()
+    await server.close()
+
+asyncio.run(main(sys.argv[1]))
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
