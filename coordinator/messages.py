@@ -15,7 +15,7 @@ from coordinator.commands import (
     Unfreeze,
     Unpin,
 )
-from coordinator.status import MemberStatus, MoveStatus, Status
+from coordinator.status import MemberStatus, MoveStatus, PartitionStatus, Status
 from coordinator.views import Sighting, Standing, View
 from ripple.assignment import Phase
 from ripple.assignment.version import PARTITIONS_MAX
@@ -200,6 +200,10 @@ def status_to_bytes(status: Status) -> bytes:
         replicas=status.replicas,
         waiting=named_texts(status.waiting),
         problems=status.problems,
+        owners=[
+            pb.PartitionStatus(stage=one.stage, number=one.number, owner=one.owner, since=one.since)
+            for one in status.owners
+        ],
     )
     return bytes(message.SerializeToString())
 
@@ -223,6 +227,12 @@ def status_from_bytes(data: bytes) -> Status:
         replicas=tuple(message.replicas),
         waiting=tuple((one.name, one.text) for one in message.waiting),
         problems=tuple(message.problems),
+        owners=tuple(
+            PartitionStatus(
+                one.stage, one.number, one.owner if one.HasField("owner") else None, one.since
+            )
+            for one in message.owners
+        ),
     )
 
 

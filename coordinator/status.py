@@ -42,12 +42,22 @@ class MoveStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """Whose a partition is. stage, number: where it is; owner: a process, None for nobody."""
+
+    stage: str
+    number: int
+    owner: str | None
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The cluster, as one replica knows it.
 
     version, cause: of the newest version of the assignment, and why it came. replicas: the others
     whose views are fresh. waiting: who asks to join, and why not yet. problems: what somebody
-    should look at.
+    should look at. owners: by partition.
     """
 
     replica: str
@@ -62,6 +72,7 @@ class Status:
     replicas: tuple[str, ...]
     waiting: tuple[tuple[str, str], ...]
     problems: tuple[str, ...]
+    owners: tuple[PartitionStatus, ...] = ()
 
     @property
     def summary(self) -> tuple[int, int, int, int]:
@@ -105,6 +116,15 @@ def status_of(coordinator: Coordinator, now_ns: int) -> Status | None:
         replicas=tuple(view.replica for view in coordinator.hearing.fresh(now_ns)),
         waiting=_waiting(coordinator, now, now_ns),
         problems=tuple(_problems(coordinator, now, verdicts)),
+        owners=_owners(now),
+    )
+
+
+def _owners(now: Assignment) -> tuple[PartitionStatus, ...]:
+    places = [(stage.name, number) for stage in now.stages for number in range(stage.partitions)]
+    return tuple(
+        PartitionStatus(stage, number, share.owner, share.since)
+        for (stage, number), share in zip(places, now.shares, strict=True)
     )
 
 

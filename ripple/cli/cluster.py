@@ -59,6 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     cluster_up.configure(up)
     status = actions.add_parser("status", help="who is there, and who owns how much")
+    status.add_argument("--partitions", action="store_true", help="show the owner of each")
     _add_common(status)
     for name, (purpose, arguments, _) in _COMMANDS.items():
         action = actions.add_parser(name, help=purpose)
@@ -140,7 +141,7 @@ async def _status(options: argparse.Namespace, coordinators: list[str], tls: Tls
     if options.json:
         print(json.dumps({"coordinator": address} | asdict(status), default=_plain, indent=2))
     else:
-        print_status(address, status)
+        print_status(address, status, has_partitions=options.partitions)
     return 0
 
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from coordinator.status import Status
 
 
-def print_status(address: str, status: Status) -> None:
-    """Write the tables."""
+def print_status(address: str, status: Status, *, has_partitions: bool = False) -> None:
+    """Write the tables; ``has_partitions``: with the owner of each."""
     active, workers, partitions, version = status.summary
     owned = partitions - status.unowned
     assigned = (
@@ -45,6 +45,14 @@ def print_status(address: str, status: Status) -> None:
     )
     _print_table(("PINNED", "TO", "WHY"), ((str(p), to, why) for p, to, why in status.pins))
     _print_table(("WAITS TO JOIN", "WHY"), status.waiting)
+    if has_partitions:
+        _print_table(
+            ("PARTITION", "STAGE", "NUMBER", "OWNER", "SINCE"),
+            (
+                (str(p), one.stage, str(one.number), one.owner or "-", f"version {one.since}")
+                for p, one in enumerate(status.owners)
+            ),
+        )
     for problem in status.problems:
         print(f"! {problem}")
 

@@ -157,8 +157,20 @@ class PinStatus(_message.Message):
     reason: str
     def __init__(self, partition: _Optional[int] = ..., worker: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
+class PartitionStatus(_message.Message):
+    __slots__ = ("stage", "number", "owner", "since")
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    stage: str
+    number: int
+    owner: str
+    since: int
+    def __init__(self, stage: _Optional[str] = ..., number: _Optional[int] = ..., owner: _Optional[str] = ..., since: _Optional[int] = ...) -> None: ...
+
 class StatusAnswer(_message.Message):
-    __slots__ = ("replica", "version", "cause", "frozen", "partitions", "unowned", "members", "moves", "pins", "replicas", "waiting", "problems")
+    __slots__ = ("replica", "version", "cause", "frozen", "partitions", "unowned", "members", "moves", "pins", "replicas", "waiting", "problems", "owners")
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
@@ -171,6 +183,7 @@ class StatusAnswer(_message.Message):
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
     replica: str
     version: int
     cause: str
@@ -183,4 +196,5 @@ class StatusAnswer(_message.Message):
     replicas: _containers.RepeatedScalarFieldContainer[str]
     waiting: _containers.RepeatedCompositeFieldContainer[_worker_pb2.NamedText]
     problems: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, replica: _Optional[str] = ..., version: _Optional[int] = ..., cause: _Optional[str] = ..., frozen: _Optional[str] = ..., partitions: _Optional[int] = ..., unowned: _Optional[int] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., moves: _Optional[_Iterable[_Union[MoveStatus, _Mapping]]] = ..., pins: _Optional[_Iterable[_Union[PinStatus, _Mapping]]] = ..., replicas: _Optional[_Iterable[str]] = ..., waiting: _Optional[_Iterable[_Union[_worker_pb2.NamedText, _Mapping]]] = ..., problems: _Optional[_Iterable[str]] = ...) -> None: ...
+    owners: _containers.RepeatedCompositeFieldContainer[PartitionStatus]
+    def __init__(self, replica: _Optional[str] = ..., version: _Optional[int] = ..., cause: _Optional[str] = ..., frozen: _Optional[str] = ..., partitions: _Optional[int] = ..., unowned: _Optional[int] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., moves: _Optional[_Iterable[_Union[MoveStatus, _Mapping]]] = ..., pins: _Optional[_Iterable[_Union[PinStatus, _Mapping]]] = ..., replicas: _Optional[_Iterable[str]] = ..., waiting: _Optional[_Iterable[_Union[_worker_pb2.NamedText, _Mapping]]] = ..., problems: _Optional[_Iterable[str]] = ..., owners: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ...) -> None: ...

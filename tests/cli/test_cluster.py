@@ -69,7 +69,7 @@ def test_missing_extra_is_named_with_what_installs_it(command: str, tmp_path: Pa
 
 
 def test_status_is_told_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    print_status("localhost:9200", STATUS)
+    print_status("localhost:9200", STATUS, has_partitions=True)
     assert (
         capsys.readouterr().out
         == """\
@@ -90,6 +90,10 @@ PINNED  TO  WHY
 
 WAITS TO JOIN  WHY
 w3             joins soon
+
+PARTITION  STAGE   NUMBER  OWNER  SINCE
+0          main    0       w1/0   version 3
+1          totals  0       -      version 0
 ! w2 is suspected: silent for 4 s
 """
     )

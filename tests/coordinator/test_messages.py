@@ -22,7 +22,7 @@ from coordinator.messages import (
     view_from_bytes,
     view_to_bytes,
 )
-from coordinator.status import MemberStatus, MoveStatus, Status
+from coordinator.status import MemberStatus, MoveStatus, PartitionStatus, Status
 from coordinator.views import Sighting, Standing, View
 from ripple.assignment import Phase
 from ripple.rpc import cluster_pb2 as pb
@@ -59,6 +59,7 @@ STATUS = Status(
     replicas=("c2",),
     waiting=(("w3", "joins soon"),),
     problems=("w2 is suspected: silent for 4 s",),
+    owners=(PartitionStatus("main", 0, "w1/0", 3), PartitionStatus("totals", 0, None, 0)),
 )
 
 
