@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -23,6 +24,8 @@ from ripple.log_place import LogPlace
 from ripple.partition.letter_box import letters_path
 from ripple.partition.letters import count_lost, read_letters
 from ripple.partition.retries import Name, Retries, read_journal, retries_path
+from ripple.partition.store_place import letters_in
+from ripple.store import DiskStore
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             type=a_place,
             required=True,
             metavar="DIR",
-            help="that the pipeline was given",
+            help="that the pipeline was given, or the store of its cluster",
         )
         action.add_argument("--pipeline", metavar="NAME", help="only of this one")
         action.add_argument("--partition", type=count, metavar="N", help="only of this one")
@@ -90,6 +93,20 @@ class _Box(NamedTuple):
     def __str__(self) -> str:
         return f"{self.pipeline}/{self.partition}"
 
+    @property
+    def is_topic(self) -> bool:
+        """Whether runs of the command line have left letters here; else only workers have."""
+        return self.disk.exists(f"{self.path}/topic")
+
+    def letters(self, *, superseded: bool = False) -> Iterator[Letter]:
+        """Yield the letters of runs, and then those of a cluster's workers."""
+        if self.is_topic:
+            yield from read_letters(self.disk, self.path, superseded=superseded)
+        store = DiskStore(self.disk)
+        yield from asyncio.run(
+            letters_in(store, self.pipeline, self.partition, superseded=superseded)
+        )
+
 
 def _list(options: argparse.Namespace) -> int:
     for box in _boxes(options):
@@ -105,7 +122,7 @@ def _list(options: argparse.Namespace) -> int:
             print(f"{totals.total()} letters")
             for cause, number in totals.most_common():
                 print(f"{number:>10}  {_plain(cause)}")
-        if lost := count_lost(box.disk, box.path):
+        if box.is_topic and (lost := count_lost(box.disk, box.path)):
             say(f"{box}: {lost} letters were lost from {box.path} and given up")
     return 0
 
@@ -168,7 +185,7 @@ def _retry(options: argparse.Namespace) -> int:
                 holder=holder,
             )
             try:
-                retries.finish(partial(read_letters, box.disk, box.path, superseded=True))
+                retries.finish(partial(box.letters, superseded=True))
                 retries.send(_chosen(box, options))
             finally:
                 retries.close()
@@ -198,7 +215,7 @@ def _place(source: str) -> LogPlace:
 
 
 def _chosen(box: _Box, options: argparse.Namespace) -> Iterator[Letter]:
-    for letter in read_letters(box.disk, box.path):
+    for letter in box.letters():
         if (
             options.input in (None, letter.input)
             and (options.reason is None or options.reason in letter.cause)
@@ -219,10 +236,14 @@ def _boxes(options: argparse.Namespace) -> list[_Box]:
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}: --checkpoint-dir is that of the pipeline")
     disk = LiveDisk(folder, make=False)
-    found = [
-        _Box(disk, unquote(path.parent.parent.name), int(path.parent.name))
-        for path in sorted(folder.glob("*/*/dead-letters.topic"))
-    ]
+    places = {
+        path.parent
+        for name in ("dead-letters.topic", "letters")
+        for path in folder.glob(f"*/[0-9]*/{name}")
+    }
+    boxes = [_Box(disk, unquote(one.parent.name), int(one.name)) for one in sorted(places)]
+    # A worker has a place for letters also where there are none.
+    found = [box for box in boxes if box.is_topic or any(True for _ in box.letters())]
     chosen = [
         box
         for box in found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,7 +16,9 @@ from ripple.log import Topic, TopicWriter
 from ripple.partition.drive import refused
 from ripple.partition.letter_box import LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog
-from ripple.world import LiveClock, LiveDisk
+from ripple.partition.store_place import StorePlace
+from ripple.store import DiskStore
+from ripple.world import LiveClock, LiveDisk, LiveRandom
 from tests.log.trades import read_all
 
 TRADES = [
@@ -173,3 +177,27 @@ def test_topic_that_is_being_written_is_left_alone(command, disk) -> None:
     with TopicWriter(Topic.open(disk, "trades"), LiveClock(), holder="somebody"):
         assert "held by somebody" in command("retry")[2]
     assert "2 retried" in command("retry")[1]
+
+
+def test_letters_that_workers_have_left_in_the_store_are_listed_and_retried(disk, command) -> None:
+    async def leave() -> None:
+        store = DiskStore(LiveDisk(f"{disk.root}/checkpoints"), LiveRandom())
+        for partition, offsets in ((1, [7, 9]), (2, [])):
+            place = StorePlace(store, "vwap", partition, random=LiveRandom())
+            await place.open(1024)
+            log = DeadLetterLog(place.letters(), pipeline="vwap", version="f", clock=LiveClock())
+            batch = Batch(pa.RecordBatch.from_pylist(TRADES[:2]), 10, (), np.array([7, 9]))
+            rows = [RejectedRow(offsets.index(at), "check", "it is bad") for at in offsets]
+            log.write("trades", refused(batch, rows), batch)
+            log.close()
+            await place.close()
+
+    asyncio.run(leave())
+    code, out, _ = command("list", "--json")
+    assert code == 0
+    assert [json.loads(line)["offset"] for line in out.splitlines()] == [10, 12, 13, 7, 9]
+    assert "vwap/2" not in command("list")[1]
+    code, out, _ = command("retry", "--partition", 1)
+    assert (code, out) == (0, "vwap/1: 2 retried\n")
+    assert [row["symbol"] for row in read_all(Topic.open(disk, "trades"))] == ["AAPL", "GOOG"]
+    assert "2  were retried before" in command("retry", "--partition", 1)[1]
