@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ripple.assignment import AssignmentChain, Candidate
 from ripple.connectors.locate import sinks_by_output
+from ripple.events import Evicted
 from ripple.pipeline_file import load_plan
 from ripple.probes import serve_pages
 from ripple.store import DiskStore, RetryingStore
@@ -98,6 +99,8 @@ async def work(settings: Settings, say: Callable[[str], None], stopping: asyncio
 
     def tell(event: Event) -> None:
         line = line_of(event)
+        if isinstance(event, Evicted) and stopping.is_set():
+            line = f"{event.worker} has left: {event.cause}"
         if line is not None:
             say(line)
 

@@ -106,7 +106,7 @@ class Slot:
         self._engine: Engine | None = None
         self._pending: dict[str, dict[str, Any]] = {}
         self._has_pending = asyncio.Event()
-        self._is_stopping = False
+        self._stopping = asyncio.Event()
         self._heard_ns = 0
         self.greeting: Callable[[], list[dict[str, Any]]] = list
         """What a new process is told first."""
@@ -118,25 +118,25 @@ class Slot:
 
     def stop(self) -> None:
         """Let the process end in good order; none follows."""
-        self._is_stopping = True
+        self._stopping.set()
         self.send({"say": "stop"})
 
     def kill(self) -> None:
         """End the process at once; none follows."""
-        self._is_stopping = True
+        self._stopping.set()
         if self._engine is not None:
             self._engine.kill()
 
     async def run(self) -> None:
         """Have a process until told to stop; a killed one is never left alone."""
         pause_s = PAUSE_MIN_S
-        while not self._is_stopping:
+        while not self._stopping.is_set():
             began_ns = self._clock.monotonic_ns()
             try:
                 how = await self._live()
             except OSError as error:
                 how = f"it could not be started: {error}"
-            if self._is_stopping:
+            if self._stopping.is_set():
                 return
             self._say(f"process {self.number} has ended: {how}; another one begins")
             self._exited(self.number, self.start)
@@ -144,12 +144,16 @@ class Slot:
             if self._clock.monotonic_ns() - began_ns > STEADY_S * NS:
                 pause_s = PAUSE_MIN_S
             self._changed()
-            await self._clock.sleep(pause_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._stopping.wait()
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     async def _live(self) -> str:
         """Be with one process from its start to its end; return how it ended."""
         self._engine = engine = await self._spawn(self.number)
+        if self._stopping.is_set():
+            engine.kill()  # whoever said so did not know it
         self._heard_ns = self._clock.monotonic_ns()
         self.is_alive = True
         tasks = [

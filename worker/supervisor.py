@@ -125,7 +125,7 @@ class Supervisor:
             slot.kill()
         if late:
             self._say(f"{len(late)} processes had to be killed: others recover what they had")
-            await asyncio.wait(late)
+            await asyncio.wait(late, timeout=LEAVE_S)
         if self.membership is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LEAVE_S):
