@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
+
+    Work: TypeAlias = "Coroutine[None, None, None] | Callable[[], Coroutine[None, None, None]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,11 @@ class Doing:
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, work: Coroutine[None, None, None]) -> None:
-        """Do this once what was begun before has ended; that is not made to end here."""
+    def begin(self, work: Work) -> None:
+        """Do this once what was begun before has ended; that is not made to end here.
+
+        What makes a coroutine does so only then: one that was never awaited would complain.
+        """
         self._task = asyncio.get_running_loop().create_task(_after(self._task, work))
 
     def cancel(self) -> None:
@@ -85,7 +90,7 @@ class Doing:
             await asyncio.wait([self._task])
 
 
-async def _after(before: asyncio.Task[None] | None, work: Coroutine[None, None, None]) -> None:
+async def _after(before: asyncio.Task[None] | None, work: Work) -> None:
     is_cancelled = False
     while before is not None and not before.done():
         try:
@@ -93,6 +98,7 @@ async def _after(before: asyncio.Task[None] | None, work: Coroutine[None, None, 
         except asyncio.CancelledError:
             is_cancelled = True
     if is_cancelled:
-        work.close()
+        if not callable(work):
+            work.close()
         raise asyncio.CancelledError
-    await work
+    await (work() if callable(work) else work)

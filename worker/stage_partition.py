@@ -88,7 +88,7 @@ class StagePartition:
     def own(self, since: int) -> None:
         """Own it since a version."""
         self._is_following = False
-        self._doing.begin(self._own(since))
+        self._doing.begin(lambda: self._own(since))
 
     def store(self) -> None:
         """Store a checkpoint soon."""

@@ -200,6 +200,8 @@ class StageLife:
                 final.add(changes)
             else:
                 await self._wait(None)
+        if not self._world.guards("final_rows"):
+            final = _Final()
         self._publish(base, changes, final, was_shown)
         await self._commit()
         restored = Restored(
@@ -227,7 +229,8 @@ class StageLife:
             if base.checkpoint is not None:
                 shown.there(self.engine.table(output))
                 mark = base.checkpoint.notes.get(_mark_of(output))
-            shown.changed(self._outputs.written_since(output, mark))
+            if self._world.guards("read_back"):
+                shown.changed(self._outputs.written_since(output, mark))
         return was_shown
 
     def _has_come(self) -> bool:
@@ -235,6 +238,8 @@ class StageLife:
         if any(self.engine.followed(name).cut is None for name in self._senders):
             return False
         here = self.engine.cut
+        if not self._world.guards("come_back"):
+            return True
         for standing in self._standings.values():
             commit = standing.committed
             if commit is not None and not cuts.is_within(commit.cut, here):
@@ -257,7 +262,7 @@ class StageLife:
             table = engine.table(output)
             rows = [table, *final.of(output)]
             removed = table.slice(0, 0).select([])
-            if output in was_shown:
+            if output in was_shown and self._world.guards("gone_keys"):
                 shown = was_shown[output]
                 for part in rows:
                     shown.settled(part)
@@ -274,11 +279,11 @@ class StageLife:
 
         Where the state was lost, nobody knows which rows of windows that are over were final.
         """
-        closes_after_ns = self._plan.closes_after_ns
-        if not is_lost or "window_start_ns" not in left.column_names or closes_after_ns is None:
+        has_windows = self._plan.folds[0].window is not None
+        if not (is_lost and has_windows and "window_start_ns" in left.column_names):
             return left
-        starts = left.column("window_start_ns").to_numpy()
-        return left.filter(pa.array(starts + closes_after_ns > self.engine.watermark_ns))
+        ends = left.column("window_start_ns").to_numpy() + self._plan.closes_after_ns
+        return left.filter(pa.array(ends > self.engine.watermark_ns))
 
     def _compare(self, output: str, standing: Standing, found: str) -> None:
         commit = standing.committed

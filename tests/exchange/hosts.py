@@ -69,23 +69,32 @@ class Pipeline:
             stage.number: [one for one in plan.outputs if one.of in stage.folds]
             for stage in self.stages
         }
-        self._write_input()
+        self._create()
         self._fresh: dict[Any, Engine | Follower] = {}
 
-    def _write_input(self) -> None:
+    def _create(self) -> None:
         clock = sim_world().clock
-        topic = Topic.create(
-            self.disk, "input", self.plan.source.schema, partitions=len(self.shares)
-        )
-        for number, share in enumerate(self.shares):
-            with PartitionWriter(topic, number, clock) as writer:
-                if share:
-                    writer.append(pa.RecordBatch.from_pylist(share, self.schema))
-                writer.mark(END_NS)
+        schema, count = self.plan.source.schema, len(self.shares)
+        topic = Topic.create(self.disk, "input", schema, partitions=count)
+        self.writers = [PartitionWriter(topic, number, clock) for number in range(count)]
         for stage, outputs in self.outputs.items():
             for output in outputs:
                 schema = schema_of_output(self.plan, output)
                 Topic.create(self.disk, f"out/{output.name}", schema, partitions=self.counts[stage])
+
+    def write(self, number: int, count: int) -> None:
+        """Append up to so many events to an input partition."""
+        writer, share = self.writers[number], self.shares[number]
+        piece = share[writer.next_offset : writer.next_offset + count]
+        if piece:
+            writer.append(pa.RecordBatch.from_pylist(piece, self.schema))
+
+    def write_all(self) -> None:
+        """Append what is left, and what ends all windows."""
+        for number, share in enumerate(self.shares):
+            self.write(number, len(share))
+            if self.writers[number].next_offset == len(share):
+                self.writers[number].mark(END_NS)
 
     def number_of(self, place: Place) -> int:
         """Return the number of a partition among all, as an assignment has it."""

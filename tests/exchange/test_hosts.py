@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -11,15 +12,18 @@ from ripple.exchange.limits import ExchangeLimits
 from ripple.testing import SimCluster
 from tests.engine.test_stages import PLANS, trades
 from tests.examples import EXAMPLES
-from tests.exchange.hosts import Hosts, Pipeline
+from tests.exchange.hosts import SETTINGS, Hosts, Pipeline
 from tests.world.clusters import simulate
 
 SECONDS_MAX = 600
+# So that much has been shown since a checkpoint.
+RARELY = replace(SETTINGS, checkpoint_interval_ns=5_000_000_000)
 TIGHT = ExchangeLimits(credit_rows=2, window_bytes=2000, bundle_rows=2, bundle_bytes=500)
 
 
 async def finish(hosts: Hosts) -> None:
-    """Wait until all is committed, and compare."""
+    """Write all input, wait until all is committed, and compare."""
+    hosts.pipeline.write_all()
     for _ in range(SECONDS_MAX):
         if hosts.is_done:
             break
@@ -50,6 +54,8 @@ class Trouble:
     async def go_on(self, steps: int) -> None:
         for _ in range(steps):
             await asyncio.sleep(self.random.choice([0.05, 0.3, 1, 4]))
+            for number in range(self.hosts.pipeline.counts[0]):
+                self.hosts.pipeline.write(number, self.random.choice([0, 1, 2, 5]))
             self.step()
 
     def step(self) -> None:
@@ -95,7 +101,7 @@ def test_machines_that_die_freeze_and_lose_each_other_make_the_same(name: str, s
         random = Random(f"{name}/{seed}")
         pipeline = Pipeline(PLANS[name], trades(random, 80), random.choice([1, 2, 3]))
         limits = random.choice([None, TIGHT])
-        hosts = Hosts(cluster, pipeline, random.choice([1, 2, 3]), limits=limits)
+        hosts = Hosts(cluster, pipeline, random.choice([1, 2, 3]), limits=limits, settings=RARELY)
         cluster.disturb()
         hosts.start()
         trouble = Trouble(cluster, hosts, random)
