@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
 from ripple.exchange.limits import ExchangeLimits
-from ripple.testing import SimCluster
+from ripple.testing import SimCluster, on_cluster
+from ripple.testing.sim_faults import Planned
+from ripple.testing.sim_run import run
 from tests.engine.test_stages import PLANS, trades
 from tests.examples import EXAMPLES
 from tests.exchange.hosts import SETTINGS, Hosts, Pipeline
@@ -21,10 +24,10 @@ RARELY = replace(SETTINGS, checkpoint_interval_ns=5_000_000_000)
 TIGHT = ExchangeLimits(credit_rows=2, window_bytes=2000, bundle_rows=2, bundle_bytes=500)
 
 
-async def finish(hosts: Hosts) -> None:
+async def finish(hosts: Hosts, seconds_max: int = SECONDS_MAX) -> None:
     """Write all input, wait until all is committed, and compare."""
     hosts.pipeline.write_all()
-    for _ in range(SECONDS_MAX):
+    for _ in range(seconds_max):
         if hosts.is_done:
             break
         await asyncio.sleep(1)
@@ -94,19 +97,41 @@ class Trouble:
             self.start(name)
 
 
-@pytest.mark.parametrize("seed", range(2 * EXAMPLES))
-@pytest.mark.parametrize("name", ["by-value", "rows-by-value", "windows-by-venue", "three"])
-def test_machines_that_die_freeze_and_lose_each_other_make_the_same(name: str, seed: int) -> None:
+def troubled(name: str, seed: int, seconds_max: int = SECONDS_MAX) -> Any:
+    """Return a scenario of whatever may happen, which ends with what one process makes."""
+
     async def scenario(cluster: SimCluster, _: int) -> None:
         random = Random(f"{name}/{seed}")
         pipeline = Pipeline(PLANS[name], trades(random, 80), random.choice([1, 2, 3]))
         limits = random.choice([None, TIGHT])
-        hosts = Hosts(cluster, pipeline, random.choice([1, 2, 3]), limits=limits, settings=RARELY)
+        count = random.choice([1, 2, 3])
+        hosts = Hosts(cluster, pipeline, count, limits=limits, settings=RARELY)
         cluster.disturb()
         hosts.start()
         trouble = Trouble(cluster, hosts, random)
         await trouble.go_on(30)
         trouble.heal()
-        await finish(hosts)
+        await finish(hosts, seconds_max)
 
-    simulate(scenario, seed)
+    return scenario
+
+
+@pytest.mark.parametrize("seed", range(EXAMPLES))
+@pytest.mark.parametrize("name", ["by-value", "rows-by-value", "windows-by-venue", "three"])
+def test_machines_that_die_freeze_and_lose_each_other_make_the_same(name: str, seed: int) -> None:
+    simulate(troubled(name, seed), seed)
+
+
+@pytest.mark.parametrize(
+    ("safeguard", "name", "seed"),
+    [
+        ("come_back", "by-value", 2),
+        ("gone_keys", "by-value", 3),
+        ("read_back", "by-value", 3),
+        ("final_rows", "windows-by-venue", 3),
+    ],
+)
+def test_without_a_safeguard_something_else_comes_out(safeguard: str, name: str, seed: int) -> None:
+    scenario = on_cluster(troubled(name, seed, 30))
+    done = run(scenario, seed, Planned(()), without=(safeguard,))
+    assert isinstance(done.error, AssertionError)
