@@ -11,6 +11,7 @@ BENCHMARKS = (
     "engine_batches",
     "pipelines",
     "stages",
+    "exchange",
     "latency",
     "memory",
     "longest_turn",

@@ -70,14 +70,15 @@ class RemoteGroups:
         pairs = self._pairs.slots_of(groups, np.full(len(groups), sender))
         self._pairs.adopt(pairs)
         self._reserve()
-        if len(np.unique(pairs)) < len(pairs):
+        touched = np.sort(pairs)
+        if (touched[1:] == touched[:-1]).any():
             self._emptied.append(np.unique(pairs[self._members.result(pairs) == 0]))
             raise InputError(f"fold {self.fold.name!r}: a sender's changes name a group twice")
         is_set = ops_of(rows) != OP_REMOVE
         emptied = pairs[~is_set]
         if whole:
-            emptied = np.union1d(emptied, np.setdiff1d(self._of(sender), pairs))
-        touched = np.union1d(pairs, emptied)
+            missing = np.setdiff1d(self._of(sender), touched)
+            emptied, touched = np.union1d(emptied, missing), np.union1d(touched, missing)
         self.ledger.change(touched)
         self._members.clear(touched)
         self._copies.clear(touched)
@@ -127,7 +128,8 @@ class RemoteGroups:
             return
         into, pairs = self._of_groups(groups)
         has_rows = self._members.result(pairs) > 0
-        into, pairs = into[has_rows], pairs[has_rows]
+        if not has_rows.all():
+            into, pairs = into[has_rows], pairs[has_rows]
         # Beyond the groups: merging empties what is merged, and the copies must stay.
         scratch = self.keys.capacity + np.arange(len(pairs))
         self._merged.reserve(self.keys.capacity + len(pairs))
