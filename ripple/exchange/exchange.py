@@ -93,6 +93,9 @@ class Exchange:
             return None
         targets = self._stages[edge.stage].partitions
         assert targets is not None
+        before = self._sendings.get((edge.name, number))
+        if before is not None:  # of a life that has not ended yet
+            self.stop_sending(before)
         sending = Sending(edge, number, epoch, targets=targets, limits=self.limits, wake=wake)
         self._sendings[edge.name, number] = sending
         for target in range(targets):
@@ -118,6 +121,9 @@ class Exchange:
         edge = self._edges.get(edge_name(self._plan, stage))
         if edge is None:
             raise InputError(f"no state edge leads into stage {stage} of {self._plan.name!r}")
+        before = self._followings.get((edge.name, number))
+        if before is not None:  # of a life that has not ended yet
+            self.stop_following(before)
         senders = self._partitions(stage - 1)
         following = Following(
             edge,

@@ -315,6 +315,8 @@ class Session:
         self._streams[stream] -= 1
         if not self._streams[stream]:
             del self._streams[stream]
+        if not self._streams:
+            self._waiting_bytes = 0  # parts of a batch have together other bytes than the whole
 
     def _carry(self, message: Bundle | Grant | Follow | Unfollow | Release) -> None:
         try:

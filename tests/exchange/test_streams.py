@@ -288,3 +288,24 @@ def test_a_stage_into_which_no_state_edge_leads_is_not_followed_here() -> None:
     with pytest.raises(InputError, match="no state edge leads into stage 1"):
         exchange.follow(1, 0, lambda: None)
     assert exchange.send(0, 0, 1, lambda: None) is None
+
+
+def test_a_life_that_begins_before_the_one_before_has_ended_takes_over_its_streams() -> None:
+    pair = Pair()
+    pair.carry()
+    pair.read(20)
+    pair.carry()
+    exchange = pair.sender.process.exchange
+    old, old_following = pair.sender.sending, pair.target.following
+    assert old is not None
+    assert old_following is not None
+    pair.sender.start(pair.sender.process)
+    pair.target.start(pair.target.process)
+    pair.cluster.refresh()
+    exchange.stop_sending(old)
+    pair.target.process.exchange.stop_following(old_following)
+    pair.carry()
+    pair.read(5)
+    pair.carry()
+    pair.target.take()
+    assert cut_of(pair.target) == {"0/trades": 25}
