@@ -161,3 +161,32 @@ def test_the_description_draws_stages_edges_and_reasons() -> None:
     assert "stage 0: as many partitions as are configured, by symbol, venue" in lines
     assert "partial edge vwap -> total: every aggregate decomposes into exact accumulators" in lines
     assert "stage 1: 1 partition, by () (one total)" in lines
+
+
+def test_a_source_that_is_keyed_by_something_else_is_refused_with_the_way_out() -> None:
+    def keyed(source_key: Any, key: Any) -> Any:
+        return rp.Pipeline("p").source("trades", Trade, key=source_key).partition("by", key=key)
+
+    for key in ("symbol", ("symbol", "venue"), ("venue", "symbol")):
+        keyed("symbol", key)
+    keyed(None, "venue")
+    with pytest.raises(
+        PlanError, match=r"divided among partitions by symbol.*murmur2.*key='venue'"
+    ):
+        keyed("symbol", "venue")
+    with pytest.raises(PlanError, match="divided among partitions by symbol, venue"):
+        keyed(("symbol", "venue"), "symbol")
+    with pytest.raises(PlanError, match="no field 'nothing'"):
+        keyed("nothing", "symbol")
+    after = keyed("symbol", "symbol").fold("f", n=rp.count()).partition("all", key="n")
+    plan = after.fold("g", most=rp.max("n")).sink("out").plan()
+    assert plan.source.key == ("symbol",)
+    assert "keyed by symbol" in plan.describe()
+
+
+def test_a_key_of_the_source_changes_no_topology() -> None:
+    def plan(key: Any) -> Any:
+        by = rp.Pipeline("p").source("trades", Trade, key=key).partition("by", key="symbol")
+        return by.fold("f", n=rp.count()).sink("out").plan()
+
+    assert plan("symbol").topology_hash == plan(None).topology_hash

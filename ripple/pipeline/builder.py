@@ -17,6 +17,7 @@ from ripple.pipeline.checks import (
     blaming,
     blaming_field,
     check_distinct,
+    check_keyed,
     check_name,
     check_new_field,
     check_result_field,
@@ -203,6 +204,7 @@ class Pipeline:
         time: Key = None,
         out_of_order: str | int = "0s",
         reject_future: str | int | None = None,
+        key: Key | Sequence[Key] = None,
     ) -> Pipeline:
         """Read events: ``record`` is a record class or a schema.
 
@@ -213,6 +215,8 @@ class Pipeline:
         reject_future: an event further ahead of the watermark becomes a dead letter, and later ones
         are not late because of it. Choose more than the longest pause: after a longer one, every
         event is refused. None refuses none.
+        key: the field, or fields, by which whoever writes the topic chooses a record's partition:
+        all records with the same one are in the same partition. None where that is not known.
         """
         with self._step("source", name) as draft:
             cls, schema = record_of(record, "record")
@@ -227,8 +231,11 @@ class Pipeline:
                 ahead_ns = duration_ns(reject_future, "reject_future")
                 if time_field is None:
                     raise PlanError("reject_future needs an event time: name it with time=")
+            chosen = key if isinstance(key, (tuple, list)) else () if key is None else (key,)
+            names = tuple(key_field(item, schema.fields, None).name for item in chosen)
+            check_distinct(names, "key")
             spec = SourceSpec(
-                name, schema, topic, time_field, delay_ns, cls, name, checks, ahead_ns
+                name, schema, topic, time_field, delay_ns, cls, name, checks, ahead_ns, names
             )
             return _grown(draft, "source", source=spec, fields=schema.fields, row=cls, path=(name,))
 
@@ -330,6 +337,8 @@ class Pipeline:
             if not names and draft.stage is not Stage.RESULTS:
                 raise PlanError("events are spread over workers by their key: name a field")
             check_distinct(names, "key")
+            if draft.stage is not Stage.RESULTS:
+                check_keyed(draft.source, names)
             check_spread(partitions, via, is_first=draft.stage is not Stage.RESULTS, key=names)
             return _grown(
                 draft,

@@ -20,6 +20,7 @@ from ripple.pipeline.plan import (
     WINDOW_FIELD_NAMES,
     Fields,
     Fold,
+    SourceSpec,
     type_of,
     types_of,
 )
@@ -50,6 +51,19 @@ def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None
             "since the epoch, and never null"
         )
     return name
+
+
+def check_keyed(source: SourceSpec | None, key: Sequence[str]) -> None:
+    """Refuse a key whose records are in several partitions, by what is said of the source."""
+    if source is None or set(source.key) <= set(key):
+        return
+    by, wanted = ", ".join(source.key), ", ".join(key)
+    raise PlanError(
+        f"the records of {source.name} are divided among partitions by {by}, so those of one "
+        f"{wanted} may be in several, each of which would have a row of its own for it: group by "
+        f"{wanted} after a fold by {by}, or by both, or let whoever writes choose the partition by "
+        f"{wanted}, with Kafka's partitioner (murmur2), and say key={wanted!r}"
+    )
 
 
 def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:

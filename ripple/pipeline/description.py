@@ -25,6 +25,7 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield f"source {source.name}: {_fields_text(source.fields)}"
     yield from _details(
         ("topic", source.topic),
+        ("keyed by", ", ".join(source.key)),
         ("time", source.time_field and f"{source.time_field}, {_ns(source.out_of_order_ns)} late"),
         ("rejects", _rejects_text(source.reject_future_ns)),
         ("checks", "; ".join(checks)),

@@ -49,7 +49,8 @@ class SourceSpec:
     out_of_order_ns: how far behind the latest event time an event may be and still be on time.
     reject_future_ns: how far ahead of the watermark an event may be and still count, None for any.
     record: the class that the schema was derived from, or None. checks: what fields must satisfy
-    for their record to count, fitted to the fields' types.
+    for their record to count, fitted to the fields' types. key: the fields by which whoever writes
+    them chooses the partition, () where that is not known.
     """
 
     name: str
@@ -61,6 +62,7 @@ class SourceSpec:
     node_key: str
     checks: Mapping[str, Checks] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     reject_future_ns: int | None = None
+    key: tuple[str, ...] = ()
 
     @property
     def fields(self) -> Fields:
