@@ -51,6 +51,18 @@ class _Source:
     cut: Cut | None = None
     floor: int = 0
     parts: list[pa.RecordBatch] = field(default_factory=list)
+    parts_rows: int = 0
+    parts_bytes: int = 0
+
+    def clear(self) -> None:
+        """Forget what has arrived in part."""
+        self.parts, self.parts_rows, self.parts_bytes = [], 0, 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Keep a part until the others are there."""
+        self.parts.append(rows)
+        self.parts_rows += rows.num_rows
+        self.parts_bytes += rows.nbytes
 
 
 class Following:
@@ -164,29 +176,28 @@ class Following:
                 receipt.done()
             return
         if start == 0:
-            source.parts = []  # of an owner before that has not ended what it began
+            source.clear()  # of an owner before that has not ended what it began
         if not more and start == 0:
             self._queue.append(Arrival(sender, epoch, changes, turn, receipt))
             self._wake()
             return
-        if start != sum(part.num_rows for part in source.parts):
+        if start != source.parts_rows:
             raise RemoteProtocolError(
                 f"{Stream(self.edge.name, sender, self.target)} goes on at row {start}, after "
-                f"{sum(part.num_rows for part in source.parts)} rows"
+                f"{source.parts_rows} rows"
             )
-        source.parts.append(changes.rows)
+        source.add(changes.rows)
         # A part's room is given back at once, or a table larger than it would never arrive.
         if receipt is not None:
             receipt.done()
-        size = sum(part.nbytes for part in source.parts)
-        if size > self._limits.table_bytes_max:
+        if source.parts_bytes > self._limits.table_bytes_max:
             raise RemoteProtocolError(
-                f"{Stream(self.edge.name, sender, self.target)} has sent {size} bytes of one "
-                f"table; table_bytes_max is {self._limits.table_bytes_max}"
+                f"{Stream(self.edge.name, sender, self.target)} has sent {source.parts_bytes} "
+                f"bytes of one table; table_bytes_max is {self._limits.table_bytes_max}"
             )
         if not more:
             rows = pa.concat_batches(source.parts)
-            source.parts = []
+            source.clear()
             whole = EdgeChanges(changes.since, changes.cut, changes.watermark_ns, rows)
             self._queue.append(Arrival(sender, epoch, whole, turn))
             self._wake()
@@ -212,7 +223,7 @@ class Following:
 
     def _forget(self, sender: int) -> None:
         """Drop what has arrived of a sender and was not taken."""
-        self._sources[sender].parts = []
+        self._sources[sender].clear()
         for arrival in self._queue:
             if arrival.sender == sender and arrival.receipt is not None:
                 arrival.receipt.done()

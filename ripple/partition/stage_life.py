@@ -95,6 +95,7 @@ class StageLife:
         self._committed: Cut | None = None
         self._rows_told = 0
         self._is_asked = False
+        self._arrivals: deque[Arrival] = deque()
         # Of the checkpoints that may have to be read: up to where final rows are in them.
         self._stored_ns: deque[int] = deque(maxlen=settings.keep)
         self._storing_ns = 0
@@ -315,10 +316,15 @@ class StageLife:
                 turn_ns = clock.monotonic_ns()
 
     def _take_in(self) -> bool:
-        """Take in what has arrived; return whether anything was news."""
-        is_news = False
-        for arrival in self._follows.take():
-            is_news = self._take(arrival) or is_news
+        """Take in what has arrived, as much as a turn is for; return whether there was news."""
+        self._arrivals.extend(self._follows.take())
+        is_news, clock = False, self._world.clock
+        ends_ns = clock.monotonic_ns() + self._settings.turn_ms * 1_000_000
+        while self._arrivals:
+            is_news = self._take(self._arrivals.popleft()) or is_news
+            if clock.monotonic_ns() >= ends_ns:
+                self._wake.set()  # for the rest
+                break
         return is_news
 
     def _take(self, arrival: Arrival) -> bool:

@@ -48,6 +48,25 @@ def test_machines_undisturbed_make_what_one_process_makes(name: str) -> None:
     simulate(scenario)
 
 
+@pytest.mark.parametrize("name", ["by-value", "windows-by-venue"])
+def test_what_lost_all_its_checkpoints_is_made_right_by_its_senders(name: str) -> None:
+    async def scenario(cluster: SimCluster, _: int) -> None:
+        hosts = Hosts(cluster, Pipeline(PLANS[name], trades(Random(name), 60), 2), 1)
+        hosts.start()
+        for number in range(2):
+            hosts.pipeline.write(number, 12)
+        await asyncio.sleep(5)
+        cluster.disturb()
+        cluster.host("h0").kill()
+        cluster.store._objects.clear()
+        for place in hosts.pipeline.places:
+            hosts.assign(place, "h0")
+        cluster.host("h0").start(hosts.main("h0"))
+        await finish(hosts)
+
+    simulate(scenario)
+
+
 class Trouble:
     """What happens to machines and partitions from outside."""
 

@@ -121,6 +121,37 @@ def test_cut_that_is_there_in_part_is_completed(tmp_path: Path, frames: int) -> 
     assert PARTS.read(disk) == whole
 
 
+def test_cut_that_is_there_in_part_may_be_given_up_and_what_is_there_is_told(
+    tmp_path: Path,
+) -> None:
+    disk = LiveDisk(tmp_path)
+    sink = PARTS.open(world_of(disk))
+    sink.write(changes(0), reached(0))
+    sink.commit(reached(0))
+    mark = sink.mark()
+    for number in range(1, 4):
+        sink.write(changes(number), reached(number))
+    sink.close()
+    cut_to(disk, 4)
+    sink = PARTS.open(world_of(disk))
+    assert sink.unfinished == reached(3).cut
+    shown = [row for batch in sink.written_since(mark) for row in batch.to_pylist()]
+    assert shown == PARTS.read(disk)[int(mark) :]
+    assert [*sink.written_since(sink.mark())] == []
+    whole = sum(batch.num_rows for batch in sink.written_since(None))
+    assert whole == len(PARTS.read(disk))
+    sink.supersede()
+    assert sink.unfinished is None
+    sink.write(changes(4), reached(4))
+    sink.commit(reached(4))
+    sink.close()
+    again = PARTS.open(world_of(disk))
+    assert (again.committed, again.unfinished) == (reached(4), None)
+    with pytest.raises(OutputError, match="but a checkpoint knows it up to 99999"):
+        [*again.written_since("99999")]
+    again.close()
+
+
 def test_write_that_is_repeated_adds_nothing(tmp_path: Path) -> None:
     disk = LiveDisk(tmp_path)
     sink = PARTS.open(world_of(disk))
