@@ -65,7 +65,7 @@ class _Cutter:
             if not any(batch.span for batch in self._pending):
                 self._pending.clear()  # the hole goes on to the block
             yield from self.flush(end)
-        if block.row_offsets is None and not self._pending:
+        if block.row_offsets is None and block.span and not self._pending:
             yield from self._pieces(block)
             return
         while block.next_offset >= (end := self._end(block)):
@@ -76,7 +76,7 @@ class _Cutter:
             head, block = block.split_at(end)
             self._pending.append(head)
             yield from self.flush()
-            if block.row_offsets is None:
+            if block.row_offsets is None and block.span:
                 yield from self._pieces(block)
                 return
         self._pending.append(block)
