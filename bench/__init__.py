@@ -12,6 +12,7 @@ BENCHMARKS = (
     "pipelines",
     "stages",
     "exchange",
+    "cluster",
     "latency",
     "memory",
     "longest_turn",
