@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from ripple.assignment import Code
 from ripple.connectors.log.sink import schema_of_output
 from ripple.schema.fingerprint import fingerprint
+from ripple.settings import SettingsError
 from ripple.world.addresses import joined
+from worker.settings import PORT_MAX
 from worker.stages import stage_counts
 
 if TYPE_CHECKING:
     from ripple.pipeline.plan import Plan
 
 PROTOCOL = 1
+PORTS_APART = 500
 
 
 def code_of(plan: Plan) -> Code:
@@ -39,5 +42,15 @@ def code_of(plan: Plan) -> Code:
 
 
 def delta_addresses(host: str, port: int, processes: int) -> dict[str, str]:
-    """Return the data port of each process, by purpose."""
-    return {f"deltas/{slot}": joined(host, port + slot if port else 0) for slot in range(processes)}
+    """Return the data port of each process, by purpose. Raises SettingsError for one that is none.
+
+    They are far apart: the ports beside the first are the worker's own, and its neighbours'.
+    """
+    last = port + PORTS_APART * (processes - 1)
+    if not 0 < port <= last <= PORT_MAX:
+        raise SettingsError(
+            f"rpc_port is {port}, and the last of {processes} processes would have {last}: each "
+            f"has one {PORTS_APART} higher than the one before, from 1 to {PORT_MAX}, and others "
+            "must know it before it listens there"
+        )
+    return {f"deltas/{slot}": joined(host, port + PORTS_APART * slot) for slot in range(processes)}

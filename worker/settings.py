@@ -107,7 +107,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         name="host", help="the address to listen at, and where others find it", default="127.0.0.1"
     ),
-    Setting(name="rpc_port", help="deltas, of the first process; others follow", default=9101),
+    Setting(
+        name="rpc_port",
+        help="deltas, of the first process; those of others are 500 apart",
+        default=9101,
+    ),
     Setting(name="health_port", help="/health and /ready", default=9100),
     Setting(name="metrics_port", help="/metrics", default=9102),
     Setting(name="processes", help="that compute; 0: one for each processor", default=0),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ripple.settings import SettingsError, arguments, read_file
+from worker.identity import delta_addresses
 from worker.settings import SETTINGS, Settings, flags_of, load
 
 GIVEN = ["p.py", "--store", "s", "--source", "log:d/t", "--sink", "log:d/o"]
@@ -84,3 +85,11 @@ def test_file_of_the_book_is_read_as_it_is() -> None:
 def test_what_is_wrong_is_named(given: list[str], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         loaded([*GIVEN, *given])
+
+
+def test_data_ports_of_processes_are_not_those_of_their_neighbours() -> None:
+    found = delta_addresses("h", 9101, 3)
+    assert found == {"deltas/0": "h:9101", "deltas/1": "h:9601", "deltas/2": "h:10101"}
+    for port, processes in ((0, 1), (9101, 114)):
+        with pytest.raises(SettingsError, match=f"rpc_port is {port}"):
+            delta_addresses("h", port, processes)
