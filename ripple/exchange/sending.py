@@ -77,8 +77,8 @@ class Sending:
     def follow(self, way: Way, asked: Follow) -> None:
         """Let somebody begin a stream, or begin it again."""
         if asked.epoch is not None and asked.epoch > self.epoch:
+            # It gets nothing of this one, but may of the next one here.
             self.superseded_by = max(self.superseded_by or 0, asked.epoch)
-            return
         self.unfollow(way, asked.target)
         follower = _Follower(way, asked, dict(asked.cut or ()), asked.rows)
         self._followers[asked.target].append(follower)
@@ -152,6 +152,8 @@ class Sending:
 
     def _may_get(self, target: int, one: _Follower, partition: Partition) -> bool:
         if one.credit_rows <= 0 or not one.way.has_room or one.way.has(self.stream(target)):
+            return False
+        if one.asked.epoch is not None and one.asked.epoch > self.epoch:
             return False
         if one.is_flowing:
             given = dict(partition.given_to(target) or {})

@@ -154,6 +154,27 @@ def test_a_sender_is_told_by_its_receiver_that_it_is_superseded() -> None:
     assert not pair.arrived()
 
 
+def test_who_follows_a_higher_epoch_waits_for_it_through_lower_ones() -> None:
+    """A process that was started again tries its epochs anew, from the lowest."""
+    pair = Pair()
+    for epoch in (9, 5, 10):
+        pair.sender.stop()
+        pair.sender.epoch = epoch - 1
+        pair.sender.start(pair.cluster.processes[0])
+        pair.sender.node.read(5)
+        pair.carry()
+        pair.sender.settle()
+        pair.carry()
+        if epoch == 9:
+            pair.target.take()
+            pair.connection.cut(0)
+            pair.cluster.connect()
+        if epoch == 5:
+            assert not pair.arrived()
+    (table,) = pair.arrived()
+    assert (table.epoch, table.changes.cut) == (10, {"trades": 15})
+
+
 def test_a_receiver_that_applies_nothing_costs_its_sender_no_memory() -> None:
     limits = ExchangeLimits(credit_rows=8, window_bytes=4000, bundle_rows=8, bundle_bytes=1000)
     pair = Pair(limits, events=600)
