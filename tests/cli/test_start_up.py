@@ -96,6 +96,7 @@ def test_installed_commands_are_those_that_can_be_interrupted_at_once() -> None:
         "ripple.cli.start:coordinator",
         "ripple.cli.start:ripple",
         "ripple.cli.start:vwap_demo",
+        "ripple.cli.start:worker",
     }
     script = """
 import sys
