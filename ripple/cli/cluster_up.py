@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     planned = processes(asked)
     os.makedirs(options.dir, exist_ok=True)
     say(
-        f"{PROGRAM}: {asked.coordinators} coordinators, {asked.workers} workers; "
+        f"{PROGRAM}: coordinators: {asked.coordinators}, workers: {asked.workers}; "
         f"{PROGRAM} cluster status --coordinator {coordinators_of(planned)} shows them"
     )
     width = max(len(one.name) for one in planned)

@@ -19,7 +19,7 @@ SUBCOMMANDS = {
     "checkpoint": "list, show, verify, compare and export checkpoints",
     "log": "create, append to, follow and verify event logs",
     "dead-letter": "list refused records, and retry them",
-    "cluster": "show how a cluster is, and tell it what to do",
+    "cluster": "start a cluster, show how one is, tell it what to do",
     "cert": "make the certificates of a cluster for development",
     "info": "show version and build",
 }
