@@ -23,6 +23,7 @@ class Process:
     def __init__(self, process: asyncio.subprocess.Process, pipe: Pipe) -> None:
         self.pipe = pipe
         self._process = process
+        self._handle = _handle_of(process.pid)
 
     @property
     def pid(self) -> int:
@@ -32,6 +33,9 @@ class Process:
     async def wait(self) -> str:
         """Wait until it has ended."""
         code = await self._process.wait()
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
         return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
     def dump(self) -> None:
@@ -43,9 +47,19 @@ class Process:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                self._process.send_signal(number)
+        # Not by asyncio, which looks first whether it has ended, and so takes how from who waits.
+        with suppress(ProcessLookupError):
+            if self._handle is not None:
+                signal.pidfd_send_signal(self._handle, number)
+            elif self._process.returncode is None:
+                os.kill(self._process.pid, number)
+
+
+def _handle_of(pid: int) -> int | None:
+    """Return what means this process even after another one has its number, where there is such."""
+    with suppress(AttributeError, OSError):
+        return os.pidfd_open(pid)
+    return None
 
 
 class Spawner:

@@ -172,6 +172,7 @@ def test_processes_may_be_killed_and_frozen_at_any_moment(tmp_path: Path) -> Non
             slot, start, known_s = script.exits[0]
             assert (slot, start) == (0, 0)
             assert known_s - killed_s < 1.0
+            assert "process 0 has ended: by SIGKILL; another one begins" in said
             assert one.report().live == {(1, 1)}, "its neighbour goes on"
             script.say("a/1", "a/1")
             await until(lambda: one.report().live == {(0, 2), (1, 2)}, "the neighbour has both")
