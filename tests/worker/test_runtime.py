@@ -14,6 +14,7 @@ from ripple.testing import SimCluster, explore, on_cluster, repeat
 from ripple.testing.sim_disk import CAPACITY_BYTES
 from ripple.testing.sim_faults import Drawn
 from ripple.testing.sim_run import run
+from tests.examples import EXAMPLES
 from tests.worker.processes import (
     PARTITIONS,
     SOURCE,
@@ -127,7 +128,9 @@ def expected() -> list[list[Any]]:
     return found
 
 
-def tell_story(tell: Callable[[Cluster], Awaitable[None]], seeds: range = range(4)) -> None:
+def tell_story(
+    tell: Callable[[Cluster], Awaitable[None]], seeds: range = range(2 * EXAMPLES)
+) -> None:
     """Let a story happen without faults of its own; outputs must be those of one process."""
     expected()
 
@@ -221,7 +224,7 @@ def test_partitions_move_warm_while_their_input_grows() -> None:
         assert not any(event.checkpoint for event in restored), "somebody has restored"
 
     wanted = [table_of(rows) for rows in expected()]
-    for seed in range(3):
+    for seed in range(2 * EXAMPLES):
         done = repeat(scenario, seed=seed)
         if done.error is not None:
             raise done.error
@@ -267,7 +270,7 @@ def test_follower_that_computes_something_else_says_so_and_its_owner_goes_on() -
         assert not runtime.report.followers
         assert (0, 1) in one.runtimes["a"].report.live
 
-    tell_story(story, range(2))
+    tell_story(story, range(EXAMPLES))
 
 
 def test_partition_that_an_owner_lost_ends_and_is_taken_up_elsewhere() -> None:
@@ -368,7 +371,7 @@ def test_partition_that_fails_is_tried_again_and_leaves_its_neighbours_alone() -
         assert not runtime.report.failed
         assert [standing.epoch for standing in runtime.standings.values()] == [1024, 1024 + 3]
 
-    tell_story(story, range(3))
+    tell_story(story, range(EXAMPLES))
 
 
 def test_assignment_that_does_not_fit_the_inputs_gives_nothing_and_says_why() -> None:
@@ -437,8 +440,7 @@ async def anything(cluster: SimCluster, seed: int) -> None:
 
 def test_outputs_do_not_tell_what_happened_to_their_owners() -> None:
     expected()
-    report = explore(anything, seeds=range(24))
-    assert report.runs == 24
+    report = explore(anything, seeds=range(10 * EXAMPLES))
     assert len(report.landed) > 5
 
 
