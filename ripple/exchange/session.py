@@ -25,7 +25,14 @@ from ripple.wire.edge_messages import (
 )
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.wire.link import CHANGES, EDGES, Link
-from ripple.wire.link_events import Ended, PeerAccepted, PeerOffered, Refused, Told
+from ripple.wire.link_events import (
+    Ended,
+    PeerAccepted,
+    PeerLeft,
+    PeerOffered,
+    Refused,
+    Told,
+)
 from ripple.wire.messages import Reason, cut_of
 
 if TYPE_CHECKING:
@@ -355,6 +362,10 @@ class Session:
                 self.failure = "; ".join(event.errors)
             case Told(message) if self._is_open:
                 self._told(message)
+            case PeerLeft():
+                if event.reason is not Reason.SHUTDOWN:
+                    self.failure = self.failure or f"it has left: {event.detail}"
+                self.close()
             case Ended() if event.error is not None:
                 self.failure = self.failure or str(event.error)
             case _:
