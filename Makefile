@@ -41,6 +41,25 @@ wide: $(VENV)/.dev
 # SECONDS=3600 for a night's start; a failure prints what repeats it.
 fuzz: $(VENV)/.dev
 	$(PYTHON) tests/wire/fuzz_link.py --seconds $(or $(SECONDS),60)
+	$(PYTHON) -m tests.fold.fuzz_batches --seconds $(or $(SECONDS),60)
+
+# The compiled modules with AddressSanitizer and UndefinedBehaviorSanitizer, in a folder of their own;
+# then the tests of the batch path with them, and its fuzzing: minutes, most of them to compile.
+SANITIZED := build/sanitized
+SANITIZERS := address,undefined
+SANITIZED_PYTHON = cd $(SANITIZED) && PYTHONPATH=. PYTHONMALLOC=malloc \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	LD_PRELOAD="$$(for name in asan ubsan stdc++; do $(CC) -print-file-name=lib$$name.so; done | xargs)" \
+	$(abspath $(PYTHON))
+
+sanitize: $(VENV)/.dev
+	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
+	git ls-files -z ripple tests bench coordinator worker examples docs pyproject.toml setup.py README.md \
+		| xargs -0 cp --parents --target-directory $(SANITIZED)
+	cd $(SANITIZED) && CFLAGS="-fsanitize=$(SANITIZERS) -fno-omit-frame-pointer -fno-sanitize-recover=undefined" \
+		LDFLAGS="-fsanitize=$(SANITIZERS)" $(abspath $(PYTHON)) setup.py -q build_ext --inplace
+	$(SANITIZED_PYTHON) -m pytest -q -p no:cacheprovider tests/fold tests/window tests/connectors/test_plain_lines.py
+	$(SANITIZED_PYTHON) -m tests.fold.fuzz_batches --seconds $(or $(SECONDS),60)
 
 # SEEDS=1000000 for a night; a failure prints its seed, its faults and the command to repeat it.
 sim: $(VENV)/.dev

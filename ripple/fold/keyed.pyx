@@ -2,7 +2,7 @@
 # distutils: language = c++
 """Events on their way into a fold by key: found, added and noted as touched, in one call."""
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t
 
 import numpy as np
 
@@ -48,8 +48,6 @@ cdef class Keyed:
         ledger: hears of it before, if it marks.
         """
         cdef const int64_t[::1] at
-        cdef const uint32_t* place
-        cdef Py_ssize_t i
         cdef int64_t capacity
         slots = self.slots(rows)
         capacity = self.keys.capacity if self.texts is None else self.texts.capacity
@@ -58,9 +56,7 @@ cdef class Keyed:
             ledger.copy(slots)
         states.add(slots, rows, None)  # which has checked them
         at = slots
-        with nogil:
-            touched.reserve(capacity)
-            place = touched._place
-            for i in range(at.shape[0]):
-                if not place[at[i]]:
-                    touched.push(at[i])
+        if at.shape[0]:
+            with nogil:
+                touched.reserve(capacity)
+                touched.push_all(&at[0], at.shape[0])

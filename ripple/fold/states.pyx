@@ -317,8 +317,8 @@ cdef class States:
                 made[f] = self.typed(f, *others[source[1]][source[2]])
         if isinstance(column, InputColumn):
             column.graph.refuse_while_busy("write a column")
+        column.touch_all(&at[0], n)
         for i in range(n):
-            column.touch(at[i])
             column.row_count += not column.present[at[i]]
             column.present[at[i]] = 1
         for f in range(fields):

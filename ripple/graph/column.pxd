@@ -43,6 +43,8 @@ cdef class Column(Node):
     cdef int reserve(self, int64_t slots) except -1
     cdef int cover(self, const int64_t[::1] slots) except -1
     cdef int touch(self, int64_t slot) except -1
+    cdef int touch_all(self, const int64_t* slots, Py_ssize_t n) except -1
+    cdef int make_room_for_saved(self, int64_t count) except -1
     cdef void shed(self) noexcept
     cdef int write_rows(self, const int64_t[::1] slots, list values, list valid) except -1
     cdef int write_field(self, int f, const int64_t[::1] slots, object values, object valid) except -1

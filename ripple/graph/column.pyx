@@ -166,24 +166,13 @@ cdef class Column(Node):
 
     cdef int touch(self, int64_t slot) except -1:
         """Save the slot's row unless this stabilize has it already."""
-        cdef int64_t at = self.touched.size, room
+        cdef int64_t at = self.touched.size
         cdef Field* field
         cdef int f
         if self.touched._place[slot]:
             return 0
         if at == self.old_room:
-            room = self.old_room * 2 if self.old_room else 64
-            self.old_present = <uint8_t*>grown(self.old_present, self.old_room, room)
-            self.changed = <int64_t*>grown(self.changed, self.old_room * 8, room * 8)
-            for f in range(self.field_count):
-                self.fields[f].old_bits = <int64_t*>grown(
-                    self.fields[f].old_bits, self.old_room * 8, room * 8
-                )
-                if self.fields[f].nullable:
-                    self.fields[f].old_valid = <uint8_t*>grown(
-                        self.fields[f].old_valid, self.old_room, room
-                    )
-            self.old_room = room
+            self.make_room_for_saved(at + 1)
         self.touched.push(slot)
         self.old_present[at] = self.present[slot]
         for f in range(self.field_count):
@@ -193,6 +182,49 @@ cdef class Column(Node):
                 field.old_valid[at] = field.valid[slot]
             if field.kind == OBJECT:
                 self.old_objects[f].append(self.objects[f][slot])
+        return 0
+
+    cdef int touch_all(self, const int64_t* slots, Py_ssize_t n) except -1:
+        """Save the rows of slots, field by field, except those that this stabilize has already."""
+        cdef int64_t first = self.touched.size, at, end
+        cdef const int64_t* saved
+        cdef Field* field
+        cdef int f
+        if first + n > self.old_room:
+            self.make_room_for_saved(first + n)
+        self.touched.push_all(slots, n)
+        end, saved = self.touched.size, self.touched._slots
+        for at in range(first, end):
+            self.old_present[at] = self.present[saved[at]]
+        for f in range(self.field_count):
+            field = &self.fields[f]
+            for at in range(first, end):
+                field.old_bits[at] = field.bits[saved[at]]
+            if field.nullable:
+                for at in range(first, end):
+                    field.old_valid[at] = field.valid[saved[at]]
+            if field.kind == OBJECT:
+                for at in range(first, end):
+                    self.old_objects[f].append(self.objects[f][saved[at]])
+        return 0
+
+    cdef int make_room_for_saved(self, int64_t count) except -1:
+        """Make room for the saved rows of so many slots."""
+        cdef int64_t room = self.old_room if self.old_room else 64
+        cdef int f
+        while room < count:
+            room *= 2
+        self.old_present = <uint8_t*>grown(self.old_present, self.old_room, room)
+        self.changed = <int64_t*>grown(self.changed, self.old_room * 8, room * 8)
+        for f in range(self.field_count):
+            self.fields[f].old_bits = <int64_t*>grown(
+                self.fields[f].old_bits, self.old_room * 8, room * 8
+            )
+            if self.fields[f].nullable:
+                self.fields[f].old_valid = <uint8_t*>grown(
+                    self.fields[f].old_valid, self.old_room, room
+                )
+        self.old_room = room
         return 0
 
     @property
@@ -235,8 +267,9 @@ cdef class Column(Node):
         """Put whole rows at slots, the last one counting: per field an array, a mask or None."""
         cdef Py_ssize_t i
         cdef int f
+        if slots.shape[0]:
+            self.touch_all(&slots[0], slots.shape[0])
         for i in range(slots.shape[0]):
-            self.touch(slots[i])
             self.row_count += not self.present[slots[i]]
             self.present[slots[i]] = 1
         for f in range(self.field_count):

@@ -10,5 +10,6 @@ cdef class SlotSet:
 
     cdef int reserve(self, int64_t slots) except -1 nogil
     cdef int push(self, int64_t slot) except -1 nogil
+    cdef int push_all(self, const int64_t* slots, Py_ssize_t n) except -1 nogil
     cdef void empty(self) noexcept nogil
     cdef void shed(self) noexcept nogil

@@ -65,6 +65,32 @@ cdef class SlotSet:
         self._place[slot] = <uint32_t>self.size
         return 0
 
+    cdef int push_all(self, const int64_t* slots, Py_ssize_t n) except -1 nogil:
+        """Insert slots, below the reserved room."""
+        cdef int64_t capacity = self._capacity if self._capacity else 64
+        cdef int64_t size = self.size
+        cdef uint32_t* place = self._place
+        cdef int64_t* members
+        cdef void* grown
+        cdef Py_ssize_t i
+        while capacity < size + n:
+            capacity *= 2
+        if capacity > self._capacity:
+            grown = realloc(self._slots, capacity * sizeof(int64_t))
+            if not grown:
+                with gil:
+                    raise MemoryError
+            self._slots = <int64_t*>grown
+            self._capacity = capacity
+        members = self._slots
+        for i in range(n):
+            if not place[slots[i]]:
+                members[size] = slots[i]
+                size += 1
+                place[slots[i]] = <uint32_t>size
+        self.size = size
+        return 0
+
     cdef void empty(self) noexcept nogil:
         cdef int64_t i
         for i in range(self.size):
