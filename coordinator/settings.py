@@ -11,6 +11,7 @@ from typing import Any
 
 from coordinator.limits import Limits
 from ripple.errors import LimitError
+from ripple.process_settings import TLS, check_ports, listed, milliseconds, store, tls_of
 from ripple.settings import (
     Alias,
     Arguments,
@@ -21,11 +22,10 @@ from ripple.settings import (
     in_force,
     missing,
 )
-from ripple.world.addresses import check_secured, joined
+from ripple.world.addresses import check_secured
 from ripple.world.tls import Tls
 
 SECTION = "coordinator"
-PORT_MAX = 65_535
 # What only workers read of a file that they share with coordinators.
 OTHERS = (
     "worker",
@@ -34,39 +34,6 @@ OTHERS = (
     "cluster.defaults.allowed_lateness_sec",
     "cluster.defaults.backpressure",
 )
-
-
-def _milliseconds(seconds: Any) -> int:
-    """Read seconds, as the book has them."""
-    if isinstance(seconds, bool):
-        raise ValueError("not a number of seconds")
-    value = float(seconds) * 1000
-    if not 0 < value < 2**53 or value != int(value):
-        raise ValueError("not a number of seconds with at most three decimals")
-    return int(value)
-
-
-def _bucket(name: Any) -> str:
-    """Read the name of a bucket as the store in it."""
-    if not isinstance(name, str) or not name:
-        raise ValueError("not the name of a bucket")
-    return name if "://" in name else f"s3://{name}"
-
-
-def _store(held: Any) -> str:
-    """Read the book's ``checkpoint_store``: a backend and where it is."""
-    if not isinstance(held, Mapping):
-        raise ValueError("not a table with a backend")
-    needed = {"s3": "bucket", "disk": "path", "local": "path"}.get(str(held.get("backend")).lower())
-    if needed is None:
-        raise ValueError("its backend is none of S3 and Disk")
-    if not isinstance(held.get(needed), str):
-        raise ValueError(f"it has no {needed}")
-    unknown = [name for name in held if name not in ("backend", needed, "prefix")]
-    if unknown:
-        raise ValueError(f"it has {unknown[0]}, which nobody reads")
-    place = held[needed] if needed == "path" else f"s3://{held[needed]}"
-    return f"{place}/{held['prefix']}" if held.get("prefix") else place
 
 
 def _port(given: Any) -> Any:
@@ -80,16 +47,11 @@ def _port(given: Any) -> Any:
 
 
 def _seconds(*names: str) -> tuple[Alias, ...]:
-    return tuple(Alias(f"cluster.defaults.{name}", _milliseconds) for name in names)
+    return tuple(Alias(f"cluster.defaults.{name}", milliseconds) for name in names)
 
 
 _PROCESS = (
-    Setting(
-        name="store",
-        help="folder or s3://bucket/prefix of checkpoints and of the assignment",
-        variables=(Alias("RIPPLE_CHECKPOINT_BUCKET", _bucket),),
-        places=(Alias("cluster.checkpoint_store", _store),),
-    ),
+    store("folder or s3://bucket/prefix of checkpoints and of the assignment"),
     Setting(
         name="cluster",
         help="the name of the cluster, for people and certificates",
@@ -115,18 +77,7 @@ _PROCESS = (
         help="the other coordinators of this cluster: HOST:PORT, separated by commas",
         default="",
     ),
-    Setting(name="tls_certificate", help="file of this process's certificate", default=""),
-    Setting(name="tls_key", help="file of its private key", default=""),
-    Setting(
-        name="tls_authority",
-        help="file of the authority whose certificates are believed (ripple cert makes all three)",
-        default="",
-    ),
-    Setting(
-        name="insecure",
-        help="speak without TLS although there are certificates; on this machine only",
-        default=False,
-    ),
+    *TLS,
 )
 
 _ABOUT = {
@@ -213,9 +164,9 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     if problems:
         raise SettingsError("; ".join(problems))
     _derive(found)
-    _check_ports(found)
+    check_ports(found, ("port", "health_port", "metrics_port"))
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
-    values["tls"] = _tls(values, found)
+    values["tls"] = tls_of(values, found)
     values["peers"] = _peers(values, found)
     try:
         limits = Limits(**{each.name: values.pop(each.name) for each in fields(Limits)})
@@ -235,27 +186,8 @@ def _derive(found: dict[str, InForce]) -> None:
                 found[name] = InForce(derive(int(dead.value)), "default, from dead_after_ms")
 
 
-def _tls(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
-    """Take what says whom to believe out of the values. Plain bytes stay on this machine."""
-    files = {name: values.pop(f"tls_{name}") for name in ("certificate", "key", "authority")}
-    is_insecure = values.pop("insecure")
-    absent = [f"tls_{name}" for name, path in files.items() if not path]
-    if 0 < len(absent) < len(files):
-        raise SettingsError(f"{' and '.join(absent)} is missing: TLS needs all three files")
-    tls = None if absent or is_insecure else Tls(**files)
-    try:
-        check_secured(joined(values["host"], 0), tls)
-    except ValueError:
-        raise SettingsError(
-            f"host is {values['host']} (from {found['host'].origin}), where others on the network "
-            "could read and change what is said: give tls_certificate, tls_key and tls_authority "
-            "(ripple cert makes them) and no insecure, or listen on 127.0.0.1"
-        ) from None
-    return tls
-
-
 def _peers(values: Mapping[str, Any], found: Mapping[str, InForce]) -> tuple[str, ...]:
-    peers = tuple(one.strip() for one in values["peers"].split(",") if one.strip())
+    peers = listed(values["peers"])
     for peer in peers:
         try:
             check_secured(peer, values["tls"])
@@ -264,15 +196,3 @@ def _peers(values: Mapping[str, Any], found: Mapping[str, InForce]) -> tuple[str
     if len(set(peers)) < len(peers):
         raise SettingsError(f"peers names one twice (from {found['peers'].origin})")
     return peers
-
-
-def _check_ports(found: Mapping[str, InForce]) -> None:
-    """Refuse ports that are none, or are the same; 0 is any that is free."""
-    taken: dict[Any, str] = {}
-    for name in ("port", "health_port", "metrics_port"):
-        port, origin = found[name].value, found[name].origin
-        if not 0 <= int(port) <= PORT_MAX:
-            raise SettingsError(f"{name} is {port}, not from 0 to {PORT_MAX} (from {origin})")
-        if port and port in taken:
-            raise SettingsError(f"{name} and {taken[port]} are both {port} (from {origin})")
-        taken[port] = name

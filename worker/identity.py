@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ripple.assignment import Code
 from ripple.connectors.log.sink import schema_of_output
+from ripple.process_settings import PORT_MAX
 from ripple.schema.fingerprint import fingerprint
 from ripple.settings import SettingsError
 from ripple.world.addresses import joined
-from worker.settings import PORT_MAX
 from worker.stages import stage_counts
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ripple.process_settings import TLS, check_ports, listed, milliseconds, store, tls_of
 from ripple.settings import (
     Alias,
     Arguments,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SECTION = "worker"
-PORT_MAX = 65_535
 PROCESSES_MAX = 1024
 # What only coordinators read of a file that they share with workers.
 OTHERS = (
@@ -43,36 +43,6 @@ OTHERS = (
 )
 _HOST, _PORT = "RIPPLE_COORDINATOR_HOST", "RIPPLE_COORDINATOR_PORT"
 _COORDINATOR_PORT = 9200
-
-
-def _milliseconds(seconds: Any) -> int:
-    """Read seconds, as the book has them."""
-    if isinstance(seconds, bool):
-        raise ValueError("not a number of seconds")
-    value = float(seconds) * 1000
-    if not 0 < value < 2**53 or value != int(value):
-        raise ValueError("not a number of seconds with at most three decimals")
-    return int(value)
-
-
-def _bucket(name: Any) -> str:
-    """Read the name of a bucket as the store in it."""
-    if not isinstance(name, str) or not name:
-        raise ValueError("not the name of a bucket")
-    return name if "://" in name else f"s3://{name}"
-
-
-def _store(held: Any) -> str:
-    """Read the book's ``checkpoint_store``: a backend and where it is."""
-    if not isinstance(held, Mapping):
-        raise ValueError("not a table with a backend")
-    needed = {"s3": "bucket", "disk": "path", "local": "path"}.get(str(held.get("backend")).lower())
-    if needed is None:
-        raise ValueError("its backend is none of S3 and Disk")
-    if not isinstance(held.get(needed), str):
-        raise ValueError(f"it has no {needed}")
-    place = held[needed] if needed == "path" else f"s3://{held[needed]}"
-    return f"{place}/{held['prefix']}" if held.get("prefix") else place
 
 
 def _coordinator(held: Any) -> str:
@@ -92,12 +62,7 @@ SETTINGS: tuple[Setting, ...] = (
         variables=(Alias(_HOST),),
         places=(Alias("cluster.coordinator", _coordinator),),
     ),
-    Setting(
-        name="store",
-        help="folder or s3://bucket/prefix of checkpoints and of the assignment: the coordinators'",
-        variables=(Alias("RIPPLE_CHECKPOINT_BUCKET", _bucket),),
-        places=(Alias("cluster.checkpoint_store", _store),),
-    ),
+    store("folder or s3://bucket/prefix of checkpoints and of the assignment: the coordinators'"),
     Setting(name="source", help="log:DIR/TOPIC, whose partitions are divided"),
     Setting(
         name="sink",
@@ -121,14 +86,14 @@ SETTINGS: tuple[Setting, ...] = (
         name="checkpoint_interval_ms",
         help="how often checkpoints are stored",
         default=10_000,
-        places=(Alias("cluster.defaults.checkpoint_interval_sec", _milliseconds),),
+        places=(Alias("cluster.defaults.checkpoint_interval_sec", milliseconds),),
     ),
     Setting(name="keep", help="checkpoints that are not deleted", default=3),
     Setting(
         name="heartbeat_interval_ms",
         help="how often it says that it is well",
         default=1000,
-        places=(Alias("cluster.defaults.heartbeat_interval_sec", _milliseconds),),
+        places=(Alias("cluster.defaults.heartbeat_interval_sec", milliseconds),),
     ),
     Setting(
         name="hung_after_ms",
@@ -145,18 +110,7 @@ SETTINGS: tuple[Setting, ...] = (
         help="after so long, one that is told to stop has stopped, whatever is not complete",
         default=29_000,
     ),
-    Setting(name="tls_certificate", help="file of this process's certificate", default=""),
-    Setting(name="tls_key", help="file of its private key", default=""),
-    Setting(
-        name="tls_authority",
-        help="file of the authority whose certificates are believed (ripple cert makes all three)",
-        default="",
-    ),
-    Setting(
-        name="insecure",
-        help="speak without TLS although there are certificates; on this machine only",
-        default=False,
-    ),
+    *TLS,
 )
 _LEAST = {
     "batch_rows": 1,
@@ -232,10 +186,10 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
             )
     if int(found["processes"].value) > PROCESSES_MAX:
         raise SettingsError(f"processes is {found['processes'].value}, more than {PROCESSES_MAX}")
-    _check_ports(found)
+    check_ports(found, ("rpc_port", "health_port", "metrics_port"))
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
-    values["tls"] = _tls(values, found)
-    values["coordinators"] = _listed(values.pop("coordinator"))
+    values["tls"] = tls_of(values, found)
+    values["coordinators"] = listed(values.pop("coordinator"))
     for address in values["coordinators"]:
         try:
             addresses.check_secured(address, values["tls"])
@@ -243,12 +197,8 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
             raise SettingsError(
                 f"coordinator: {error} (from {found['coordinator'].origin})"
             ) from error
-    values["sinks"] = _listed(values.pop("sink"))
+    values["sinks"] = listed(values.pop("sink"))
     return Settings(**values, origins=found)
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(one.strip() for one in text.split(",") if one.strip())
 
 
 def _with_port(environment: Mapping[str, str]) -> Mapping[str, str]:
@@ -258,34 +208,3 @@ def _with_port(environment: Mapping[str, str]) -> Mapping[str, str]:
         return environment
     # Kubernetes sets this variable to tcp://ADDRESS:PORT for a service of that name.
     return {**environment, _HOST: f"{host}:{port.rpartition(':')[2]}"}
-
-
-def _tls(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
-    """Take what says whom to believe out of the values. Plain bytes stay on this machine."""
-    files = {name: values.pop(f"tls_{name}") for name in ("certificate", "key", "authority")}
-    is_insecure = values.pop("insecure")
-    absent = [f"tls_{name}" for name, path in files.items() if not path]
-    if 0 < len(absent) < len(files):
-        raise SettingsError(f"{' and '.join(absent)} is missing: TLS needs all three files")
-    tls = None if absent or is_insecure else Tls(**files)
-    try:
-        addresses.check_secured(addresses.joined(values["host"], 0), tls)
-    except ValueError:
-        raise SettingsError(
-            f"host is {values['host']} (from {found['host'].origin}), where others on the network "
-            "could read and change what is said: give tls_certificate, tls_key and tls_authority "
-            "(ripple cert makes them) and no insecure, or listen on 127.0.0.1"
-        ) from None
-    return tls
-
-
-def _check_ports(found: Mapping[str, InForce]) -> None:
-    """Refuse ports that are none, or are the same; 0 is any that is free."""
-    taken: dict[Any, str] = {}
-    for name in ("rpc_port", "health_port", "metrics_port"):
-        port, origin = found[name].value, found[name].origin
-        if not 0 <= int(port) <= PORT_MAX:
-            raise SettingsError(f"{name} is {port}, not from 0 to {PORT_MAX} (from {origin})")
-        if port and port in taken:
-            raise SettingsError(f"{name} and {taken[port]} are both {port} (from {origin})")
-        taken[port] = name

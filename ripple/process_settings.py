@@ -1,0 +1,110 @@
+"""The settings that all processes of a cluster have, under our names and under the book's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ripple.settings import Alias, InForce, Setting, SettingsError
+from ripple.world.addresses import check_secured, joined
+from ripple.world.tls import Tls
+
+PORT_MAX = 65_535
+
+
+def store(help_text: str) -> Setting:
+    """Return the setting of the store of checkpoints and of the assignment."""
+    return Setting(
+        name="store",
+        help=help_text,
+        variables=(Alias("RIPPLE_CHECKPOINT_BUCKET", _bucket),),
+        places=(Alias("cluster.checkpoint_store", _store),),
+    )
+
+
+TLS = (
+    Setting(name="tls_certificate", help="file of this process's certificate", default=""),
+    Setting(name="tls_key", help="file of its private key", default=""),
+    Setting(
+        name="tls_authority",
+        help="file of the authority whose certificates are believed (ripple cert makes all three)",
+        default="",
+    ),
+    Setting(
+        name="insecure",
+        help="speak without TLS although there are certificates; on this machine only",
+        default=False,
+    ),
+)
+
+
+def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
+    """Take what says whom to believe out of the values. Plain bytes stay on this machine.
+
+    Raises SettingsError.
+    """
+    files = {name: values.pop(f"tls_{name}") for name in ("certificate", "key", "authority")}
+    is_insecure = values.pop("insecure")
+    absent = [f"tls_{name}" for name, path in files.items() if not path]
+    if 0 < len(absent) < len(files):
+        raise SettingsError(f"{' and '.join(absent)} is missing: TLS needs all three files")
+    tls = None if absent or is_insecure else Tls(**files)
+    try:
+        check_secured(joined(values["host"], 0), tls)
+    except ValueError:
+        raise SettingsError(
+            f"host is {values['host']} (from {found['host'].origin}), where others on the network "
+            "could read and change what is said: give tls_certificate, tls_key and tls_authority "
+            "(ripple cert makes them) and no insecure, or listen on 127.0.0.1"
+        ) from None
+    return tls
+
+
+def check_ports(found: Mapping[str, InForce], names: Iterable[str]) -> None:
+    """Refuse ports that are none, or are the same; 0 is any that is free. Raises SettingsError."""
+    taken: dict[Any, str] = {}
+    for name in names:
+        port, origin = found[name].value, found[name].origin
+        if not 0 <= int(port) <= PORT_MAX:
+            raise SettingsError(f"{name} is {port}, not from 0 to {PORT_MAX} (from {origin})")
+        if port and port in taken:
+            raise SettingsError(f"{name} and {taken[port]} are both {port} (from {origin})")
+        taken[port] = name
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Read what is separated by commas."""
+    return tuple(one.strip() for one in text.split(",") if one.strip())
+
+
+def milliseconds(seconds: Any) -> int:
+    """Read seconds, as the book has them. Raises ValueError."""
+    if isinstance(seconds, bool):
+        raise ValueError("not a number of seconds")
+    value = float(seconds) * 1000
+    if not 0 < value < 2**53 or value != int(value):
+        raise ValueError("not a number of seconds with at most three decimals")
+    return int(value)
+
+
+def _bucket(name: Any) -> str:
+    """Read the name of a bucket as the store in it."""
+    if not isinstance(name, str) or not name:
+        raise ValueError("not the name of a bucket")
+    return name if "://" in name else f"s3://{name}"
+
+
+def _store(held: Any) -> str:
+    """Read the book's ``checkpoint_store``: a backend and where it is."""
+    if not isinstance(held, Mapping):
+        raise ValueError("not a table with a backend")
+    needed = {"s3": "bucket", "disk": "path", "local": "path"}.get(str(held.get("backend")).lower())
+    if needed is None:
+        raise ValueError("its backend is none of S3 and Disk")
+    if not isinstance(held.get(needed), str):
+        raise ValueError(f"it has no {needed}")
+    unknown = [name for name in held if name not in ("backend", needed, "prefix")]
+    if unknown:
+        raise ValueError(f"it has {unknown[0]}, which nobody reads")
+    place = held[needed] if needed == "path" else f"s3://{held[needed]}"
+    return f"{place}/{held['prefix']}" if held.get("prefix") else place
