@@ -178,6 +178,9 @@ TABLE: dict[str, P] = {
     "Pipeline.source(time)": P(
         lambda v: rp.Pipeline("p").source("s", In, time=v), "none", f"event time|{INPUT}"
     ),
+    "Pipeline.source(key)": P(
+        lambda v: rp.Pipeline("p").source("s", In, key=v), "none no_list no_tuple", f"key|{INPUT}"
+    ),
     "Pipeline.source(out_of_order)": P(
         lambda v: rp.Pipeline("p").source("s", In, out_of_order=v), "zero three np_int"
     ),

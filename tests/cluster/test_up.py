@@ -19,9 +19,9 @@ PARTITIONS = 4
 WITHIN_S = 60
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> Job:
-    made = job_of("totals", tmp_path, PARTITIONS)
+@pytest.fixture(params=["totals"])
+def job(tmp_path: Path, request: pytest.FixtureRequest) -> Job:
+    made = job_of(request.param, tmp_path, PARTITIONS)
     append(made.source, PARTITIONS, step=0, batches=3)
     return made
 
@@ -88,6 +88,7 @@ def test_what_dies_is_started_again_and_ctrl_c_ends_all(job: Job) -> None:
     assert "coordinator-1 | process" in up.said
 
 
+@pytest.mark.parametrize("job", ["windows"], indirect=True)
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
