@@ -178,7 +178,7 @@ plain = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=40 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES)
 @given(plain)
 def test_portable_values_read_back_equal_in_value_and_type(value):
     assert repr(of_text(to_text(value))) == repr(value) or of_text(to_text(value)) == value

@@ -50,7 +50,7 @@ def encoded(sums: ExactSums, slot: int = 0) -> list[bytes]:
     return [part.tobytes() for part in sums.encode(slots(slot))]
 
 
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES)
 @given(st.lists(finite_floats, max_size=40))
 def test_sum_of_finite_values_equals_fsum(values):
     sums = summed(*values)
@@ -60,7 +60,7 @@ def test_sum_of_finite_values_equals_fsum(values):
         assert same(read(sums), math.fsum(values))
 
 
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES)
 @given(st.lists(any_floats, max_size=30), st.randoms(use_true_random=False))
 def test_removing_a_part_leaves_the_sum_of_the_rest(values, random_):
     kept = [v for v in values if random_.random() < 0.5]
@@ -79,7 +79,7 @@ def test_removing_a_part_leaves_the_sum_of_the_rest(values, random_):
     assert encoded(sums) == encoded(summed(*kept))
 
 
-@settings(max_examples=40 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES)
 @given(st.lists(st.tuples(st.integers(0, 3), any_floats), max_size=40))
 def test_slots_of_one_batch_do_not_mix(pairs):
     sums = ExactSums()
@@ -89,7 +89,7 @@ def test_slots_of_one_batch_do_not_mix(pairs):
         assert same(read(sums, slot), float_sum([v for s, v in pairs if s == slot]))
 
 
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES)
 @given(st.lists(any_floats, max_size=20), st.lists(any_floats, max_size=20))
 def test_merge_moves_everything_and_empties_the_source(left, right):
     sums = summed(*left, count=2)
@@ -100,7 +100,7 @@ def test_merge_moves_everything_and_empties_the_source(left, right):
     assert encoded(sums, 1) == encoded(summed())
 
 
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES)
 @given(st.lists(any_floats, max_size=20))
 def test_encoded_sums_decode_to_the_same(values):
     sums, other = summed(*values), summed(1.0, math.inf, count=3)
@@ -110,7 +110,7 @@ def test_encoded_sums_decode_to_the_same(values):
     assert read(other) == math.inf
 
 
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES)
 @given(st.lists(finite_floats, max_size=20), int64s)
 def test_quotient_by_a_count_is_rounded_once(values, divisor):
     quotient = float(summed(*values).quotient(ZERO, slots(divisor))[0])
@@ -119,7 +119,7 @@ def test_quotient_by_a_count_is_rounded_once(values, divisor):
     assert quotient == wanted
 
 
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES)
 @given(st.lists(finite_floats, max_size=12), st.lists(finite_floats, max_size=12))
 def test_ratio_of_two_sums_is_rounded_once(left, right):
     quotient, valid = summed(*left).ratio(ZERO, summed(*right))
@@ -139,7 +139,7 @@ def test_ratio_on_a_rounding_boundary_is_decided_exactly(step):
     assert quotient[0] == 2.0**53 + (2 if step > 0 else 0)
 
 
-@settings(max_examples=40 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES)
 @given(st.lists(finite_floats, max_size=20), st.lists(int64s, max_size=20))
 def test_squares_are_added_exactly(reals, integers):
     sums = summed()
@@ -151,7 +151,7 @@ def test_squares_are_added_exactly(reals, integers):
     assert exact(sums) == exact_sum(v**2 for v in integers)
 
 
-@settings(max_examples=40 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES)
 @given(st.lists(int64s, max_size=20))
 def test_integers_are_added_exactly_and_not_as_floats(values):
     sums = summed()
@@ -161,7 +161,7 @@ def test_integers_are_added_exactly_and_not_as_floats(values):
     assert exact(sums) == 0
 
 
-@settings(max_examples=40 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES)
 @given(st.lists(st.tuples(any_floats, st.integers(-(2**53), 2**53)), max_size=20))
 def test_products_are_rounded_once_and_added_exactly(pairs):
     left, right = floats([a for a, _ in pairs]), np.array([b for _, b in pairs], np.int64)

@@ -179,7 +179,7 @@ def fresh(bound, count=SLOTS, retractable=True):
 
 
 @pytest.mark.parametrize(("aggregate", "types", "twin"), CASES)
-@settings(max_examples=10 * EXAMPLES)
+@settings(max_examples=6 * EXAMPLES)
 @given(data=st.data())
 def test_what_is_left_reads_and_dumps_as_fresh(aggregate, types, twin, data):
     rows = data.draw(rows_of(types))
@@ -225,7 +225,7 @@ def test_ordered_values_know_one_zero():
 
 
 @pytest.mark.parametrize(("aggregate", "types", "twin"), CASES)
-@settings(max_examples=10 * EXAMPLES)
+@settings(max_examples=6 * EXAMPLES)
 @given(data=st.data())
 def test_append_only_states_read_the_same(aggregate, types, twin, data):
     rows = data.draw(rows_of(types))

@@ -48,7 +48,7 @@ def test_spread_of_awkward_values_is_rounded_once(values):
         assert read(ra.stddev("x"), values) == root(spread(values, 1))
 
 
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES)
 @given(
     st.lists(st.floats(1, 1000), min_size=2, max_size=20),
     st.integers(-500, 500),
@@ -60,7 +60,7 @@ def test_spread_at_every_scale_is_rounded_once(values, scale, offset):
     assert read(ra.stddev("x"), moved) == root(spread(moved, 1))
 
 
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES)
 @given(st.lists(finite_floats, min_size=1, max_size=12), st.booleans())
 def test_long_form_agrees_with_fractions(values, rooted):
     total = sum((Fraction(v) for v in values), Fraction(0))

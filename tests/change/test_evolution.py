@@ -22,7 +22,7 @@ from tests.engine.trades import Row, rows
 from tests.examples import EXAMPLES
 
 
-@settings(max_examples=150 * EXAMPLES)
+@settings(max_examples=54 * EXAMPLES)
 @given(edit=edited(), events=rows, cut=st.integers(0, 60))
 def test_engine_after_an_edit_equals_a_fresh_one_or_there_is_none(
     edit: list[Version], events: list[Row], cut: int
@@ -47,7 +47,7 @@ def test_engine_after_an_edit_equals_a_fresh_one_or_there_is_none(
         assert prefix.digests[name] == old.digests[name]
 
 
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=21 * EXAMPLES)
 @given(history=edited(edits_max=4), events=rows)
 def test_state_goes_through_many_versions_as_if_the_last_had_always_been(
     history: list[Version], events: list[Row]

@@ -229,7 +229,7 @@ def test_append_of_unknown_outcome_is_settled_by_the_next() -> None:
     asyncio.run(story())
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=14 * EXAMPLES)
 @given(
     script=st.lists(st.sampled_from(["", "", "before", "after"]), max_size=60),
     who=st.lists(st.sampled_from(["write", "write", "claim", "delete"]), max_size=14),

@@ -39,7 +39,7 @@ def _one_file(engine: Engine) -> bytes:
 
 
 @pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
-@settings(max_examples=10 * EXAMPLES)
+@settings(max_examples=6 * EXAMPLES)
 @given(events=rows, cut=st.integers(0, 60), failing=st.booleans())
 def test_restored_partition_has_the_same_digest_and_future(
     *, assigner, trigger, events: list[Row], cut: int, failing: bool
@@ -138,7 +138,7 @@ def test_stored_sample_with_rows_that_cannot_be_computed_is_restored() -> None:
 
 
 @pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
-@settings(max_examples=10 * EXAMPLES)
+@settings(max_examples=6 * EXAMPLES)
 @given(events=rows, cut=st.integers(0, 60))
 def test_state_of_every_shape_is_restored_from_tables_as_they_were_called_before(
     assigner, trigger, events: list[Row], cut: int

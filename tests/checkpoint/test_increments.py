@@ -91,7 +91,7 @@ def test_a_new_owner_begins_with_everything() -> None:
     asyncio.run(story())
 
 
-@settings(max_examples=16 * EXAMPLES)
+@settings(max_examples=9 * EXAMPLES)
 @given(
     quiet=st.lists(st.integers(0, 9), min_size=8, max_size=12),
     trouble=st.sampled_from(["before", "after"]),

@@ -65,6 +65,7 @@ class Up:
             self.process.kill()
 
 
+@pytest.mark.services
 def test_it_leaves_what_one_process_would(job: Job, tmp_path: Path) -> None:
     first = Up(job, "--until-end")
     assert first.ended() == 0, first.said

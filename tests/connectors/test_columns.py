@@ -85,7 +85,7 @@ def as_lines(rows: list[dict]) -> bytes:
     return b"".join(",".join(row).encode() + b"\n" for row in cells)
 
 
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES)
 @given(st.lists(ROWS, min_size=1, max_size=12), st.integers(1, 5))
 def test_columns_and_lines_get_the_same_verdicts(rows: list[dict], batch_rows: int) -> None:
     reader = CsvReader(CsvFormat(SHAPE.schema, SHAPE.checks), "test", 1000)
@@ -431,7 +431,7 @@ def test_memory_sink_forgets_what_was_never_committed() -> None:
 TEXTS = Schema("text", (Field("a", String(), optional=True), Field("b", String())))
 
 
-@settings(max_examples=40 * EXAMPLES)
+@settings(max_examples=24 * EXAMPLES)
 @given(st.lists(st.tuples(st.one_of(st.none(), CSV_TEXTS), CSV_TEXTS), min_size=1))
 @example([("\ufeff", "")])
 def test_text_written_as_csv_is_read_as_it_was(

@@ -368,7 +368,7 @@ SIZES = st.lists(st.integers(1, 90), min_size=1, max_size=4)
 def test_any_lines_in_any_blocks_equal_the_twin(
     csv_format: CsvFormat, lines: st.SearchStrategy
 ) -> None:
-    @settings(max_examples=48 * EXAMPLES)
+    @settings(max_examples=28 * EXAMPLES)
     @given(files(lines), BLOCKS, SIZES)
     def compare(data: bytes, block_bytes: int, sizes: list[int]) -> None:
         rows, rejected = twin(data, csv_format)
@@ -499,7 +499,7 @@ def test_batches_of_any_size_hold_the_same_records(tmp_path: Path, batch_rows: i
     assert first == 2499
 
 
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=14 * EXAMPLES)
 @given(st.integers(1, 50), st.integers(0, 60), st.integers(1, 90), st.sets(st.integers(0, 49)))
 def test_reading_from_an_offset_leaves_out_what_is_before(
     batch_rows: int, from_offset: int, block_bytes: int, bad: set[int]

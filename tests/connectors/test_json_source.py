@@ -291,7 +291,7 @@ def lines(draw: st.DrawFn) -> bytes:
     return bytes(line)
 
 
-@settings(max_examples=160 * EXAMPLES)
+@settings(max_examples=96 * EXAMPLES)
 @given(st.lists(lines(), max_size=8), st.sampled_from([b"\n", b"\r\n"]), st.booleans())
 @example([b"null"], b"\n", False)
 @example([b'{"\xc3\xa9":"a"}', b"null", b"bad"], b"\n", True)

@@ -22,7 +22,7 @@ COLUMNS = {
 }
 
 
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES)
 @given(st.data(), st.lists(st.sampled_from("sifb"), min_size=1, max_size=3), st.integers(1, 9))
 def test_every_record_is_where_its_key_says(
     data: st.DataObject, key: list[str], count: int

@@ -62,7 +62,7 @@ def written(changes: pa.RecordBatch, text_format: TextFormat) -> str:
     return target.data.decode()
 
 
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES)
 @given(st.lists(DOUBLES, min_size=1, max_size=20), st.integers(0, 20))
 @example([0.5, 1.5, 2.5, -0.5, 0.0, -0.0, 1e300, 5e-324, 2.0**63, 2.0**53, 1e22, 1e16, 1e-5], 0)
 @example(
@@ -100,7 +100,7 @@ def tables(draw: st.DrawFn) -> pa.RecordBatch:
     return pa.record_batch(arrays, names=list('ab"def')).slice(skipped)
 
 
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES)
 @given(tables())
 def test_csv_reads_back_with_the_standard_reader(batch: pa.RecordBatch) -> None:
     text = written(batch, TextFormat(header=True))
@@ -118,7 +118,7 @@ def test_csv_reads_back_with_the_standard_reader(batch: pa.RecordBatch) -> None:
         ]
 
 
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES)
 @given(tables())
 def test_json_lines_are_what_the_standard_writer_writes(batch: pa.RecordBatch) -> None:
     def plain(value: object) -> object:

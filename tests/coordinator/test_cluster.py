@@ -25,7 +25,7 @@ from tests.coordinator.test_planning import A, B, two
 from tests.examples import EXAMPLES
 
 MOVES = 25
-SEEDS = 20 * EXAMPLES
+SEEDS = 12 * EXAMPLES
 SEEDS_MAX = 1000
 REMEMBERED = (3678, 5350)  # these have found something
 
@@ -55,7 +55,7 @@ def test_cluster_keeps_its_promises_and_comes_to_rest(seed: int) -> None:
 NUMBERS = st.integers(0, 999)
 
 
-@settings(max_examples=10 * EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6 * EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=15))
 def test_cluster_keeps_its_promises_whatever_happens(moves: Moves) -> None:
     assert outcome(moves) is None
@@ -89,7 +89,7 @@ def test_missing_safeguard_is_found_out(safeguard: str) -> None:
 
 
 def test_two_coordinators_over_a_failing_store_never_split_the_chain() -> None:
-    report = explore(scenarios.two_coordinators, seeds=range(20 * EXAMPLES))
+    report = explore(scenarios.two_coordinators, seeds=range(12 * EXAMPLES))
     assert report.landed.total() > 20, report
 
 

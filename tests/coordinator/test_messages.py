@@ -113,7 +113,7 @@ def test_view_of_nobody_is_refused() -> None:
 WHOLE = [*map(command_to_bytes, COMMANDS), view_to_bytes(VIEW), status_to_bytes(STATUS)]
 
 
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES)
 @given(st.binary(max_size=60), st.integers(0, 200), st.sampled_from(WHOLE))
 def test_bad_bytes_are_an_error_or_a_message(noise: bytes, at: int, data: bytes) -> None:
     for damaged in (noise, data[:at], data[:at] + noise + data[at:]):

@@ -105,7 +105,7 @@ def test_what_is_not_one_batch_is_refused(body: bytes) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, len(BODY) - 1), st.integers(0, 255)), max_size=4))
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES)
 def test_damaged_bytes_are_refused_or_a_valid_batch(changes) -> None:
     body = bytearray(BODY)
     for place, byte in changes:

@@ -89,7 +89,7 @@ def layouts_of(engine: Engine, changes: Changes) -> dict[str, Layout]:
     return layouts
 
 
-@settings(max_examples=15 * EXAMPLES)
+@settings(max_examples=5 * EXAMPLES)
 @given(events=ticks(), sizes=sizes, group=st.sampled_from(["", "n", "some"]), data=st.data())
 def test_changes_are_deltas_as_they_are(
     events: list[Any], sizes: list[int], group: str, data: st.DataObject
@@ -162,7 +162,7 @@ class Keeper:
 
 
 @each_shape
-@settings(max_examples=5 * EXAMPLES)
+@settings(max_examples=3 * EXAMPLES)
 @given(events=ticks(), sizes=sizes, group=groups, joins=st.integers(0, 20), data=st.data())
 def test_followers_have_the_table_and_who_keeps_final_rows_all_of_them(
     *,

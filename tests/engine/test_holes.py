@@ -98,7 +98,7 @@ def expected(plan: Any, log: Sparse) -> Reference:
 
 
 @shapes
-@settings(max_examples=25 * EXAMPLES)
+@settings(max_examples=9 * EXAMPLES)
 @given(
     log=sparse_logs(),
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),
@@ -133,7 +133,7 @@ def test_engine_with_holes_equals_the_reference(
         assert all(same_row(found[key], row) for key, row in table.items())
 
 
-@settings(max_examples=200 * EXAMPLES)
+@settings(max_examples=72 * EXAMPLES)
 @given(
     log=sparse_logs(),
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),

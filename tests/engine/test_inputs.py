@@ -66,7 +66,7 @@ def _interleaved(data: st.DataObject, log: tuple[list[Any], ...], marks: list[Ma
     "trigger", [OnWatermark(), OnEveryElement(), OnInterval(35), OnCount(3)], ids=repr
 )
 @pytest.mark.parametrize("assigner", [None, Tumbling(50), Sliding(60, 25), Session(30)], ids=repr)
-@settings(max_examples=4 * EXAMPLES)
+@settings(max_examples=3 * EXAMPLES)
 @given(log=logs, marks=markers, data=st.data())
 def test_inputs_read_in_turn_equal_the_reference(
     *, assigner: Any, trigger: Any, log: Any, marks: list[Marker], data: st.DataObject
@@ -77,7 +77,7 @@ def test_inputs_read_in_turn_equal_the_reference(
 
 @pytest.mark.parametrize("trigger", [OnWatermark(), OnEveryElement()], ids=repr)
 @pytest.mark.parametrize("assigner", [None, Tumbling(50), Sliding(60, 25), Session(30)], ids=repr)
-@settings(max_examples=6 * EXAMPLES)
+@settings(max_examples=3 * EXAMPLES)
 @given(log=logs, marks=markers, data=st.data())
 def test_tables_at_a_cut_do_not_depend_on_the_interleaving(
     *, assigner: Any, trigger: Any, log: Any, marks: list[Marker], data: st.DataObject

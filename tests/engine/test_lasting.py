@@ -76,7 +76,7 @@ def test_long_run_equals_the_reference_and_leaves_nothing(assigner: Any, trigger
     assert max(live) < 150
 
 
-@settings(max_examples=20 * EXAMPLES)
+@settings(max_examples=7 * EXAMPLES)
 @given(one=ticks(max_size=12), other=ticks(max_size=12))
 def test_digests_are_equal_exactly_for_equal_tables(one: list[Any], other: list[Any]) -> None:
     plan = _pipeline(Tumbling(50)).sink("rows").plan()

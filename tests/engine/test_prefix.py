@@ -30,7 +30,7 @@ def _feed(engine: Engine, follower: Follower, events: list[Row], size: int) -> N
 
 
 @pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
-@settings(max_examples=10 * EXAMPLES)
+@settings(max_examples=3 * EXAMPLES)
 @given(events=rows, cut=st.integers(0, 60), failing=st.booleans())
 def test_tables_do_not_depend_on_batches_or_restarts(
     *,

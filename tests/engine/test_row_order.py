@@ -85,7 +85,7 @@ def renumbered(snapshot: Snapshot) -> Snapshot:
 
 
 @each_shape
-@settings(max_examples=20 * EXAMPLES)
+@settings(max_examples=7 * EXAMPLES)
 @given(
     events=ticks(max_size=75).map(many_keys),
     group=st.sampled_from([None, "window_start_ns", "volume"]),
@@ -131,7 +131,7 @@ def test_a_recovered_engine_hands_out_the_same_rows_in_the_same_order(
     assert seen(recovered.stabilize(), recovered) == expected[-1]
 
 
-@settings(max_examples=10 * EXAMPLES)
+@settings(max_examples=3 * EXAMPLES)
 @given(events=ticks(max_size=60).map(many_keys), sizes=st.tuples(*[st.integers(1, 9)] * 2))
 def test_interleaving_of_inputs_does_not_order_rows(
     events: list[dict[str, Any]], sizes: tuple[int, int]

@@ -28,7 +28,7 @@ def feed(engine: Engine, events: list[Row], upto: int, size: int) -> None:
 
 
 @each_shape
-@settings(max_examples=10 * EXAMPLES)
+@settings(max_examples=3 * EXAMPLES)
 @given(
     events=rows,
     cut=st.integers(0, 60),
@@ -115,7 +115,7 @@ def sorted_rows(snapshot: Snapshot) -> dict[str, list[str]]:
 
 
 @each_shape
-@settings(max_examples=10 * EXAMPLES)
+@settings(max_examples=3 * EXAMPLES)
 @given(
     events=rows,
     fate=st.lists(st.tuples(st.integers(1, 15), st.sampled_from("sfw")), min_size=1, max_size=6),

@@ -53,7 +53,7 @@ def test_canonical_and_readable_texts(expr: Expr, canonical: str, text: str) -> 
     assert repr(expr) == text
 
 
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES)
 @given(numbers(3) | booleans(3) | strings(3))
 def test_the_readable_text_is_the_python_that_builds_the_expression(expr: Expr) -> None:
     rebuilt = eval(repr(expr), dict(_NAMES))

@@ -165,5 +165,5 @@ class ColumnMachine(RuleBasedStateMachine):
             assert bits(cell.value) == bits(expected(values)), name
 
 
-ColumnMachine.TestCase.settings = settings(max_examples=20 * EXAMPLES, stateful_step_count=20)
+ColumnMachine.TestCase.settings = settings(max_examples=7 * EXAMPLES, stateful_step_count=20)
 test_columns_are_their_twin = ColumnMachine.TestCase

@@ -18,7 +18,7 @@ def _texts(keys: list[bytes]) -> Lent:
     return Lent.of(pa.array(keys, pa.binary()).view(pa.string()))
 
 
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=28 * EXAMPLES)
 @given(st.lists(st.tuples(st.booleans(), st.lists(short_keys, max_size=20)), max_size=12))
 def test_adding_and_freeing_keys_matches_a_dictionary(
     steps: list[tuple[bool, list[bytes]]],

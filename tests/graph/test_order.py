@@ -34,7 +34,7 @@ def _random_graph(rng, count):
     return g, nodes
 
 
-@settings(max_examples=40 * EXAMPLES)
+@settings(max_examples=14 * EXAMPLES)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 60))
 def test_recomputation_goes_by_height_and_id(seed, count):
     rng = random.Random(seed)
@@ -56,7 +56,7 @@ def test_recomputation_goes_by_height_and_id(seed, count):
     assert g.last_recompute_count == len(reached)
 
 
-@settings(max_examples=20 * EXAMPLES)
+@settings(max_examples=7 * EXAMPLES)
 @given(seed=st.integers(0, 2**32))
 def test_two_graphs_built_alike_run_alike(seed):
     logs = []

@@ -214,7 +214,7 @@ def test_every_changed_byte_of_a_killed_log_is_found(sync_appends: int) -> None:
 
 
 @given(st.data())
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=14 * EXAMPLES)
 def test_reader_never_returns_what_was_not_written(data: st.DataObject) -> None:
     """Whatever happens to the bytes: a prefix comes back, or an error does."""
     topic, ends = written(

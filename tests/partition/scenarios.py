@@ -79,7 +79,7 @@ EVENTS = events(16)
 running = CrashScenario(pipeline(), EVENTS)
 tumbling = CrashScenario(pipeline(Tumbling(50), OnWatermark()), EVENTS)
 # For a crash at every effect: a refused record, two commits, a checkpoint, and little else.
-short = CrashScenario(pipeline(Tumbling(50), before=refusing), events(9))
+short = CrashScenario(pipeline(Tumbling(50), before=refusing), events(6))
 refused = CrashScenario(pipeline(Tumbling(50), before=refusing), EVENTS)
 
 # Two partitions of a log; their sessions grow together, so that rows are removed.

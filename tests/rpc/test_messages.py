@@ -140,7 +140,7 @@ def test_told_of_nothing_is_refused() -> None:
         told_from_bytes(pb.ToWorker(evicted=pb.Evicted(who=pb.Member())).SerializeToString())
 
 
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES)
 @given(st.binary(max_size=80), st.integers(0, 80), st.sampled_from(SAID))
 def test_bad_bytes_are_an_error_or_words(noise: bytes, at: int, said: words.Said) -> None:
     data = said_to_bytes(said)

@@ -51,7 +51,7 @@ def nodes(value: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("read", "document"), IMPORTERS)
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES)
 @given(data=st.data())
 def test_damaged_document_gives_a_schema_or_a_schema_error(
     read: Callable[[Any], Schema], document: dict[str, Any], data: st.DataObject

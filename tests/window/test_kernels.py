@@ -135,7 +135,7 @@ def test_count_split_is_each_slots_last_multiple(slots: list[int], count: int, c
     st.integers(1, 30),
     st.lists(st.integers(1, 12), max_size=6),
 )
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES)
 def test_sessions_are_the_connected_events(
     events: list[tuple[int, int]], gap: int, sizes: list[int]
 ) -> None:

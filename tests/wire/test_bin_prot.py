@@ -122,7 +122,7 @@ def _has_option_of_option(kind: types.FieldType) -> bool:
 
 
 @given(FIELDS, st.data())
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES)
 def test_values_of_any_schema_match_the_twin_and_come_back(fields, data) -> None:
     value = data.draw(_records(fields))
     codec = codec_for(types.Schema("s", fields))
@@ -136,7 +136,7 @@ def test_values_of_any_schema_match_the_twin_and_come_back(fields, data) -> None
 
 
 @given(FIELDS, st.data())
-@settings(max_examples=60 * EXAMPLES)
+@settings(max_examples=36 * EXAMPLES)
 def test_mutated_bytes_mean_the_same_to_both_or_nothing_to_either(fields, data) -> None:
     codec = codec_for(types.Schema("s", fields))
     raw = bytearray(codec.dumps(data.draw(_records(fields))))

@@ -125,7 +125,7 @@ def test_a_truncated_or_damaged_payload_is_the_peers_fault(message: Message) -> 
 
 
 @given(st.sampled_from(sorted(TYPES)), st.binary(max_size=200))
-@settings(max_examples=80 * EXAMPLES)
+@settings(max_examples=48 * EXAMPLES)
 def test_any_payload_raises_nothing_but_protocol_errors(type_: int, payload: bytes) -> None:
     try:
         MESSAGES[type_].from_bytes(payload)

@@ -60,7 +60,7 @@ def _settle(near, far, box, replica):
     st.integers(1, 8),
     st.data(),
 )
-@settings(max_examples=24 * EXAMPLES)
+@settings(max_examples=14 * EXAMPLES)
 def test_whatever_waits_the_peer_ends_with_the_newest_table(batches, pending, data):
     near, far, source, box, replica = _pair(rows_pending_max=pending)
     for number, rows in enumerate(batches, 1):
