@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from ripple.assignment import epoch_of
+from ripple.partition.report import Report
+from ripple.world import LiveClock
+from worker import owned
+
+
+class Flaky(owned.Owned):
+    """A partition whose first life fails."""
+
+    def __init__(self) -> None:
+        super().__init__(LiveClock())
+        self.told: list[tuple[str, int]] = []
+        self.is_live = asyncio.Event()
+        self._is_awake = asyncio.Event()
+
+    def own(self, since: int) -> None:
+        self._doing.begin(self._own(since))
+
+    @property
+    def _behind(self) -> int | None:
+        return None
+
+    async def _live(self, epoch: int) -> None:
+        if epoch == epoch_of(7, 0):
+            raise OSError("the disk is full")
+        self._report = report = Report()
+        report.restored, report.events = cast("Any", "as it was"), 3
+        self.is_live.set()
+        await self._is_awake.wait()
+        self._over(report)
+
+    def _wake_life(self) -> None:
+        self._is_awake.set()
+
+    def _tell_failure(self, error: Exception, epoch: int) -> None:
+        self.told.append((str(error), epoch))
+
+
+def test_failure_that_is_over_is_reported_no_more_and_work_is_counted_once() -> None:
+    async def main() -> None:
+        partition = Flaky()
+        partition.own(7)
+        while not partition.told:
+            await asyncio.sleep(0)
+        assert partition.standing.failure == "OSError: the disk is full"
+        await partition.is_live.wait()
+        now = partition.standing
+        assert (now.is_live, now.failure, now.epoch) == (True, None, epoch_of(7, 1))
+        assert partition.told == [("the disk is full", epoch_of(7, 0))]
+        partition.leave()
+        await partition.ended()
+        assert (partition.standing.is_live, partition.standing.events) == (False, 3)
+
+    asyncio.run(main())

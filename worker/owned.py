@@ -1,0 +1,111 @@
+"""What partitions of all stages have in common in a process: lives, one after the other."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from ripple.assignment import epoch_of
+from worker.hosted import Doing, Standing
+
+if TYPE_CHECKING:
+    from ripple.partition.report import Report
+    from ripple.world.ports import Clock
+
+PAUSE_MIN_S = 0.1
+PAUSE_MAX_S = 30.0
+# Whoever was live for so long fails anew, and not again.
+STEADY_S = 60.0
+NS = 1_000_000_000
+
+
+class Owned(ABC):
+    """One partition in this process; see Hosted.
+
+    Each try to own it has an epoch of its own, for nobody knows what became of a claim that failed.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._doing = Doing()
+        self._report: Report | None = None  # of the life that goes on
+        self._is_following = self._is_leaving = False
+        self._failure: str | None = None
+        self._epoch: int | None = None
+        self._events = self._rows_out = 0
+
+    @property
+    def standing(self) -> Standing:
+        """How it stands now."""
+        report = self._report
+        is_live = report is not None and report.restored is not None and not self._is_leaving
+        behind = self._behind if self._is_following else None
+        return Standing(
+            is_live=is_live,
+            behind=behind,
+            failure=None if is_live or behind is not None else self._failure,
+            epoch=self._epoch,
+            events=self._events + (0 if report is None else report.events),
+            rows_out=self._rows_out + (0 if report is None else report.rows_out),
+        )
+
+    def leave(self) -> None:
+        """End in good order; what is not live has nothing to complete."""
+        is_live, self._is_following, self._is_leaving = self.standing.is_live, False, True
+        if is_live:
+            self._wake_life()
+        else:
+            self._doing.cancel()
+
+    def drop(self) -> None:
+        """End before the next effect."""
+        self._is_following, self._is_leaving = False, True
+        self._doing.cancel()
+
+    async def ended(self) -> None:
+        """Wait until nothing is done any more."""
+        await self._doing.ended()
+
+    async def _own(self, since: int) -> None:
+        """Live again and again, until told to end."""
+        attempt, pause_s = 0, PAUSE_MIN_S
+        while not self._is_leaving:
+            began_ns = self._clock.monotonic_ns()
+            try:
+                self._epoch = epoch_of(since, attempt)
+                await self._live(self._epoch)
+            except Exception as error:
+                if self._is_leaving:
+                    return  # whoever has it now was faster
+                self._failed(error, self._epoch or 0)
+            if self._clock.monotonic_ns() - began_ns > STEADY_S * NS:
+                pause_s = PAUSE_MIN_S
+            await self._clock.sleep(0 if self._is_leaving else pause_s)
+            attempt, pause_s = attempt + 1, min(2 * pause_s, PAUSE_MAX_S)
+
+    def _failed(self, error: Exception, epoch: int) -> None:
+        self._failure = f"{type(error).__name__}: {error}"
+        self._tell_failure(error, epoch)
+
+    def _over(self, report: Report) -> None:
+        """Count what a life that is over has done."""
+        self._report = None
+        self._events += report.events
+        self._rows_out += report.rows_out
+
+    @property
+    @abstractmethod
+    def _behind(self) -> int | None:
+        """How far a follower is behind its owner; see Standing."""
+
+    @abstractmethod
+    async def _live(self, epoch: int) -> None:
+        """Live once, to the end: of the input, of the assignment, or by an error."""
+
+    @abstractmethod
+    def _wake_life(self) -> None:
+        """Let the life that goes on look whether it is to end."""
+
+    @abstractmethod
+    def _tell_failure(self, error: Exception, epoch: int) -> None:
+        """Tell people of a failure."""
