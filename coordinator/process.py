@@ -12,7 +12,7 @@ from ripple.probes import serve_pages
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from coordinator.settings import Settings
     from ripple.world.ports import World
@@ -24,9 +24,9 @@ async def coordinate(
     world: World,
     settings: Settings,
     say: Callable[[str], None],
-    ended: Callable[[], Awaitable[None]],
+    ending: asyncio.Event,
 ) -> None:
-    """Be a coordinator until ``ended`` returns. Raises OSError for an address that cannot be had.
+    """Be a coordinator until ``ending`` is set. Raises OSError for an address that cannot be had.
 
     Pages are shown before the first worker is heard: whoever waits for /ready sees it come.
     """
@@ -47,7 +47,7 @@ async def coordinate(
         f"/health and /ready at {probes.address}, /metrics at {metrics.address}"
     )
     working = asyncio.ensure_future(shell.run())
-    waiting = asyncio.ensure_future(ended())
+    waiting = asyncio.ensure_future(ending.wait())
     try:
         await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -34,11 +34,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("os.*", "open", "signal", "subprocess", "time", "pathlib.Path"),
     ),
     "ripple/cli/up/plan.py": ("looks which ports are free", ("socket",)),
-    "coordinator/__main__.py": (
-        "a process owns its environment, its signals, its file of settings and its log",
-        ("os.*", "open", "signal"),
-    ),
-    "worker/__main__.py": (
+    "ripple/daemon.py": (
         "a process owns its environment, its signals, its file of settings and its log",
         ("os.*", "open", "signal", "datetime.datetime.now"),
     ),

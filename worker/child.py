@@ -13,11 +13,10 @@ import signal
 import socket
 import sys
 import time
-from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ripple.daemon import say
 from ripple.errors import RippleError
 from ripple.events import PartitionFailed
 from ripple.partition.settings import Settings
@@ -150,10 +149,7 @@ def _tell(process: str, event: Event) -> None:
 
 
 def _say(process: str, line: str) -> None:
-    now = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds")
-    text = f"{now.replace('+00:00', 'Z')} {process}: {' '.join(line.split())}\n"
-    with suppress(OSError):
-        os.write(2, text.encode(errors="backslashreplace"))
+    say(f"{process}: {line}")
 
 
 if __name__ == "__main__":
