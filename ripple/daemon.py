@@ -69,7 +69,7 @@ class Daemon(Generic[S]):
             return self._main(given)
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
-        except RippleError as error:
+        except (RippleError, ModuleNotFoundError) as error:  # of an extra, which says what to do
             _write(f"{self.program}: {error}\n")
             return 1
         except OSError as error:

@@ -61,20 +61,16 @@ def _key(topic: Topic) -> list[Field]:
 
 def _rows(topic: Topic, partition: int, key: list[Field]) -> pa.Table:
     """Return the rows of one partition; memory is bounded by PENDING_ROWS_MAX and their number."""
-    kept, pending = None, 0
+    kept, pending = columns_of(topic.schema).empty_table(), 0
     with PartitionReader(topic, partition) as reader:
         for entry in reader.read():
             if isinstance(entry, Marker):
                 continue
-            changes = pa.Table.from_batches([entry.records])
-            kept = changes if kept is None else pa.concat_tables([kept, changes])
+            changes = pa.Table.from_batches([entry.records]).cast(kept.schema)
+            kept = pa.concat_tables([kept, changes])
             pending += changes.num_rows
             if pending > max(PENDING_ROWS_MAX, kept.num_rows // 2):
                 kept, pending = _newest(kept, key), 0
-    if kept is None:
-        return pa.table(
-            {field.name: pa.array([], field.type) for field in columns_of(topic.schema)}
-        )
     return _newest(kept, key)
 
 

@@ -64,6 +64,7 @@ def test_the_last_change_of_each_key_counts(
         [("set", "B", 60, 1.0), ("set", "A", 60, 2.0), ("set", "B", 60, 3.0), ("set", "C", 0, 1.0)],
         [("remove", "D", 0, None), ("final", "E", 0, 5.0), ("set", "A", 0, 6.0)],
         [("set", "F", 0, 1.0), ("remove", "F", 0, None)],
+        [],
     )
     log_table.print_table(Topic.open(LiveDisk(str(tmp_path)), "out"))
     shown = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
