@@ -15,15 +15,17 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from bench.row import Row
 from bench.timing import QUICK
 from bench.trades import trades, vwap_plan
 from ripple.cli.up.reach import Reach
-from ripple.connectors.log.sink import reached_by
+from ripple.connectors.log.sink import committed_in
 from ripple.log import LogSettings, Topic
 from ripple.log.router import TopicWriter
+from ripple.pipeline_file import load_plan
 from ripple.world import LiveClock, LiveDisk
 
 ROOT = Path(__file__).parents[1]
@@ -44,10 +46,10 @@ def measure() -> list[Row]:
     rows = []
     for name, (file, outputs) in PIPELINES.items():
         pipeline = str(EXAMPLES / file)
-        alone, expected = _rate(outputs, lambda place: _run(pipeline, place))  # noqa: B023
+        alone, expected = _rate(pipeline, outputs, _run)
         rows.append(Row(f"{name}, one process", alone / 1e6, "M events/s"))
         for workers in (1, 2):
-            rate, made = _rate(outputs, lambda place: _up(pipeline, place, workers))  # noqa: B023
+            rate, made = _rate(pipeline, outputs, partial(_up, workers=workers))
             assert made == expected, f"{name}, {workers} workers: {made}, not {expected}"
             rows.append(
                 Row(f"{name}, {workers} workers", rate / 1e6, "M events/s", "one process",
@@ -59,8 +61,9 @@ def measure() -> list[Row]:
 class _Place:
     """A log, and where a run over it keeps all else."""
 
-    def __init__(self, folder: str, outputs: tuple[str, ...]) -> None:
-        self.folder, self.outputs = folder, outputs
+    def __init__(self, folder: str, pipeline: str, outputs: tuple[str, ...]) -> None:
+        self.folder, self.pipeline, self.outputs = folder, pipeline, outputs
+        self.sinks = [f"{name}=log:{folder}/{name}" for name in outputs]
         self.source = f"log:{folder}/trades"
         self.topic = Topic.create(
             LiveDisk(folder),
@@ -70,8 +73,8 @@ class _Place:
             key=["symbol"],
             settings=LogSettings(sync_appends=0),
         )
-        self.sinks = [f"{name}=log:{folder}/{name}" for name in outputs]
-        self.reach = Reach(self.source, "trades", [f"log:{folder}/{name}" for name in outputs])
+        sinks = {name: f"log:{folder}/{name}" for name in outputs}
+        self.reach = Reach(load_plan(pipeline), self.source, sinks)
 
     def append(self, first: int, events: int) -> None:
         with TopicWriter(self.topic, LiveClock(), holder="bench") as writer:
@@ -89,18 +92,20 @@ class _Place:
         found = []
         for name in self.outputs:
             topic = Topic.open(LiveDisk(self.folder), name)
-            reached = [reached_by(topic, partition) for partition in range(topic.partitions)]
+            reached = [committed_in(topic, partition) for partition in range(topic.partitions)]
             whole = sum(int(one.digest, 16) for one in reached if one is not None)
             found.append(f"{whole % (1 << 64):016x}")
         return found
 
 
 def _rate(
-    outputs: tuple[str, ...], start: Callable[[_Place], subprocess.Popen[bytes]]
+    pipeline: str,
+    outputs: tuple[str, ...],
+    start: Callable[[_Place], subprocess.Popen[bytes]],
 ) -> tuple[float, list[str]]:
     """Return events a second from the first append to the last commit, and the digests."""
     with tempfile.TemporaryDirectory() as folder:
-        place = _Place(folder, outputs)
+        place = _Place(folder, pipeline, outputs)
         place.append(0, FIRST)
         process = start(place)
         try:
@@ -118,17 +123,25 @@ def _rate(
         return TRADES / seconds, digests
 
 
-def _run(pipeline: str, place: _Place) -> subprocess.Popen[bytes]:
+def _run(place: _Place) -> subprocess.Popen[bytes]:
     return _start(
-        *("run", pipeline, "--source", place.source, "--follow", "--commit-interval", "100ms"),
+        *(
+            "run",
+            place.pipeline,
+            "--source",
+            place.source,
+            "--follow",
+            "--commit-interval",
+            "100ms",
+        ),
         *(flag for sink in place.sinks for flag in ("--sink", sink)),
         *("--checkpoint-dir", f"{place.folder}/state"),
     )
 
 
-def _up(pipeline: str, place: _Place, workers: int) -> subprocess.Popen[bytes]:
+def _up(place: _Place, workers: int) -> subprocess.Popen[bytes]:
     return _start(
-        *("cluster", "up", pipeline, "--source", place.source, "--free-ports"),
+        *("cluster", "up", place.pipeline, "--source", place.source, "--free-ports"),
         *(flag for sink in place.sinks for flag in ("--sink", sink)),
         *("--dir", f"{place.folder}/state", "--workers", str(workers)),
     )

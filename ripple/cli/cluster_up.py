@@ -78,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the cluster until somebody ends it; return the exit code."""
     plan = load_plan(options.file)
     places = sinks_by_output(plan, options.sink)
-    reach = Reach(options.source, plan.source.name, list(places.values()))
+    reach = Reach(plan, options.source, places)
+    reach.look()  # what is another pipeline's is refused before anything starts
     asked = Asked(
         pipeline=options.file,
         source=options.source,

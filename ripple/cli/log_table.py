@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ripple import cut as cuts
 from ripple.batch import Marker
 from ripple.cli.exits import say
-from ripple.connectors.log.sink import reached_by
+from ripple.connectors.log.sink import committed_in
 from ripple.connectors.target import open_target
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.errors import InputError
@@ -114,7 +114,7 @@ def _say_reached(topic: Topic) -> None:
     """Say how far the rows are, and the digest of all of them."""
     total = 0
     for partition in range(topic.partitions):
-        reached = reached_by(topic, partition)
+        reached = committed_in(topic, partition)
         if reached is None:
             say(f"partition {partition}: nothing was committed")
             continue

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ripple.cli.up.plan import Asked, Planned, coordinators_of, processes
 from ripple.cli.up.process import Process
 from ripple.cli.up.reach import Reach
+from ripple.pipeline_file import load_plan
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import ripple as command
 
@@ -162,7 +163,11 @@ async def cluster(
     folder.mkdir(exist_ok=True)
     up = Cluster(
         processes(asked),
-        Reach(f"log:{job.source}", "trades", [f"log:{job.folder / name}" for name in job.outputs]),
+        Reach(
+            load_plan(str(job.pipeline)),
+            f"log:{job.source}",
+            {name: f"log:{job.folder / name}" for name in job.outputs},
+        ),
     )
     try:
         yield up

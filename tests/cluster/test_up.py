@@ -106,3 +106,25 @@ def test_what_cannot_be_is_refused_at_once(job: Job, changed: tuple[str, str], w
     refused = command("cluster", "up", job.pipeline, *(x for pair in flags.items() for x in pair))
     assert refused.code == 1
     assert why in refused.only_line
+
+
+@pytest.mark.parametrize("job", ["windows"], indirect=True)
+def test_topic_of_another_output_is_refused_before_anything_starts(
+    job: Job, tmp_path: Path
+) -> None:
+    other = ["run", ROOT / "examples/portfolio.py", "--source", f"log:{job.source}"]
+    kept = ["--sink", f"total=log:{job.folder}/out", "--checkpoint-dir", tmp_path / "other"]
+    assert command(*other, *kept).code == 0
+    given = [
+        "cluster",
+        "up",
+        job.pipeline,
+        "--source",
+        f"log:{job.source}",
+        "--dir",
+        tmp_path / "s",
+    ]
+    refused = command(*given, "--sink", f"log:{job.folder}/out")
+    assert refused.code == 1
+    assert "belongs to output 'total' of pipeline 'portfolio', not to" in refused.only_line
+    assert not (tmp_path / "s").exists()

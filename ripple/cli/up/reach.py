@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ripple.connectors.log.sink import reached_by
+from ripple.connectors.log.sink import committed_in
+from ripple.connectors.text.cut_record import Owner
 from ripple.errors import InputError
 from ripple.log import PartitionReader, Topic
 from ripple.log.errors import LogError
 from ripple.log_place import PREFIX, LogPlace
 from ripple.world import LiveDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.pipeline.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,34 +37,39 @@ class Reached:
 
 
 class Reach:
-    """Looks at the logs of an input and its outputs."""
+    """Looks at the logs of a pipeline's input and its outputs."""
 
-    def __init__(self, source: str, input_name: str, sinks: Sequence[str]) -> None:
-        """Connect places as users write them; input_name: as the pipeline has it.
+    def __init__(self, plan: Plan, source: str, sinks: Mapping[str, str]) -> None:
+        """Connect places as users write them; sinks: by output.
 
         Raises InputError for places that are no topics.
         """
         self._source = open_topic(source)
-        self._input = input_name
-        self._sinks = [_parsed(sink) for sink in sinks]
+        self._input = plan.source.name
+        self._sinks = {Owner(plan.name, name): _parsed(place) for name, place in sinks.items()}
 
     def look(self) -> Reached:
-        """Return how far the slowest output is."""
+        """Return how far the slowest output is.
+
+        Raises OutputError for a topic that holds the changes of another output.
+        """
         ends = {}
         for partition in range(self._source.partitions):
             with PartitionReader(self._source, partition) as reader:
                 ends[f"{self._input}/{partition}"] = reader.range()[1]
         whole = sum(ends.values())
-        return Reached(min((self._of(sink, ends) for sink in self._sinks), default=whole), whole)
+        return Reached(
+            min((self._of(*sink, ends) for sink in self._sinks.items()), default=whole), whole
+        )
 
-    def _of(self, place: LogPlace, ends: dict[str, int]) -> int:
+    def _of(self, owner: Owner, place: LogPlace, ends: dict[str, int]) -> int:
         try:
             topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
         except (LogError, OSError):
             return 0
         reached: dict[str, int] = {}
         for partition in range(topic.partitions):
-            commit = reached_by(topic, partition)
+            commit = committed_in(topic, partition, owner)
             for name, offset in ({} if commit is None else commit.cut).items():
                 # A later stage's cut has the names of its senders before those of the inputs.
                 of = next((end for end in ends if name == end or name.endswith(f"/{end}")), name)

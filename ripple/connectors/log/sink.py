@@ -294,13 +294,15 @@ class LogSink:
                 )
 
 
-def committed_in(topic: Topic, partition: int) -> Commit | None:
+def committed_in(topic: Topic, partition: int, owner: Owner | None = None) -> Commit | None:
     """Return what the newest owner's sink has committed to a partition, as anybody may ask.
 
     An owner that was replaced may have written a record that does not count: whoever takes the
-    partition over finds out.
+    partition over finds out. owner: who alone may have written it, else OutputError.
     """
     record = _newest_record(topic, partition)
+    if record is not None and owner is not None:
+        record.check_owner(owner, f"{topic.path}/{partition}")
     return None if record is None else record.reached
 
 
@@ -373,13 +375,6 @@ def _owner_of(reader: PartitionReader) -> Owner | None:
         return record.owner
     note = None if first_offset == next_offset else _Note.of(reader.notes_at(next_offset - 1))
     return None if note is None else note.owner
-
-
-def reached_by(topic: Topic, partition: int) -> Commit | None:
-    """Return what the output of a partition has committed last, for those who look at it."""
-    with PartitionReader(topic, partition) as reader:
-        record = _newest_record(reader.topic, reader.partition)
-    return None if record is None else record.reached
 
 
 def _newest_record(topic: Topic, partition: int) -> CutRecord | None:
