@@ -11,7 +11,15 @@ from typing import Any
 
 from coordinator.limits import Limits
 from ripple.errors import LimitError
-from ripple.process_settings import TLS, check_ports, listed, milliseconds, store, tls_of
+from ripple.process_settings import (
+    END_WITH_STDIN,
+    TLS,
+    check_ports,
+    listed,
+    milliseconds,
+    store,
+    tls_of,
+)
 from ripple.settings import (
     Alias,
     Arguments,
@@ -77,6 +85,7 @@ _PROCESS = (
         help="the other coordinators of this cluster: HOST:PORT, separated by commas",
         default="",
     ),
+    END_WITH_STDIN,
     *TLS,
 )
 
@@ -147,6 +156,7 @@ class Settings:
     health_port: int
     metrics_port: int
     peers: tuple[str, ...]
+    end_with_stdin: bool
     tls: Tls | None
     limits: Limits
     origins: Mapping[str, InForce]

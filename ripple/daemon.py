@@ -1,7 +1,7 @@
 """A process that works until it is told to end: settings, signals, log lines, exit codes.
 
 Exit codes: 0 ended by SIGTERM; 1 wrong settings, or it could not work; 130 ended by Ctrl+C. A
-second signal ends it at once.
+second signal ends it at once. With ``--end-with-stdin`` it ends, too, with who has started it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
+from ripple import event_loop
 from ripple.errors import RippleError
 from ripple.settings import (
     CONFIG_VARIABLE,
@@ -37,6 +39,10 @@ class Settings(Protocol):
     @property
     def store(self) -> str:
         """Where the cluster keeps its state."""
+
+    @property
+    def end_with_stdin(self) -> bool:
+        """Whether to end in good order once nobody holds the other end of standard input."""
 
     @property
     def origins(self) -> Mapping[str, InForce]:
@@ -92,7 +98,7 @@ class Daemon(Generic[S]):
                 f"store is {settings.store} (from {settings.origins['store'].origin}): it is a "
                 "folder for now; S3 comes later"
             )
-        return asyncio.run(self._run(settings))
+        return event_loop.run(self._run(settings))
 
     async def _run(self, settings: S) -> int:
         ending, code = asyncio.Event(), 0
@@ -107,8 +113,22 @@ class Daemon(Generic[S]):
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, end, number)
+        if settings.end_with_stdin:
+            _watch_stdin(loop, partial(end, signal.SIGTERM))
         await self.work(settings, ending)
         return code
+
+
+def _watch_stdin(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
+    def look() -> None:
+        if not os.read(0, 1 << 16):
+            loop.remove_reader(0)
+            end()
+
+    try:
+        loop.add_reader(0, look)
+    except OSError:
+        raise SettingsError("end_with_stdin: standard input is no pipe") from None
 
 
 def say(line: str) -> None:

@@ -37,6 +37,13 @@ TLS = (
     ),
 )
 
+END_WITH_STDIN = Setting(
+    name="end_with_stdin",
+    help="end in good order when the other end of standard input, a pipe, is closed: with whoever "
+    "has started this process, however that ended",
+    default=False,
+)
+
 
 def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
     """Take what says whom to believe out of the values. Plain bytes stay on this machine.

@@ -111,8 +111,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "schema",
         "world",
     },
+    "event_loop": set(),
     "settings": {"errors", "sexp"},
-    "daemon": {"errors", "settings"},
+    "daemon": {"errors", "event_loop", "settings"},
     "probes": {"world"},
     "process_settings": {"settings", "world"},
     "rpc": {"assignment", "errors", "extras"},
@@ -163,6 +164,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "connectors",
         "daemon",
         "errors",
+        "event_loop",
         "events",
         "exchange",
         "extras",
@@ -291,10 +293,11 @@ def test_only_the_spark_part_imports_pyspark() -> None:
             assert not re.search(r"^\s*(import|from) pyspark", path.read_text(), re.MULTILINE), path
 
 
-# Modules that say what they need, and the extra that brings it.
+# Modules that say what they need, or do without it, and the extra that brings it.
 OF_EXTRA = {
     "coordinator/metrics.py": ("cluster", {"prometheus_client"}),
     "worker/pages.py": ("cluster", {"prometheus_client"}),
+    "ripple/event_loop.py": ("cluster", {"uvloop"}),
     "ripple/rpc/__init__.py": ("cluster", {"google"}),
     "ripple/rpc/cluster_pb2.py": ("cluster", {"google"}),
     "ripple/rpc/coordinator_pb2.py": ("cluster", {"google"}),
@@ -309,6 +312,7 @@ DISTRIBUTION_OF = {
     "grpc_health": "grpcio-health-checking",
     "grpc_reflection": "grpcio-reflection",
     "prometheus_client": "prometheus-client",
+    "uvloop": "uvloop",
 }
 
 

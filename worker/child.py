@@ -16,6 +16,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ripple import event_loop
 from ripple.daemon import say
 from ripple.errors import RippleError
 from ripple.events import PartitionFailed
@@ -50,7 +51,7 @@ def main(given: list[str]) -> None:
     faulthandler.enable()
     faulthandler.register(DUMP_SIGNAL, all_threads=True)
     pipe = Pipe(socket.socket(fileno=int(given[0])))
-    code = asyncio.run(_serve(pipe))
+    code = event_loop.run(_serve(pipe))
     sys.stderr.flush()
     os._exit(code)  # threads that hang must not hold it up
 

@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ripple.process_settings import TLS, check_ports, listed, milliseconds, store, tls_of
+from ripple.process_settings import (
+    END_WITH_STDIN,
+    TLS,
+    check_ports,
+    listed,
+    milliseconds,
+    store,
+    tls_of,
+)
 from ripple.settings import (
     Alias,
     Arguments,
@@ -110,6 +118,7 @@ SETTINGS: tuple[Setting, ...] = (
         help="after so long, one that is told to stop has stopped, whatever is not complete",
         default=29_000,
     ),
+    END_WITH_STDIN,
     *TLS,
 )
 _LEAST = {
@@ -148,6 +157,7 @@ class Settings:
     hung_after_ms: int
     move_away_ms: int
     stop_ms: int
+    end_with_stdin: bool
     tls: Tls | None
     origins: Mapping[str, InForce]
 

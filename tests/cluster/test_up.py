@@ -89,6 +89,19 @@ def test_what_dies_is_started_again_and_ctrl_c_ends_all(job: Job) -> None:
     assert "coordinator-1 | process" in up.said
 
 
+def test_nobody_is_left_when_it_is_killed(job: Job) -> None:
+    up = Up(job)
+    up.says(r"worker-1 .*partition \d: begins at")
+    ours = [int(number) for number in re.findall(r"\| process (\d+)", up.said)]
+    assert len(ours) == 3
+    up.process.kill()
+    assert up.ended() == -signal.SIGKILL
+    until_s = time.monotonic() + WITHIN_S
+    while left := [pid for pid in ours if Path(f"/proc/{pid}").exists()]:
+        assert time.monotonic() < until_s, left
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize("job", ["windows"], indirect=True)
 @pytest.mark.parametrize(
     ("changed", "why"),

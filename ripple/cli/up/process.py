@@ -27,7 +27,8 @@ class WillNotStartError(Exception):
 class Process:
     """A process that lives until somebody ends it.
 
-    It has a session of its own, so that Ctrl+C reaches who started it alone.
+    It has a session of its own, so that Ctrl+C reaches who started it alone, and a standard input
+    that nobody writes to, whose end tells it that we are gone.
     """
 
     def __init__(self, planned: Planned, say: Callable[[str, str], None]) -> None:
@@ -73,7 +74,7 @@ class Process:
         self.starts += 1
         self._running = await asyncio.create_subprocess_exec(
             *self._command,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
