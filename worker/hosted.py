@@ -18,7 +18,7 @@ class Standing:
 
     is_live: it is owned, and has caught up. behind: how many commits a follower lacks; None of who
     is no follower, or does not know yet. failure: why it does not get on; None if it does. events,
-    rows_out: what its lives in this process have applied and written.
+    rows_out, checkpoints: what its lives in this process have applied, written and stored.
     """
 
     is_live: bool = False
@@ -27,6 +27,7 @@ class Standing:
     epoch: int | None = None
     events: int = 0
     rows_out: int = 0
+    checkpoints: int = 0
 
 
 class Hosted(Protocol):

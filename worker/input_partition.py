@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.connector import Part
-from ripple.events import PartitionFailed
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
@@ -54,7 +53,7 @@ class InputPartition(Owned):
     """Partition ``number`` of the first stage."""
 
     def __init__(self, site: Site, number: int) -> None:
-        super().__init__(site.world.clock)
+        super().__init__(site.world.clock, number, partial(site.tell, number))
         self._site = site
         self._number = number
         self._inputs: Inputs | None = None
@@ -135,7 +134,7 @@ class InputPartition(Owned):
             site.ends.outputs(part, epoch),
             keeper,
             settings=site.settings,
-            tell=partial(site.tell, self._number),
+            tell=self._told,
             stop=lambda: self._is_leaving,
             staged=site.exchange is not None,
             sends=sending,
@@ -152,9 +151,6 @@ class InputPartition(Owned):
     def _wake_life(self) -> None:
         assert self._inputs is not None
         self._inputs.wake()
-
-    def _tell_failure(self, error: Exception, epoch: int) -> None:
-        self._site.tell(self._number, PartitionFailed(self._number, epoch, error))
 
     def _checkpoints(self) -> Checkpoints:
         site = self._site

@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from ripple.assignment import epoch_of
+from ripple.events import PartitionFailed, Stored
 from worker.hosted import Doing, Standing
 
 if TYPE_CHECKING:
+    from ripple.events import Event, Tell
     from ripple.partition.report import Report
     from ripple.world.ports import Clock
 
@@ -25,14 +27,17 @@ class Owned(ABC):
     Each try to own it has an epoch of its own, for nobody knows what became of a claim that failed.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, partition: int, tell: Tell) -> None:
+        """Do nothing yet. partition: of the assignment. tell: takes what happens to it."""
         self._clock = clock
+        self._partition = partition
+        self._tell = tell
         self._doing = Doing()
         self._report: Report | None = None  # of the life that goes on
         self._is_following = self._is_leaving = False
         self._failure: str | None = None
         self._epoch: int | None = None
-        self._events = self._rows_out = 0
+        self._events = self._rows_out = self._stored = 0
 
     @property
     def standing(self) -> Standing:
@@ -47,6 +52,7 @@ class Owned(ABC):
             epoch=self._epoch,
             events=self._events + (0 if report is None else report.events),
             rows_out=self._rows_out + (0 if report is None else report.rows_out),
+            checkpoints=self._stored,
         )
 
     def leave(self) -> None:
@@ -85,7 +91,13 @@ class Owned(ABC):
 
     def _failed(self, error: Exception, epoch: int) -> None:
         self._failure = f"{type(error).__name__}: {error}"
-        self._tell_failure(error, epoch)
+        self._tell(PartitionFailed(self._partition, epoch, error))
+
+    def _told(self, event: Event) -> None:
+        """Take what happens in a life, and tell it."""
+        if isinstance(event, Stored):
+            self._stored += 1
+        self._tell(event)
 
     def _over(self, report: Report) -> None:
         """Count what a life that is over has done."""
@@ -105,7 +117,3 @@ class Owned(ABC):
     @abstractmethod
     def _wake_life(self) -> None:
         """Let the life that goes on look whether it is to end."""
-
-    @abstractmethod
-    def _tell_failure(self, error: Exception, epoch: int) -> None:
-        """Tell people of a failure."""

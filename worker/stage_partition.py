@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ripple.checkpoint import Checkpoints
-from ripple.events import PartitionFailed, Tell, untold
+from ripple.events import Tell, untold
 from ripple.partition.settings import Settings
 from ripple.partition.stage_life import StageLife
 from worker.owned import Owned
@@ -51,7 +51,7 @@ class StagePartition(Owned):
     """
 
     def __init__(self, site: StageSite) -> None:
-        super().__init__(site.world.clock)
+        super().__init__(site.world.clock, site.partition, site.tell)
         self._site = site
         self._wake = asyncio.Event()
         self._life: StageLife | None = None
@@ -97,7 +97,7 @@ class StagePartition(Owned):
             epoch=epoch,
             sends=sending,
             settings=site.settings,
-            tell=site.tell,
+            tell=self._told,
             stop=lambda: self._is_leaving,
             wake=self._wake,
         )
@@ -113,6 +113,3 @@ class StagePartition(Owned):
 
     def _wake_life(self) -> None:
         self._wake.set()
-
-    def _tell_failure(self, error: Exception, epoch: int) -> None:
-        self._site.tell(PartitionFailed(self._site.partition, epoch, error))

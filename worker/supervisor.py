@@ -53,6 +53,7 @@ class Supervisor:
         self._say = say
         self._inputs = inputs
         self._changed = asyncio.Event()
+        self._stored: dict[tuple[int, int, int], int] = {}  # what others were told of
         self.slots = [
             Slot(
                 number,
@@ -168,6 +169,7 @@ class Supervisor:
     def _look(self) -> None:
         """Note what changed, and go to the state that follows."""
         self._changed.set()
+        self._look_at_checkpoints()
         now, state, worker = self.assignment, self.lifecycle.state, self.lifecycle.worker_id
         is_working = any(slot.is_alive for slot in self.slots)
         if state is State.ACTIVE and (self.incarnation is None or not is_working):
@@ -183,6 +185,20 @@ class Supervisor:
             self.lifecycle.go(State.ACTIVE)
         elif state is State.STARTING:
             self.lifecycle.go(State.RECOVERING)
+
+    def _look_at_checkpoints(self) -> None:
+        """Say so when each partition has stored a checkpoint since it was said last."""
+        stored = {
+            (slot.number, slot.start, partition): one.checkpoints
+            for slot in self.slots
+            for partition, one in slot.standings.items()
+            if one.is_live
+        }
+        if self.membership is None or not stored:
+            return
+        if all(count > self._stored.get(which, 0) for which, count in stored.items()):
+            self._stored = stored
+            self.membership.checkpointed()
 
     def _greeting(self, slot: Slot) -> list[dict[str, object]]:
         return [] if self.assignment is None else [self._assigned(slot, self.assignment)]

@@ -2,9 +2,10 @@
 
     python -m tests.cluster.chaos --trades 1000000 --events 100
 
-Trades are appended to a topic while processes are killed, frozen, told to end and joined by others;
-in the end each partition's output is compared with that of a process that nobody has disturbed,
-record for record, and the tables of all outputs with those of one process for all of them.
+Trades are appended to a topic while processes are killed, frozen, cut off, told to end and joined
+by others, and while their disk is full; in the end each partition's output is compared with that of
+a process that nobody has disturbed, record for record, and the tables of all outputs with those of
+one process for all of them.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import signal
 import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +32,11 @@ from ripple.log import Topic
 from ripple.log.body import columns_of
 from ripple.log.router import TopicWriter
 from ripple.world import LiveClock, LiveDisk
-from tests.cluster.cluster import Cluster, Job, children_of, cluster, ripple, signalled
+from tests.cluster import network, small_disk
+from tests.cluster.acts import Acts
+from tests.cluster.cluster import Cluster, Job, cluster, ripple
+from tests.cluster.network import Network
+from tests.cluster.small_disk import SmallDisk
 
 HERE = Path(__file__).parent
 # With their outputs, the first of which is of the first stage.
@@ -42,7 +48,7 @@ PIPELINES = {
 BATCH_ROWS = 1000
 SYMBOLS_EACH = 8
 START_NS = 1_709_000_000_000_000_000
-FREEZES_S = (1.0, 4.0, 12.0)
+DISK_BYTES = 1 << 30
 CAUGHT_UP_S = 90.0
 # Every so many events the cluster is left alone until it has caught up.
 REST = 5
@@ -56,6 +62,7 @@ class Plan:
     events: int = 100
     seed: int = 0
     workers: int = 3
+    spare: int = 1
     coordinators: int = 2
     partitions: int = 8
 
@@ -81,84 +88,69 @@ class Done:
         )
 
 
-class Chaos:
-    """Does one thing after the other to a cluster."""
-
-    def __init__(self, up: Cluster, chance: random.Random, done: Done) -> None:
-        self._up = up
-        self._chance = chance
-        self._done = done
-        self._acts: list[tuple[str, Callable[[], bool]]] = [
-            ("workers killed", lambda: self._to_one("worker", signal.SIGKILL)),
-            ("engines killed", lambda: self._to_engine(signal.SIGKILL)),
-            ("engines frozen", lambda: self._freeze(engine=True)),
-            ("workers frozen", lambda: self._freeze(engine=False)),
-            ("workers told to end", lambda: self._to_one("worker", signal.SIGTERM)),
-            ("coordinators killed", lambda: self._to_one("coordinator", signal.SIGKILL)),
-        ]
-
-    def act(self) -> None:
-        """Do something to whoever is there."""
-        name, do = self._chance.choice(self._acts)
-        if do():
-            self._done.events[name] += 1
-
-    def _pick(self, kind: str) -> int:
-        names = [name for name in self._up.processes if name.startswith(kind)]
-        return self._up.pid(self._chance.choice(names))
-
-    def _to_one(self, kind: str, number: signal.Signals) -> bool:
-        pid = self._pick(kind)
-        return bool(pid) and signalled(pid, number)
-
-    def _engine(self) -> int:
-        pid = self._pick("worker")
-        try:
-            engines = children_of(pid) if pid else []
-        except OSError:
-            return 0
-        return self._chance.choice(engines) if engines else 0
-
-    def _to_engine(self, number: signal.Signals) -> bool:
-        pid = self._engine()
-        return bool(pid) and signalled(pid, number)
-
-    def _freeze(self, *, engine: bool) -> bool:
-        pid = self._engine() if engine else self._pick("worker")
-        if not pid or not signalled(pid, signal.SIGSTOP):
-            return False
-        asyncio.get_running_loop().call_later(
-            self._chance.choice(FREEZES_S), signalled, pid, signal.SIGCONT
-        )
-        return True
+@contextmanager
+def _things(plan: Plan, folder: Path) -> Iterator[tuple[Network | None, SmallDisk | None]]:
+    """Make what can be cut and filled, for as long as the block lasts, where it can be had here."""
+    hosts = [f"coordinator-{number}" for number in range(1, plan.coordinators + 1)]
+    hosts += [f"worker-{number}" for number in range(1, plan.workers + plan.spare + 1)]
+    with ExitStack() as held:
+        net = disk = None
+        if network.missing() is None:
+            net = Network(hosts)
+            held.callback(net.close)
+        if small_disk.missing() is None:
+            disk = SmallDisk(folder / "disk", DISK_BYTES)
+            held.callback(disk.close)
+        yield net, disk
 
 
 async def disturb(job: Job, plan: Plan, folder: Path, tell: Callable[[str], None]) -> Done:
     """Let a cluster work through ``plan.trades``, and compare."""
-    chance, done = random.Random(plan.seed), Done()
+    done = Done()
     began_s = time.monotonic()
-    up_now = cluster(job, folder / "state", workers=plan.workers, coordinators=plan.coordinators)
-    async with up_now as up:
-        done.said = up.said
-        chaos = Chaos(up, chance, done)
-        steps = plan.events + 1
-        batches = max(1, plan.trades // (steps * plan.partitions * BATCH_ROWS))
-        for step in range(steps):
-            await asyncio.to_thread(append, job.source, plan.partitions, step, batches)
-            if step == 0:
-                await up.caught_up(CAUGHT_UP_S)
-                continue
-            chaos.act()
-            await asyncio.sleep(chance.random() * 2)
-            if step % REST == 0:
-                done.caught_up_s.append(await up.caught_up(CAUGHT_UP_S))
-                tell(f"{step} of {plan.events}: caught up after {done.caught_up_s[-1]:.2f} s")
-        done.caught_up_s.append(await up.caught_up(CAUGHT_UP_S))
-    done.seconds = time.monotonic() - began_s
-    expected, found = await asyncio.to_thread(job.alone, folder), job.made()
-    one, many = await asyncio.to_thread(job.tables_alone, folder), job.tables_made()
-    done.is_same, done.records = (found, many) == (expected, one), sum(map(len, expected))
+    for what in (network, small_disk):
+        if (why := what.missing()) is not None:
+            tell(f"not {what.__name__}: {why}")
+    with _things(plan, folder) as (net, disk):
+        if disk is not None:
+            job = replace(job, folder=disk.folder / "made")
+        up_now = cluster(
+            job,
+            job.folder.parent / "state",
+            workers=plan.workers,
+            spare=plan.spare,
+            coordinators=plan.coordinators,
+            network=list if net is None else partial(net.spread, folder=folder / "tls"),
+        )
+        async with up_now as up:
+            done.said = up.said
+            acts = Acts(up, random.Random(plan.seed), done.events, net, disk)
+            done.caught_up_s = await _go(job, plan, up, acts, tell)
+        done.seconds = time.monotonic() - began_s
+        expected, found = await asyncio.to_thread(job.alone, folder), job.made()
+        one, many = await asyncio.to_thread(job.tables_alone, folder), job.tables_made()
+        done.is_same, done.records = (found, many) == (expected, one), sum(map(len, expected))
     return done
+
+
+async def _go(
+    job: Job, plan: Plan, up: Cluster, acts: Acts, tell: Callable[[str], None]
+) -> list[float]:
+    """Append, disturb, and wait now and then until all is caught up; return for how long."""
+    waits_s = []
+    steps = plan.events + 1
+    batches = max(1, plan.trades // (steps * plan.partitions * BATCH_ROWS))
+    for step in range(steps):
+        await asyncio.to_thread(append, job.source, plan.partitions, step, batches)
+        if step == 0:
+            await up.caught_up(CAUGHT_UP_S)
+            continue
+        acts.act()
+        await asyncio.sleep(acts.chance.random() * 2)
+        if step % REST == 0:
+            waits_s.append(await up.caught_up(CAUGHT_UP_S))
+            tell(f"{step} of {plan.events}: caught up after {waits_s[-1]:.2f} s")
+    return [*waits_s, await up.caught_up(CAUGHT_UP_S)]
 
 
 def append(path: Path, partitions: int, step: int, batches: int) -> None:
@@ -200,7 +192,7 @@ def main() -> int:
     """Run the command; return its exit code: 1 if the outputs differ."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.chaos")
     parser.add_argument("--pipeline", choices=PIPELINES, default="windows")
-    for name in ("trades", "events", "seed", "workers", "coordinators", "partitions"):
+    for name in ("trades", "events", "seed", "workers", "spare", "coordinators", "partitions"):
         parser.add_argument(f"--{name}", type=int, default=getattr(Plan(), name))
     chosen = vars(parser.parse_args())
     pipeline = chosen.pop("pipeline")

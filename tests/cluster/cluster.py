@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,19 +97,38 @@ class Job:
 
 
 class Cluster:
-    """The processes of a cluster that is up. said: all their lines."""
+    """The processes of a cluster that is up. said: all their lines.
 
-    def __init__(self, planned: Sequence[Planned], reach: Reach) -> None:
+    spare: the names of workers that join when they are told to.
+    """
+
+    def __init__(self, planned: Sequence[Planned], reach: Reach, spare: Sequence[str] = ()) -> None:
         self.said: list[str] = []
         self.coordinators = coordinators_of(planned)
+        self.spare = spare
         self._reach = reach
-        self.processes = {
-            one.name: Process(one, lambda name, line: self.said.append(f"{name} | {line}"))
-            for one in planned
-        }
-        self._lives = {
-            name: asyncio.ensure_future(one.live()) for name, one in self.processes.items()
-        }
+        self._planned = {one.name: one for one in planned}
+        self.processes: dict[str, Process] = {}
+        self._lives: dict[str, asyncio.Future[None]] = {}
+        for name in self._planned:
+            if name not in spare:
+                self.join(name)
+
+    def join(self, name: str) -> bool:
+        """Start a process, unless it is there."""
+        if name in self._lives and not self._lives[name].done():
+            return False
+        one = Process(self._planned[name], lambda who, line: self.said.append(f"{who} | {line}"))
+        self.processes[name] = one
+        self._lives[name] = asyncio.ensure_future(one.live())
+        return True
+
+    def leave(self, name: str) -> bool:
+        """Tell a process to end, for good."""
+        if name not in self.processes or not self.processes[name].pid:
+            return False
+        self.processes[name].end()
+        return True
 
     async def caught_up(self, within_s: float) -> float:
         """Wait until all that is in the source is in the output; return for how long."""
@@ -119,7 +138,7 @@ class Cluster:
             if reached.is_all:
                 return time.monotonic() - began_s
             for name, life in self._lives.items():
-                assert not life.done(), f"{name} has given up: {self.tail()}"
+                assert name in self.spare or not life.done(), f"{name} has given up: {self.tail()}"
             assert time.monotonic() - began_s < within_s, f"{reached}\n{self.tail()}"
             await asyncio.sleep(0.05)
 
@@ -146,15 +165,25 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(
-    job: Job, folder: Path, *, workers: int, coordinators: int = 1, processes_each: int = 1
+    job: Job,
+    folder: Path,
+    *,
+    workers: int,
+    coordinators: int = 1,
+    processes_each: int = 1,
+    spare: int = 0,
+    network: Callable[[Sequence[Planned]], Sequence[Planned]] = list,
 ) -> AsyncIterator[Cluster]:
-    """Start a cluster on free ports, with state in ``folder``; end it behind the block."""
+    """Start a cluster on free ports, with state in ``folder``; end it behind the block.
+
+    spare: so many more workers may join. network: says how processes start, and where.
+    """
     asked = Asked(
         pipeline=str(job.pipeline),
         source=f"log:{job.source}",
         sinks=tuple(job.sinks(job.folder)),
         folder=str(folder),
-        workers=workers,
+        workers=workers + spare,
         processes=processes_each,
         coordinators=coordinators,
         partitions=job.partitions,
@@ -162,12 +191,13 @@ async def cluster(
     )
     folder.mkdir(exist_ok=True)
     up = Cluster(
-        processes(asked),
+        network(processes(asked)),
         Reach(
             load_plan(str(job.pipeline)),
             f"log:{job.source}",
             {name: f"log:{job.folder / name}" for name in job.outputs},
         ),
+        [f"worker-{workers + number}" for number in range(1, spare + 1)],
     )
     try:
         yield up

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, cast
 
 from ripple.assignment import epoch_of
+from ripple.events import Event, PartitionFailed, Stored
 from ripple.partition.report import Report
 from ripple.world import LiveClock
 from worker import owned
@@ -13,8 +14,8 @@ class Flaky(owned.Owned):
     """A partition whose first life fails."""
 
     def __init__(self) -> None:
-        super().__init__(LiveClock())
-        self.told: list[tuple[str, int]] = []
+        self.told: list[Event] = []
+        super().__init__(LiveClock(), 3, self.told.append)
         self.is_live = asyncio.Event()
         self._is_awake = asyncio.Event()
 
@@ -30,15 +31,13 @@ class Flaky(owned.Owned):
             raise OSError("the disk is full")
         self._report = report = Report()
         report.restored, report.events = cast("Any", "as it was"), 3
+        self._told(Stored("a checkpoint", {}))
         self.is_live.set()
         await self._is_awake.wait()
         self._over(report)
 
     def _wake_life(self) -> None:
         self._is_awake.set()
-
-    def _tell_failure(self, error: Exception, epoch: int) -> None:
-        self.told.append((str(error), epoch))
 
 
 def test_failure_that_is_over_is_reported_no_more_and_work_is_counted_once() -> None:
@@ -51,9 +50,12 @@ def test_failure_that_is_over_is_reported_no_more_and_work_is_counted_once() -> 
         await partition.is_live.wait()
         now = partition.standing
         assert (now.is_live, now.failure, now.epoch) == (True, None, epoch_of(7, 1))
-        assert partition.told == [("the disk is full", epoch_of(7, 0))]
+        failed, _ = partition.told
+        assert isinstance(failed, PartitionFailed)
+        assert (failed.partition, failed.epoch) == (3, epoch_of(7, 0))
         partition.leave()
         await partition.ended()
-        assert (partition.standing.is_live, partition.standing.events) == (False, 3)
+        then = partition.standing
+        assert (then.is_live, then.events, then.checkpoints) == (False, 3, 1)
 
     asyncio.run(main())

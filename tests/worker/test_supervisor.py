@@ -76,6 +76,7 @@ class Script:
         self.version = 0
         self.starts = [0, 0]
         self.has_left = self.is_draining = False
+        self.checkpoints = 0
 
     async def run(self) -> None:
         await asyncio.Event().wait()
@@ -90,6 +91,9 @@ class Script:
     def exited(self, slot: int, start: int) -> None:
         self.exits.append((slot, start, time.monotonic()))
         self.starts[slot] = start + 1
+
+    def checkpointed(self) -> None:
+        self.checkpoints += 1
 
     async def drain(self, _reason: str) -> None:
         self.is_draining = True
@@ -165,6 +169,8 @@ def test_processes_may_be_killed_and_frozen_at_any_moment(tmp_path: Path) -> Non
             script.say("a/0", "a/1")
             await until(lambda: one.report().live == {(0, 1), (1, 1)}, "both are live")
             assert one.lifecycle.ready_answer == (200, "READY")
+            one.store()
+            await until(lambda: script.checkpoints == 1, "both have stored, which is said")
 
             killed_s = time.monotonic()
             spawned.kill(0, signal.SIGKILL)
