@@ -13,6 +13,7 @@ BENCHMARKS = (
     "stages",
     "exchange",
     "cluster",
+    "moves",
     "latency",
     "memory",
     "longest_turn",
