@@ -10,6 +10,7 @@ views       who is heard by whom: views of replicas, merged
 hearing     what one replica has heard
 waiting     those who ask to join
 fitting     whether they compute the same
+standbys    who follows each partition, ready to have it
 progress    what members have reported of themselves, and how moves get on
 commands    what people may tell the cluster
 asked       those that wait to be done

@@ -27,6 +27,7 @@ class Limits:
         the last two, the percentage is of all partitions.
     move_retry_ms: after a failed move, before the same is tried again.
     command_wait_ms: a command that could not be done for so long is given up.
+    standbys: how many processes follow each partition all the time, ready to have it: 0 or 1.
     rejoin_step_ms, rejoin_max_ms: a worker that is evicted again and again waits that much longer
         each time before it may join; who lived as long as the maximum has a clean slate.
     """
@@ -50,6 +51,7 @@ class Limits:
     moves_min: int = 8
     moves_percent: int = 10
     move_retry_ms: int = 60_000
+    standbys: int = 0
     rejoin_step_ms: int = 10_000
     rejoin_max_ms: int = 300_000
     candidates_max: int = 1_024
@@ -60,8 +62,11 @@ class Limits:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if type(value) is not int or value < 1:
-                raise LimitError(f"{each.name} is {value!r}, not an integer of at least 1")
+            least = 0 if each.name == "standbys" else 1
+            if type(value) is not int or value < least:
+                raise LimitError(f"{each.name} is {value!r}, not an integer of at least {least}")
+        if self.standbys > 1:
+            raise LimitError(f"standbys is {self.standbys}, at most 1")
         if self.partitions > PARTITIONS_MAX:
             raise LimitError(f"partitions is {self.partitions}, at most {PARTITIONS_MAX}")
         for less, more in (

@@ -201,7 +201,13 @@ def status_to_bytes(status: Status) -> bytes:
         waiting=named_texts(status.waiting),
         problems=status.problems,
         owners=[
-            pb.PartitionStatus(stage=one.stage, number=one.number, owner=one.owner, since=one.since)
+            pb.PartitionStatus(
+                stage=one.stage,
+                number=one.number,
+                owner=one.owner,
+                since=one.since,
+                standby=one.standby,
+            )
             for one in status.owners
         ],
     )
@@ -229,7 +235,11 @@ def status_from_bytes(data: bytes) -> Status:
         problems=tuple(message.problems),
         owners=tuple(
             PartitionStatus(
-                one.stage, one.number, one.owner if one.HasField("owner") else None, one.since
+                one.stage,
+                one.number,
+                one.owner if one.HasField("owner") else None,
+                one.since,
+                one.standby if one.HasField("standby") else None,
             )
             for one in message.owners
         ),

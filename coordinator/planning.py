@@ -1,6 +1,6 @@
 """The version that follows, from the one before and what is known beside it.
 
-    obey -> members -> mend -> settle -> exchange -> give -> switch -> begin
+    obey -> members -> mend -> settle -> exchange -> give -> switch -> begin -> stand by
 
 A function of its arguments, so that two coordinators who know the same propose the same; and of
 the present alone: a proposal that lost is made again from whatever won.
@@ -20,6 +20,7 @@ from coordinator.commands import Command, Move, is_done, movable, obeyed, refusa
 from coordinator.fitting import input_problems, misfit, stages_of
 from coordinator.placement import place
 from coordinator.ring import partition_point, ring_of
+from coordinator.standbys import standbys
 from ripple.assignment import (
     Assignment,
     Candidate,
@@ -88,6 +89,7 @@ def next_version(
         draft.settle(facts)
         draft.exchange(facts.commands)
         draft.give(facts)
+        draft.stand_by()
     return draft.version()
 
 
@@ -179,7 +181,7 @@ class _Draft:
     def mend(self) -> None:
         """Give what the processes had that are gone, or begin anew, to whoever may have it now.
 
-        A move's other side is next: a warm follower, or the owner before, that has kept its state.
+        Who follows it is next: to move there, or standing by; then the owner before.
         """
         lost = {
             process
@@ -191,13 +193,17 @@ class _Draft:
             following = share.next if share.next not in lost else None
             former = share.former if share.former not in lost else None
             if share.owner in lost:
-                owner = following or former or (share.owner if share.owner in there else None)
-                self._give(partition, owner)
+                standby = share.standby if share.standby not in lost else None
+                back = share.owner if share.owner in there else None
+                self._give(partition, following or standby or former or back)
             elif (following, former) != (share.next, share.former):
                 self.shares[partition] = replace(share, next=following, former=former)
 
     def _give(self, partition: int, owner: str | None) -> None:
-        self.shares[partition] = Share(owner, 0 if owner is None else self.now.version)
+        """Give it to a process, which is following it perhaps."""
+        standby = self.shares[partition].standby
+        since = 0 if owner is None else self.now.version
+        self.shares[partition] = Share(owner, since, standby=standby if standby != owner else None)
 
     def settle(self, facts: Facts) -> None:
         """End the moves that are complete, and those that have failed."""
@@ -288,7 +294,8 @@ class _Draft:
         switched = 0
         for partition, share in enumerate(self.shares):
             if share.next is not None and (partition, share.next) in facts.warm:
-                self.shares[partition] = Share(share.next, self.now.version, former=share.owner)
+                self._give(partition, share.next)
+                self.shares[partition] = replace(self.shares[partition], former=share.owner)
                 switched += 1
         if switched:
             self.causes.append(f"{switched} partitions switch to their next owners")
@@ -306,6 +313,17 @@ class _Draft:
                 begun += 1
         if begun:
             self.causes.append(f"{begun} moves begin")
+
+    def stand_by(self) -> None:
+        """Let somebody follow each partition, as is asked for."""
+        members = self._eligible() if self._limits.standbys else ()
+        found = standbys(self.shares, members, virtual_nodes=self._limits.virtual_nodes)
+        changed = 0
+        for partition, standby in enumerate(found):
+            changed += standby is not None and standby != self.shares[partition].standby
+            self.shares[partition] = replace(self.shares[partition], standby=standby)
+        if changed:
+            self.causes.append(f"{changed} partitions have new standbys")
 
     def _has_room(self, moves: Mapping[int, str]) -> bool:
         """Return whether these moves may be under way beside those that are."""

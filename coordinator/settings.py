@@ -109,6 +109,7 @@ _ABOUT = {
     "moves_min": "planned moves at once, if that is more than the percentage",
     "moves_percent": "planned moves at once, of all partitions",
     "move_retry_ms": "before a move that has failed is tried again",
+    "standbys": "processes that follow each partition, ready to have it at once: 0 or 1",
     "rejoin_step_ms": "how much longer a flapping worker waits each time",
     "rejoin_max_ms": "the longest that a flapping worker waits",
     "candidates_max": "workers that wait to join",

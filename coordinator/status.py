@@ -43,12 +43,13 @@ class MoveStatus:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """Whose a partition is. stage, number: where it is; owner: a process, None for nobody."""
+    """Whose a partition is. stage, number: where it is; owner, standby: processes, or nobody."""
 
     stage: str
     number: int
     owner: str | None
     since: int
+    standby: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def status_of(coordinator: Coordinator, now_ns: int) -> Status | None:
 def _owners(now: Assignment) -> tuple[PartitionStatus, ...]:
     places = [(stage.name, number) for stage in now.stages for number in range(stage.partitions)]
     return tuple(
-        PartitionStatus(stage, number, share.owner, share.since)
+        PartitionStatus(stage, number, share.owner, share.since, share.standby)
         for (stage, number), share in zip(places, now.shares, strict=True)
     )
 

@@ -182,7 +182,7 @@ class Runtime:
         for partition, share in enumerate(assignment.shares):
             if share.owner == self.process:
                 yield partition, Role(share.since)
-            elif share.next == self.process:
+            elif self.process in (share.next, share.standby):
                 yield partition, Role(None)
 
     def _begin(self, partition: int, role: Role, assignment: Assignment) -> None:

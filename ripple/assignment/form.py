@@ -14,7 +14,7 @@ from ripple.assignment.member import Code, Member, check_id
 from ripple.assignment.rules import check_version
 from ripple.assignment.version import Assignment, Pin, Share, Stage
 
-FORM = 1
+FORM = 2
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class AssignmentContent:
             "version": content.version,
             "cause": content.cause,
             "stages": [[stage.name, stage.partitions] for stage in content.stages],
-            "shares": [[s.owner, s.since, s.next, s.former] for s in content.shares],
+            "shares": [[s.owner, s.since, s.next, s.former, s.standby] for s in content.shares],
             "codes": [_code_fields(code) for code in codes],
             "members": [_member_fields(member, codes) for member in content.members],
             "pins": [[pin.partition, pin.worker, pin.reason] for pin in content.pins],
@@ -103,7 +103,13 @@ def _member(row: _Fields, codes: tuple[Code, ...]) -> Member:
 
 
 def _share(row: _Fields) -> Share:
-    return Share(row.text_or_none(0), row.integer(1), row.text_or_none(2), row.text_or_none(3))
+    return Share(
+        row.text_or_none(0),
+        row.integer(1),
+        next=row.text_or_none(2),
+        former=row.text_or_none(3),
+        standby=row.text_or_none(4),
+    )
 
 
 class _Fields:

@@ -2,7 +2,8 @@
 
 Of each version v:
 
-- an owner, and whoever a partition moves to or came from, is a process of a member;
+- an owner, whoever a partition moves to or came from, and who stands by, is a process of a member;
+- nobody stands by for what they own;
 - an owned partition has 1 <= since <= v; one that is not owned moves nowhere;
 - 1 <= incarnation <= v, and no two members have the same id or nonce.
 
@@ -55,8 +56,12 @@ def problems_of(assignment: Assignment) -> list[str]:
 def _wrong(share: Share, version: int, processes: set[str]) -> list[str]:
     named = [one for one in (share.owner, share.next, share.former) if one is not None]
     found = [
-        f"names {one}, which is no process of a member" for one in named if one not in processes
+        f"names {one}, which is no process of a member"
+        for one in (*named, share.standby)
+        if one is not None and one not in processes
     ]
+    if share.standby is not None and share.standby == share.owner:
+        found.append("has its owner stand by")
     if share.owner is None:
         if named or share.since:
             found.append("has no owner, and moves or is owned since a version")

@@ -29,13 +29,15 @@ class Share:
     """Whose a partition is: of a process, ``owner``, since a version.
 
     next: where it moves to. former: where it came from, who may have it back for as long as its
-    owner is not live. None: nobody. At most one of both is somebody.
+    owner is not live. standby: who follows it all the time, and is given it if its owner is gone.
+    None: nobody. At most one of next and former is somebody.
     """
 
     owner: str | None
     since: int
     next: str | None = None
     former: str | None = None
+    standby: str | None = None
 
     @property
     def phase(self) -> Phase:

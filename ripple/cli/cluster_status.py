@@ -47,9 +47,12 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
     _print_table(("WAITS TO JOIN", "WHY"), status.waiting)
     if has_partitions:
         _print_table(
-            ("PARTITION", "STAGE", "NUMBER", "OWNER", "SINCE"),
+            ("PARTITION", "STAGE", "NUMBER", "OWNER", "SINCE", "STANDBY"),
             (
-                (str(p), one.stage, str(one.number), one.owner or "-", f"version {one.since}")
+                (
+                    *(str(p), one.stage, str(one.number)),
+                    *(one.owner or "-", f"version {one.since}", one.standby or "-"),
+                )
                 for p, one in enumerate(status.owners)
             ),
         )

@@ -158,16 +158,18 @@ class PinStatus(_message.Message):
     def __init__(self, partition: _Optional[int] = ..., worker: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class PartitionStatus(_message.Message):
-    __slots__ = ("stage", "number", "owner", "since")
+    __slots__ = ("stage", "number", "owner", "since", "standby")
     STAGE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
+    STANDBY_FIELD_NUMBER: _ClassVar[int]
     stage: str
     number: int
     owner: str
     since: int
-    def __init__(self, stage: _Optional[str] = ..., number: _Optional[int] = ..., owner: _Optional[str] = ..., since: _Optional[int] = ...) -> None: ...
+    standby: str
+    def __init__(self, stage: _Optional[str] = ..., number: _Optional[int] = ..., owner: _Optional[str] = ..., since: _Optional[int] = ..., standby: _Optional[str] = ...) -> None: ...
 
 class StatusAnswer(_message.Message):
     __slots__ = ("replica", "version", "cause", "frozen", "partitions", "unowned", "members", "moves", "pins", "replicas", "waiting", "problems", "owners")

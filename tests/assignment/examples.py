@@ -40,7 +40,7 @@ def example() -> Assignment:
         cause="w2 joins",
         members=(member("w1", 3), member("w2", 7, processes=2)),
         shares=(
-            Share("w1/0", 3),
+            Share("w1/0", 3, standby="w2/0"),
             Share("w1/0", 5, next="w2/0"),
             Share("w2/1", 7, former="w1/0"),
             Share(None, 0),

@@ -138,13 +138,13 @@ def test_a_version_of_a_newer_release_is_refused_and_nothing_proposed_over_it() 
 
         class Newer:
             def to_fields(self, content: int) -> dict[str, object]:
-                return {"form": content, "version": 1}
+                return {"form": content + 1, "version": 1}
 
             def from_fields(self, fields: object) -> int:
                 return 0
 
         await overwrite(store, name, Entry(1, "", "", 2, Newer()).encoded)
-        with pytest.raises(AssignmentError, match="has form 2"):
+        with pytest.raises(AssignmentError, match="has form 3"):
             await chain.newest()
         newer = Entry(1, "", "", 1, Newer()).encoded.partition(b"\n")[2]
         whole = newer.replace(f'"format": {FORMAT}'.encode(), b'"format": 9').rstrip(b"\n")

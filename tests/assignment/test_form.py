@@ -30,10 +30,10 @@ def test_what_was_written_is_read(assignment: Assignment) -> None:
 def test_form_is_pinned() -> None:
     """Stored versions outlive the release that wrote them."""
     assert json.dumps(written(example())) == (
-        '{"form": 1, "version": 7, "cause": "w2 joins", '
+        '{"form": 2, "version": 7, "cause": "w2 joins", '
         '"stages": [["trades", 3], ["portfolio", 1]], '
-        '"shares": [["w1/0", 3, null, null], ["w1/0", 5, "w2/0", null], '
-        '["w2/1", 7, null, "w1/0"], [null, 0, null, null]], '
+        '"shares": [["w1/0", 3, null, null, "w2/0"], ["w1/0", 5, "w2/0", null, null], '
+        '["w2/1", 7, null, "w1/0", null], [null, 0, null, null, null]], '
         '"codes": [["vwap", "plan-1", "topology-1", 1, [["trades", "5f"], ["vwap", "a0"]], '
         '[["main", 0]]]], '
         '"members": [{"id": "w1", "incarnation": 3, "nonce": "w1-3", '
@@ -45,8 +45,8 @@ def test_form_is_pinned() -> None:
 
 
 def test_a_form_of_another_release_is_refused_with_what_to_do() -> None:
-    with pytest.raises(AssignmentError, match=r"has form 2, this version of Ripple reads 1: upg"):
-        FORM.from_fields(written(example()) | {"form": 2})
+    with pytest.raises(AssignmentError, match=r"has form 3, this version of Ripple reads 2: upg"):
+        FORM.from_fields(written(example()) | {"form": 3})
 
 
 def test_a_field_too_many_is_refused_and_named() -> None:
@@ -77,6 +77,8 @@ def test_a_field_of_another_kind_is_refused_and_named(field: str, value: object)
         Share(None, 0, next="w1/0"),
         Share("w1/0", 3, next="w1/0"),
         Share("w1/0", 3, next="w2/0", former="w2/1"),
+        Share("w1/0", 3, standby="w1/0"),
+        Share("w1/0", 3, standby="w9/0"),
     ],
 )
 def test_a_share_that_breaks_a_rule_is_refused(share: Share) -> None:

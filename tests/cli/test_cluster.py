@@ -91,9 +91,9 @@ PINNED  TO  WHY
 WAITS TO JOIN  WHY
 w3             joins soon
 
-PARTITION  STAGE   NUMBER  OWNER  SINCE
-0          main    0       w1/0   version 3
-1          totals  0       -      version 0
+PARTITION  STAGE   NUMBER  OWNER  SINCE      STANDBY
+0          main    0       w1/0   version 3  w2/0
+1          totals  0       -      version 0  -
 ! w2 is suspected: silent for 4 s
 """
     )

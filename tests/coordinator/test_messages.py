@@ -59,7 +59,7 @@ STATUS = Status(
     replicas=("c2",),
     waiting=(("w3", "joins soon"),),
     problems=("w2 is suspected: silent for 4 s",),
-    owners=(PartitionStatus("main", 0, "w1/0", 3), PartitionStatus("totals", 0, None, 0)),
+    owners=(PartitionStatus("main", 0, "w1/0", 3, "w2/0"), PartitionStatus("totals", 0, None, 0)),
 )
 
 

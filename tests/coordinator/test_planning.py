@@ -379,6 +379,37 @@ def test_a_move_alone_is_enough_where_balance_allows_it() -> None:
     assert [p for p in range(4) if now.shares[p].owner != before.shares[p].owner] == [partition]
 
 
+def test_a_standby_is_given_what_its_owner_had_and_another_one_stands_by() -> None:
+    limits = Limits(partitions=9, standbys=1)
+    now = cluster(3, limits)
+    assert nothing(now, limits)
+    stood = {p: share.standby for p, share in enumerate(now.shares)}
+    after = follow(now, limits, gone={"w1": "silent"})
+    for partition, share in enumerate(now.shares):
+        if worker_of(share.owner or "") == "w1":
+            assert after.shares[partition].owner == stood[partition]
+    assert {worker_of(share.standby or "") for share in after.shares} == {"w0", "w2"}
+
+
+def test_a_process_that_begins_anew_finds_its_partitions_at_those_who_stood_by() -> None:
+    limits = Limits(partitions=4, standbys=1)
+    now = cluster(2, limits)
+    after = follow(now, limits, starts={"w0": (1,)})
+    assert {share.owner for share in after.shares} == {"w1/0"}
+    assert {share.standby for share in after.shares} == {"w0/0"}
+
+
+def test_who_moves_where_somebody_stands_by_is_followed_by_somebody_else() -> None:
+    limits = Limits(partitions=1, standbys=1)
+    now = cluster(2, limits)
+    owner, standby = now.shares[0].owner, now.shares[0].standby
+    target = worker_of(standby or "")
+    now = follow(now, limits, commands=(Move(0, target, "why"),))
+    assert (now.shares[0].next, now.shares[0].standby) == (standby, standby)
+    now = follow(now, limits, warm=frozenset({(0, standby or "")}))
+    assert now.shares[0] == Share(standby, now.version, former=owner, standby=owner)
+
+
 # Over random histories.
 
 NAMES = [f"w{number}" for number in range(5)]
@@ -388,11 +419,11 @@ HISTORIES = st.lists(
 )
 
 
-@given(HISTORIES, st.integers(1, 24), st.integers(1, 2))
+@given(HISTORIES, st.integers(1, 24), st.integers(1, 2), st.integers(0, 1))
 def test_whatever_comes_and_goes_versions_obey_the_rules_and_come_to_rest(
-    history: list[tuple[set[str], set[str], bool]], partitions: int, processes: int
+    history: list[tuple[set[str], set[str], bool]], partitions: int, processes: int, standbys: int
 ) -> None:
-    limits = Limits(partitions=partitions)
+    limits = Limits(partitions=partitions, standbys=standbys)
     now = empty([Stage("main", partitions)])
     nonces = 0
     for comes, goes, is_finished in history:
@@ -413,6 +444,8 @@ def test_whatever_comes_and_goes_versions_obey_the_rules_and_come_to_rest(
     if now.members:
         assert spread(now) <= 1
         assert {share.phase for share in now.shares} == {Phase.OWNED}
+        is_stood_by = bool(standbys) and len(now.processes) > 1
+        assert {share.standby is not None for share in now.shares} == {is_stood_by}
 
 
 @given(st.integers(2, 40), st.integers(1, 5), st.integers(1, 3))
