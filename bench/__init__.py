@@ -14,6 +14,7 @@ BENCHMARKS = (
     "exchange",
     "cluster",
     "moves",
+    "deaths",
     "latency",
     "memory",
     "longest_turn",

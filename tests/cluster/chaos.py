@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -49,6 +49,7 @@ BATCH_ROWS = 1000
 SYMBOLS_EACH = 8
 START_NS = 1_709_000_000_000_000_000
 DISK_BYTES = 1 << 30
+END_MS = 10**9  # later than all trades
 CAUGHT_UP_S = 90.0
 # Every so many events the cluster is left alone until it has caught up.
 REST = 5
@@ -77,6 +78,7 @@ class Done:
     is_same: bool = False
     records: int = 0
     said: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         what = ", ".join(f"{count} {name}" for name, count in sorted(self.events.items()))
@@ -84,7 +86,12 @@ class Done:
         return (
             f"{self.seconds:.0f} s: {what}\n"
             f"caught up after {statistics.median(waits):.2f} s, at most {waits[-1]:.2f} s\n"
-            f"{self.records} records: {'the same' if self.is_same else 'DIFFERENT'}"
+            + "\n".join(
+                [
+                    f"{self.records} records: {'the same' if self.is_same else 'DIFFERENT'}",
+                    *self.differences,
+                ]
+            )
         )
 
 
@@ -129,8 +136,34 @@ async def disturb(job: Job, plan: Plan, folder: Path, tell: Callable[[str], None
         done.seconds = time.monotonic() - began_s
         expected, found = await asyncio.to_thread(job.alone, folder), job.made()
         one, many = await asyncio.to_thread(job.tables_alone, folder), job.tables_made()
-        done.is_same, done.records = (found, many) == (expected, one), sum(map(len, expected))
+    done.records = sum(map(len, expected))
+    names = [f"{job.outputs[0]}/{partition}" for partition in range(job.partitions)]
+    done.differences = [
+        *_differences(names, expected, found),
+        *_differences(job.outputs, [table.rows for table in one], [table.rows for table in many]),
+    ]
+    done.is_same = (found, many) == (expected, one)
     return done
+
+
+def _differences(
+    names: Sequence[str], expected: list[list[str]], found: list[list[str]]
+) -> Iterator[str]:
+    """Yield where each output differs first."""
+    for name, wanted, made in zip(names, expected, found, strict=True):
+        if wanted != made:
+            at = next(
+                (
+                    at
+                    for at, pair in enumerate(zip(wanted, made, strict=False))
+                    if pair[0] != pair[1]
+                ),
+                min(len(wanted), len(made)),
+            )
+            yield (
+                f"{name}: of {len(wanted)} and {len(made)} records number {at} differs first:\n"
+                f"  {wanted[at : at + 3]}\n  {made[at : at + 3]}"
+            )
 
 
 async def _go(
@@ -150,14 +183,16 @@ async def _go(
         if step % REST == 0:
             waits_s.append(await up.caught_up(CAUGHT_UP_S))
             tell(f"{step} of {plan.events}: caught up after {waits_s[-1]:.2f} s")
+    await asyncio.to_thread(append, job.source, plan.partitions, steps, 1, is_end=True)
     return [*waits_s, await up.caught_up(CAUGHT_UP_S)]
 
 
-def append(path: Path, partitions: int, step: int, batches: int) -> None:
+def append(path: Path, partitions: int, step: int, batches: int, *, is_end: bool = False) -> None:
     """Append ``batches`` whole batches to each partition: 1 ms apart, some late, some too late.
 
     Where a batch ends may be where a correction is shown, and so must not depend on what was there
-    when a process looked.
+    when a process looked. is_end: all at one time, later than all before: whoever reads one
+    partition, and whoever reads all of them, then sees the same windows closed.
     """
     rows = batches * BATCH_ROWS
     chance = np.random.default_rng(step)
@@ -167,11 +202,12 @@ def append(path: Path, partitions: int, step: int, batches: int) -> None:
         symbols[partition_of(symbol.encode(), partitions)].append(symbol)
     count = rows * partitions
     late_ms = chance.choice([0, 0, 0, 700, 1500, 4000], count)
+    times_ms = np.full(count, END_MS) if is_end else step * count + np.arange(count) - late_ms
     columns = {
         "symbol": np.concatenate([chance.choice(some, (rows, 1)) for some in symbols], 1).ravel(),
         "price": np.round(100 + np.cumsum(chance.normal(0, 0.01, count)), 4),
         "size": chance.integers(1, 1000, count),
-        "timestamp_ns": START_NS + (step * count + np.arange(count) - late_ms) * 1_000_000,
+        "timestamp_ns": START_NS + times_ms * 1_000_000,
         "venue": ["XNAS"] * count,
     }
     topic = Topic.open(LiveDisk(str(path.parent)), path.name)
@@ -190,7 +226,10 @@ def job_of(name: str, folder: Path, partitions: int) -> Job:
 
 def main() -> int:
     """Run the command; return its exit code: 1 if the outputs differ."""
-    parser = argparse.ArgumentParser(prog="python -m tests.cluster.chaos")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.cluster.chaos",
+        description="What all processes said stays in a file if the outputs differ.",
+    )
     parser.add_argument("--pipeline", choices=PIPELINES, default="windows")
     for name in ("trades", "events", "seed", "workers", "spare", "coordinators", "partitions"):
         parser.add_argument(f"--{name}", type=int, default=getattr(Plan(), name))
@@ -201,6 +240,8 @@ def main() -> int:
         folder = Path(text)
         job = job_of(pipeline, folder, plan.partitions)
         done = asyncio.run(disturb(job, plan, folder, _say))
+    if not done.is_same:
+        Path(f"chaos-{pipeline}-{plan.seed}.log").write_text("\n".join(done.said))
     _say(str(done))
     return 0 if done.is_same else 1
 

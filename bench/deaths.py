@@ -1,0 +1,76 @@
+"""How long it takes until a cluster has caught up with its input, after a process was killed.
+
+Two workers share 24,000 keys, and trades come all the time, about half of what they could take. One
+process that computes is killed, or a whole worker. It has caught up when no more of the input is
+missing in the committed outputs than before, and that stays so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+from bench.row import Row, at_most
+from bench.running import OUTPUTS, PIPELINE, Feed, Watch, running
+from bench.timing import QUICK
+from ripple.cli.up.reach import Reach
+from ripple.pipeline_file import load_plan
+
+ROUNDS = 2 if QUICK else 6
+SYMBOLS = 24_000
+ROWS = 2_000  # every 20 ms
+STEADY_S = 2.0
+STAYS_S = 1.0
+SETTLES_S = 5.0
+LOOK_S = 0.02
+WITHIN_S = 90.0
+DETECTED_S = 8.0  # by the silence of a worker; a child's death is known at once
+AIMS_S = {"a process that computes": 3.0, "a whole worker": DETECTED_S + 4.0}
+
+
+def measure() -> list[Row]:
+    rows = []
+    with tempfile.TemporaryDirectory() as folder, running(folder):
+        sinks = {name: f"log:{folder}/{name}" for name in OUTPUTS}
+        reach = Reach(load_plan(str(PIPELINE)), f"log:{folder}/trades", sinks)
+        with Feed(folder, ROWS, SYMBOLS) as feed, Watch(folder) as watch:
+            watch.wait()
+            for what, aim in AIMS_S.items():
+                took = sorted(
+                    _round(what, Path(folder, "said"), reach, feed) for _ in range(ROUNDS)
+                )
+                rows += [
+                    Row(f"{what}, p50", took[len(took) // 2], "s"),
+                    Row(f"{what}, longest", took[-1], "s", aim=at_most(aim)),
+                ]
+        rows.append(Row("input", ROWS / 0.02 / 1e3, "K events/s"))
+    return rows
+
+
+def _round(what: str, said: Path, reach: Reach, feed: Feed) -> float:
+    """Kill, and return after how many seconds it had caught up."""
+    time.sleep(SETTLES_S)
+    until_s, usual = time.monotonic() + STEADY_S, 0
+    while time.monotonic() < until_s:
+        usual = max(usual, _missing(reach, feed))
+        time.sleep(LOOK_S)
+    (*_, worker) = re.findall(r"worker-1 +\| process (\d+)", said.read_text())
+    children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+    killed_s = time.monotonic()
+    os.kill(int(worker if what == "a whole worker" else children[-1]), signal.SIGKILL)
+    since_s = killed_s
+    while (now_s := time.monotonic()) < since_s + STAYS_S:
+        assert now_s < killed_s + WITHIN_S, f"{_missing(reach, feed)} are missing"
+        if _missing(reach, feed) > usual:
+            since_s = time.monotonic()
+        time.sleep(LOOK_S)
+    return since_s - killed_s
+
+
+def _missing(reach: Reach, feed: Feed) -> int:
+    appended = feed.appended
+    return max(0, appended - reach.look().records)

@@ -1,0 +1,138 @@
+"""A cluster of two workers that is fed all the time, and what is seen of it from outside."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from bench.trades import trades, vwap_plan
+from ripple.log import LogError, LogSettings, PartitionReader, Topic
+from ripple.log.router import TopicWriter
+from ripple.world import LiveClock, LiveDisk
+
+ROOT = Path(__file__).parents[1]
+PARTITIONS = 8
+EVERY_S = 0.02
+COMMIT_MS = 50
+LOOK_S = 0.004
+WITHIN_S = 60.0
+PIPELINE = ROOT / "examples/portfolio.py"
+OUTPUTS = ("by-symbol", "total")
+WORKERS = ("worker-1", "worker-2")
+
+
+@contextmanager
+def running(folder: str) -> Iterator[str]:
+    """Start two workers over a new topic; give the coordinator's address."""
+    settings = LogSettings(sync_appends=0)
+    schema = vwap_plan().source.schema
+    Topic.create(
+        LiveDisk(folder), "trades", schema, partitions=PARTITIONS, key=["symbol"], settings=settings
+    )
+    said = Path(folder, "said")
+    with said.open("w") as stderr:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "ripple.cli.main", "cluster", "up"),
+                *(str(PIPELINE), "--source", f"log:{folder}/trades"),
+                *(flag for name in OUTPUTS for flag in ("--sink", f"{name}=log:{folder}/{name}")),
+                *("--dir", f"{folder}/state", "--workers", str(len(WORKERS)), "--free-ports"),
+            ],
+            cwd=ROOT,
+            stderr=stderr,
+            env={**os.environ, "RIPPLE_COMMIT_INTERVAL_MS": str(COMMIT_MS)},
+        )
+    try:
+        until_s = time.monotonic() + WITHIN_S
+        while (found := re.search(r"--coordinator (\S+) shows", said.read_text())) is None:
+            assert process.poll() is None, said.read_text()
+            assert time.monotonic() < until_s, said.read_text()
+            time.sleep(0.05)
+        yield found[1]
+    finally:
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(60)
+        process.kill()
+
+
+class _Thread(threading.Thread):
+    """A thread for as long as a block lasts."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.ending = threading.Event()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ending.set()
+        self.join()
+
+
+class Feed(_Thread):
+    """Appends trades to all partitions, all the time."""
+
+    def __init__(self, folder: str, rows: int, symbols: int) -> None:
+        """Append so many rows every EVERY_S, if the machine is fast enough."""
+        super().__init__()
+        self.appended = 0
+        self._rows, self._symbols = rows, symbols
+        self._topic = Topic.open(LiveDisk(folder), "trades")
+
+    def run(self) -> None:
+        with TopicWriter(self._topic, LiveClock(), holder="bench") as writer:
+            due_s = time.monotonic()
+            while not self.ending.wait(max(0.0, due_s - time.monotonic())):
+                writer.append(trades(self._rows, self._symbols, self.appended))
+                self.appended += self._rows
+                due_s += EVERY_S
+
+
+class Watch(_Thread):
+    """Notes when the output of each partition grew."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._disk = LiveDisk(folder)
+        self.grew_s: list[list[float]] = [[] for _ in range(PARTITIONS)]
+
+    def run(self) -> None:
+        ends = [0] * PARTITIONS
+        topic = None
+        while not self.ending.wait(LOOK_S):
+            with suppress(LogError, OSError):
+                topic = topic or Topic.open(self._disk, OUTPUTS[0])
+                for partition in range(PARTITIONS):
+                    with PartitionReader(topic, partition) as reader:
+                        end = reader.range()[1]
+                    if end > ends[partition]:
+                        ends[partition] = end
+                        self.grew_s[partition].append(time.monotonic())
+
+    def wait(self) -> None:
+        """Wait until all partitions have grown."""
+        until_s = time.monotonic() + WITHIN_S
+        while not all(self.grew_s):
+            assert time.monotonic() < until_s
+            time.sleep(LOOK_S)
+
+    def pause(self, partition: int, from_s: float, to_s: float) -> float:
+        """Return the longest time without growth that touches a span."""
+        grew = np.array(self.grew_s[partition])
+        first = max(0, int(np.searchsorted(grew, from_s)) - 1)
+        last = int(np.searchsorted(grew, to_s)) + 1
+        return float(np.diff(grew[first:last]).max())
