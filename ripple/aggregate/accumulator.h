@@ -389,6 +389,50 @@ static IN_LOOPS int add_double(Accumulators* a, int64_t slot, double value, int6
     return add_term(a, slot, fraction | 1ULL << 52, (int)exponent + BIAS - 1075, sign);
 }
 
+static inline int add_integer_at(Accumulators* a, int64_t slot, int64_t value, int position)
+{
+    const uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    return add_term(a, slot, magnitude, position, (uint64_t)(value >> 63));
+}
+
+enum {
+    PIECES = 65,              /* of 32 bits each, of all doubles */
+    PIECES_ADDS_MAX = 1 << 10 /* so many terms of up to 52 bits fit in the 64 bits of a piece */
+};
+
+/* Add many values to one slot, those that are chosen if it is not NULL: by pieces whose carries are
+ * brought up in the end, as Neal's small superaccumulator does. */
+__attribute__((unused)) static int add_doubles(Accumulators* a, int64_t slot, const double* values,
+                                               const uint8_t* chosen, int64_t n, int64_t direction)
+{
+    int failed = 0;
+    for (int64_t first = 0; first < n; first += PIECES_ADDS_MAX) {
+        int64_t pieces[PIECES] = {0};
+        const int64_t end = n - first > PIECES_ADDS_MAX ? first + PIECES_ADDS_MAX : n;
+        for (int64_t i = first; i < end; i++) {
+            if (chosen && !chosen[i])
+                continue;
+            const uint64_t bits = bits_of_double(values[i]);
+            const uint32_t exponent = (uint32_t)(bits >> 52) & 0x7FF;
+            if (__builtin_expect(exponent - 1 >= 0x7FE, 0)) {
+                failed |= add_double(a, slot, values[i], direction);
+                continue;
+            }
+            const uint64_t mantissa = (bits & 0xFFFFFFFFFFFFFULL) | 1ULL << 52;
+            const int64_t sign = (int64_t)(bits ^ (uint64_t)direction) >> 63;
+            const uint32_t at = exponent >> 5, shift = exponent & 31;
+            const int64_t low = (int64_t)(mantissa << shift & 0xFFFFFFFF);
+            const int64_t high = (int64_t)(mantissa >> (32 - shift));
+            pieces[at] += (low ^ sign) - sign;
+            pieces[at + 1] += (high ^ sign) - sign;
+        }
+        for (int i = 0; i < PIECES; i++)
+            if (pieces[i])
+                failed |= add_integer_at(a, slot, pieces[i], 32 * i + BIAS - 1075);
+    }
+    return failed;
+}
+
 static inline int add_square(Accumulators* a, int64_t slot, double value, int64_t direction)
 {
     const uint64_t bits = bits_of_double(value);

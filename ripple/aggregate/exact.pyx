@@ -38,6 +38,10 @@ cdef extern from "accumulator.h" nogil:
     void open_slot(Accumulators* a, int64_t slot)
     int64_t accumulators_nbytes(const Accumulators* a)
     int add_double(Accumulators* a, int64_t slot, double value, int64_t direction)
+    int add_doubles(
+        Accumulators* a, int64_t slot, const double* values, const uint8_t* chosen, int64_t n,
+        int64_t direction,
+    )
     int add_integer(Accumulators* a, int64_t slot, int64_t value, int64_t direction)
     int add_square(Accumulators* a, int64_t slot, double value, int64_t direction)
     int add_integer_square(Accumulators* a, int64_t slot, int64_t value, int64_t direction)
@@ -54,6 +58,10 @@ cdef extern from "accumulator.h" nogil:
     int load_bytes(
         Accumulators* a, int64_t slot, int low, int count, const unsigned char* data
     )
+
+
+cdef enum:
+    MANY = 64   # values for one slot that are added apart
 
 
 cdef class ExactSums(Part):
@@ -126,6 +134,8 @@ cdef class ExactSums(Part):
                     left *= <double>whole[row] if operands[1].is_integer else factors[row]
                     failed |= add_double(a, slots[i], left, direction)
             return failed
+        if how == PLAIN and not rows and not is_integer and are_one(slots, n):
+            return add_doubles(a, slots[0], reals, chosen, n, direction)
         if how == PLAIN and not rows and not chosen and not is_integer:
             for i in range(n):
                 failed |= add_double(a, slots[i], reals[i], direction)
@@ -290,6 +300,17 @@ cdef class ExactSums(Part):
                 if outcome > 0:
                     raise ValueError(f"sum {i} lies outside the range of sums of doubles")
                 check_memory(outcome)
+
+
+cdef bint are_one(const int64_t* slots, Py_ssize_t n) noexcept nogil:
+    """Whether these are the same slot many times."""
+    cdef Py_ssize_t i
+    if n < MANY:
+        return False
+    for i in range(1, n):
+        if slots[i] != slots[0]:
+            return False
+    return True
 
 
 cdef class SumRead(Read):

@@ -30,7 +30,7 @@ static inline int moment_real(const Accumulators* sums, const Accumulators* squa
                               int64_t slot, uint64_t n, Real* out)
 {
     const Value s = value_of(sums, slot), q = value_of(squares, slot);
-    uint64_t magnitude[LIMBS], square[2 * LIMBS + 1], scaled[LIMBS + 2];
+    uint64_t negated[LIMBS], square[2 * LIMBS + 1], scaled[LIMBS + 2];
     uint64_t difference[MOMENT_LIMBS], scratch[MOMENT_LIMBS];
     const Real zero = {0, 0, 0, 0};
     if (s.count != LIMBS || q.count != LIMBS || q.limb[LIMBS - 1] >> 63)
@@ -45,8 +45,7 @@ static inline int moment_real(const Accumulators* sums, const Accumulators* squa
     if (low_s - low > 64 * (MOMENT_LIMBS - 2 * LIMBS - 1) ||
         low_q - low > 64 * (MOMENT_LIMBS - LIMBS - 2))
         return 0;
-    real_of_limbs(s.limb, LIMBS, 0, magnitude);
-    limbs_square(magnitude, square);
+    limbs_square(real_of_limbs(s.limb, LIMBS, 0, negated).negative ? negated : s.limb, square);
     square[2 * LIMBS] = 0;
     uint64_t carry = 0;
     for (int j = 0; j < LIMBS; j++) {

@@ -125,20 +125,20 @@ static inline Real real_of_integer(i128 value)
 }
 
 /* The real in `count` two's complement limbs whose lowest bit weighs 2^exponent.
- * magnitude: scratch of the same length. */
-static inline Real real_of_limbs(const uint64_t* limb, int count, int exponent, uint64_t* magnitude)
+ * scratch: of the same length; has the magnitude of a negative one then. */
+static inline Real real_of_limbs(const uint64_t* limb, int count, int exponent, uint64_t* scratch)
 {
     Real out = {0, 0, 0, 0};
+    const uint64_t* magnitude = limb;
     int top = count - 1;
     out.negative = (int)(limb[top] >> 63);
     if (out.negative) {
         unsigned carry = 1;
         for (int j = 0; j < count; j++) {
-            magnitude[j] = ~limb[j] + carry;
-            carry = carry && magnitude[j] == 0;
+            scratch[j] = ~limb[j] + carry;
+            carry = carry && scratch[j] == 0;
         }
-    } else {
-        memcpy(magnitude, limb, (size_t)count * 8);
+        magnitude = scratch;
     }
     while (top >= 0 && magnitude[top] == 0)
         top--;

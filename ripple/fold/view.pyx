@@ -77,11 +77,10 @@ cdef class View(Node):
     cdef int parent_changed(self, Node parent) except -1:
         """Take the changes of the column over: their digest, and their rows as Arrow has them."""
         cdef Column column = self.column
-        cdef int64_t i, at, slot, was = 0, now = 0, n = column.changed_count
+        cdef int64_t i, at, was = 0, now = 0, n = column.changed_count
         cdef vector[int64_t] slots, places, ids, order
         cdef vector[uint64_t] hashes
         cdef vector[uint8_t] present
-        cdef uint64_t change = 0
         slots.resize(n)
         places.resize(n)
         ids.resize(n * self.keys.count)
@@ -92,16 +91,12 @@ cdef class View(Node):
             slots[i] = column.touched._slots[column.changed[i]]
         self.keys.read(slots.data(), n, ids.data())
         self.keys.hash_into(ids.data(), n, hashes.data())
+        self.digest += column.hash_rows(hashes.data(), slots.data(), n, False)
+        self.digest -= column.hash_rows(hashes.data(), column.changed, n, True)
         for i in range(n):
-            at, slot = column.changed[i], slots[i]
             order[i] = i
-            if column.old_present[at]:
-                was += 1
-                change -= column._row_hash(hashes[i], at, True)
-            if column.present[slot]:
-                now += 1
-                change += column._row_hash(hashes[i], slot, False)
-        self.digest += change
+            was += column.old_present[column.changed[i]]
+            now += column.present[slots[i]]
         if not self.in_order:
             self.keys.order(ids.data(), hashes.data(), n, order.data())
         if self.keeps_retractions:
@@ -245,8 +240,7 @@ cdef class View(Node):
     cdef uint64_t digest_of(self, const int64_t[::1] slots) except? 0:
         cdef vector[int64_t] ids
         cdef vector[uint64_t] hashes
-        cdef uint64_t total = 0
-        cdef int64_t i, n = slots.shape[0]
+        cdef int64_t n = slots.shape[0]
         if n == 0:
             return 0
         self.column.cover(slots)
@@ -254,10 +248,7 @@ cdef class View(Node):
         hashes.resize(n)
         self.keys.read(&slots[0], n, ids.data())
         self.keys.hash_into(ids.data(), n, hashes.data())
-        for i in range(n):
-            if self.column.present[slots[i]]:
-                total += self.column._row_hash(hashes[i], slots[i], False)
-        return total
+        return self.column.hash_rows(hashes.data(), &slots[0], n, False)
 
     def table(self):
         """Return the rows in memory: every row of the view that can still change."""

@@ -56,7 +56,9 @@ cdef class Column(Node):
     cdef int _copy_bits(self, const int64_t* bits, const int64_t[::1] at, object into) except -1
     cdef int _copy_flags(self, const uint8_t* flags, const int64_t[::1] at, object into) except -1
     cdef object _typed(self, Kind kind, object values)
-    cdef uint64_t _row_hash(self, uint64_t h, int64_t at, bint old) noexcept nogil
+    cdef uint64_t hash_rows(
+        self, const uint64_t* key_hashes, const int64_t* places, Py_ssize_t n, bint old
+    ) noexcept nogil
 
 
 # Readers of a column that was written since the last stabilize still see the rows of then, which

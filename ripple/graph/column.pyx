@@ -26,6 +26,9 @@ cdef extern from *:
     const int64_t RIPPLE_NAN_BITS
     const uint64_t RIPPLE_NULL_HASH
 
+cdef enum:
+    HASHED_TOGETHER = 64
+
 KINDS = {"float": FLOAT, "int": INT, "bool": BOOL, "object": OBJECT}
 
 
@@ -493,38 +496,57 @@ cdef class Column(Node):
         The digest of a table is the sum of its rows' hashes, so it does not depend on their
         order. key_hashes: uint64 of each changed row's key, in the order of ``changes()``.
         """
-        cdef int64_t i, at, slot
-        cdef uint64_t total = 0
+        cdef int64_t i
+        cdef int64_t[::1] slots = np.empty(max(1, self.changed_count), np.int64)
         for i in range(self.changed_count):
-            at = self.changed[i]
-            slot = self.touched._slots[at]
-            if self.old_present[at]:
-                total -= self._row_hash(key_hashes[i], at, True)
-            if self.present[slot]:
-                total += self._row_hash(key_hashes[i], slot, False)
-        return total
+            slots[i] = self.touched._slots[self.changed[i]]
+        if self.changed_count == 0:
+            return 0
+        return (
+            self.hash_rows(&key_hashes[0], &slots[0], self.changed_count, False)
+            - self.hash_rows(&key_hashes[0], self.changed, self.changed_count, True)
+        )
 
     def digest_rows(self, const int64_t[::1] slots not None, const uint64_t[::1] key_hashes not None):
         """Return the sum of the present rows' hashes, modulo 2^64."""
-        cdef Py_ssize_t i
-        cdef uint64_t total = 0
         self.cover(slots)
-        for i in range(slots.shape[0]):
-            if self.present[slots[i]]:
-                total += self._row_hash(key_hashes[i], slots[i], False)
-        return total
+        if slots.shape[0] == 0:
+            return 0
+        return self.hash_rows(&key_hashes[0], &slots[0], slots.shape[0], False)
 
-    cdef uint64_t _row_hash(self, uint64_t h, int64_t at, bint old) noexcept nogil:
-        cdef const Field* field = self.fields
-        cdef const Field* end = field + self.field_count
-        cdef uint64_t bits
-        while field < end:
-            bits = <uint64_t>(field.old_bits[at] if old else field.bits[at])
-            if field.nullable and not (field.old_valid[at] if old else field.valid[at]):
-                bits = RIPPLE_NULL_HASH
-            h = mix(h, bits)
-            field += 1
-        return h
+    cdef uint64_t hash_rows(
+        self, const uint64_t* key_hashes, const int64_t* places, Py_ssize_t n, bint old
+    ) noexcept nogil:
+        """Return the sum, modulo 2^64, of the hashes of those rows that there are.
+
+        places: slots, or where old rows are.
+        """
+        cdef uint64_t[HASHED_TOGETHER] hashes
+        cdef const uint8_t* present = self.old_present if old else self.present
+        cdef const int64_t* bits
+        cdef const uint8_t* valid
+        cdef uint64_t total = 0, value
+        cdef int64_t at
+        cdef Py_ssize_t first = 0, i, count
+        cdef int f
+        while first < n:
+            count = min(<Py_ssize_t>HASHED_TOGETHER, n - first)
+            for i in range(count):
+                hashes[i] = key_hashes[first + i]
+            for f in range(self.field_count):
+                bits = self.fields[f].old_bits if old else self.fields[f].bits
+                valid = self.fields[f].old_valid if old else self.fields[f].valid
+                for i in range(count):
+                    at = places[first + i]
+                    value = <uint64_t>bits[at]
+                    if valid != NULL and not valid[at]:
+                        value = RIPPLE_NULL_HASH
+                    hashes[i] = mix(hashes[i], value)
+            for i in range(count):
+                if present[places[first + i]]:
+                    total += hashes[i]
+            first += count
+        return total
 
     cpdef str kind(self):
         return "column"

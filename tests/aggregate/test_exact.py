@@ -235,6 +235,33 @@ def test_wide_sum_narrows_again_and_gives_its_memory_back():
     assert sums.nbytes == wide  # one wide accumulator was enough all along
 
 
+SPECIALS = (math.inf, -math.inf, math.nan, 0.0, -0.0, 5e-324, -2.2e-308, 2.0**-1022)
+LARGEST = math.nextafter(math.inf, 0.0)
+
+
+@pytest.mark.parametrize("scale", [3, 60, 1000])
+@pytest.mark.parametrize("count", [63, 64, 1024, 1025, 5000])
+def test_many_values_for_one_slot_at_once_are_added_like_each_alone(scale, count):
+    random_ = random.Random(f"{scale}/{count}")
+    values = [random_.uniform(-1, 1) * 2.0 ** random_.randint(-scale, scale) for _ in range(count)]
+    for _ in range(count // 20):
+        values[random_.randrange(count)] = random_.choice((*SPECIALS, LARGEST, -LARGEST))
+    together, alone = summed(0.1, count=2), summed(0.1, count=2)
+    together.add(at(1, values), floats(values))
+    together.remove(at(0, values), floats(values))
+    for value in values:
+        alone.add(slots(1), floats([value]))
+        alone.remove(ZERO, floats([value]))
+    for slot in (0, 1):
+        assert encoded(together, slot) == encoded(alone, slot)
+
+
+def test_many_largest_doubles_for_one_slot_do_not_overflow():
+    values = [LARGEST] * 3000
+    assert exact(summed(*values)) == 3000 * Fraction(LARGEST)
+    assert exact(summed(*[-value for value in values])) == -3000 * Fraction(LARGEST)
+
+
 def test_long_random_walk_through_all_exponents_stays_exact():
     random_ = random.Random(5)
     sums, total = summed(), Fraction(0)
