@@ -25,13 +25,15 @@ struct ArrowArray { /* https://arrow.apache.org/docs/format/CDataInterface.html 
 /* How a column's values are come by. */
 enum { BATCH_OP, BATCH_NUMBER, BATCH_FLAG, BATCH_TEXT, BATCH_MADE };
 
+enum { BATCH_SHORT = 16 }; /* bytes that are copied at once, how many of them may count */
+
 typedef struct {
     int kind;
     const int64_t* bits;    /* row i has bits[at[i]], or bits[i] where at is NULL */
     const int64_t* at;
     const uint8_t* valid;   /* likewise: 0 for null; NULL if none is null */
     const uint8_t* present; /* by row: 0 if all its values are null; NULL if no row is so */
-    const uint8_t** texts;  /* by row, with their lengths */
+    const uint8_t** texts;  /* by row, with their lengths; BATCH_SHORT bytes are there in any case */
     const uint32_t* lengths;
     int64_t text_bytes;     /* of all of them, below 2^31 */
     struct ArrowArray made; /* a whole column from elsewhere */
@@ -58,7 +60,8 @@ static size_t batch_bytes_of(const BatchColumn* column, int64_t rows)
     case BATCH_FLAG:
         return batch_bits(rows) + mask;
     case BATCH_TEXT:
-        return batch_room(4 * ((size_t)rows + 1)) + batch_room((size_t)column->text_bytes);
+        return batch_room(4 * ((size_t)rows + 1)) +
+               batch_room((size_t)column->text_bytes + BATCH_SHORT);
     default:
         return 0;
     }
@@ -111,14 +114,17 @@ static char* batch_fill_column(const BatchColumn* c, int64_t rows, struct ArrowA
         int32_t end = 0;
         for (int64_t i = 0; i < rows; i++) {
             offsets[i] = end;
-            memcpy(data + end, c->texts[i], c->lengths[i]);
+            if (c->lengths[i] <= BATCH_SHORT)
+                memcpy(data + end, c->texts[i], BATCH_SHORT);
+            else
+                memcpy(data + end, c->texts[i], c->lengths[i]);
             end += (int32_t)c->lengths[i];
         }
         offsets[rows] = end;
         out->n_buffers = 3;
         out->buffers[1] = offsets;
         out->buffers[2] = data;
-        return data + batch_room((size_t)c->text_bytes);
+        return data + batch_room((size_t)c->text_bytes + BATCH_SHORT);
     }
     room = batch_fill_mask(c, rows, out, room);
     out->buffers[1] = room;

@@ -77,53 +77,51 @@ cdef class View(Node):
     cdef int parent_changed(self, Node parent) except -1:
         """Take the changes of the column over: their digest, and their rows as Arrow has them."""
         cdef Column column = self.column
-        cdef int64_t i, at, was = 0, now = 0, n = column.changed_count
-        cdef vector[int64_t] slots, places, ids, order
+        cdef int64_t i, now = 0, n = column.changed_count
+        cdef vector[int64_t] slots, ids, order      # slots: in the order of the changes, then in ours
         cdef vector[uint64_t] hashes
         cdef vector[uint8_t] present
         slots.resize(n)
-        places.resize(n)
         ids.resize(n * self.keys.count)
         hashes.resize(n)
-        order.resize(n)
-        present.resize(n)
         for i in range(n):
             slots[i] = column.touched._slots[column.changed[i]]
         self.keys.read(slots.data(), n, ids.data())
         self.keys.hash_into(ids.data(), n, hashes.data())
         self.digest += column.hash_rows(hashes.data(), slots.data(), n, False)
         self.digest -= column.hash_rows(hashes.data(), column.changed, n, True)
-        for i in range(n):
-            order[i] = i
-            was += column.old_present[column.changed[i]]
-            now += column.present[slots[i]]
         if not self.in_order:
+            order.resize(n)
             self.keys.order(ids.data(), hashes.data(), n, order.data())
         if self.keeps_retractions:
-            self.retracted = self.as_they_were(slots, order, was)
+            self.retracted = self.as_they_were(slots, order)
+        if not self.in_order:
+            for i in range(n):
+                order[i] = slots[order[i]]
+            slots.swap(order)
+            self.keys.read(slots.data(), n, ids.data())
         for i in range(n):
-            at = column.changed[order[i]]
-            places[i] = column.touched._slots[at]
-            present[i] = column.present[places[i]]
-        self.keys.read(places.data(), n, ids.data())
-        if now == n:
-            present.clear()
-        self.changed = self.batch(n, ids, places.data(), False, present, True)
+            now += column.present[slots[i]]
+        if now < n:
+            present.resize(n)
+            for i in range(n):
+                present[i] = column.present[slots[i]]
+        self.changed = self.batch(n, ids, slots.data(), False, present, True)
         return 0
 
-    cdef object as_they_were(
-        self, const vector[int64_t]& slots, const vector[int64_t]& order, int64_t was
-    ):
+    cdef object as_they_were(self, const vector[int64_t]& slots, const vector[int64_t]& order):
+        """Return the changed rows that there were, in this order, or else in that of the changes."""
         cdef Column column = self.column
         cdef vector[int64_t] places, gone, ids
-        cdef size_t i
-        for i in range(order.size()):
-            if column.old_present[column.changed[order[i]]]:
-                places.push_back(column.changed[order[i]])
-                gone.push_back(slots[order[i]])
-        ids.resize(was * self.keys.count)
-        self.keys.read(gone.data(), was, ids.data())
-        return self.batch(was, ids, places.data(), True, vector[uint8_t](), False)
+        cdef int64_t i, at
+        for i in range(<int64_t>slots.size()):
+            at = i if order.empty() else order[i]
+            if column.old_present[column.changed[at]]:
+                places.push_back(column.changed[at])
+                gone.push_back(slots[at])
+        ids.resize(gone.size() * self.keys.count)
+        self.keys.read(gone.data(), gone.size(), ids.data())
+        return self.batch(gone.size(), ids, places.data(), True, vector[uint8_t](), False)
 
     cdef object batch(
         self,

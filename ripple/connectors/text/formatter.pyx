@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.math cimport fabs, isfinite, isnan, signbit
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memchr, memcpy
+from libc.string cimport memchr, memcpy, memset
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -58,6 +58,30 @@ cdef extern from *:
         memcpy(out, &ones, 8);
         return out + digits;
     }
+    /* Texts are short: two pieces that may overlap, and no call. */
+    static inline char* copied(char* out, const void* text, size_t length) {
+        const char* in = (const char*)text;
+        if (length > 16)
+            memcpy(out, in, length);
+        else if (length >= 8) {
+            uint64_t first, last;
+            memcpy(&first, in, 8);
+            memcpy(&last, in + length - 8, 8);
+            memcpy(out, &first, 8);
+            memcpy(out + length - 8, &last, 8);
+        } else if (length >= 4) {
+            uint32_t first, last;
+            memcpy(&first, in, 4);
+            memcpy(&last, in + length - 4, 4);
+            memcpy(out, &first, 4);
+            memcpy(out + length - 4, &last, 4);
+        } else if (length) {
+            out[0] = in[0];
+            out[length / 2] = in[length / 2];
+            out[length - 1] = in[length - 1];
+        }
+        return out + length;
+    }
     /* Whether CSV has no other use for any of these bytes. */
     static inline int are_plain(const uint8_t* text, int64_t length) {
         uint8_t special = 0;
@@ -71,6 +95,7 @@ cdef extern from *:
     char* shortest_scientific(char* out, double value) nogil
     char* fixed_decimals(char* out, double value, int decimals) nogil
     char* last_digits(char* out, uint64_t value, int digits) nogil
+    char* copied(char* out, const void* text, size_t length) nogil
     bint are_plain(const uint8_t* text, int64_t length) nogil
     const uint64_t[20] TENS
     int digit_count(uint64_t value) nogil
@@ -93,6 +118,7 @@ cdef struct Column:
     int position            # in the batch, -1 for none: an op that is the first one
     int decimals            # -1: as many as it takes to read the same double again
     string prefix
+    char[SLACK_BYTES] start     # of the prefix
     const uint8_t* valid    # bitmap, null when there are no nulls
     const uint8_t* values
     const int32_t* offsets
@@ -120,6 +146,7 @@ cdef class RowFormatter:
 
     def __init__(self, columns: list, suffix: bytes, *, json: bool = False, left_out: int = -1) -> None:
         cdef Column column
+        memset(column.start, 0, SLACK_BYTES)
         self.suffix, self.json, self.left_out = suffix, json, left_out
         for name in OP_NAMES:
             self.ops.push_back((f'"{name}"' if json else name).encode())
@@ -128,6 +155,7 @@ cdef class RowFormatter:
                 raise ValueError(f"decimals must be in 0..{DECIMALS_MAX}, not {decimals}")
             column.position, column.prefix, column.kind = position, prefix, KINDS.index(kind)
             column.decimals = -1 if decimals is None else decimals
+            memcpy(column.start, column.prefix.data(), min(column.prefix.size(), <size_t>SLACK_BYTES))
             self.columns.push_back(column)
 
     def __dealloc__(self):
@@ -216,9 +244,12 @@ cdef class RowFormatter:
                 self.out, self.room = grown, need
             for i in range(count):
                 column = columns + i
-                p = _literal(p, column.prefix.data(), column.prefix.size())
+                memcpy(p, column.start, SLACK_BYTES)  # nearly always all of it
+                if column.prefix.size() > SLACK_BYTES:
+                    memcpy(p, column.prefix.data(), column.prefix.size())
+                p += column.prefix.size()
                 p = _value(p, column, column.first + row, self.json, self.ops)
-            p = _literal(p, self.suffix.data(), self.suffix.size())
+            p = copied(p, self.suffix.data(), self.suffix.size())
         return p - self.out
 
 
@@ -294,16 +325,12 @@ cdef inline char* _value(
     text = column.values + column.offsets[at]
     length = column.offsets[at + 1] - column.offsets[at]
     if column.plain and (column.kind == RAW or not _is_quoted(text, length)):
-        memcpy(p, text, length)
-        return p + length
+        return copied(p, text, length)
     return _json_string(p, text, length) if json else _csv_string(p, text, length)
 
 
 cdef inline char* _literal(char* p, const char* text, Py_ssize_t length) noexcept nogil:
-    if length == 1:
-        p[0] = text[0]
-    else:
-        memcpy(p, text, length)
+    memcpy(p, text, length)
     return p + length
 
 
@@ -338,8 +365,8 @@ cdef inline char* _fixed(char* p, double value, int decimals) noexcept nogil:
     A double is mantissa * 2**exponent, so mantissa * 10**decimals shifted right is the rounded
     number in units of the last digit, and the bits shifted out say which way to round.
     """
-    cdef uint64_t bits, q, scale
-    cdef uint128 product, dropped, half, shifted
+    cdef uint64_t bits, q, scale, whole
+    cdef uint128 product, shifted
     cdef int shift
     memcpy(&bits, &value, 8)
     shift = 1075 - <int>((bits >> 52) & 0x7FF)
@@ -355,16 +382,15 @@ cdef inline char* _fixed(char* p, double value, int decimals) noexcept nogil:
         shifted = product >> shift
         if shifted >> 63:
             return fixed_decimals(p, fabs(value), decimals)
-        dropped = product - (shifted << shift)
-        half = <uint128>1 << (shift - 1)
-        q = <uint64_t>shifted
-        if dropped > half or (dropped == half and q & 1):
-            q += 1
-    p = _unsigned(p, q // scale)
+        # Half of the last digit's unit, less the least of it where half goes down to an even digit.
+        product += (<uint128>1 << (shift - 1)) - 1 + (<uint64_t>shifted & 1)
+        q = <uint64_t>(product >> shift)
+    whole = q // scale
+    p = _unsigned(p, whole)
     if decimals == 0:
         return p
     p[0] = b"."
-    return _padded(p + 1, q % scale, decimals)
+    return _padded(p + 1, q - whole * scale, decimals)
 
 
 cdef inline char* _shortest(char* p, double value) noexcept nogil:
