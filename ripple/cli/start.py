@@ -28,6 +28,8 @@ def worker() -> int:
 
 
 def _run(module: str) -> int:
+    # NumPy's threads for linear algebra wait for work that we never have: let them sleep.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # not where it is ignored, as in nohup's children
         signal.signal(signal.SIGINT, _leave)

@@ -10,7 +10,6 @@ import os
 import sys
 import sysconfig
 from functools import cache
-from importlib import metadata
 from importlib.machinery import EXTENSION_SUFFIXES
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +59,8 @@ def version_of(package: str) -> str:
     version = getattr(sys.modules.get(package), "__version__", None)
     if isinstance(version, str):
         return version
+    from importlib import metadata  # noqa: PLC0415 - slow to import
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -113,5 +114,7 @@ def _holds_distributions(folder: str) -> bool:
 
     A folder that is worked in may describe a package too, but lacks the record of an installation.
     """
+    from importlib import metadata  # noqa: PLC0415 - slow to import
+
     found = metadata.distributions(path=[folder])
     return any(distribution.read_text("RECORD") is not None for distribution in found)
