@@ -22,19 +22,18 @@ class Admission:
         """Judge the rows of ``source``, in batches of this layout."""
         self._name = source.name
         self._judges = {name: Judge(checks) for name, checks in source.checks.items()}
-        self._required = [
+        self.required = [
             member.name
             for member in source.fields
             if not member.optional or member.name == source.time_field
         ]
         bounds = {name: judge.bounds for name, judge in self._judges.items()}
-        self._screen = Screen(layout, self._required, bounds)
+        self.passes = Screen(layout, self.required, bounds).passes
+        """Tells whether all rows of a batch count; where it does not, ``refuse`` looks again."""
 
-    def screen(self, rows: Rows) -> None:
-        """Drop the rows that are refused, for the first reason in the order of fields."""
-        if self._screen.passes(rows.columns):
-            return
-        rows.reject_nulls(self._required, self._name)
+    def refuse(self, rows: Rows) -> None:
+        """Drop the rows that do not count, for the first reason in the order of fields."""
+        rows.reject_nulls(self.required, self._name)
         refused: dict[int, str] = {}
         for name, judge in self._judges.items():
             for reason, failed in judge.failing(rows.columns.arrow(name)):

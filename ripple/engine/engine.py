@@ -94,6 +94,8 @@ class Engine(Partition):
         self._orders = any(one.aggregate.ordered for one in first.aggregates)
         graph = Graph()
         self._fold = (EventFold if window is None else WindowedFold)(graph, first)
+        # Steps may make nulls; what the source requires is there.
+        self._admits_all = not plan.steps and self._fold.admits_all(self._admission.required)
         super().__init__(
             plan,
             partition,
@@ -171,14 +173,16 @@ class Engine(Partition):
         """
         if self._broken:
             self._refuse()
-        batch = self._conforming(batch)
+        if not isinstance(batch, pa.RecordBatch) or not batch.schema.equals(self._accepted):
+            batch = self._conforming(batch)
         given = self._input(source)
+        count = batch.num_rows
         if offsets is not None:
-            given.check_offsets(offsets, next_offset, batch.num_rows)
-        refused = given.advance_to(next_offset, batch.num_rows, rejected)
+            given.check_offsets(offsets, next_offset, count)
+        refused = given.advance_to(next_offset, count, rejected)
         if offsets is None and self._orders:
-            offsets = np.arange(next_offset - batch.num_rows, next_offset)
-        self.counters.consumed += batch.num_rows + refused
+            offsets = np.arange(next_offset - count, next_offset)
+        self.counters.consumed += count + refused
         self.counters.dead_lettered += refused
         self._reported = False
         self._broken = True
@@ -228,12 +232,14 @@ class Engine(Partition):
         if self._orders and offsets is not None:
             order = offsets * len(self._rank) + self._rank[given.name]
         rows = Rows(Columns(batch, self._layout), batch.num_rows, order)
-        self._admission.screen(rows)
+        if not self._admission.passes(rows.columns):
+            self._admission.refuse(rows)
         crossing = self._judge(given, rows)
         judged = rows.count + len(rows.rejected)
         if self.plan.steps:
             rows.run(self.plan.steps)
-        self._fold.admit(rows)
+        if not self._admits_all:
+            self._fold.admit(rows)
         if rows.count:
             self._fold.apply(rows, crossing)
         elif crossing >= 0:
@@ -251,7 +257,18 @@ class Engine(Partition):
         time_field = self.plan.source.time_field
         if time_field is None:
             return -1
-        times: Ints | Lent | None = rows.columns.lent(time_field)
+        lent = rows.columns.lent(time_field)
+        if lent is not None and self._fold.interval_ns is None:
+            after_ns = watermark.if_on_time(
+                lent,
+                given.watermark_ns,
+                given.out_of_order_ns,
+                min(self._future_ns, given.future_ns_max),
+            )
+            if after_ns is not None:
+                rows.times_ns, given.watermark_ns = lent, after_ns
+                return -1
+        times: Ints | Lent | None = lent
         if times is None:
             times = numbers(rows.columns[time_field], Kind.INT).values
         rows.times_ns = times
@@ -298,8 +315,6 @@ class Engine(Partition):
                 f"source {self.plan.source.name!r}: apply takes a pyarrow.RecordBatch (a table has "
                 f"them as .to_batches()), not {shown(batch)}"
             )
-        if batch.schema.equals(self._accepted):
-            return batch
         missing = [name for name in self._schema.names if name not in batch.schema.names]
         if missing:
             raise InputError(

@@ -19,6 +19,8 @@ from ripple.keys.slots import SlotSet
 from ripple.keys.space import KeySpace, key_space
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ripple.engine.rows import Rows
     from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold
@@ -74,11 +76,12 @@ class EventFold:
     def settle(self, watermark_ns: int) -> None:
         """Bring the shown rows up to what the events and the watermark make of them."""
         del watermark_ns
-        touched = self.touched.take()
         if self.ledger.marks:
-            self.ledger.mark(touched)
-        if len(touched):
-            self.show(touched)
+            self.ledger.mark(self.touched.members())
+        if self.uncomputable.failures or not self.result_rows.shows_touched(
+            self.column, self.states, self.touched
+        ):
+            self.show(self.touched.take())
 
     def show(self, slots: Ints) -> None:
         """Let the rows of ``slots`` show their present results."""
@@ -91,6 +94,10 @@ class EventFold:
 
     def show_waiting(self) -> None:
         """Show what waits for the watermark to enter a new interval: it has."""
+
+    def admits_all(self, required: Collection[str]) -> bool:
+        """Return whether ``admit`` rejects nothing where these fields are not null."""
+        return not self.states.may_fail and all(name in required for name in self._key_names)
 
     def admit(self, rows: Rows) -> None:
         """Reject the rows that cannot be folded, before any state changes."""

@@ -21,8 +21,10 @@ from ripple.fold.columns import picked
 from ripple.pipeline.plan import Fold, Map, type_of
 
 if TYPE_CHECKING:
+    from ripple.aggregate.integers import Counts
     from ripple.fold.states import States
     from ripple.graph.column import Column, InputColumn
+    from ripple.keys.slots import SlotSet
 
 Ints = npt.NDArray[np.int64]
 # Slots that have a row, then per field the values and the masks (None: no nulls) of those rows.
@@ -89,6 +91,19 @@ class ResultRows:
                 raise
             return False
         return True
+
+    def shows_touched(
+        self, column: Column, states: States, touched: SlotSet, members: Counts | None = None
+    ) -> bool:
+        """Do the same with the slots of ``touched``, which is empty then; see States."""
+        if self.fold.steps:
+            return False
+        try:
+            return states.show_touched(column, touched, members)
+        except AggregateError as error:
+            if lacks_memory(error):
+                raise
+            return False
 
     def computed(
         self, column: Column, states: States, slots: Ints, bounds: Bounds | None = None

@@ -31,6 +31,10 @@ class TableFold(Groups):
 
     def recompute_now(self) -> None:
         """Show the groups whose members changed."""
+        if not self.uncomputable.failures and self.result_rows.shows_touched(
+            self, self.states, self._touched, self.members
+        ):
+            return
         live, empty = self.take_touched()
         if len(empty):
             self.drop(empty)

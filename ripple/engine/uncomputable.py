@@ -61,37 +61,37 @@ class Uncomputable:
 class UncomputableRows:
     """Remembers, by slot, which rows could not be computed when they were computed last.
 
-    Invariants: a slot in ``_failures`` is live, and no row came of it; ``final`` counts those that
+    Invariants: a slot in ``failures`` is live, and no row came of it; ``final`` counts those that
     were freed, and ``_final_rows`` has the first of them by key, as far as this process saw them.
     """
 
     def __init__(self, space: KeySpace) -> None:
         self._space = space
-        self._failures: dict[int, Failure] = {}
+        self.failures: dict[int, Failure] = {}
         self.final = 0
         self._final_rows: list[UncomputableRow] = []
 
     def __len__(self) -> int:
-        return len(self._failures) + self.final
+        return len(self.failures) + self.final
 
     def note(self, slots: Ints, failed: Mapping[int, Failure]) -> None:
         """Take notice that ``slots`` were computed anew, and of the ``failed`` ones among them."""
-        if self._failures:
+        if self.failures:
             self.forget(slots)
         if failed:
-            self._failures.update(failed)
+            self.failures.update(failed)
 
     def forget(self, slots: Ints) -> None:
         """Take notice that there is nothing to compute at ``slots``, or that it could be."""
-        if self._failures:
+        if self.failures:
             for slot in slots.tolist():
-                self._failures.pop(slot, None)
+                self.failures.pop(slot, None)
 
     def finalize(self, slots: Ints) -> None:
         """Count those of ``slots``, which are about to be freed: they stay as they are."""
-        if not self._failures:
+        if not self.failures:
             return
-        over = [slot for slot in slots.tolist() if slot in self._failures]
+        over = [slot for slot in slots.tolist() if slot in self.failures]
         if over:
             self.final += len(over)
             self._final_rows = first_rows((*self._final_rows, *self._named(over)))
@@ -99,26 +99,26 @@ class UncomputableRows:
 
     def named(self) -> list[UncomputableRow]:
         """Return up to ROWS_NAMED_MAX rows, the first by key."""
-        return first_rows((*self._final_rows, *self._named(list(self._failures))))
+        return first_rows((*self._final_rows, *self._named(list(self.failures))))
 
     def _named(self, slots: list[int]) -> Iterable[UncomputableRow]:
         arrays = self._space.arrays(np.array(slots, np.int64))
         keys = zip(*(array.to_pylist() for array in arrays), strict=True) if arrays else [()]
         for slot, key in zip(slots, keys, strict=False):
-            yield UncomputableRow(key, *self._failures[slot])
+            yield UncomputableRow(key, *self.failures[slot])
 
     # --- snapshots, of what cannot be computed again ---
 
     def dump(self, slots: Ints) -> tuple[pa.Array, pa.Array]:
         """Return step and reason of each slot, null where nothing failed."""
-        found = [self._failures.get(slot, (None, None)) for slot in slots.tolist()]
+        found = [self.failures.get(slot, (None, None)) for slot in slots.tolist()]
         steps, reasons = zip(*found, strict=True) if found else ((), ())
         return pa.array(steps, pa.string()), pa.array(reasons, pa.string())
 
     def load(self, slots: Ints, steps: pa.ChunkedArray, reasons: pa.ChunkedArray) -> None:
         """Take over what ``dump`` returned."""
         rows = zip(slots.tolist(), steps.to_pylist(), reasons.to_pylist(), strict=True)
-        self._failures.update({slot: Failure(s, r) for slot, s, r in rows if s is not None})
+        self.failures.update({slot: Failure(s, r) for slot, s, r in rows if s is not None})
 
 
 def first_rows(rows: Iterable[UncomputableRow]) -> list[UncomputableRow]:

@@ -1,4 +1,4 @@
-from ripple.schema.exported cimport Exported, Lent
+from ripple.schema.exported cimport ArrowArray, Exported, Lent
 
 
 cdef class Columns:
@@ -10,6 +10,8 @@ cdef class Columns:
     cdef dict read
 
     cpdef Lent lent(self, str name)
+    cdef str kind_as_it_came(self, str name)
+    cdef const ArrowArray* as_it_came(self, str name, bint* is_float) except? NULL
     cdef Lent borrow(self, str name, str kind)
     cdef Exported lender(self)
     cpdef key(self, str name)

@@ -4,7 +4,7 @@
 import numpy as np
 import pyarrow as pa
 
-from ripple.schema.exported cimport Exported, Lent
+from ripple.schema.exported cimport ArrowArray, Exported, Lent, valid_bits
 
 from ripple.expression.bound import Values, numbers
 from ripple.expression.typed import Kind
@@ -73,9 +73,27 @@ cdef class Columns:
 
     cpdef Lent lent(self, str name):
         """Return a column as it came in a record batch, None if it did not or rows were dropped."""
-        cdef tuple layer = self.layer(name)
-        kind = None if layer[0] is not None or layer[1] is not None else self.kinds.get(name)
+        kind = self.kind_as_it_came(name)
         return None if kind is None else self.borrow(name, kind)
+
+    cdef str kind_as_it_came(self, str name):
+        cdef tuple layer = self.layer(name)
+        return None if layer[0] is not None or layer[1] is not None else self.kinds.get(name)
+
+    cdef const ArrowArray* as_it_came(self, str name, bint* is_float) except? NULL:
+        """Return a column of numbers without nulls as it came, NULL if it is none.
+
+        It is there as long as these columns are.
+        """
+        cdef str kind = self.kind_as_it_came(name)
+        cdef const ArrowArray* array
+        cdef Exported lender
+        if kind is None or kind == "s":
+            return NULL
+        lender = self.lender()
+        array = lender.whole.children[<int>self.places[name]]
+        is_float[0] = kind == "d"
+        return NULL if valid_bits(array) else array
 
     cdef Lent borrow(self, str name, str kind):
         return self.lender().lend(self.places[name], ord(kind))

@@ -3,11 +3,12 @@
 """Events on their way into a fold by key: found, added and noted as touched, in one call."""
 
 from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
 
 import numpy as np
 
 from ripple.fold.columns cimport Columns
-from ripple.fold.states cimport States
+from ripple.fold.states cimport States, listed
 from ripple.keys.index cimport KeyIndex
 from ripple.keys.slots cimport SlotSet
 from ripple.schema.exported cimport Lent
@@ -21,6 +22,7 @@ cdef class Keyed:
     cdef object keys
     cdef list names
     cdef KeyIndex texts         # of keys that are one text; None for others
+    cdef vector[int64_t] found  # their slots, of the batch at hand
 
     def __init__(self, keys, names):
         """Find keys in the space ``keys``; ``names`` are the columns that they are made of."""
@@ -47,16 +49,30 @@ cdef class Keyed:
 
         ledger: hears of it before, if it marks.
         """
-        cdef const int64_t[::1] at
+        cdef const int64_t[::1] slots
+        cdef const int64_t* at = NULL
         cdef int64_t capacity
-        slots = self.slots(rows)
+        cdef Py_ssize_t n
+        cdef Lent key = None
+        if self.texts is not None:
+            key = (<Columns>rows.columns).lent(self.names[0])
+        if key is None:
+            slots = self.slots(rows)
+            n = slots.shape[0]
+            if n:
+                at = &slots[0]
+        else:
+            n = key.length
+            self.found.resize(n)
+            at = self.found.data()
+            with nogil:
+                self.texts.find_texts(key.array, NULL, n, self.found.data())
         capacity = self.keys.capacity if self.texts is None else self.texts.capacity
         states.reserve(capacity)
         if ledger.marks:
-            ledger.copy(slots)
-        states.add(slots, rows, None)  # which has checked them
-        at = slots
-        if at.shape[0]:
+            ledger.copy(listed(at, n))
+        states.add_found(at, n, rows)
+        if n:
             with nogil:
                 touched.reserve(capacity)
-                touched.push_all(&at[0], at.shape[0])
+                touched.push_all(at, n)

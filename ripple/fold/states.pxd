@@ -4,8 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libcpp.vector cimport vector
 
 from ripple.aggregate.part cimport How, Operand, Records
-from ripple.fold.columns cimport Columns
-from ripple.schema.exported cimport Lent
+from ripple.graph.column cimport Column
 
 
 cdef struct Add:
@@ -36,12 +35,16 @@ cdef class States:
     cdef int64_t room
 
     cdef int input_at(self, bound) except -1
-    cdef Lent as_it_came(self, bound, Columns columns)
     cdef int compile(self, state, list inputs, dict known) except -1
     cdef int nulls_at(self, tuple nulls) except -1
     cdef int compile_one(self, part, How how, tuple taken, int nulls) except -1
     cdef bint may_be_null(self, int at) except -1
-    cdef int fold_in(self, const int64_t[::1] slots, rows_in, index, int64_t direction) except -1
+    cdef int add_found(self, const int64_t* slots, Py_ssize_t n, rows) except -1
+    cdef int add_to_others(self, slots, rows, index) except -1
+    cdef int fold_checked(self, const int64_t[::1] slots, rows, index, int64_t direction) except -1
+    cdef int fold_in(
+        self, const int64_t* slots, Py_ssize_t n, rows, const int64_t* row, int64_t direction
+    ) except -1
     cdef int fold_given(
         self,
         const int64_t* slots,
@@ -53,4 +56,9 @@ cdef class States:
     ) except -1
     cdef dict read(self, slots)
     cpdef reserve(self, int64_t slots)
-    cpdef add(self, slots, rows, index)
+    cdef int show_found(
+        self, Column column, const int64_t* slots, Py_ssize_t n, dict beside
+    ) except -1
+
+
+cdef object listed(const int64_t* slots, Py_ssize_t n)     # as an array

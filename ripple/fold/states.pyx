@@ -9,15 +9,18 @@ aggregates (ordered ones, users' own) keep their state by slot and are called on
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 import numpy as np
 import pyarrow as pa
 
+from ripple.aggregate.integers cimport Counts
 from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, Records, check_memory
 from ripple.fold.columns cimport Columns
-from ripple.keys.checked cimport check_length, check_slots
-from ripple.schema.exported cimport Lent, values_of
+from ripple.keys.checked cimport check_length, check_range, check_slots
+from ripple.keys.slots cimport SlotSet
+from ripple.schema.exported cimport ArrowArray, values_of
 from ripple.graph.column cimport FLOAT, Column, Field, float_bits
 
 from ripple.aggregate import AggregateError
@@ -34,6 +37,7 @@ cdef extern from *:
 
 cdef int64_t CACHED_BYTES = 1 << 15  # so much is in a fast cache anyway
 
+cdef dict NOTHING = {}
 cdef dict HOWS = {"": PLAIN, "square": SQUARE, "product": PRODUCT}
 
 
@@ -80,13 +84,6 @@ cdef class States:
                 return at
         self.inputs.append(bound)
         return len(self.inputs) - 1
-
-    cdef Lent as_it_came(self, bound, Columns columns):
-        """Return a column of numbers without nulls as it came, None for what has to be computed."""
-        cdef Lent lent = None
-        if bound.tree.operation == "col":
-            lent = columns.lent(bound.tree.value)
-        return None if lent is None or lent.has_nulls else lent
 
     cdef int compile(self, state, list inputs, dict known) except -1:
         """List what is added to the parts of a state; parts that there are already become its."""
@@ -149,62 +146,83 @@ cdef class States:
                     failed.update({int(at[row]): reason for row, reason in refused.items()})
         return dict(sorted(failed.items())) if failed else failed
 
-    cpdef add(self, slots, rows, index):
+    def add(self, slots not None, rows, index):
         """Add events to slots; ``index`` says which row each slot gets, None for the same one."""
-        self.fold_in(slots, rows, index, 1)
+        self.fold_checked(slots, rows, index, 1)
+        self.add_to_others(slots, rows, index)
+
+    cdef int add_found(self, const int64_t* slots, Py_ssize_t n, rows) except -1:
+        """Add an event to each of the slots, for which there is room."""
+        self.fold_in(slots, n, rows, NULL, 1)
+        if self.others:
+            self.add_to_others(listed(slots, n), rows, None)
+        return 0
+
+    cdef int add_to_others(self, slots, rows, index) except -1:
         for aggregate, state, at in self.others:
             arguments = [rows.evaluate(self.inputs[place]) for place in at]
             if aggregate.aggregate.ordered:
                 arguments += [Values(np.asarray(rows.times_ns)), Values(rows.offsets)]
             state.add(*without_nulls(slots, arguments, index))
+        return 0
 
     def change(self, slots not None, rows, *, remove):
         """Add rows to slots, or remove them; for aggregates that do not depend on order."""
-        self.fold_in(slots, rows, None, -1 if remove else 1)
+        self.fold_checked(slots, rows, None, -1 if remove else 1)
         for _, state, at in self.others:
             arguments = [rows.evaluate(self.inputs[place]) for place in at]
             (state.remove if remove else state.add)(*without_nulls(slots, arguments, None))
 
-    cdef int fold_in(self, const int64_t[::1] slots, rows_in, index, int64_t direction) except -1:
-        """Add the values of rows to sums and counts."""
-        cdef int64_t count = rows_in.count
-        cdef const int64_t[::1] rows
+    cdef int fold_checked(self, const int64_t[::1] slots, rows, index, int64_t direction) except -1:
+        """Add the values of rows to sums and counts, if slots and index are in range."""
+        cdef const int64_t[::1] chosen
         cdef const int64_t* row = NULL
-        cdef vector[Operand] operands
-        cdef vector[const uint8_t*] chosen
-        cdef vector[Py_buffer] held
-        cdef const uint8_t* mask
-        cdef Lent lent
-        cdef size_t i
-        cdef int f
         cdef Py_ssize_t n = slots.shape[0]
-        cdef list masks = None
         if n == 0:
             return 0
         check_slots(slots, self.room)
-        if self.adds.size() == 0:
+        if index is not None:
+            chosen = index
+            check_length(n, chosen.shape[0])
+            check_slots(chosen, rows.count)
+            row = &chosen[0]
+        return self.fold_in(&slots[0], n, rows, row, direction)
+
+    cdef int fold_in(
+        self, const int64_t* slots, Py_ssize_t n, rows, const int64_t* row, int64_t direction
+    ) except -1:
+        """Add the values of rows to sums and counts; row: as ``fold_given`` has it."""
+        cdef int64_t count = rows.count
+        cdef Columns columns = rows.columns
+        cdef vector[Operand] operands
+        cdef vector[const uint8_t*] chosen
+        cdef vector[Py_buffer] held
+        cdef const ArrowArray* array
+        cdef const uint8_t* mask
+        cdef bint is_float = False
+        cdef size_t i
+        cdef int f
+        cdef list masks = None
+        if n == 0 or self.adds.size() == 0:
             return 0
-        if index is None:
+        if row == NULL:
             check_length(n, count)
-        else:
-            rows = index
-            check_length(n, rows.shape[0])
-            check_slots(rows, count)
-            row = &rows[0]
         operands.resize(len(self.inputs))
         try:
             for f, bound in enumerate(self.summed):
                 if bound is None:
                     continue
-                lent = self.as_it_came(bound, rows_in.columns)
-                if lent is not None:
-                    check_length(count, lent.array.length)
-                    operands[f].values = values_of(lent.array, 8)
-                    operands[f].is_integer = lent.kind[0] != b"d"
+                array = NULL
+                if bound.tree.operation == "col":
+                    array = columns.as_it_came(bound.tree.value, &is_float)
+                if array != NULL:
+                    check_length(count, array.length)
+                    operands[f].values = values_of(array, 8)
+                    operands[f].is_integer = not is_float
                     continue
                 if masks is None:
                     masks = [None] * len(self.inputs)
-                values = rows_in.evaluate(bound)
+                values = rows.evaluate(bound)
                 masks[f] = values.valid
                 if self.is_taken[f]:
                     operands[f].values = hold(
@@ -216,7 +234,7 @@ cdef class States:
                 if valid is not None:
                     mask = <const uint8_t*>hold(held, valid, count, NULL)
                 chosen.push_back(mask)
-            return self.fold_given(&slots[0], n, row, operands, chosen, direction)
+            return self.fold_given(slots, n, row, operands, chosen, direction)
         finally:
             for i in range(held.size()):
                 PyBuffer_Release(&held[i])
@@ -292,18 +310,43 @@ cdef class States:
         written, when one of them cannot be read.
         """
         cdef const int64_t[::1] at = slots
+        if at.shape[0]:
+            check_slots(at, self.room)
+            column.cover(at)
+            self.show_found(column, &at[0], at.shape[0], beside)
+
+    def show_touched(self, Column column not None, SlotSet touched not None, Counts members=None):
+        """Do the same with those slots of ``touched`` and empty it, if all of them have members.
+
+        Returns whether they had.
+        """
+        cdef const int64_t* slots = touched._slots
+        cdef Py_ssize_t i, n = touched.size
+        check_range(slots, n, self.room)
+        if members is not None:
+            for i in range(n):
+                if members.at(slots[i])[0] == 0:
+                    return False
+        if n:
+            if column.room < self.room:
+                column.reserve(column.space.capacity)
+            check_range(slots, n, column.room)
+            self.show_found(column, slots, n, NOTHING)
+            touched.empty()
+        return True
+
+    cdef int show_found(
+        self, Column column, const int64_t* slots, Py_ssize_t n, dict beside
+    ) except -1:
         cdef const int64_t[::1] given
         cdef vector[int64_t] bits
         cdef vector[uint8_t] valid
-        cdef Py_ssize_t i, n = at.shape[0]
+        cdef Py_ssize_t i
         cdef int f, fields = len(self.shown)
-        if n == 0:
-            return
-        check_slots(at, self.room)
-        column.cover(at)
         bits.resize(n * fields)
         valid.resize(n * fields, 1)
-        others = [state.results(slots) for _, state, _ in self.others]
+        at = listed(slots, n) if self.others else None
+        others = [state.results(at) for _, state, _ in self.others]
         made = [None] * fields
         for f, source in enumerate(self.shown):
             if isinstance(source, str):
@@ -312,22 +355,23 @@ cdef class States:
                 for i in range(n):
                     bits[f * n + i] = given[i]
             elif source[0] is not None:
-                (<Read>source[0]).read(&at[0], n, &bits[f * n], &valid[f * n])
+                (<Read>source[0]).read(slots, n, &bits[f * n], &valid[f * n])
             else:
                 made[f] = self.typed(f, *others[source[1]][source[2]])
         if isinstance(column, InputColumn):
             column.graph.refuse_while_busy("write a column")
-        column.touch_all(&at[0], n)
+        column.touch_all(slots, n)
         for i in range(n):
-            column.row_count += not column.present[at[i]]
-            column.present[at[i]] = 1
+            column.row_count += not column.present[slots[i]]
+            column.present[slots[i]] = 1
         for f in range(fields):
             if made[f] is not None:
                 column.write_field(f, at, made[f][0], made[f][1])
             else:
-                write_bits(&column.fields[f], &at[0], n, &bits[f * n], &valid[f * n])
+                write_bits(&column.fields[f], slots, n, &bits[f * n], &valid[f * n])
         if isinstance(column, InputColumn):
             column.graph.mark_dirty(column)
+        return 0
 
     def merge(self, into, source):
         """Move what the source slots hold to their partners."""
@@ -381,6 +425,14 @@ cdef class States:
         others = sum([state.nbytes for _, state, _ in self.others])
         between = self.records.stride - sum([(<Part>part).width() for part in self.parts])
         return others + sum([part.nbytes for part in self.parts]) + between * self.room
+
+
+cdef object listed(const int64_t* slots, Py_ssize_t n):
+    made = np.empty(n, np.int64)
+    cdef int64_t[::1] out = made
+    if n:
+        memcpy(&out[0], slots, n * sizeof(int64_t))
+    return made
 
 
 cdef const void* hold(

@@ -23,6 +23,9 @@ def judge(
     future_ns: int,
     future_ns_max: int,
 ) -> tuple[int, npt.NDArray[np.uint8] | None, int, int, int, int]: ...
+def if_on_time(
+    times_ns: Lent, watermark_ns: int, out_of_order_ns: int, near_ns: int
+) -> int | None: ...
 def last_crossing(
     times_ns: npt.NDArray[np.int64] | Lent,
     watermark_ns: int,

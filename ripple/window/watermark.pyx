@@ -10,6 +10,8 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 import numpy as np
 
+from ripple.schema.exported cimport Lent, values_of
+
 cdef extern from *:
     """
     #define NO_WATERMARK INT64_MIN
@@ -45,8 +47,12 @@ def judge(
     cdef Py_ssize_t i, first, n = times_ns.shape[0]
     cdef int64_t t, late = 0, very_late = 0, future = 0, refused = 0
     cdef uint8_t[::1] out
+    if n == 0:
+        return watermark_ns, None, 0, 0, 0, 0
     with nogil:
-        first = _on_time(times_ns, &watermark_ns, out_of_order_ns, min(future_ns, future_ns_max))
+        first = _on_time(
+            &times_ns[0], n, &watermark_ns, out_of_order_ns, min(future_ns, future_ns_max)
+        )
     if first == n:
         return watermark_ns, None, 0, 0, 0, 0
     verdicts = np.zeros(n, np.uint8)
@@ -81,12 +87,33 @@ def judge(
     return watermark_ns, verdicts, late, very_late, future, refused
 
 
+def if_on_time(
+    Lent times_ns not None, int64_t watermark_ns, int64_t out_of_order_ns, uint64_t near_ns
+):
+    """Return the watermark after events all of which are on time, None where they may not be.
+
+    near_ns: how far ahead of the watermark an event is not future.
+    """
+    cdef Py_ssize_t n = times_ns.length, first
+    if times_ns.kind[0] != b"q":
+        return None
+    with nogil:
+        first = _on_time(
+            <const int64_t*>values_of(times_ns.array, 8), n, &watermark_ns, out_of_order_ns, near_ns
+        )
+    return watermark_ns if first == n else None
+
+
 cdef Py_ssize_t _on_time(
-    const int64_t[::1] times_ns, int64_t* watermark_ns, int64_t out_of_order_ns, uint64_t near_ns
+    const int64_t* times_ns,
+    Py_ssize_t n,
+    int64_t* watermark_ns,
+    int64_t out_of_order_ns,
+    uint64_t near_ns,
 ) noexcept nogil:
     """Judge events as long as they are on time; return the first that may not be."""
     cdef int64_t mark = watermark_ns[0], t
-    cdef Py_ssize_t i = 0, n = times_ns.shape[0]
+    cdef Py_ssize_t i = 0
     if mark == NO_WATERMARK:
         return 0
     while i < n:
