@@ -1,0 +1,105 @@
+"""Somebody outside who looks at a simulated cluster: after each effect, and at all that is said."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ripple.checkpoint.manifest import HoldingContent
+from ripple.errors import RippleError
+from ripple.events import Committed, Diverged, PartitionFailed, Restored, Stored
+from ripple.fenced import decode_entry
+from ripple.testing.cluster_invariants import Broken, OfChain, OfPartition
+
+if TYPE_CHECKING:
+    from ripple.assignment import Assignment
+    from ripple.events import Event
+    from ripple.testing.cluster_truth import Truth
+    from ripple.testing.cluster_worker import Process
+    from ripple.testing.sim_cluster import SimCluster
+
+_ENTRY = re.compile(r".*/(\d{5})/manifest/(\d{16})\.json")
+
+
+class Watch:
+    """What was seen of a run. ``chain``: the versions; ``partitions``: by number among all."""
+
+    def __init__(self, cluster: SimCluster, truth: Truth, first: int) -> None:
+        """Look at a cluster whose first stage has ``first`` partitions."""
+        self._objects = cluster.store._objects
+        self._known = (0, "")
+        self._note = cluster.note
+        self._broken: AssertionError | None = None
+        self._seen: set[str] = set()
+        self.chain = OfChain()
+        self.partitions = [
+            OfPartition(truth, stage, number, first)
+            for stage, count in enumerate(truth.counts(first))
+            for number in range(count)
+        ]
+        self._ends = [
+            truth.end_of(stage, number, first)
+            for stage, count in enumerate(truth.counts(first))
+            for number in range(count)
+        ]
+        cluster.always(self.look)
+
+    @property
+    def behind(self) -> list[int]:
+        """The partitions that have not committed everything."""
+        return [
+            partition
+            for partition, (one, end) in enumerate(zip(self.partitions, self._ends, strict=True))
+            if dict(one.committed) != end
+        ]
+
+    def heard(self, version: Assignment) -> None:
+        """Take that somebody has read a version of the assignment."""
+        self.chain.read(version)
+
+    def told(self, process: Process, partition: int, epoch: int | None, event: Event) -> None:
+        """Take what the owner of a partition says."""
+        where = f"{process.name}: partition {partition}, epoch {epoch}"
+        try:
+            self._take(where, self.partitions[partition], epoch or 0, event)
+        except AssertionError as error:
+            # Here it would end a life, and another one would follow.
+            self._broken = self._broken or error
+            raise
+
+    def _take(self, where: str, one: OfPartition, epoch: int, event: Event) -> None:
+        match event:
+            case Committed():
+                self._note(f"{where} has committed {dict(event.cut)}")
+                one.committing(epoch, event)
+            case Restored():
+                self._note(f"{where} goes on at {dict(event.cut)}")
+                one.restored(epoch, event.cut)
+            case Stored():
+                self._note(f"{where} has stored {dict(event.cut)}")
+                one.stored(event.cut)
+            case Diverged():
+                raise Broken(f"I13: {where}: {event}")
+            case PartitionFailed():
+                self._note(f"{where} fails: {event.error}")
+                if not isinstance(event.error, OSError | RippleError):
+                    raise AssertionError(f"{where} failed: {event.error!r}") from event.error
+
+    def look(self) -> None:
+        """Look at what is new in the store, if anything is."""
+        if self._broken is not None:
+            raise self._broken
+        objects = self._objects
+        known = len(objects), next(reversed(objects), "")
+        if known == self._known:
+            return
+        self._known = known
+        for name in [name for name in objects if name not in self._seen]:
+            self._seen.add(name)
+            found = _ENTRY.fullmatch(name)
+            if found is not None:
+                entry = decode_entry(objects[name], name, HoldingContent())
+                number = int(found.group(2))
+                self.partitions[int(found.group(1))].entry(number, entry.content)
+        for one in self.partitions:
+            one.names_what_is_there(objects)
