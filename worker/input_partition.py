@@ -70,7 +70,7 @@ class InputPartition(Owned):
     def follow(self) -> None:
         """Get ready: with the state at what the outputs have committed, where they tell that."""
         self._is_following = True
-        self._doing.begin(self._follow())
+        self._doing.begin(self._follow)
 
     def own(self, since: int) -> None:
         """Own it since a version, from what was followed."""
@@ -79,7 +79,7 @@ class InputPartition(Owned):
             self._warm.stop()
         else:
             self._doing.cancel()
-        self._doing.begin(self._own(since))
+        self._doing.begin(lambda: self._own(since))
 
     def store(self) -> None:
         """Store a checkpoint soon."""

@@ -157,11 +157,12 @@ def _check_type(path: str, kind: FieldType) -> None:
             if not isinstance(inner, FieldType):
                 raise SchemaError(f"{path}: the type must be a field type, not {shown(inner)}")
         level = tuple(part for inner in level for part in inner_types(inner))
-    if level:
-        raise SchemaError(
-            f"{path}: nested deeper than {DEPTH_MAX} (DEPTH_MAX); give the inner part a schema of "
-            "its own and refer to it"
-        )
+        if not level:
+            return
+    raise SchemaError(
+        f"{path}: nested deeper than {DEPTH_MAX} (DEPTH_MAX); give the inner part a schema of "
+        "its own and refer to it"
+    )
 
 
 def _check_members(owner: str, member: str, kind: type, members: tuple[Field | Case, ...]) -> None:

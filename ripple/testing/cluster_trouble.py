@@ -34,7 +34,7 @@ class Trouble:
             self.kill, self.switch_off, self.pause, self.pause_all, self.slow_down, self.jump,
             self.cut_one_way, self.cut, self.cut_off_coordinators, self.cut_off_store,
             self.split, self.heal_network, self.kill_child, self.stop, self.join,
-            self.move, self.drain, self.pin, self.freeze, self.damage_checkpoint,
+            self.move, self.drain, self.pin, self.freeze, self.damage_checkpoint, self.blackout,
         ]  # fmt: skip
 
     def step(self) -> None:
@@ -88,6 +88,12 @@ class Trouble:
         host = self._cluster.host(self._machine())
         if host.is_running:
             host.jump(self._chance.below(7200) - 3600)
+
+    def blackout(self) -> None:
+        """Let all machines lose their power, and the disk that they share."""
+        for name in self._scene.machines:
+            self._cluster.host(name).kill()
+        self._scene.disk.lose_power(self._chance.below(1000))
 
     def kill_child(self) -> None:
         """Kill one engine process of a worker."""

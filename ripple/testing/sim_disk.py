@@ -183,6 +183,10 @@ class SimDisk:
         """Return the disk that is found after a power cut; ``salt`` decides what it has kept."""
         return self._next(effects, self._names.after_power_cut(Fate(salt)))
 
+    def lose_power(self, salt: int) -> None:
+        """Let this very disk be what is found after a power cut; nobody may have a file open."""
+        self._names = self._names.after_power_cut(Fate(salt))
+
     # What its files ask.
 
     def act(

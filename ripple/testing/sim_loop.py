@@ -71,10 +71,10 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.step_ns = 0  # how long a step takes
         self.timeline = timeline or Timeline(chance)
         self.timeline.add(self)
-        self._free_ns = 0
+        self.free_ns = 0  # when the step that it does now is done
         self._chance = chance
         self._rate = 1_000_000 + drift_ppm
-        self._ready: list[asyncio.Handle] = []
+        self.ready: list[asyncio.Handle] = []
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
         self._numbers = 0
         self._tasks: list[asyncio.Task[Any]] = []
@@ -100,10 +100,6 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     # What the timeline asks.
 
-    def is_ready(self) -> bool:
-        """Return whether there is something to do now."""
-        return bool(self._ready) and not self.paused and self._free_ns <= self.timeline.now_ns
-
     def due_ns(self) -> int | None:
         """Return when there is something to do, in true time; None if never."""
         timers = self._timers
@@ -111,8 +107,8 @@ class SimLoop(asyncio.AbstractEventLoop):
             heapq.heappop(timers)
         if self.paused:
             return None
-        if self._ready:
-            return self._free_ns
+        if self.ready:
+            return self.free_ns
         if not timers:
             return None
         return -(timers[0][0] * -1_000_000 // self._rate)
@@ -123,15 +119,15 @@ class SimLoop(asyncio.AbstractEventLoop):
         while timers and timers[0][0] <= now_ns:
             handle = heapq.heappop(timers)[2]
             if not handle.cancelled():
-                self._ready.append(handle)
+                self.ready.append(handle)
 
     def step(self) -> None:
         """Run one callback."""
-        handle = self._ready.pop(self._next())
+        handle = self.ready.pop(self._next())
         if handle.cancelled():
             return
         if self.step_ns:
-            self._free_ns = self.timeline.now_ns + self.step_ns
+            self.free_ns = self.timeline.now_ns + self.step_ns
         before = events._get_running_loop()
         events._set_running_loop(self)
         try:
@@ -149,7 +145,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         return [_name_of(task.get_coro()) for task in self._tasks if not task.done()]
 
     def _next(self) -> int:
-        ready = self._ready
+        ready = self.ready
         chosen = self._chance.below(len(ready)) if len(ready) > 1 else 0
         if _is_task(ready[chosen]):
             return chosen
@@ -176,7 +172,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             else:
                 _see(task)
         events._set_running_loop(before)
-        self._ready.clear()
+        self.ready.clear()
         self._timers.clear()
         self._tasks.clear()
 
@@ -206,7 +202,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
         if not self._closed:
-            self._ready.append(handle)
+            self.ready.append(handle)
         return handle
 
     def call_soon_threadsafe(

@@ -26,16 +26,14 @@ class Names:
         self.files: dict[str, Contents] = {}
         self._durable: dict[str, Contents] = {}
         self._unsynced: list[Change] = []
+        self._listed: dict[str, dict[str, None]] = {}  # the files in each folder
 
     def within(self, folder: str) -> list[str]:
         """Return the names in a folder, sorted."""
         start = f"{folder}/" if folder else ""
-        below = (
-            path[len(start) :]
-            for path in (*self.files, *self.folders)
-            if path and path.startswith(start)
-        )
-        return sorted(name for name in below if "/" not in name)
+        at = len(start)
+        folders = [p[at:] for p in self.folders if p and p.startswith(start) and "/" not in p[at:]]
+        return sorted([*self._listed.get(folder, ()), *folders])
 
     def used_bytes(self) -> int:
         """Return what all files take, counting each once whatever its names."""
@@ -54,11 +52,21 @@ class Names:
             for length in range(1, len(names)):
                 self.folders["/".join(names[:length])] = None
             self.files[path] = self._durable[path] = Contents(data)
+            self._list(path, is_there=True)
 
     def change(self, change: Change) -> None:
         """Change names now, durably only after a sync."""
         _apply(change, self.files)
         self._unsynced.append(change)
+        for path, contents in change.items():
+            self._list(path, is_there=contents is not None)
+
+    def _list(self, path: str, *, is_there: bool) -> None:
+        folder, _, name = path.rpartition("/")
+        if is_there:
+            self._listed.setdefault(folder, {})[name] = None
+        else:
+            self._listed.get(folder, {}).pop(name, None)
 
     def sync(self, folder: str) -> None:
         """Make changes in ``folder`` durable.
@@ -114,6 +122,8 @@ class Names:
         names = Names()
         names.folders = dict(self.folders)
         names.files = of(files)
+        for path in files:
+            names._list(path, is_there=True)
         names._durable = of(durable)
         names._unsynced = [
             {path: contents and one(contents) for path, contents in change.items()}

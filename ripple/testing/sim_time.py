@@ -56,10 +56,8 @@ class Timeline:
             self.is_running = False
 
     def _step(self) -> None:
-        ready = [loop for loop in self._loops if loop.is_ready()]
-        while not ready:
+        while not (ready := self._ready()):
             self._wait()
-            ready = [loop for loop in self._loops if loop.is_ready()]
         loop = ready[0] if len(ready) == 1 else self._chance.pick(ready)
         self.current = loop
         try:
@@ -69,6 +67,15 @@ class Timeline:
         finally:
             self.current = None
         loop.after_step()
+
+    def _ready(self) -> list[SimLoop]:
+        """Return the loops that have something to do now; asked before every step."""
+        now_ns = self.now_ns
+        return [
+            loop
+            for loop in self._loops
+            if loop.ready and not loop.paused and loop.free_ns <= now_ns
+        ]
 
     def _wait(self) -> None:
         """Jump to the next timer, and take all that are due then."""

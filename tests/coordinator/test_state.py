@@ -312,6 +312,15 @@ def test_commands_are_answered_once_the_chain_has_them() -> None:
     one.check_settled()
 
 
+def test_nothing_is_frozen_before_a_worker_has_said_what_the_stages_are() -> None:
+    """Else the cluster would have the stages of no pipeline, and refuse every worker for ever."""
+    one = Cluster()
+    request = one.command(Freeze("not yet"))
+    one.run(2)
+    assert "no worker has joined yet" in (one.answers[request].refusal or "")
+    assert one.newest.version == 0
+
+
 @pytest.mark.parametrize(
     ("command", "refusal"),
     [

@@ -3,15 +3,70 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import ripple as rp
 from ripple.testing.cluster_trial import ClusterTrial
-from tests.engine.test_stages import PLANS, source, trades
+from tests.engine.test_stages import trades
 
-windows = ClusterTrial(
-    source(rp.Tumbling(10), 4).sink("shown", of="rows"), trades(Random("windows"), 120)
+COUNT = 80
+
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    venue: str
+    price: float
+    size: int = rp.field(gt=0)
+    t: rp.Timestamp
+
+
+def _events(name: str) -> list[dict[str, Any]]:
+    """Return trades, of which some are no trades."""
+    listed = trades(Random(name), COUNT)
+    for refused in listed[::13]:
+        refused["size"] = 0
+    return listed
+
+
+def _first(window: Any = None) -> Any:
+    pipeline = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3)
+    pipeline = pipeline.partition("first", key=("symbol", "venue"))
+    if window is not None:
+        pipeline = pipeline.window("w", window, lateness=4)
+    return pipeline.fold("rows", n=rp.count(), total=rp.sum("price"), size=rp.sum("size"))
+
+
+def _shown(name: str, pipeline: Any) -> ClusterTrial:
+    pipeline = pipeline.sink("last").sink("shown", of="rows")
+    return ClusterTrial(pipeline, _events(name))
+
+
+# One stage. Then partial edges, of rows that stay and of windows that end; a row edge; both.
+windows = _shown("windows", _first(rp.Tumbling(10)))
+totals = _shown(
+    "totals",
+    _first()
+    .partition("second", key="venue", partitions=2)
+    .fold("by_venue", n=rp.count(), total=rp.sum("total")),
 )
-totals = ClusterTrial(PLANS["by-venue"], trades(Random("totals"), 120))
-rows = ClusterTrial(PLANS["rows-by-value"], trades(Random("rows"), 100))
-window_totals = ClusterTrial(PLANS["windows-by-venue"], trades(Random("windows"), 100))
-chain = ClusterTrial(PLANS["three"], trades(Random("chain"), 100))
+window_totals = _shown(
+    "window totals",
+    _first(rp.Sliding(12, 5))
+    .partition("second", key=("venue", "window_start_ns"), partitions=2)
+    .fold("by_venue", n=rp.sum("n"), total=rp.sum("total")),
+)
+rows = _shown(
+    "rows",
+    _first()
+    .partition("second", key="n", partitions=2)
+    .fold("by_n", middle=rp.median("total"), kinds=rp.count_distinct("size")),
+)
+chain = _shown(
+    "chain",
+    _first()
+    .partition("second", key="venue", partitions=2)
+    .fold("by_venue", middle=rp.median("total"), kinds=rp.count_distinct("size"))
+    .partition("third", key="kinds", partitions=2)
+    .fold("by_kinds", n=rp.count(), low=rp.min("middle")),
+)
