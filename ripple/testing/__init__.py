@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from ripple.testing.aggregates import Entry, twin
 from ripple.testing.check import Divergence, Follower, Marker, check_pipeline
+from ripple.testing.cluster import cluster_test
+from ripple.testing.cluster_trial import ClusterTrial
 from ripple.testing.crash import crash_test
 from ripple.testing.crash_scenario import CrashScenario
 from ripple.testing.explore import Report, SimulationError, enumerate_crashes, explore, repeat
@@ -24,6 +26,7 @@ from ripple.testing.sim_world import SimWorld, sim_world
 __all__ = [
     "Chance",
     "ClusterScenario",
+    "ClusterTrial",
     "CrashScenario",
     "Divergence",
     "Emit",
@@ -44,6 +47,7 @@ __all__ = [
     "SimWorld",
     "SimulationError",
     "check_pipeline",
+    "cluster_test",
     "crash_test",
     "enumerate_crashes",
     "explore",

@@ -182,4 +182,3 @@ class OfChain:
     def newest(self) -> Assignment | None:
         """The newest version that anybody has read."""
         return self.history[max(self.history)] if self.history else None
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,14 @@ from ripple.log import PartitionReader, Topic
 from ripple.ops import OP
 from ripple.partition.settings import Settings
 from ripple.partition.store_place import letters_in
+from ripple.testing.cluster_invariants import hold
 from ripple.testing.cluster_watch import Watch
 from ripple.testing.cluster_worker import SimWorker, on_disk, topic_of
 from ripple.testing.crash_source import TOPIC
+from ripple.testing.reference import same_row
+from ripple.testing.sim_disk import CAPACITY_BYTES
 from ripple.testing.sim_effects import Effects, Trace
 from ripple.testing.sim_faults import Planned
-from ripple.testing.sim_disk import CAPACITY_BYTES
 from ripple.testing.sim_world import sim_world
 from ripple.world.control import RefusedError
 
@@ -99,9 +102,9 @@ class ClusterScene:
             self.disk,
             [_address_of(one) for one in self.coordinators],
             self.truth,
-            SETTINGS,
-            self.watch.told,
-            self.watch.heard,
+            settings=SETTINGS,
+            told=self.watch.told,
+            heard=self.watch.heard,
             slots=self.shape.slots,
             limits=self.shape.limits,
         )
@@ -237,14 +240,17 @@ class ClusterScene:
         return found
 
     def _follow(self, table: dict[Any, Any], output: str, entry: Batch) -> None:
+        """I16, I17: nothing is written twice, and what was removed was there."""
         for row in entry.records.to_pylist():
             op = row.pop(OP)
             key = tuple(row[name] for name in self.truth.identity[output])
             if op == "remove":
-                table.pop(key, None)
+                hold(key in table, "I16", f"output {output!r}: {key} was removed and not there")
+                del table[key]
             else:
+                again = key in table and same_row(table[key], row)
+                hold(not again, "I16", f"output {output!r}: {key} was written again as it was")
                 table[key] = row
-
 
     async def letters(self) -> set[tuple[str, int]]:
         """Return the dead letters of all partitions by input and offset, each once."""
@@ -258,12 +264,9 @@ class ClusterScene:
 
 
 async def _ask(shell: Shell, command: cmd.Command) -> None:
-    try:
+    with suppress(RefusedError):  # as people are
         await shell.command(command)
-    except RefusedError:
-        pass  # as people are
 
 
 def _address_of(coordinator: str) -> str:
     return f"{coordinator}:9200"
-

@@ -50,8 +50,10 @@ class ClusterTrial:
 
         events: as ``check_pipeline`` takes them. inputs: the partitions of the log, where each
         event comes with the one that it is in; by default events are spread by their key. Raises
-        PlanError where that is computed.
+        PlanError where that is computed, ModuleNotFoundError without ``ripple-stream[cluster]``.
         """
+        with needed("cluster", "a simulated cluster"):
+            import ripple.testing.cluster_scene  # noqa: F401, PLC0415 - only who tries one needs it
         plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
         self.plan = plan
         self.truth = Truth(plan, spread(plan, events, inputs))
@@ -65,8 +67,8 @@ class ClusterTrial:
 
     def shape_of(self, seed: int) -> Shape:
         """Return how large the cluster of a seed is."""
-        with needed("cluster", "a simulated cluster"):
-            from ripple.testing.cluster_scene import TIGHT, Shape  # noqa: PLC0415
+        from ripple.testing.cluster_scene import TIGHT, Shape  # noqa: PLC0415 - as above
+
         chance = Chance(seed, "shape")
         return Shape(
             workers=2 + chance.below(4),

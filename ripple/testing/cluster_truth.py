@@ -86,7 +86,7 @@ class Truth:
     def digests_at(
         self, stage: int, number: int, first: int, cut: Mapping[str, int]
     ) -> dict[str, str]:
-        """Return the digests by output of a partition at a cut: of each sender at its part of it."""
+        """Return a partition's digests by output at a cut: of each sender at its part of it."""
         key = stage, number, first, tuple(sorted(cut.items()))
         found = self._digests.get(key)
         if found is None:

@@ -227,10 +227,10 @@ class SimWorker:
         disk: SimDisk,
         coordinators: Sequence[str],
         truth: Truth,
+        *,
         settings: Settings,
         told: Told,
-        heard: Callable[[Assignment], None] = lambda _: None,
-        *,
+        heard: Callable[[Assignment], None],
         slots: int = 1,
         limits: ExchangeLimits | None = None,
     ) -> None:

@@ -159,9 +159,10 @@ class _Explorer:
         shortest = self.run(failed.seed, Planned(failed.faults))
         if shortest.error is None:
             return failed
-        runs = 0
+        # A scenario that takes long may say how often it is run to find less.
+        runs, runs_max = 0, getattr(self._scenario, "shrink_runs", SHRINK_RUNS_MAX)
         shrunk = True
-        while shrunk and runs < SHRINK_RUNS_MAX:
+        while shrunk and runs < runs_max:
             shrunk = False
             for index in reversed(range(len(shortest.faults))):
                 kept = shortest.faults[:index] + shortest.faults[index + 1 :]
@@ -170,9 +171,11 @@ class _Explorer:
                 if tried.error is not None and len(tried.faults) < len(shortest.faults):
                     shortest, shrunk = tried, True
                     break
+                if runs >= runs_max:
+                    break
         if len(shortest.faults) > 1:
             clean = self.run(failed.seed, Planned(()))
-            for fault in islice(_crash_points(0, clean.effects[0]), SHRINK_RUNS_MAX):
+            for fault in islice(_crash_points(0, clean.effects[0]), runs_max - runs):
                 tried = self.run(failed.seed, Planned([fault]))
                 if tried.error is not None:
                     return tried
@@ -188,6 +191,7 @@ class _Explorer:
         return "\n".join(
             [
                 f"seed {failed.seed}: {type(error).__name__}: {error}",
+                *getattr(error, "__notes__", ()),
                 f"faults: {plan or 'none'} ({len(failed.faults)} before shrinking)",
                 *(f"  {line}" for line in shown),
                 f"repeat with: {self._command(failed.seed, plan)}",

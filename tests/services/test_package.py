@@ -31,7 +31,13 @@ for module in pkgutil.walk_packages(ripple.__path__, "ripple."):
         assert "pip install 'ripple-stream[" in str(error), (module.name, error)
         print(module.name)
 """
-NEED_EXTRAS = {"ripple.rpc", "ripple.world.live_control", "ripple.world.live_control_server"}
+NEED_EXTRAS = {
+    "ripple.rpc",
+    "ripple.testing.cluster_scene",
+    "ripple.testing.cluster_worker",
+    "ripple.world.live_control",
+    "ripple.world.live_control_server",
+}
 GENERATE_SERIALLY = """
 import runpy, tomllib
 from setuptools import Extension
