@@ -62,6 +62,8 @@ class Batch:
 
     row_offsets: int64[n], the offset of each row, where there are holes: offsets without a record,
     as compaction and the marks of transactions leave them. None: there are none.
+    watermark_ns: that of the input behind all this, where records that are elsewhere have part in
+    it; None where the records say it.
 
     Invariants: rows and rejected records are in offset order, no offset has two, and all are below
     next_offset. Without holes ``first_offset + span == next_offset``.
@@ -71,6 +73,7 @@ class Batch:
     next_offset: int
     rejected: tuple[Rejected, ...] = ()
     row_offsets: npt.NDArray[np.int64] | None = None
+    watermark_ns: int | None = None
 
     @property
     def span(self) -> int:

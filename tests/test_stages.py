@@ -8,7 +8,7 @@ import pytest
 
 import ripple as rp
 from ripple.errors import PlanError
-from ripple.pipeline.stages import EdgeKind, stages_of
+from ripple.pipeline.stages import EdgeKind, divided_why, stages_of
 
 
 @rp.record(version=1)
@@ -150,9 +150,17 @@ def test_a_spread_that_cannot_be_is_refused(arguments: dict[str, Any], message: 
         running().partition("v", **arguments)
 
 
-def test_events_are_spread_as_their_input_is() -> None:
-    with pytest.raises(PlanError, match="events are spread as their input is"):
-        rp.Pipeline("p").source("trades", Trade).partition("s", key="symbol", partitions=4)
+def test_events_are_spread_as_their_input_is_unless_they_are_divided_anew() -> None:
+    def described(**how: Any) -> list[str]:
+        source = rp.Pipeline("p").source("trades", Trade)
+        by = source.partition("s", key="symbol", **how).fold("f", n=rp.count())
+        return by.sink("o").plan().describe().splitlines()
+
+    assert "stage 0: as many partitions as are configured, by symbol" in described(partitions=4)
+    divided = described(partitions=4, via="log")
+    assert "event edge trades -> f: asked for by via='log'" in divided
+    assert "stage 0: 4 partitions, by symbol" in divided
+    assert "stage 0: 8 partitions, by symbol" in described(via="log")
 
 
 def test_the_description_draws_stages_edges_and_reasons() -> None:
@@ -163,25 +171,33 @@ def test_the_description_draws_stages_edges_and_reasons() -> None:
     assert "stage 1: 1 partition, by () (one total)" in lines
 
 
-def test_a_source_that_is_keyed_by_something_else_is_refused_with_the_way_out() -> None:
+def test_records_of_a_source_that_is_keyed_by_something_else_are_divided_anew() -> None:
     def keyed(source_key: Any, key: Any) -> Any:
-        return rp.Pipeline("p").source("trades", Trade, key=source_key).partition("by", key=key)
+        by = rp.Pipeline("p").source("trades", Trade, key=source_key).partition("by", key=key)
+        return by.fold("f", n=rp.count()).sink("out").plan()
 
     for key in ("symbol", ("symbol", "venue"), ("venue", "symbol")):
-        keyed("symbol", key)
-    keyed(None, "venue")
-    with pytest.raises(
-        PlanError, match=r"divided among partitions by symbol.*murmur2.*key='venue'"
-    ):
-        keyed("symbol", "venue")
-    with pytest.raises(PlanError, match="divided among partitions by symbol, venue"):
-        keyed(("symbol", "venue"), "symbol")
+        assert divided_why(keyed("symbol", key)) is None
+        assert divided_why(keyed("symbol", key), ("venue",)) is None, (
+            "what the pipeline says counts"
+        )
+    assert divided_why(keyed("symbol", "venue")) == (
+        "records of trades are divided by symbol, and f needs all of one venue"
+    )
+    assert "by symbol, venue" in str(divided_why(keyed(("symbol", "venue"), "symbol")))
+    assert divided_why(keyed(None, "venue")) is None
+    assert divided_why(keyed(None, "venue"), ("venue",)) is None
+    assert "by symbol" in str(divided_why(keyed(None, "venue"), ("symbol",)))
+    assert "by nothing" in str(divided_why(keyed(None, "venue"), ()))
     with pytest.raises(PlanError, match="no field 'nothing'"):
         keyed("nothing", "symbol")
-    after = keyed("symbol", "symbol").fold("f", n=rp.count()).partition("all", key="n")
-    plan = after.fold("g", most=rp.max("n")).sink("out").plan()
+    plan = keyed("symbol", "venue")
     assert plan.source.key == ("symbol",)
-    assert "keyed by symbol" in plan.describe()
+    described = plan.describe().splitlines()
+    assert "    keyed by symbol" in described
+    at = described.index(f"event edge trades -> f: {divided_why(plan)}")
+    assert described[at + 1] == "    through a repartition topic"
+    assert described[at + 2] == "stage 0: 8 partitions, by venue"
 
 
 def test_a_key_of_the_source_changes_no_topology() -> None:

@@ -33,7 +33,7 @@ from worker.pipe import Pipe
 from worker.routes import Routes
 from worker.runtime import Runtime
 from worker.serving import serve
-from worker.stages import is_spread
+from worker.stages import has_state_edge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,7 +92,7 @@ def _runtime(begin: Mapping[str, Any], process: str) -> tuple[Runtime, ExchangeP
     )
 
     routes, port = Routes(), None
-    if is_spread(plan):
+    if has_state_edge(plan):
         port = ExchangePort(
             world,
             process,

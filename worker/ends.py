@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from ripple.connectors.connector import Part
 from ripple.connectors.locate import check_sealed, open_inputs, open_sink, reached_at
 from ripple.partition.group import SinkGroup
+from ripple.pipeline.stages import divided_why
 from worker.stages import sinks_of
 
 if TYPE_CHECKING:
@@ -70,6 +71,12 @@ class Places:
         """Return how many partitions the input has."""
         inputs = open_inputs(self._source, self._plan, self._batch_rows, follow=True)
         return ((self._plan.source.name, len(inputs.names)),)
+
+    @property
+    def divides(self) -> bool:
+        """Whether records are divided anew, by what the pipeline and the input say of them."""
+        inputs = open_inputs(self._source, self._plan, self._batch_rows, follow=True)
+        return divided_why(self._plan, getattr(inputs, "keyed_by", None)) is not None
 
     def inputs(self, part: Part) -> Inputs:
         """Return what a partition reads."""

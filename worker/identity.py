@@ -20,8 +20,10 @@ PROTOCOL = 1
 PORTS_APART = 500
 
 
-def code_of(plan: Plan) -> Code:
+def code_of(plan: Plan, *, divides: bool = False) -> Code:
     """Return what workers of one cluster must agree on.
+
+    divides: whether the source's records are divided anew.
 
     The plan hash is of the plan as people read it, and of the keys under which state is found.
     """
@@ -37,7 +39,7 @@ def code_of(plan: Plan) -> Code:
         topology_hash=plan.topology_hash,
         protocol=PROTOCOL,
         schemas=tuple(sorted(schemas)),
-        stages=stage_counts(plan),
+        stages=stage_counts(plan, divides=divides),
     )
 
 

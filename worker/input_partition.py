@@ -1,4 +1,4 @@
-"""A partition of the first stage in this process: its lives, one after the other."""
+"""A partition that reads inputs in this process: its lives, one after the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.checkpoint import Checkpoints
-from ripple.connectors.connector import Part
+from ripple.engine import Engine
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
@@ -15,11 +15,14 @@ from ripple.partition.warm import Warm
 from worker.owned import PAUSE_MAX_S, PAUSE_MIN_S, Owned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
     from ripple.events import Event
     from ripple.exchange.exchange import Exchange
+    from ripple.partition.group import CommitGroup
+    from ripple.partition.lanes import Lanes
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import ObjectStore, World
     from worker.ends import Ends
@@ -49,13 +52,32 @@ class Site:
     exchange: Exchange | None = None
 
 
-class InputPartition(Owned):
-    """Partition ``number`` of the first stage."""
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """What a partition that reads inputs has to do.
 
-    def __init__(self, site: Site, number: int) -> None:
-        super().__init__(site.world.clock, number, partial(site.tell, number))
+    number: in its stage. inputs: what it reads. outputs: what it writes, for the owner of an epoch.
+    engine: what computes it; staged: the first stage alone. reached: what asks what the outputs
+    have committed; None where nobody can get ready to own it before the owner has gone. lanes:
+    through which log the next stage reads what it has; None where none does.
+    """
+
+    number: int
+    inputs: Callable[[], Inputs]
+    outputs: Callable[[int], CommitGroup]
+    engine: type[Engine] = Engine
+    staged: bool = False
+    reached: Callable[[], Callable[[], Mapping[str, Commit | None]] | None] | None = None
+    lanes: Callable[[], Lanes] | None = None
+
+
+class InputPartition(Owned):
+    """Partition ``partition`` of the assignment, which reads the source or what divides it."""
+
+    def __init__(self, site: Site, partition: int, duty: Duty) -> None:
+        super().__init__(site.world.clock, partition, partial(site.tell, partition))
         self._site = site
-        self._number = number
+        self._duty = duty
         self._inputs: Inputs | None = None
         self._keeper: Keeper | None = None
         self._warm: Warm | None = None
@@ -90,21 +112,20 @@ class InputPartition(Owned):
     async def _follow(self) -> None:
         """Follow until told to own; what fails is told, and the owner goes on."""
         clock, pause_s = self._site.world.clock, PAUSE_MIN_S
-        part = Part(self._number, self._site.partitions)
         while self._is_following:
             try:
-                reached = self._site.ends.reached(part)
+                reached = None if self._duty.reached is None else self._duty.reached()
                 if reached is None:
                     self._is_cold = True  # whoever owns it restores
                     return
                 self._warm = Warm(
                     self._site.plan,
-                    self._site.ends.inputs(part),
+                    self._duty.inputs(),
                     self._checkpoints(),
                     reached,
                     self._site.world,
                     settings=self._site.settings,
-                    staged=self._site.exchange is not None,
+                    staged=self._duty.staged,
                 )
                 await self._warm.follow()
                 return
@@ -115,8 +136,8 @@ class InputPartition(Owned):
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     async def _live(self, epoch: int) -> None:
-        site, part = self._site, Part(self._number, self._site.partitions)
-        inputs = site.ends.inputs(part)
+        site, duty = self._site, self._duty
+        inputs = duty.inputs()
         warm, self._warm = self._warm, None
         keeper = Keeper(
             self._checkpoints(),
@@ -126,18 +147,20 @@ class InputPartition(Owned):
             warm=None if warm is None else warm.state,
         )
         sending = None
-        if site.exchange is not None:
-            sending = site.exchange.send(0, self._number, epoch, inputs.wake)
+        if site.exchange is not None and duty.lanes is None:
+            sending = site.exchange.send(0, duty.number, epoch, inputs.wake)
         life = Life(
             site.plan,
             inputs,
-            site.ends.outputs(part, epoch),
+            duty.outputs(epoch),
             keeper,
             settings=site.settings,
             tell=self._told,
             stop=lambda: self._is_leaving,
-            staged=site.exchange is not None,
+            staged=duty.staged,
             sends=sending,
+            lanes=None if duty.lanes is None else duty.lanes(),
+            engine=duty.engine,
         )
         self._report, self._inputs, self._keeper = life.report, inputs, keeper
         try:
@@ -157,7 +180,7 @@ class InputPartition(Owned):
         return Checkpoints(
             site.store,
             site.plan.name,
-            self._number,
+            self._partition,
             executor=site.world.executor,
             guards=site.world.guards,
         )

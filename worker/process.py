@@ -47,7 +47,7 @@ async def work(settings: Settings, say: Callable[[str], None], stopping: asyncio
         plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=world.executor
     )
     processes = settings.processes or _processors()
-    inputs, code = ends.counts(), code_of(plan)
+    inputs, code = ends.counts(), code_of(plan, divides=ends.divides)
     assert world.network is not None
 
     addresses = delta_addresses(settings.host, settings.rpc_port, processes)

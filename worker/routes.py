@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from ripple.assignment import Assignment
 
 
+DIVIDING = "repartition"
+
+
 class Routes:
     """Answers what an exchange asks; before the first version nobody is anywhere."""
 
@@ -23,16 +26,23 @@ class Routes:
 
     def partitions(self, stage: int) -> int:
         """Return how many partitions a stage has."""
-        return 0 if self._assignment is None else self._assignment.stages[stage].partitions
+        now = self._assignment
+        return 0 if now is None else now.stages[_place(now, stage)].partitions
 
     def route(self, stage: int, number: int) -> Route | None:
         """Return where a partition of a stage is; None while nobody has it."""
         now = self._assignment
         if now is None:
             return None
-        share = now.shares[sum(one.partitions for one in now.stages[:stage]) + number]
+        before = now.stages[: _place(now, stage)]
+        share = now.shares[sum(one.partitions for one in before) + number]
         if share.owner is None:
             return None
         slot = share.owner.partition("/")[2]
         addresses = dict(now.by_id[worker_of(share.owner)].addresses)
         return Route(share.owner, addresses[f"deltas/{slot}"], epoch_of(share.since, 0))
+
+
+def _place(now: Assignment, stage: int) -> int:
+    """Return where a plan's stage is among the assignment's: one that divides records is before."""
+    return stage + (now.stages[0].name == DIVIDING)

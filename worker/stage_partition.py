@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from ripple.checkpoint import Checkpoints
 from ripple.events import Tell, untold
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
     from ripple.exchange.exchange import Exchange
     from ripple.partition.group import ReadableGroup
+    from ripple.partition.sends import Follows
     from ripple.pipeline.plan import Plan
+    from ripple.repartition.follows import FollowedLanes
     from ripple.world.ports import ObjectStore, World
 
 
@@ -27,13 +30,15 @@ class StageSite:
 
     partition: its number among all of the assignment; stage, number: where it is in the plan.
     senders: how many partitions the stage before has. store: of checkpoints; it should repeat what
-    fails (RetryingStore). outputs: of the stage, for the owner of an epoch.
+    fails (RetryingStore). exchange: with the stage before, and the next. outputs: of the stage, for
+    the owner of an epoch. followed: what reads the stage before from its log, given what it wakes;
+    None where that is followed over the exchange.
     """
 
     world: World
     plan: Plan
     store: ObjectStore
-    exchange: Exchange
+    exchange: Exchange | None
     outputs: Callable[[int], ReadableGroup]
     partition: int
     stage: int
@@ -41,6 +46,7 @@ class StageSite:
     senders: int
     settings: Settings = field(default_factory=Settings)
     tell: Tell = untold
+    followed: Callable[[Callable[[], None]], FollowedLanes] | None = None
 
 
 class StagePartition(Owned):
@@ -76,8 +82,17 @@ class StagePartition(Owned):
 
     async def _live(self, epoch: int) -> None:
         site = self._site
-        following = site.exchange.follow(site.stage, site.number, self._wake.set)
-        sending = site.exchange.send(site.stage, site.number, epoch, self._wake.set)
+        exchange, sending = site.exchange, None
+        following: Follows[Any]
+        if site.followed is not None:
+            following = read = site.followed(self._wake.set)
+            stop_following: Callable[[], None] = read.stop
+        else:
+            assert exchange is not None
+            following = over = exchange.follow(site.stage, site.number, self._wake.set)
+            stop_following = partial(exchange.stop_following, over)
+        if exchange is not None:
+            sending = exchange.send(site.stage, site.number, epoch, self._wake.set)
         checkpoints = Checkpoints(
             site.store,
             site.plan.name,
@@ -107,9 +122,9 @@ class StagePartition(Owned):
         finally:
             self._life = None
             self._over(life.report)
-            site.exchange.stop_following(following)
-            if sending is not None:
-                site.exchange.stop_sending(sending)
+            stop_following()
+            if exchange is not None and sending is not None:
+                exchange.stop_sending(sending)
 
     def _wake_life(self) -> None:
         self._wake.set()

@@ -25,7 +25,7 @@ from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
 from ripple.fold.columns import Columns, Layout
 from ripple.notebook.graph import Graph
-from ripple.pipeline.plan import Plan
+from ripple.pipeline.plan import Fold, Plan
 from ripple.pipeline.stages import stage_folds
 from ripple.window import duration_ns, watermark
 from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT
@@ -85,7 +85,7 @@ class Engine(Partition):
         self._accepted = self._schema
         self._layout = Layout(self._schema)
         self._admission = Admission(plan.source, self._layout)
-        first, *above = stage_folds(plan, 0) if staged else plan.folds
+        first, *above = self._folds_here(plan, staged=staged)
         window = first.window
         # Without windows nothing is too late: the result does not depend on when an event came.
         self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
@@ -93,7 +93,7 @@ class Engine(Partition):
         # Whether somebody asks where in the log an event is.
         self._orders = any(one.aggregate.ordered for one in first.aggregates)
         graph = Graph()
-        self._fold = (EventFold if window is None else WindowedFold)(graph, first)
+        self._fold = self._first_fold(graph, first)
         # Steps may make nulls; what the source requires is there.
         self._admits_all = not plan.steps and self._fold.admits_all(self._admission.required)
         super().__init__(
@@ -108,6 +108,12 @@ class Engine(Partition):
             # Without windows and with one input, rows are touched by events, in their order.
             in_order=window is None and len(names) == 1,
         )
+
+    def _folds_here(self, plan: Plan, *, staged: bool) -> tuple[Fold, ...]:
+        return stage_folds(plan, 0) if staged else plan.folds
+
+    def _first_fold(self, graph: Graph, fold: Fold) -> EventFold:
+        return (EventFold if fold.window is None else WindowedFold)(graph, fold)
 
     @classmethod
     def restore(

@@ -199,8 +199,27 @@ class PartitionWriter:
         Happens by itself when a segment is sealed. The last frame of the log always stays.
         """
         self._check()
-        removable = self._sealed if self._active.entries else self._sealed[:-1]
-        expired = self._expired(removable)
+        return self._remove(self._expired(self._removable))
+
+    def release(self, offset: int) -> list[int]:
+        """Remove the sealed segments that end at ``offset`` or before; otherwise as ``retain``."""
+        self._check()
+        removable = self._removable
+        ends = [one.first_offset for one in (*self._sealed[1:], self._active)]
+        return self._remove(
+            [one for one, end in zip(removable, ends, strict=False) if end <= offset]
+        )
+
+    @property
+    def has_sealed(self) -> bool:
+        """Whether there are segments that retention may remove."""
+        return bool(self._removable)
+
+    @property
+    def _removable(self) -> list[Index]:
+        return self._sealed if self._active.entries else self._sealed[:-1]
+
+    def _remove(self, expired: list[Index]) -> list[int]:
         if expired:
             self.sync()
         for index in expired:

@@ -73,6 +73,8 @@ class Drive:
         failed = self.engine.apply(
             name, part.records, part.next_offset, offsets, len(part.rejected)
         )
+        if part.watermark_ns is not None:
+            self.engine.advance(name, part.watermark_ns, part.next_offset)
         return refused(part, failed) if failed else []
 
     def bring_up(self) -> Changes:
@@ -114,7 +116,7 @@ def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
     rejected = sorted((*batch.rejected, *killers), key=lambda bad: bad.offset)
     kept = None if batch.row_offsets is None else offsets[~is_killer]
     left = batch.records.filter(pa.array(~is_killer))
-    return Batch(left, batch.next_offset, tuple(rejected), kept)
+    return Batch(left, batch.next_offset, tuple(rejected), kept, batch.watermark_ns)
 
 
 def part_of(batch: Batch, piece: Range) -> Batch:
@@ -125,4 +127,7 @@ def part_of(batch: Batch, piece: Range) -> Batch:
         bad for bad in batch.rejected if piece.first_offset <= bad.offset < piece.next_offset
     )
     at = None if batch.row_offsets is None else offsets[first:end]
-    return Batch(batch.records.slice(first, end - first), piece.next_offset, rejected, at)
+    watermark_ns = batch.watermark_ns if piece.next_offset == batch.next_offset else None
+    return Batch(
+        batch.records.slice(first, end - first), piece.next_offset, rejected, at, watermark_ns
+    )

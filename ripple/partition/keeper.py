@@ -18,7 +18,7 @@ Restoration.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Checkpoints, Owner
     from ripple.cut import Cut
     from ripple.partition.endings import Endings
+    from ripple.partition.group import Standing
     from ripple.partition.live import Parts
     from ripple.partition.place import Place
     from ripple.partition.warm import WarmState
@@ -183,9 +184,22 @@ class Claimed:
         endings.add(letters.close)
         endings.add(parts.outputs.close)
         standings = await parts.outputs.open(self.owner.epoch, parts.tell)
-        has_committed = any(one.committed for one in standings.values())
+        lane_standings: Mapping[str, Standing] = {}
+        if parts.lanes is not None:
+            endings.add(parts.lanes.close)
+            lane_standings = await parts.lanes.open(self.owner.epoch)
+        opened = (*standings.values(), *lane_standings.values())
+        has_committed = any(one.committed for one in opened)
         start = await first_cut(self.listed, has_committed, parts.inputs)
-        outputs = Outputs(parts.outputs, standings, start, world.guards, parts.tell)
+        outputs = Outputs(
+            parts.outputs,
+            standings,
+            start,
+            world.guards,
+            parts.tell,
+            lanes=parts.lanes,
+            lane_standings=lane_standings,
+        )
         shown = outputs.stops[-1] if outputs.stops else start
         in_flight = keeper.open_in_flight(parts, place, shown)
         endings.add(in_flight.close)
@@ -242,6 +256,7 @@ class Opened:
                 start=self.start,
                 rebuild=keeper.rebuild,
                 staged=parts.staged,
+                make=parts.engine,
             )
         self.storing.last = None if base.changed else base.checkpoint
         self.letters.begin(engine.cut)

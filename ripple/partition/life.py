@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.inputs import Signal
+from ripple.engine import Engine
 from ripple.errors import InputError
 from ripple.events import Tell, untold
 from ripple.partition.endings import Endings
@@ -21,8 +22,8 @@ from ripple.window import OnCount, OnInterval
 
 if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
-    from ripple.engine import Engine
     from ripple.partition.group import CommitGroup
+    from ripple.partition.lanes import Lanes
     from ripple.partition.sends import Sends
     from ripple.pipeline.plan import Plan
 
@@ -76,13 +77,16 @@ class Life:
         watch: Callable[[Engine, Report], None] = lambda _, __: None,
         staged: bool = False,
         sends: Sends | None = None,
+        lanes: Lanes | None = None,
+        engine: type[Engine] = Engine,
     ) -> None:
         """Connect the parts; nothing is touched before ``run``.
 
         outputs: opened when nobody else can be writing any more. tell: takes what happens. stop:
         asked between two batches whether to end in good order; whoever makes it say so while the
         life waits for more calls ``inputs.wake``. watch: called after each batch. staged: whether
-        to compute the plan's first stage alone. sends: who follows it, over a state edge.
+        to compute the plan's first stage alone. sends: who follows it, over a state edge. lanes:
+        where it is written what the next stage reads. engine: what computes it.
         """
         self.report = Report()
         self._keeper = keeper
@@ -98,6 +102,8 @@ class Life:
             watch,
             staged,
             sends,
+            lanes,
+            engine,
         )
 
     @property

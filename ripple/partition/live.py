@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.batch import Batch, Marker, Rejected
+from ripple.engine import Engine
 from ripple.events import Committed, Ended, Refused, Tell, Uncomputable
 
 if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
-    from ripple.engine import Changes, Engine
+    from ripple.engine import Changes
     from ripple.partition.drive import Drive
     from ripple.partition.group import CommitGroup
+    from ripple.partition.lanes import Lanes
     from ripple.partition.outputs import Outputs
     from ripple.partition.report import Report
     from ripple.partition.sends import Sends
@@ -68,7 +70,7 @@ class Parts:
 
     tell: takes what happens. stop: asked between two batches whether to end in good order. watch:
     called after each batch. staged: whether to compute the plan's first stage alone. sends: who
-    follows it.
+    follows it. lanes: through which log the next stage reads what it has. engine: which one it is.
     """
 
     plan: Plan
@@ -81,6 +83,8 @@ class Parts:
     watch: Callable[[Engine, Report], None]
     staged: bool = False
     sends: Sends | None = None
+    lanes: Lanes | None = None
+    engine: type[Engine] = Engine
 
 
 async def _nothing() -> None:

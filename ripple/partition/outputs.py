@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ripple import cut as cuts
@@ -14,6 +15,7 @@ from ripple.events import Diverged, Tell
 if TYPE_CHECKING:
     from ripple.engine import Changes, Engine
     from ripple.partition.group import CommitGroup, Standing
+    from ripple.partition.lanes import Lanes
 
 
 class Outputs:
@@ -30,12 +32,19 @@ class Outputs:
         start: Cut,
         guards: Callable[[str], bool],
         tell: Tell,
+        *,
+        lanes: Lanes | None = None,
+        lane_standings: Mapping[str, Standing] = MappingProxyType({}),
     ) -> None:
         """Take over what the group has returned. start: the cut of an output that holds nothing.
 
-        Raises InputError for an output that was written from other inputs.
+        lanes: to the next stage, which were opened, and what that has returned. Raises InputError
+        for an output that was written from other inputs.
         """
+        standings = {**standings, **lane_standings}
         self._group = group
+        self._lanes = lanes
+        self._of_lanes = frozenset(lane_standings)
         self._standings = standings
         self._guards = guards
         self._tell = tell
@@ -109,6 +118,10 @@ class Outputs:
             if dict(commit.cut) != engine.cut:
                 continue
             del self._muted[output]
+            if output in self._of_lanes:
+                assert self._lanes is not None
+                self._lanes.pass_by(engine, [output])
+                continue
             found = engine.digests[output]
             if commit.digest in ("", found) or not self._guards("digest_check"):
                 continue
@@ -133,13 +146,16 @@ class Outputs:
         for output, commit in self._muted.items():
             name = self._standings[output].name
             assert cuts.is_within(cut, commit.cut), f"{name} is behind, and not written"
+        live = [output for output in self._standings if output not in self._muted]
         await self._group.commit(
             {
                 output: Commit(cut, digests[output])
-                for output in self._standings
-                if output not in self._muted
+                for output in live
+                if output not in self._of_lanes
             }
         )
+        if self._lanes is not None:
+            await self._lanes.commit(engine, [lane for lane in live if lane in self._of_lanes])
 
     async def close(self) -> None:
         """Release the outputs."""

@@ -79,13 +79,14 @@ async def restore(
     start: Cut,
     rebuild: Collection[str],
     staged: bool = False,
+    make: type[Engine] = Engine,
 ) -> tuple[Engine, Base]:
     """Return the engine from which every output's next change can be computed.
 
     listed: the checkpoints that count. start: the cut of the empty state. rebuild: folds that may
-    be computed from there. staged: whether the engine has the plan's first stage alone. Raises
-    ChangedPlanError and MigrationError for a checkpoint of other code, InputError when the log does
-    not reach to where it would be read, SnapshotError, StoreError.
+    be computed from there. staged: whether the engine has the plan's first stage alone. make: which
+    engine it is. Raises ChangedPlanError and MigrationError for a checkpoint of other code,
+    InputError when the log does not reach to where it would be read, SnapshotError, StoreError.
     """
     for one in listed:
         cuts.check_inputs(one.cut, inputs.names, f"checkpoint {one.name}")
@@ -97,7 +98,7 @@ async def restore(
         if decided.snapshot is not None:
             identities = {name: checkpoint.notes.get(f"log/{name}", "") for name in inputs.names}
             await inputs.check(checkpoint.cut, identities)
-            engine = await executor.run(Engine.restore, plan, decided.snapshot)
+            engine = await executor.run(make.restore, plan, decided.snapshot)
             return engine, Base(checkpoint, engine.cut, passed_over, changed)
         why = f"{checkpoint.name}: the log is read from its first record"
         passed_over = (*passed_over, PassedOver(checkpoint.name, why))
@@ -110,7 +111,7 @@ async def restore(
             f"no checkpoint can be used{why}, and the log does not reach back any more to "
             f"{cuts.text(start)}, from where it would be replayed: it begins at {cuts.text(first)}"
         )
-    engine = Engine(plan, checkpoints.partition, inputs.names, start=start, staged=staged)
+    engine = make(plan, checkpoints.partition, inputs.names, start=start, staged=staged)
     return engine, Base(None, start, passed_over, changed)
 
 

@@ -17,7 +17,6 @@ from ripple.pipeline.checks import (
     blaming,
     blaming_field,
     check_distinct,
-    check_keyed,
     check_name,
     check_new_field,
     check_result_field,
@@ -325,9 +324,11 @@ class Pipeline:
     ) -> Pipeline:
         """Group rows by one or more fields: text, integer or bool, and never null.
 
-        After a fold, the key may be any field of its result rows, or ``()`` for one total; then
+        After a fold, the key may be any field of its result rows, or ``()`` for one total.
         partitions and via say how a cluster spreads the groups (``docs/stages.md``): over how many
         partitions, 8 by default and 1 for one total; and "log" to pass rows through a durable log.
+        Before a fold, partitions counts where records are divided anew; else they stay in the
+        partitions of the input.
         """
         with self._step("partition", name) as draft:
             chosen = key if isinstance(key, (tuple, list)) else (key,)
@@ -337,9 +338,7 @@ class Pipeline:
             if not names and draft.stage is not Stage.RESULTS:
                 raise PlanError("events are spread over workers by their key: name a field")
             check_distinct(names, "key")
-            if draft.stage is not Stage.RESULTS:
-                check_keyed(draft.source, names)
-            check_spread(partitions, via, is_first=draft.stage is not Stage.RESULTS, key=names)
+            check_spread(partitions, via, key=names)
             return _grown(
                 draft,
                 "partition",

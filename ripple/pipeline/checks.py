@@ -20,7 +20,6 @@ from ripple.pipeline.plan import (
     WINDOW_FIELD_NAMES,
     Fields,
     Fold,
-    SourceSpec,
     type_of,
     types_of,
 )
@@ -51,19 +50,6 @@ def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None
             "since the epoch, and never null"
         )
     return name
-
-
-def check_keyed(source: SourceSpec | None, key: Sequence[str]) -> None:
-    """Refuse a key whose records are in several partitions, by what is said of the source."""
-    if source is None or set(source.key) <= set(key):
-        return
-    by, wanted = ", ".join(source.key), ", ".join(key)
-    raise PlanError(
-        f"the records of {source.name} are divided among partitions by {by}, so those of one "
-        f"{wanted} may be in several, each of which would have a row of its own for it: group by "
-        f"{wanted} after a fold by {by}, or by both, or let whoever writes choose the partition by "
-        f"{wanted}, with Kafka's partitioner (murmur2), and say key={wanted!r}"
-    )
 
 
 def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
@@ -218,16 +204,11 @@ def blaming_field(field: str) -> Iterator[None]:
         raise PlanError(f"{field}: {error}") from error
 
 
-def check_spread(partitions: object, via: object, *, is_first: bool, key: Sequence[str]) -> None:
+def check_spread(partitions: object, via: object, *, key: Sequence[str]) -> None:
     """Raise PlanError unless ``partitions`` and ``via`` can be said of a partition step.
 
-    is_first: it groups events, whose partitions are those of the input. key: its fields' names.
+    key: its fields' names.
     """
-    if is_first and (partitions is not None or via is not None):
-        raise PlanError(
-            "partitions= and via= belong to a partition of results: events are spread as their "
-            "input is"
-        )
     if partitions is not None and (
         type(partitions) is not int or not 1 <= partitions <= PARTITIONS_MAX
     ):

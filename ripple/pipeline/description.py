@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ripple.pipeline.plan import Derive, Fields, Filter, Fold, Map, Plan, Step, type_of
-from ripple.pipeline.stages import Stage, stages_of
+from ripple.pipeline.stages import Stage, divided_into, divided_why, stages_of
 from ripple.schema.types import FieldType, Option
 from ripple.window.spec import Session, Sliding, Tumbling, WindowSpec
 
@@ -33,8 +33,13 @@ def _lines(plan: Plan) -> Iterator[str]:
     )
     for step in plan.steps:
         yield from _step_lines(plan, step)
+    why = divided_why(plan)
+    if why is not None:
+        yield "stage repartition: as many partitions as are configured, divides records anew"
+        yield f"event edge {source.name} -> {plan.folds[0].name}: {why}"
+        yield "    through a repartition topic"
     for stage in stages_of(plan):
-        yield from _stage_lines(stage)
+        yield from _stage_lines(plan, stage, divided=why is not None)
         for name in stage.folds:
             yield from _fold_lines(plan, plan.fold(name))
     for output in plan.outputs:
@@ -71,13 +76,18 @@ def _step_lines(plan: Plan, step: Step) -> Iterator[str]:
     yield from _details(("node", step.node_key))
 
 
-def _stage_lines(stage: Stage) -> Iterator[str]:
+def _stage_lines(plan: Plan, stage: Stage, *, divided: bool) -> Iterator[str]:
     if stage.edge is not None:
         edge = stage.edge
         yield f"{edge.kind.value} edge {edge.of} -> {edge.to}: {edge.why}"
+        if not edge.kind.is_state:
+            yield "    through a repartition topic"
     count = "as many partitions as are configured"
-    if stage.partitions is not None:
-        count = f"{stage.partitions} partition{'s' if stage.partitions > 1 else ''}"
+    partitions = stage.partitions
+    if stage.number == 0 and divided:
+        partitions = divided_into(plan)
+    if partitions is not None:
+        count = f"{partitions} partition{'s' if partitions > 1 else ''}"
     yield f"stage {stage.number}: {count}, by {', '.join(stage.key) or '() (one total)'}"
 
 

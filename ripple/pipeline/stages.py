@@ -66,6 +66,28 @@ def stage_folds(plan: Plan, number: int) -> tuple[Fold, ...]:
     return tuple(plan.fold(name) for name in stages_of(plan)[number].folds)
 
 
+def divided_into(plan: Plan) -> int:
+    """Return among how many partitions of the first stage records are divided anew, where so."""
+    return plan.folds[0].partitions or PARTITIONS_DEFAULT
+
+
+def divided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | None:
+    """Return why the records of the source must be divided anew; None where they need not be.
+
+    keyed_by: the fields by which the input that there is was divided, () for nothing, None where
+    nothing is known of it. What the pipeline says counts before.
+    """
+    first, source = plan.folds[0], plan.source
+    key = ", ".join(_key_of(first))
+    if first.via_log:
+        return "asked for by via='log'"
+    known = source.key or keyed_by
+    if known is None or (known and set(known) <= set(_key_of(first))):
+        return None
+    by = f"by {', '.join(known)}" if known else "by nothing"
+    return f"records of {source.name} are divided {by}, and {first.name} needs all of one {key}"
+
+
 def _stages(plan: Plan) -> Iterator[Stage]:
     groups: list[list[Fold]] = []
     for fold in plan.folds:

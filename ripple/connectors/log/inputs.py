@@ -54,6 +54,14 @@ class LogInputs:
         """The inputs, in the order in which they were declared."""
         return tuple(self._partitions)
 
+    @property
+    def keyed_by(self) -> tuple[str, ...] | None:
+        """The fields by whose hash records are in their partitions, () for none.
+
+        None where that is of no concern: there is one partition.
+        """
+        return self._topic.key if len(self._partitions) > 1 else None
+
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from, and the present end."""
         first, end = {}, {}

@@ -1,0 +1,133 @@
+"""Changes of the stage before, read from its lanes: a Follows that can be read again."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ripple.engine.edge_changes import EdgeChanges
+from ripple.errors import InputError
+from ripple.repartition.lane import LaneReader
+from ripple.repartition.rows import changes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+
+    from ripple.cut import Cut
+    from ripple.log import Topic
+    from ripple.world.ports import Watch
+
+# The log itself shuts out owners that were replaced.
+EPOCH = 0
+# So many rows are taken at a time; then others have their turn.
+TAKE_ROWS = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a sender's lane has next. See Arrival."""
+
+    sender: int
+    epoch: int
+    changes: EdgeChanges
+
+
+class FollowedLanes:
+    """The lanes of all senders to one receiver."""
+
+    def __init__(
+        self,
+        topic: Callable[[], Topic],
+        lanes: Sequence[int],
+        schema: pa.Schema,
+        wake: Callable[[], None],
+    ) -> None:
+        """Read lanes of a topic, that of each sender. schema: of the edge. wake: there is more."""
+        self._open_topic = topic
+        self._lanes = list(lanes)
+        self._schema = schema
+        self._wake = wake
+        self._cuts: dict[int, Cut] = {}
+        self._readers: list[LaneReader] = []
+        self._watching: asyncio.Task[None] | None = None
+        self._turn = 0
+
+    def begin(self, sender: int, epoch: int | None, cut: Cut | None) -> None:
+        """Take note of what was restored of a sender."""
+        del epoch
+        if cut is not None:
+            self._cuts[sender] = cut
+
+    def start(self) -> None:
+        """Read all lanes from there on. Raises InputError where what is missing was removed."""
+        topic = self._open_topic()
+        for sender, lane in enumerate(self._lanes):
+            reader = LaneReader(topic, lane)
+            self._readers.append(reader)
+            reader.seek(self._cuts.get(sender))
+        watch = topic.disk.watch([topic.folder(lane) for lane in self._lanes])
+        self._watching = asyncio.get_running_loop().create_task(self._look(watch))
+        self._watching.add_done_callback(lambda _: watch.close())
+        self._wake()
+
+    def take(self) -> list[Read]:
+        """Return whole cuts of senders in turn, about so many rows as are taken at a time."""
+        taken, rows, idle = [], 0, 0
+        while idle < len(self._readers) and rows < TAKE_ROWS:
+            sender = self._turn % len(self._readers)
+            self._turn += 1
+            section = self._readers[sender].next()
+            if section is None:
+                idle += 1
+                continue
+            idle, rows = 0, rows + section.rows.num_rows
+            mark = section.mark
+            changes = changes_of(section.rows, self._schema)
+            taken.append(
+                Read(sender, EPOCH, EdgeChanges(mark.since, mark.cut, mark.watermark_ns, changes))
+            )
+        if taken:
+            for reader in self._readers:
+                reader.sync()  # it may be seen before it is durable
+        if idle < len(self._readers):
+            self._wake()
+        return taken
+
+    def applied(self, arrival: Read) -> None:
+        """Do nothing: a checkpoint says up to where it is needed."""
+
+    def refused(self, arrival: Read) -> None:
+        """Raise InputError: what is in a log comes in its order."""
+        changes = arrival.changes
+        raise InputError(
+            f"sender {arrival.sender}'s lane goes from {dict(changes.since or {})} to "
+            f"{dict(changes.cut)}, which does not go on where this partition is: restore the "
+            "repartition topic, or begin with another folder, and other outputs"
+        )
+
+    def dropped(self, arrival: Read) -> None:
+        """Raise InputError: there are no owners here."""
+        self.refused(arrival)
+
+    def release(self, watermark_ns: int) -> None:
+        """Do nothing: senders look at the checkpoints."""
+
+    def stop(self) -> None:
+        """Release the files and the watch."""
+        if self._watching is not None:
+            self._watching.cancel()
+        for reader in self._readers:
+            reader.close()
+        self._readers.clear()
+
+    async def _look(self, watch: Watch) -> None:
+        with suppress(asyncio.CancelledError):
+            while True:
+                await watch.changed()
+                for reader in self._readers:
+                    reader.look()
+                self._wake()

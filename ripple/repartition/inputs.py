@@ -1,0 +1,181 @@
+"""Records of a source that were divided anew, as the inputs of the life that folds them."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ripple.batch import Batch
+from ripple.connectors.inputs import Signal
+from ripple.cut import is_within
+from ripple.errors import InputError
+from ripple.repartition.lane import LaneReader, in_batches
+from ripple.repartition.rows import OFFSET, WATERMARK
+from ripple.window import watermark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ripple.batch import Marker
+    from ripple.cut import Cut
+    from ripple.log import Topic
+    from ripple.repartition.lane import Section
+    from ripple.world.ports import Watch
+
+
+class DividedInputs:
+    """All inputs of the source, with the records that are one receiver's, at their own offsets.
+
+    More may always come. Each input is a lane; those of other receivers' records are holes.
+
+    Whose turn it is follows from the cut, as where the source itself is read.
+    """
+
+    def __init__(
+        self,
+        topic: Callable[[], Topic],
+        lanes: Mapping[str, int],
+        fields: Sequence[str],
+        batch_rows: int,
+    ) -> None:
+        """Read lanes of a topic, which is opened when it is first needed.
+
+        lanes: of each input. fields: of the source.
+        """
+        self._open_topic = topic
+        self._lanes = dict(lanes)
+        self._fields = list(fields)
+        self._batch_rows = batch_rows
+        self._rows = batch_rows
+        self._topic: Topic | None = None
+        self._watch: Watch | None = None
+        self._rank = {name: rank for rank, name in enumerate(lanes)}
+        self._readers: dict[str, LaneReader] = {}
+        self._waiting: dict[str, deque[Batch]] = {}
+        self._stop: Cut | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs, in the order in which the source declares them."""
+        return tuple(self._lanes)
+
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return the first cut that can be read from, and what all senders have committed."""
+        first, end = {}, {}
+        for name in self._lanes:
+            with self._reader(name) as reader:
+                since, last = reader.range()
+            first[name], end[name] = (since or {}).get(name, 0), (last or {}).get(name, 0)
+        return first, end
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        """Raise InputError unless the lanes reach ``cut``."""
+        del identities  # a lane is never replaced by another one
+        _, end = await self.bounds()
+        if not is_within(cut, end):
+            raise InputError(
+                f"the repartition topic ends at {dict(end)}, but what was read of it is "
+                f"{dict(cut)}: restore it, or begin with another folder, and other outputs"
+            )
+
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return nothing that tells one lane from another."""
+        return dict.fromkeys(cut, "")
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
+        await self.close()
+        self._rows, self._stop = rows, stop
+        topic = self._opened()
+        self._watch = topic.disk.watch([topic.folder(lane) for lane in self._lanes.values()])
+        for name in self._lanes:
+            reader = self._readers[name] = self._reader(name)
+            reader.seek(cut)
+            self._waiting[name] = deque()
+
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
+        """Return what comes after ``cut``, and of which input; or why nothing does."""
+        turns = sorted(cut, key=lambda name: (cut[name] // self._batch_rows, self._rank[name]))
+        for name in turns:
+            batch = self._next(name, cut[name])
+            if batch is not None:
+                return name, batch
+        is_at_stop = self._stop is not None and is_within(self._stop, cut)
+        return Signal.ENDED if is_at_stop else Signal.WAITING
+
+    async def more(self) -> None:
+        """Wait until a sender has written."""
+        assert self._watch is not None, "open() comes before"
+        await self._watch.changed()
+        for reader in self._readers.values():
+            reader.look()
+
+    def wake(self) -> None:
+        """Let ``more`` return."""
+        if self._watch is not None:
+            self._watch.wake()
+
+    async def sync(self) -> None:
+        """Make durable what was read, before a cut that includes it is stored."""
+        for reader in self._readers.values():
+            reader.sync()
+
+    async def close(self) -> None:
+        """Release the files and the watch."""
+        if self._watch is not None:
+            self._watch.close()
+        for reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
+
+    def _opened(self) -> Topic:
+        self._topic = self._topic or self._open_topic()
+        return self._topic
+
+    def _reader(self, name: str) -> LaneReader:
+        return LaneReader(self._opened(), self._lanes[name])
+
+    def _next(self, name: str, offset: int) -> Batch | None:
+        stop = None if self._stop is None else self._stop[name]
+        if stop is not None and offset >= stop:
+            return None
+        waiting = self._waiting[name]
+        while not waiting:
+            section = self._readers[name].next()
+            if section is None:
+                return None
+            waiting.extend(self._batches(section, name, offset, stop))
+        return waiting.popleft()
+
+    def _batches(self, section: Section, name: str, offset: int, stop: int | None) -> list[Batch]:
+        """Return what a section has from ``offset`` on, the last batch up to its mark.
+
+        Or up to ``stop``, where that comes before: there a batch has ended in another life, so it
+        is right behind a row.
+        """
+        end, watermark_ns = section.mark.cut[name], section.mark.watermark_ns
+        if end <= offset:
+            return []
+        offsets = section.rows.column(OFFSET).to_numpy()
+        behind = section.rows.column(WATERMARK).to_numpy()
+        first, count = int(np.searchsorted(offsets, offset)), len(offsets)
+        if stop is not None and stop < end:
+            count = int(np.searchsorted(offsets, stop))
+            end, watermark_ns = stop, int(behind[count - 1]) if count else watermark.NONE
+        rows = section.rows.select(self._fields).slice(first, count - first)
+        offsets, behind = offsets[first:count], behind[first:count]
+        made = []
+        for begin, until in in_batches(len(offsets), self._rows):
+            is_last = until == len(offsets)
+            made.append(
+                Batch(
+                    rows.slice(begin, until - begin),
+                    end if is_last else int(offsets[until - 1]) + 1,
+                    (),
+                    offsets[begin:until],
+                    watermark_ns if is_last else int(behind[until - 1]),
+                )
+            )
+        return made

@@ -1,0 +1,89 @@
+"""The repartition topics of a pipeline: where each is, and which lane is whose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from ripple.engine.outgoing import row_key, row_values
+from ripple.errors import OutputError
+from ripple.log import LogSettings, Topic, TopicError
+from ripple.log.body import columns_of
+from ripple.pipeline.stages import stages_of
+from ripple.repartition.rows import lane_schema
+
+if TYPE_CHECKING:
+    from ripple.pipeline.plan import Plan
+    from ripple.schema.types import Schema
+    from ripple.world.ports import Disk
+
+RECORDS = "records"
+# Commits sync. What nobody needs any more goes by whole segments.
+SETTINGS = LogSettings(sync_appends=0, segment_bytes_max=16 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The topic of one edge. senders, receivers: how many there are."""
+
+    path: str
+    schema: Schema
+    senders: int
+    receivers: int
+
+    def lane(self, sender: int, receiver: int) -> int:
+        """Return the lane from a sender to a receiver."""
+        return receiver * self.senders + sender
+
+    def open(self, disk: Disk) -> Topic:
+        """Return the topic, which is made if there is none.
+
+        Raises OutputError where there is one of another plan, or of other counts; TopicError where
+        none can be made.
+        """
+        if not disk.exists(f"{self.path}/topic"):
+            try:
+                self._create(disk)
+            except TopicError:
+                if not disk.exists(f"{self.path}/topic"):
+                    raise
+                # Another process was faster.
+        topic = Topic.open(disk, self.path)
+        count = self.senders * self.receivers
+        if columns_of(topic.schema) != columns_of(self.schema) or topic.partitions != count:
+            raise OutputError(
+                f"the repartition topic {self.path} has {topic.partitions} lanes of "
+                f"{', '.join(columns_of(topic.schema).names)}, and the pipeline has {count} of "
+                f"{', '.join(columns_of(self.schema).names)}: begin with another folder, and other "
+                "outputs"
+            )
+        for lane in range(count):
+            disk.make_folder(topic.folder(lane))
+        return topic
+
+    def _create(self, disk: Disk) -> None:
+        count = self.senders * self.receivers
+        Topic.create(disk, self.path, self.schema, partitions=count, settings=SETTINGS)
+
+
+def lanes_of_records(plan: Plan, inputs: int, receivers: int) -> Lanes:
+    """Return the topic through which records of the source are divided anew; senders are inputs."""
+    schema = lane_schema(f"{plan.name}.{RECORDS}", plan.source.fields)
+    return Lanes(_path(plan, RECORDS), schema, inputs, receivers)
+
+
+def lanes_into(plan: Plan, stage: int, senders: int) -> Lanes:
+    """Return the topic of the event edge that leads into a stage."""
+    into = stages_of(plan)[stage]
+    assert into.edge is not None
+    above, fold = plan.fold(into.edge.of), plan.fold(into.edge.to)
+    fields = (*row_key(above), *row_values(above, fold))
+    name = f"stage-{stage}"
+    schema = lane_schema(f"{plan.name}.{name}", fields)
+    return Lanes(_path(plan, name), schema, senders, into.partitions or 1)
+
+
+def _path(plan: Plan, name: str) -> str:
+    # Dots tell files from folders in a store on disk.
+    return f"edges/{quote(plan.name, safe='').replace('.', '%2E')}/{name}"
