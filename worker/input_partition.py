@@ -56,13 +56,14 @@ class Site:
 class Duty:
     """What a partition that reads inputs has to do.
 
-    number: in its stage. inputs: what it reads. outputs: what it writes, for the owner of an epoch.
+    number: in its stage. plan: what it computes. inputs: what it reads. outputs: what it writes, for the owner of an epoch.
     engine: what computes it; staged: the first stage alone. reached: what asks what the outputs
     have committed; None where nobody can get ready to own it before the owner has gone. lanes:
     through which log the next stage reads what it has; None where none does.
     """
 
     number: int
+    plan: Plan
     inputs: Callable[[], Inputs]
     outputs: Callable[[int], CommitGroup]
     engine: type[Engine] = Engine
@@ -119,7 +120,7 @@ class InputPartition(Owned):
                     self._is_cold = True  # whoever owns it restores
                     return
                 self._warm = Warm(
-                    self._site.plan,
+                    self._duty.plan,
                     self._duty.inputs(),
                     self._checkpoints(),
                     reached,
@@ -150,7 +151,7 @@ class InputPartition(Owned):
         if site.exchange is not None and duty.lanes is None:
             sending = site.exchange.send(0, duty.number, epoch, inputs.wake)
         life = Life(
-            site.plan,
+            duty.plan,
             inputs,
             duty.outputs(epoch),
             keeper,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,7 @@ class _Hosting:
         site, part = self._site, Part(number, self._counts[DIVIDING])
         return Duty(
             number,
+            site.plan,
             inputs=partial(site.ends.inputs, part),
             outputs=lambda _: SinkGroup({}),
             engine=Router,
@@ -146,6 +148,7 @@ class _Hosting:
 
         return Duty(
             number,
+            _judged(plan) if self._divides else plan,
             inputs=inputs,
             outputs=lambda epoch: site.ends.outputs(part, epoch),
             engine=Engine,
@@ -225,6 +228,14 @@ class _Hosting:
             edge_schema(plan, stages_of(plan)[stage]),
             wake,
         )
+
+
+def _judged(plan: Plan) -> Plan:
+    """Return the plan for records that were judged by who divides them.
+
+    Whoever has a part of an input is behind its watermark: what is too far ahead of that is not.
+    """
+    return replace(plan, source=replace(plan.source, reject_future_ns=None))
 
 
 def _follows(plan: Plan, stage: int) -> bool:

@@ -92,7 +92,11 @@ class LaneWriter:
 
 
 class LaneReader:
-    """Reads a lane by whole cuts."""
+    """Reads a lane by whole cuts.
+
+    Where it has come to the end it looks again only after ``look``: to look costs as much as to
+    read, and most lanes are at their end most of the time.
+    """
 
     def __init__(self, topic: Topic, lane: int) -> None:
         self.lane = lane
@@ -100,6 +104,7 @@ class LaneReader:
         self._reader = PartitionReader(topic, lane)
         self._rows: list[pa.RecordBatch] = []
         self._left: Batch | None = None
+        self._is_at_end = False
         self.next_offset = 0
 
     def __enter__(self) -> LaneReader:
@@ -147,7 +152,7 @@ class LaneReader:
 
     def _go_to(self, offset: int) -> None:
         self._reader.seek(offset)
-        self._rows, self._left = [], None
+        self._rows, self._left, self._is_at_end = [], None, False
         self.next_offset = offset
 
     def next(self) -> Section | None:
@@ -158,8 +163,9 @@ class LaneReader:
         while True:
             batch, self._left = self._left, None
             if batch is None:
-                entry = self._reader.next()
+                entry = None if self._is_at_end else self._reader.next()
                 if entry is None:
+                    self._is_at_end = True
                     return None
                 assert isinstance(entry, Batch), "nobody else writes markers here"
                 batch = entry
@@ -184,7 +190,8 @@ class LaneReader:
                 return Section(pa.concat_batches(rows), mark, offset)
 
     def look(self) -> None:
-        """Look well at the next end: something has happened to the log."""
+        """Look again: something has happened to the log."""
+        self._is_at_end = False
         self._reader.look()
 
     def sync(self) -> None:

@@ -164,6 +164,7 @@ def keyed(
     before: Any = None,
     of: type = Tick,
     reject_future: int | None = None,
+    by: str | tuple[str, ...] = "symbol",
 ) -> Pipeline:
     """Return a pipeline up to its window; ``before`` adds steps on events."""
     pipeline = Pipeline("test").source(
@@ -171,7 +172,7 @@ def keyed(
     )
     if before is not None:
         pipeline = before(pipeline)
-    pipeline = pipeline.partition("by-symbol", key="symbol")
+    pipeline = pipeline.partition("by-symbol", key=by)
     if assigner is not None:
         pipeline = pipeline.window("w", assigner, trigger=trigger, lateness=lateness, future=40)
     return pipeline

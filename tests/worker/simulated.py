@@ -6,9 +6,9 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from ripple.assignment import AssignmentChain, Candidate, Code
+from ripple.assignment import AssignmentChain, Candidate
 from ripple.store import RetryingStore
-from tests.worker.processes import INPUTS, NAME, PLAN, on_disk, runtime_of
+from tests.worker.processes import CASE, INPUTS, NAME, Case, on_disk, runtime_of
 from worker.membership import Membership
 from worker.serving import serve
 from worker.supervisor import Supervisor
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from ripple.events import Event
     from ripple.testing import SimDisk, SimWorld
-
-CODE = Code(PLAN.name, "plan", PLAN.topology_hash, 1, stages=(("main", 0),))
 
 
 class End:
@@ -72,8 +70,11 @@ class Engine:
 class Worker:
     """One worker, run after run of its machine."""
 
-    def __init__(self, name: str, disk: SimDisk, coordinators: tuple[str, ...]) -> None:
+    def __init__(
+        self, name: str, disk: SimDisk, coordinators: tuple[str, ...], case: Case = CASE
+    ) -> None:
         self.name = name
+        self.case = case
         self.disks: list[SimDisk] = []
         self.supervisor: Supervisor | None = None
         self.stopping: asyncio.Event | None = None
@@ -90,7 +91,7 @@ class Worker:
         self.has_completed = None
 
         async def work(pipe: End, slot: int) -> int:
-            runtime = runtime_of(own, f"{self.name}/{slot}", self.told.append)
+            runtime = runtime_of(own, f"{self.name}/{slot}", self.told.append, self.case)
             return await serve(pipe, runtime, own.clock, self.said.append)
 
         async def spawn(slot: int) -> Engine:
@@ -98,7 +99,9 @@ class Worker:
             return self.engines[-1]
 
         def candidate(nonce: str) -> Candidate:
-            return Candidate(id=self.name, nonce=nonce, code=CODE, inputs=((NAME, INPUTS),))
+            return Candidate(
+                id=self.name, nonce=nonce, code=self.case.code, inputs=((NAME, INPUTS),)
+            )
 
         self.supervisor = worker = Supervisor(
             self.name, 1, spawn, own.clock, hung_after_s=30, say=self.said.append

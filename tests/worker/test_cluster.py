@@ -10,7 +10,16 @@ from ripple.testing import SimCluster, explore, on_cluster, repeat
 from ripple.testing.sim_disk import CAPACITY_BYTES
 from tests.examples import EXAMPLES
 from tests.worker.members import COORDINATORS, Seen, address_of, coordinator_of
-from tests.worker.processes import PARTITIONS, new_disk, rows_of
+from tests.worker.processes import (
+    CASE,
+    DIVIDED,
+    PARTITIONS,
+    Case,
+    new_disk,
+    rows_of,
+    tables_alone,
+    tables_of,
+)
 from tests.worker.simulated import Worker
 from tests.worker.test_runtime import expected
 from worker.state import State
@@ -29,12 +38,13 @@ EVERYBODY = (*WORKERS, *COORDINATORS)
 class Scene:
     """Two coordinators, three workers and the log that all have."""
 
-    def __init__(self, cluster: SimCluster) -> None:
+    def __init__(self, cluster: SimCluster, case: Case = CASE) -> None:
         self.cluster = cluster
+        self.case = case
         self.disk = new_disk()
         self.seen = Seen()
         addresses = tuple(address_of(one) for one in COORDINATORS)
-        self.workers = {name: Worker(name, self.disk, addresses) for name in WORKERS}
+        self.workers = {name: Worker(name, self.disk, addresses, case) for name in WORKERS}
         for name in COORDINATORS:
             self.start(name)
 
@@ -80,6 +90,8 @@ class Scene:
 
     async def all_written(self) -> None:
         def is_all() -> bool:
+            if self.case is not CASE:
+                return tables_of(self.disk, self.case.plan) == tables_alone(self.case)
             if not self.disk.exists("rows-log/topic"):
                 return False
             found = [rows_of(self.disk, part) for part in range(PARTITIONS)]
@@ -145,7 +157,19 @@ def disturb(scene: Scene, chance: Any) -> None:
 @on_cluster
 async def anything(cluster: SimCluster, seed: int) -> None:
     """Machines are killed, stopped and cut off, engines are killed, disks and stores fail."""
-    scene, chance = Scene(cluster), cluster.host("chance")._chance
+    await disturbed(Scene(cluster))
+
+
+@on_cluster
+async def anything_to_logs_between(cluster: SimCluster, seed: int) -> None:
+    """The same to a pipeline whose records change partition twice, through logs."""
+    await disturbed(Scene(cluster, DIVIDED))
+
+
+async def disturbed(scene: Scene) -> None:
+    """Disturb a cluster for a while; healed, it comes to rest and has everything written."""
+    cluster = scene.cluster
+    chance = cluster.host("chance")._chance
     for name in WORKERS:
         scene.start(name)
     for _ in range(10):
@@ -164,4 +188,10 @@ async def anything(cluster: SimCluster, seed: int) -> None:
 def test_cluster_heals_and_outputs_do_not_tell_what_happened() -> None:
     expected()
     report = explore(anything, seeds=range(4 * EXAMPLES))
+    assert len(report.landed) > 5
+
+
+def test_logs_between_stages_do_not_tell_what_happened() -> None:
+    tables_alone(DIVIDED)
+    report = explore(anything_to_logs_between, seeds=range(2 * EXAMPLES))
     assert len(report.landed) > 5
