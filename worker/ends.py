@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.connector import Part
 from ripple.connectors.locate import check_sealed, open_inputs, open_sink, reached_at
+from ripple.errors import InputError
 from ripple.partition.group import SinkGroup
 from ripple.pipeline.stages import divided_why
 from worker.stages import sinks_of
@@ -74,9 +75,21 @@ class Places:
 
     @property
     def divides(self) -> bool:
-        """Whether records are divided anew, by what the pipeline and the input say of them."""
+        """Whether records are divided anew, by what the pipeline and the input say of them.
+
+        Raises InputError where both contradict each other.
+        """
         inputs = open_inputs(self._source, self._plan, self._batch_rows, follow=True)
-        return divided_why(self._plan, getattr(inputs, "keyed_by", None)) is not None
+        found: tuple[str, ...] | None = getattr(inputs, "keyed_by", None)
+        said = self._plan.source.key
+        if found and said and not set(found) <= set(said):
+            by, name = ", ".join(found), self._plan.source.name
+            raise InputError(
+                f"{self._source} is divided among partitions by {by}, and the pipeline says that "
+                f"{name} is by {', '.join(said)}: say key={by!r}, and records change partition "
+                "where they must, or leave it out"
+            )
+        return divided_why(self._plan, found) is not None
 
     def inputs(self, part: Part) -> Inputs:
         """Return what a partition reads."""

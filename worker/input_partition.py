@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
+    from ripple.engine.division import Division
     from ripple.events import Event
     from ripple.exchange.exchange import Exchange
     from ripple.partition.group import CommitGroup
@@ -56,10 +57,11 @@ class Site:
 class Duty:
     """What a partition that reads inputs has to do.
 
-    number: in its stage. plan: what it computes. inputs: what it reads. outputs: what it writes, for the owner of an epoch.
-    engine: what computes it; staged: the first stage alone. reached: what asks what the outputs
-    have committed; None where nobody can get ready to own it before the owner has gone. lanes:
-    through which log the next stage reads what it has; None where none does.
+    number: in its stage. plan: what it computes. inputs: what it reads. outputs: what it writes,
+    for the owner of an epoch. engine: what computes it; staged: the first stage alone. reached:
+    what asks what the outputs have committed; None where nobody can get ready to own it before the
+    owner has gone. lanes: through which log the next stage reads what it has; None where none does.
+    division: how the input is divided, where that is known.
     """
 
     number: int
@@ -70,6 +72,7 @@ class Duty:
     staged: bool = False
     reached: Callable[[], Callable[[], Mapping[str, Commit | None]] | None] | None = None
     lanes: Callable[[], Lanes] | None = None
+    division: Division | None = None
 
 
 class InputPartition(Owned):
@@ -162,6 +165,7 @@ class InputPartition(Owned):
             sends=sending,
             lanes=None if duty.lanes is None else duty.lanes(),
             engine=duty.engine,
+            division=duty.division,
         )
         self._report, self._inputs, self._keeper = life.report, inputs, keeper
         try:

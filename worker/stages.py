@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.connector import Part
 from ripple.engine import Engine
+from ripple.engine.division import Division
 from ripple.engine.outgoing import edge_schema
 from ripple.engine.router import Router
 from ripple.errors import PlanError
@@ -155,7 +156,16 @@ class _Hosting:
             staged=is_spread(plan),
             reached=None if is_logged else lambda: site.ends.reached(part),
             lanes=partial(self._lanes_of_changes, number) if is_logged else None,
+            division=None if self._divides or part.of == 1 else self._division(),
         )
+
+    def _division(self) -> Division | None:
+        """Return how the input is divided, if it says so."""
+        whole = self._site.ends.inputs(Part(0, 1))
+        key: tuple[str, ...] | None = getattr(whole, "keyed_by", None)
+        if not key:
+            return None
+        return Division(key, {name: at for at, name in enumerate(whole.names)}, len(whole.names))
 
     def _divided(self, number: int) -> DividedInputs:
         site, names = self._site, self._input_names()

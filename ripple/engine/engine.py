@@ -31,6 +31,7 @@ from ripple.window import duration_ns, watermark
 from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT
 
 if TYPE_CHECKING:
+    from ripple.engine.division import Division
     from ripple.schema.exported import Lent
 
 Ints = npt.NDArray[np.int64]
@@ -92,6 +93,7 @@ class Engine(Partition):
         self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
         # Whether somebody asks where in the log an event is.
         self._orders = any(one.aggregate.ordered for one in first.aggregates)
+        self._division: Division | None = None
         graph = Graph()
         self._fold = self._first_fold(graph, first)
         # Steps may make nulls; what the source requires is there.
@@ -156,6 +158,10 @@ class Engine(Partition):
         engine = cls(plan, snapshot.partition, tuple(snapshot.cut))
         engine._load(snapshot, freed_digests)
         return engine
+
+    def expect(self, division: Division) -> None:
+        """Refuse keys that do not belong where they come from, if it says where they do."""
+        self._division = division if division.tells(self.plan) else None
 
     # --- events ---
 
@@ -247,7 +253,10 @@ class Engine(Partition):
         if not self._admits_all:
             self._fold.admit(rows)
         if rows.count:
+            known = len(self._fold.keys.index)
             self._fold.apply(rows, crossing)
+            if self._division is not None and len(self._fold.keys.index) > known:
+                self._division.check(given.name, rows, self.plan)
         elif crossing >= 0:
             self._fold.show_waiting()
         self.counters.dead_lettered += len(rows.rejected)

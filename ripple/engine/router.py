@@ -6,13 +6,14 @@ are, and gives each, as it came, to the partition of its key. It folds nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.arrow_types import arrow_fields
+from ripple.engine.division import as_arrow
 from ripple.engine.edge_changes import EdgeChanges, targets_of
 from ripple.engine.engine import Engine
 from ripple.engine.event_fold import EventFold
@@ -149,7 +150,7 @@ class Routes:
     def add(self, name: str, columns: Sequence[pa.Array], left: Rows) -> None:
         """Add rows of an input, of which steps made ``left``."""
         rows = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        keys = [_column(left.columns[field.name], field.type) for field in self._of_key]
+        keys = [as_arrow(left.columns[field.name], field.type) for field in self._of_key]
         of_key = pa.RecordBatch.from_arrays(keys, schema=self._of_key)
         numbers = targets_of(of_key, self._of_key.names, self._partitions)
         first = self._numbers[name] * self._partitions
@@ -175,12 +176,3 @@ class Routes:
             given[target] = EdgeChanges(self._since[target], cut, watermark_ns, rows)
             self._since[target] = cut
         return given
-
-
-def _column(column: Any, kind: pa.DataType) -> pa.Array:
-    """Return a column in whatever form it is as Arrow's."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if not isinstance(column, pa.Array):
-        column = pa.array(getattr(column, "values", column), kind)
-    return column if column.type == kind else column.cast(kind)

@@ -258,6 +258,8 @@ class Opened:
                 staged=parts.staged,
                 make=parts.engine,
             )
+        if parts.division is not None:
+            engine.expect(parts.division)
         self.storing.last = None if base.changed else base.checkpoint
         self.letters.begin(engine.cut)
         in_flight.resume(engine.cut)

@@ -22,6 +22,7 @@ from ripple.window import OnCount, OnInterval
 
 if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
+    from ripple.engine.division import Division
     from ripple.partition.group import CommitGroup
     from ripple.partition.lanes import Lanes
     from ripple.partition.sends import Sends
@@ -79,6 +80,7 @@ class Life:
         sends: Sends | None = None,
         lanes: Lanes | None = None,
         engine: type[Engine] = Engine,
+        division: Division | None = None,
     ) -> None:
         """Connect the parts; nothing is touched before ``run``.
 
@@ -86,7 +88,8 @@ class Life:
         asked between two batches whether to end in good order; whoever makes it say so while the
         life waits for more calls ``inputs.wake``. watch: called after each batch. staged: whether
         to compute the plan's first stage alone. sends: who follows it, over a state edge. lanes:
-        where it is written what the next stage reads. engine: what computes it.
+        where it is written what the next stage reads. engine: what computes it. division: how the
+        input is divided, where that is known.
         """
         self.report = Report()
         self._keeper = keeper
@@ -104,6 +107,7 @@ class Life:
             sends,
             lanes,
             engine,
+            division,
         )
 
     @property

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
     from ripple.engine import Changes
+    from ripple.engine.division import Division
     from ripple.partition.drive import Drive
     from ripple.partition.group import CommitGroup
     from ripple.partition.lanes import Lanes
@@ -71,6 +72,7 @@ class Parts:
     tell: takes what happens. stop: asked between two batches whether to end in good order. watch:
     called after each batch. staged: whether to compute the plan's first stage alone. sends: who
     follows it. lanes: through which log the next stage reads what it has. engine: which one it is.
+    division: how the input is divided, where that is known.
     """
 
     plan: Plan
@@ -85,6 +87,7 @@ class Parts:
     sends: Sends | None = None
     lanes: Lanes | None = None
     engine: type[Engine] = Engine
+    division: Division | None = None
 
 
 async def _nothing() -> None:

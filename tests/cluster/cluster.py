@@ -51,7 +51,8 @@ class Job:
     """A pipeline over a topic, and the topics that its outputs make in a cluster.
 
     Of the outputs the first is of the first stage, so each of its partitions is what one process
-    makes of the partition of the source. Of the others, tables are the same.
+    makes of the partition of the source, unless that ``is_divided`` anew. Of the others, tables are
+    the same.
     """
 
     pipeline: Path
@@ -59,6 +60,7 @@ class Job:
     folder: Path
     outputs: tuple[str, ...]
     partitions: int
+    is_divided: bool = False
 
     def sinks(self, folder: Path) -> list[str]:
         """Return where all outputs go."""
@@ -66,8 +68,8 @@ class Job:
 
     def alone(self, folder: Path) -> list[list[str]]:
         """Return each partition's output as one process makes it, as JSON lines."""
-        found = []
-        for partition in range(self.partitions):
+        found: list[list[str]] = []
+        for partition in range(0 if self.is_divided else self.partitions):
             sink = folder / f"alone-{partition}"
             given = ["run", self.pipeline, "--source", f"log:{self.source}/{partition}"]
             kept = ["--checkpoint-dir", folder / f"state-{partition}"]
@@ -92,7 +94,7 @@ class Job:
             ripple(
                 "log", "tail", self.folder / self.outputs[0], "--partition", partition
             ).splitlines()
-            for partition in range(self.partitions)
+            for partition in range(0 if self.is_divided else self.partitions)
         ]
 
 
