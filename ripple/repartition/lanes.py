@@ -71,7 +71,7 @@ class SentLanes:
     def pass_by(self, partition: Partition, lanes: Collection[str]) -> None:
         """Take from a partition what these lanes have already, but where they have nothing."""
         targets = [target for target in self._chosen(lanes) if self._writers[target].mark]
-        if targets:
+        if targets and self._world.guards("lane_muted"):
             partition.outgoing_to(targets)
 
     async def commit(self, partition: Partition, lanes: Collection[str]) -> None:

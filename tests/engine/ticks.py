@@ -165,6 +165,7 @@ def keyed(
     of: type = Tick,
     reject_future: int | None = None,
     by: str | tuple[str, ...] = "symbol",
+    partitions: int | None = None,
 ) -> Pipeline:
     """Return a pipeline up to its window; ``before`` adds steps on events."""
     pipeline = Pipeline("test").source(
@@ -172,7 +173,7 @@ def keyed(
     )
     if before is not None:
         pipeline = before(pipeline)
-    pipeline = pipeline.partition("by-symbol", key=by)
+    pipeline = pipeline.partition("by-symbol", key=by, partitions=partitions)
     if assigner is not None:
         pipeline = pipeline.window("w", assigner, trigger=trigger, lateness=lateness, future=40)
     return pipeline

@@ -93,7 +93,15 @@ CASE = Case(PLAN)
 
 # Its records are divided anew, and then once more, when windows are over but their group is not.
 DIVIDED = Case(
-    keyed(Tumbling(50), None, lateness=30, reject_future=150, by=("size", "group"), before=grouped)
+    keyed(
+        Tumbling(50),
+        None,
+        lateness=30,
+        reject_future=150,
+        before=grouped,
+        by=("size", "group"),
+        partitions=3,
+    )
     .fold("sums", n=ra.count(), total=ra.sum("price"), last=ra.last("symbol"))
     .partition("over-all", key="group", partitions=2)
     .fold("all", middle=ra.median("n"), windows=ra.count(), total=ra.sum("total"))
