@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, auto_pickle=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """bin_prot: the binary encoding of the original's records, byte for byte.
 
 A codec is a tree of compiled nodes; ``dumps`` and ``loads`` walk it once without looking up a
