@@ -101,8 +101,13 @@ clean:
 $(PYTHON):
 	python3 -m venv $(VENV)
 
+# What Ripple needs is fetched and unpacked while Ripple is compiled.
+NEEDED = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"])
+
 $(VENV)/.ripple: $(CORE) | $(PYTHON)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable .
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check $$($(PYTHON) -c '$(NEEDED)') & needed=$$!; \
+		$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --editable .; built=$$?; \
+		wait $$needed && exit $$built
 	@touch $@
 
 $(VENV)/.dev: $(CORE) | $(PYTHON)
