@@ -14,12 +14,13 @@ from bench.timing import QUICK
 from bench.trades import blocks, feed, slices, trades, vwap_plan
 from ripple.engine import Engine
 
-KEYS = 200_000 if QUICK else 1_000_000
+KEYS = (2_000, 10_000, 50_000, 200_000) if QUICK else (2_000, 10_000, 50_000, 200_000, 1_000_000)
 EVENTS = 10_000_000 if QUICK else 100_000_000
 WINDOWED_EVENTS = 10_000_000 if QUICK else 30_000_000
 WARM_BLOCKS = 2  # of a million each
 LEAST_OF = 4
 BATCH_ROWS = 16_384
+FEW_ROWS = 1_000  # the default: what a batch needs by itself is not of the keys
 GROWTH_MAX_MB = 1.0  # of the allocator's noise
 KEY_BYTES_MAX = 200
 
@@ -52,24 +53,24 @@ def _growth(*, windows: bool) -> list[Row]:
 
 
 def _key_bytes() -> list[Row]:
-    everyone = trades(4 * KEYS, KEYS)
-    before = _rss_bytes()
-    engine = Engine(vwap_plan())
-    feed(engine, slices(everyone, BATCH_ROWS))
-    resident = _rss_bytes() - before
-    keys = engine.table("output").num_rows
-    before = _rss_bytes()
-    state = _dict_of(slices(everyone, BATCH_ROWS))
-    plain = (_rss_bytes() - before) / len(state)
     versus, aim = "dict of lists in Python, resident", at_most(KEY_BYTES_MAX)
-    return [
-        Row(
-            f"state of VWAP, {keys:,} keys, held", engine.nbytes / keys, "B/key", versus, plain, aim
-        ),
-        Row(
-            f"state of VWAP, {keys:,} keys, resident", resident / keys, "B/key", versus, plain, aim
-        ),
-    ]
+    rows = []
+    for keys in KEYS:
+        everyone = trades(4 * keys, keys)
+        before = _rss_bytes()
+        engine = Engine(vwap_plan())
+        feed(engine, slices(everyone, FEW_ROWS))
+        resident = _rss_bytes() - before
+        found = engine.table("output").num_rows
+        before = _rss_bytes()
+        state = _dict_of(slices(everyone, BATCH_ROWS))
+        plain = (_rss_bytes() - before) / len(state)
+        name = f"state of VWAP, {found:,} keys"
+        rows.append(Row(f"{name}, held", engine.nbytes / found, "B/key", versus, plain, aim))
+        if keys == KEYS[-1]:  # of fewer, what else a process takes would be most of it
+            rows.append(Row(f"{name}, resident", resident / found, "B/key", versus, plain, aim))
+        del engine, state
+    return rows
 
 
 def _dict_of(batches: Iterable[pa.RecordBatch]) -> dict[str, list[float]]:

@@ -34,7 +34,7 @@ from ripple.partition.report import Report
 from ripple.runner import BATCH_ROWS, plain_life
 
 if TYPE_CHECKING:
-    from ripple.connectors.contract import Source
+    from ripple.connectors.contract import Sink, Source
     from ripple.engine import Engine
     from ripple.pipeline.plan import Plan
 
@@ -88,6 +88,7 @@ def _run(options: argparse.Namespace) -> int:
     source = _source(options, plan)
     progress = Progress(source)
     sink = _sink(options)
+    counting = sink if isinstance(sink, FinalRows) else None
     # What start-up made lives to the end: the collector need not look through it again and again.
     gc.freeze()
     life = plain_life(
@@ -103,7 +104,7 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         progress.clear()
     say_counts(report.rejected, report.letters)
-    _say_results(life.engine, report, sink, time.perf_counter() - started_s)
+    _say_results(life.engine, report, counting, time.perf_counter() - started_s)
     return 0
 
 
@@ -114,7 +115,7 @@ def _source(options: argparse.Namespace, plan: Plan) -> Source:
     return CsvSource("-" if options.stdin else options.file, trades, batch_rows=options.batch)
 
 
-def _sink(options: argparse.Namespace) -> FinalRows:
+def _sink(options: argparse.Namespace) -> Sink:
     start = () if options.window is None else ("window_start_ns",)
     form = TextFormat(
         options.format,
@@ -122,14 +123,25 @@ def _sink(options: argparse.Namespace) -> FinalRows:
         header=options.header,
         columns=("symbol", *start, "vwap", "total_volume", "trade_count"),
     )
-    return FinalRows(TextSink(open_target("-"), form), only_final=options.final)
+    sink = TextSink(open_target("-"), form)
+    if options.window is None and not options.final:
+        return sink  # the engine knows how many symbols there are
+    return FinalRows(sink, only_final=options.final)
 
 
-def _say_results(engine: Engine, report: Report, sink: FinalRows, elapsed_s: float) -> None:
+def _say_results(
+    engine: Engine, report: Report, counting: FinalRows | None, elapsed_s: float
+) -> None:
     counters = engine.counters
+    if counting is None:
+        absent = report.uncomputable.get("vwap")
+        symbols = engine.table("output").num_rows + (absent.count if absent else 0)
+        rows_written = report.rows_out
+    else:
+        symbols, rows_written = counting.symbols, counting.rows_written
     lines = [
         ("Events processed", f"{counters.consumed}"),
-        ("Symbols", f"{sink.symbols}"),
+        ("Symbols", f"{symbols}"),
         ("Graph nodes", f"{engine.graph.node_count}"),
         ("Stabilizations", f"{report.stabilizations}"),
         *throughput(counters.consumed, elapsed_s),
@@ -138,7 +150,7 @@ def _say_results(engine: Engine, report: Report, sink: FinalRows, elapsed_s: flo
     if "portfolio-total" in engine.digests:
         totals = engine.table("portfolio-total").column("portfolio_total").to_pylist()
         lines.append(("Portfolio total", f"{totals[0] if totals else 0.0:.2f}"))
-    lines.append(("Output records", f"{sink.rows_written}"))
+    lines.append(("Output records", f"{rows_written}"))
     say_statistics(
         "--- Ripple VWAP Demo Results ---", [*lines, *exceptions(counters), *uncomputable(engine)]
     )

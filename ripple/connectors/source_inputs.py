@@ -57,7 +57,7 @@ class SourceInputs:
         entry = self._take()
         if isinstance(entry, Signal):
             return entry
-        return self._name, self._until_stop(entry)
+        return self._name, entry if self._stop is None else self._until_stop(entry)
 
     def _take(self) -> Batch | Marker | Signal:
         return next(self._entries, Signal.ENDED)

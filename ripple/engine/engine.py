@@ -187,7 +187,9 @@ class Engine(Partition):
             self._refuse()
         if not isinstance(batch, pa.RecordBatch) or not batch.schema.equals(self._accepted):
             batch = self._conforming(batch)
-        given = self._input(source)
+        given = self._inputs.get(source) if type(source) is str else None
+        if given is None:
+            given = self._input(source)
         count = batch.num_rows
         if offsets is not None:
             given.check_offsets(offsets, next_offset, count)
@@ -365,6 +367,9 @@ class Engine(Partition):
     @property
     def cut(self) -> dict[str, int]:
         """Per input, the next offset to read."""
+        if len(self._inputs) == 1:
+            ((name, given),) = self._inputs.items()
+            return {name: given.next_offset}
         return {name: given.next_offset for name, given in self._inputs.items()}
 
     @property

@@ -41,6 +41,7 @@ class EventFold:
     """
 
     stepwise = False
+    frees = False
 
     def __init__(self, graph: Graph, fold: Fold, keys: KeySpace | None = None) -> None:
         self.fold = fold

@@ -54,7 +54,8 @@ class Groups(DerivedColumn):
         self._feed = Feed(parent, fold.fields_read, self.states)
         self._is_plain_total = self._feed.is_plain and not fold.key
         self._touched = SlotSet()
-        self._empty: list[Ints] = []
+        self.left_empty: list[Ints] = []
+        """The groups that had no rows left when they were looked at, and were not yet freed."""
 
     def parent_changed_now(self, parent: Node) -> None:
         """Take changed rows out of their groups as they were and put them in as they are."""
@@ -109,7 +110,7 @@ class Groups(DerivedColumn):
         """Return (groups that have members, groups that have none) of those touched, once."""
         live, empty = take_touched(self._touched, self.members)
         if len(empty):
-            self._empty.append(empty)
+            self.left_empty.append(empty)
         return live, empty
 
     def expired(self, retired: Ints) -> Ints:
@@ -119,18 +120,18 @@ class Groups(DerivedColumn):
 
     def emptied(self) -> Ints:
         """Return the groups that have no rows left and are not yet freed."""
-        if not self._empty:
+        if not self.left_empty:
             return _NONE
-        empty = np.unique(np.concatenate(self._empty))
+        empty = np.unique(np.concatenate(self.left_empty))
         none_left: Ints = empty[self.members.result(empty) == 0]
         return none_left
 
     def free(self, expired: Ints) -> None:
         """Free these groups, and those that have no rows left."""
-        if not self._empty and not len(expired):
+        if not self.left_empty and not len(expired):
             return
         gone = np.union1d(expired, self.emptied())
-        self._empty.clear()
+        self.left_empty.clear()
         if len(gone):
             self.ledger.free(gone)
             self.finalize(expired)

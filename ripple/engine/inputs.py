@@ -40,7 +40,8 @@ class Input:
         the others are holes; None: they are all of them. Raises :class:`InputError` when the batch
         does not follow the last one.
         """
-        self._check_offset(next_offset)
+        if type(next_offset) is not int or not 0 <= next_offset <= self.offset_max:
+            self._check_offset(next_offset)
         skipped = next_offset - self.next_offset - rows
         if skipped < 0:
             raise InputError(
@@ -115,8 +116,6 @@ class Input:
         self.watermark_ns = max(self.watermark_ns, int(watermark_ns))
 
     def _check_offset(self, offset: int) -> None:
-        if type(offset) is int and 0 <= offset <= self.offset_max:
-            return
         if not _is_whole(offset) or not 0 <= offset <= self.offset_max:
             raise InputError(
                 f"input {self.name!r}: an offset is a whole number from 0 to {self.offset_max}, "

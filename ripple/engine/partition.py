@@ -45,6 +45,8 @@ class Leaf(Protocol):
     fold: Fold
     uncomputable: UncomputableRows
     ledger: Ledger
+    frees: bool
+    """Whether rows may become final, or slots be freed."""
 
     @property
     def column(self) -> Column:
@@ -140,10 +142,8 @@ class Partition(ABC):
             last = (leaf.fold, *above)[-1]
             self._outgoing = Outgoing(plan, stages[1], graph, columns[last.name][0])
         self._columns = {name: column for name, (column, _) in columns.items()}
-
-    @property
-    def _folds(self) -> list[Leaf | TableFold]:
-        return [self._leaf, *self._table_folds]
+        self._folds: list[Leaf | TableFold] = [leaf, *self._table_folds]
+        self._frees = leaf.frees or finals or self._outgoing is not None
 
     def _refuse(self) -> None:
         raise NodeError(
@@ -169,7 +169,10 @@ class Partition(ABC):
             rows, old = view.take(), view.take_retracted()
             for name in self._names_of[of]:
                 taken[name], gone[name] = rows, old
-        final = self._free_expired()
+        frees = self._frees
+        for fold in self._table_folds:
+            frees = frees or bool(fold.left_empty)
+        final = self._free_expired() if frees else {}
         if final:
             final = {one.name: final[one.of] for one in self._outputs if one.of in final}
         self._broken = False

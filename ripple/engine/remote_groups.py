@@ -44,6 +44,8 @@ class RemoteGroups:
     that are 0 wait in ``_emptied`` to be freed; a group whose row may be behind is in ``_touched``.
     """
 
+    frees = True
+
     def __init__(self, graph: Graph, fold: Fold, senders: int, closes_after_ns: int | None) -> None:
         """Merge what ``senders`` have; closes_after_ns: if groups end with their windows, when."""
         self.fold = fold

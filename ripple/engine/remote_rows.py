@@ -46,6 +46,8 @@ class RemoteRows:
     rows that are gone wait in ``_erased`` to be freed.
     """
 
+    frees = True
+
     def __init__(
         self,
         graph: Graph,

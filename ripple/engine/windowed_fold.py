@@ -44,6 +44,8 @@ class WindowedFold(EventFold):
     the event's own.
     """
 
+    frees = True
+
     def __init__(self, graph: Graph, fold: Fold) -> None:
         assert fold.window is not None
         self.spec = fold.window

@@ -141,13 +141,11 @@ cdef class Column(Node):
     # --- memory ---
 
     cdef int reserve(self, int64_t slots) except -1:
-        """Make room for slots below ``slots``."""
-        cdef int64_t room = self.room if self.room else 64
+        """Make room for slots below ``slots``: a capacity, which grows by more than one at a time."""
+        cdef int64_t room = max(<int64_t>64, slots)
         cdef int f
         if slots <= self.room:
             return 0
-        while room < slots:
-            room *= 2
         self.present = <uint8_t*>grown(self.present, self.room, room)
         for f in range(self.field_count):
             self.fields[f].bits = <int64_t*>grown(self.fields[f].bits, self.room * 8, room * 8)

@@ -255,7 +255,8 @@ cdef class KeyIndex:
         return slot
 
     cdef int _grow_slots(self) except -1 nogil:
-        cdef int64_t capacity = self.capacity * 2
+        # By a quarter: all that is kept by slot has as much room, and most of it is moved uncopied.
+        cdef int64_t capacity = self.capacity + (self.capacity // 4 + 63) // 64 * 64
         cdef void* keys
         cdef void* uses
         cdef void* free_slots

@@ -30,13 +30,11 @@ cdef class SlotSet:
         free(self._slots)
 
     cdef int reserve(self, int64_t slots) except -1 nogil:
-        """Make room for slots below ``slots``."""
-        cdef int64_t room = self._room if self._room else 64
+        """Make room for slots below ``slots``: a capacity, which grows by more than one at a time."""
+        cdef int64_t room = max(<int64_t>64, slots)
         cdef void* place
         if slots <= self._room:
             return 0
-        while room < slots:
-            room *= 2
         place = realloc(self._place, room * sizeof(uint32_t))
         if not place:
             with gil:

@@ -140,7 +140,10 @@ class Live:
     async def take(self, name: str, entry: Batch | Marker) -> None:
         """Bring the views up to the end of one batch and write what changed."""
         await self.apply(name, entry)
-        await self.bring_up()
+        if self._notes is None:
+            self._give(self._drive.bring_up())
+        else:
+            await self.bring_up()
         self.report.stabilizations += 1
         self.report.events += entry.span if isinstance(entry, Batch) else 1
         self.watch()
@@ -183,11 +186,15 @@ class Live:
             with self._notes.blamed():
                 changes = bring_up()
             self._notes.idle()
+        self._give(changes)
+        return changes
+
+    def _give(self, changes: Changes) -> None:
+        """Write what the views, which are up, have changed."""
         self.is_up = True
         self.cut = changes.cut
         self.outputs.write(changes, self.engine)
         self.report.rows_out = self.outputs.rows_out
-        return changes
 
     def watch(self) -> None:
         """Show how far it has come."""
