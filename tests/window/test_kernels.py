@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.keys.index import KeyIndex
 from ripple.keys.slots import SlotSet
+from ripple.schema.exported import Lent
 from ripple.window import assign, watermark
 from ripple.window.sessions import SessionBook
 from ripple.window.timers import Timers
@@ -44,9 +46,13 @@ def test_verdicts_follow_the_prefix_watermark(
         mark = t - out_of_order if mark is None else max(mark, t - out_of_order)
     at, verdicts = watermark.NONE, []
     for part in (events[:cut], events[cut:]):
+        before, lent = at, Lent.of(pa.array(part, pa.int64()))
         at, codes, late_n, very_late_n, future_n, refused_n = watermark.judge(
             _ints(part), at, out_of_order, lateness, future, future_max
         )
+        is_plain = codes is None and (before != watermark.NONE or not part)
+        quick = watermark.if_on_time(lent, before, out_of_order, min(future, future_max))
+        assert quick == (at if is_plain else None)
         found = [watermark.ON_TIME] * len(part) if codes is None else codes.tolist()
         assert (codes is None) == (set(found) <= {watermark.ON_TIME})
         verdicts += found
