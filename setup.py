@@ -17,6 +17,9 @@ SHARED = "ripple._cyutility"
 SHARED_SOURCE = "ripple/_cyutility.c"
 # Nobody pickles what is compiled; the code that could is a tenth of all.
 DIRECTIVES = {"auto_pickle": False}
+# No debug symbols: nobody debugs the generated C. No copies of functions for arguments that are
+# known: they take a tenth of the compiler's time, and no workload is faster for them.
+FLAGS = ["-g0", "-fno-ipa-cp-clone"]
 JOBS = os.cpu_count() or 1
 
 
@@ -45,11 +48,11 @@ class BuildExtensions(build_ext):
         self.parallel = JOBS
 
     def build_extensions(self) -> None:
-        """Generate and compile, without debug symbols, which nobody uses in generated C."""
+        """Generate and compile."""
         generate(self.extensions)
         self.extensions.sort(key=_source_bytes, reverse=True)
         for extension in self.extensions:
-            extension.extra_compile_args.append("-g0")
+            extension.extra_compile_args += FLAGS
         super().build_extensions()
 
 
