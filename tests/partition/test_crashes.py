@@ -71,12 +71,12 @@ SAFEGUARDS = {
     "letter_sync": 5,
     "commit_first": 19,
     "torn_tail_cut": 52,
-    "folder_sync": 65,
+    "folder_sync": 18,
     "data_sync": 0,
     "record_sync": 0,
     "record_name_sync": 0,
-    "truncation": 8,
-    "cut_in_frame": 8,
+    "truncation": 52,
+    "cut_in_frame": 52,
 }
 
 
