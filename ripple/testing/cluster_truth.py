@@ -15,10 +15,12 @@ from ripple.pipeline.stages import stages_of
 from ripple.schema.columns import records_of
 from ripple.testing.check import Follower as Reader
 from ripple.testing.check import Marker
+from worker.stages import is_spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.engine import EdgeChanges
     from ripple.pipeline.plan import Plan
     from ripple.testing.crash_source import CrashSource
     from ripple.testing.reference import Table
@@ -36,12 +38,13 @@ class Truth:
         self.source = source
         stages = stages_of(plan)
         edges = [stage.edge for stage in stages if stage.edge is not None]
-        self.is_spread = bool(edges) and all(edge.kind.is_state for edge in edges)
-        # An event edge needs a log in between: one engine computes all stages.
+        self.is_spread = is_spread(plan)
+        # An event edge behind a stage that follows others: one engine computes all stages.
         self.is_one = bool(edges) and not self.is_spread
         self._stages = stages
         self._digests: OrderedDict[Any, dict[str, str]] = OrderedDict()
         self._engines: OrderedDict[Any, Engine | Follower] = OrderedDict()
+        self._logged: OrderedDict[Any, EdgeChanges] = OrderedDict()
         reader, self.letters = Reader(plan), set[tuple[str, int]]()
         engine = Engine(plan, inputs=source.inputs)
         self.letters |= self._feed(engine, source.end)
@@ -113,13 +116,29 @@ class Truth:
             for sender in senders:
                 prefix = f"{sender}/"
                 of = {n.removeprefix(prefix): at for n, at in cut.items() if n.startswith(prefix)}
-                upstream = self._engine(stage - 1, int(sender), first, of)
-                made.follow(sender, 1, upstream.table_for(number))
+                made.follow(sender, 1, self._sent(stage, number, int(sender), first, of))
         made.stabilize()
         self._engines[key] = made
         if len(self._engines) > ENGINES_KEPT:
             self._engines.popitem(last=False)
         return made
+
+    def _sent(
+        self, stage: int, number: int, sender: int, first: int, cut: Mapping[str, int]
+    ) -> EdgeChanges:
+        """Return all that a sender has for a partition of a stage at its cut."""
+        edge = self._stages[stage].edge
+        assert edge is not None
+        if edge.kind.is_state:
+            return self._engine(stage - 1, sender, first, cut).table_for(number)
+        # A table lacks what was freed, and what the engine tells of that it tells once.
+        key = number, sender, first, tuple(sorted(cut.items()))
+        if key not in self._logged:
+            upstream = self._engine(stage - 1, sender, first, cut)
+            self._logged[key] = upstream.outgoing_to([number])[number]
+            if len(self._logged) > KEPT:
+                self._logged.popitem(last=False)
+        return self._logged[key]
 
     def _feed(self, engine: Engine, cut: Mapping[str, int]) -> set[tuple[str, int]]:
         """Apply all inputs up to a cut; return what is refused."""

@@ -1,0 +1,46 @@
+"""Pipelines with an event edge on clusters to which anything happens: every commit is looked at."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import ripple as rp
+from ripple.testing.cluster import cluster_test
+from ripple.testing.cluster_trial import ClusterTrial
+from tests.engine.test_stages import Trade, trades
+from tests.examples import EXAMPLES
+
+
+def outliving(**middle: Any) -> Any:
+    """Return windows, and groups that outlive them and need their rows."""
+    windows = (
+        rp.Pipeline("p")
+        .source("trades", Trade, time="t", out_of_order=3)
+        .partition("first", key=("symbol", "venue"))
+        .window("w", rp.Tumbling(10), lateness=4)
+        .fold("rows", n=rp.count(), total=rp.sum("price"))
+    )
+    return windows.partition("second", key="venue", partitions=2).fold("by_venue", **middle)
+
+
+events = ClusterTrial(
+    outliving(middle=rp.median("total"), n=rp.sum("n")).sink("last").sink("shown", of="rows"),
+    trades(Random("events"), 80),
+)
+followed = ClusterTrial(
+    outliving(middle=rp.median("total"), kinds=rp.count_distinct("n"))
+    .partition("third", key=())
+    .fold("all", kinds=rp.sum("kinds"), middle=rp.max("middle"))
+    .sink("last")
+    .sink("shown", of="rows"),
+    trades(Random("followed"), 60),
+)
+
+
+def test_an_event_edge_does_not_tell_what_happened() -> None:
+    cluster_test(events, seeds=range(2 * EXAMPLES))
+
+
+def test_a_stage_behind_it_does_not_tell_either() -> None:
+    cluster_test(followed, seeds=range(2 * EXAMPLES))
