@@ -110,6 +110,10 @@ class Following:
         self._is_started = True
         self._refresh()
 
+    def reached_before(self, sender: int) -> Cut | None:  # noqa: ARG002 - of Follows
+        """Return None: a sender has committed what lives before had of it."""
+        return None
+
     def take(self) -> Sequence[Arrival]:
         """Return what has arrived, in an order that keeps that of each sender."""
         taken = list(self._queue)

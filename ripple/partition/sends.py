@@ -50,6 +50,12 @@ class Follows(Protocol[A]):
     def start(self) -> None:
         """Follow all senders from now on."""
 
+    def reached_before(self, sender: int) -> Cut | None:
+        """Return to where lives before may have come of a sender, once it is followed.
+
+        None where whatever comes first is as far.
+        """
+
     def take(self) -> Sequence[A]:
         """Return what has arrived, in an order that keeps that of each sender."""
 

@@ -241,6 +241,10 @@ class StageLife:
         here = self.engine.cut
         if not self._world.guards("come_back"):
             return True
+        for sender, name in enumerate(self._senders):
+            end, cut = self._follows.reached_before(sender), self.engine.followed(name).cut
+            if end is not None and (cut is None or not cuts.is_within(end, cut)):
+                return False
         for standing in self._standings.values():
             commit = standing.committed
             if commit is not None and not cuts.is_within(commit.cut, here):

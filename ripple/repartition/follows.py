@@ -53,6 +53,7 @@ class FollowedLanes:
         self._wake = wake
         self._cuts: dict[int, Cut] = {}
         self._readers: list[LaneReader] = []
+        self._ends: list[Cut | None] = []
         self._watching: asyncio.Task[None] | None = None
         self._turn = 0
 
@@ -69,10 +70,15 @@ class FollowedLanes:
             reader = LaneReader(topic, lane)
             self._readers.append(reader)
             reader.seek(self._cuts.get(sender))
+            self._ends.append(reader.range()[1])
         watch = topic.disk.watch([topic.folder(lane) for lane in self._lanes])
         self._watching = asyncio.get_running_loop().create_task(self._look(watch))
         self._watching.add_done_callback(lambda _: watch.close())
         self._wake()
+
+    def reached_before(self, sender: int) -> Cut | None:
+        """Return what the lane reached when it was opened: a life before has seen no more."""
+        return self._ends[sender]
 
     def take(self) -> list[Read]:
         """Return whole cuts of senders in turn, about so many rows as are taken at a time."""
