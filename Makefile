@@ -67,6 +67,8 @@ sim: $(VENV)/.dev
 			tests.world.scenarios:counting_workers tests.world.scenarios:one_winner \
 			tests.assignment.scenarios:proposers tests.coordinator.scenarios:two_coordinators \
 			tests.worker.scenarios:members_come_and_go \
+			tests.worker.trials:windows tests.worker.trials:totals tests.worker.trials:rows \
+			tests.worker.trials:window_totals tests.worker.trials:chain \
 			tests.world.test_sim_cluster:telling tests.world.test_sim_control:answers_in_the_end \
 			tests.world.test_sim_broker:counting_through_a_broker; do \
 		$(PYTHON) -m ripple.testing $$scenario --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \

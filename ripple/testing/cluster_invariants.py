@@ -41,6 +41,8 @@ class OfPartition:
     def __init__(self, truth: Truth, stage: int, number: int, first: int) -> None:
         self._truth = truth
         self._place = stage, number, first
+        # Where nothing is written, a commit is of nothing, and only checkpoints are left of it.
+        self._writes = bool(truth.outputs_of(stage))
         self._name = f"partition {number}" + (f" of stage {stage}" if stage else "")
         self.committed: Mapping[str, int] = {}
         self._epoch = 0  # of the newest owner whose outputs are open
@@ -54,14 +56,16 @@ class OfPartition:
         """I2: an owner goes on at what was committed, and shuts out whoever was before it."""
         if epoch > self._epoch:
             self._epoch, self._found = epoch, cut
-            self._cuts_rise(cut)
+            if self._writes:
+                self._cuts_rise(cut)
             self.committed = cut
 
     def committing(self, epoch: int, event: Committed) -> None:
         """Look at a commit of an owner."""
         self._equals_fresh(event)
         if epoch < self._epoch:
-            self._was_before(epoch, event.cut)
+            if self._writes:
+                self._was_before(epoch, event.cut)
         elif epoch == self._epoch:  # else it replays, unseen, what outputs hold
             self._cuts_rise(event.cut)
             self.committed = event.cut

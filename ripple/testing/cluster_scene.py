@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from coordinator import commands as cmd
@@ -46,11 +46,14 @@ SETTINGS = Settings(
     snapshot_rows=4,
     keep=2,
 )
+# So that much has been shown since a checkpoint.
+RARELY = replace(SETTINGS, checkpoint_batches=0, checkpoint_interval_ns=20_000_000_000)
 # So that credit and windows are used up.
 TIGHT = ExchangeLimits(credit_rows=2, window_bytes=2000, bundle_rows=2, bundle_bytes=500)
 # Failed moves are tried again after a minute, and whoever has flapped waits up to five.
 LIMIT_S = 600.0
 PRODUCER = "producer"
+PAUSE_MS_MAX = 600  # so that there is always something to do while things go wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Shape:
     slots: int = 1
     alongside: bool = False  # whether the input is written while it is read
     limits: ExchangeLimits | None = None
+    rarely: bool = False  # whether checkpoints are stored only when a coordinator asks for them
 
 
 class ClusterScene:
@@ -102,7 +106,7 @@ class ClusterScene:
             self.disk,
             [_address_of(one) for one in self.coordinators],
             self.truth,
-            settings=SETTINGS,
+            settings=RARELY if self.shape.rarely else SETTINGS,
             told=self.watch.told,
             heard=self.watch.heard,
             slots=self.shape.slots,
@@ -137,7 +141,8 @@ class ClusterScene:
         return main
 
     async def _produce(self, world: SimWorld) -> None:
-        await self.truth.source.produce(on_disk(world, self.disk))
+        own = on_disk(world, self.disk)
+        await self.truth.source.produce(own, pause_ms_max=PAUSE_MS_MAX)
         self.cluster.witness[PRODUCER] = True
 
     # What is asked of them.

@@ -37,7 +37,7 @@ class ClusterTrial:
     """
 
     faults = Faults(kinds=CLUSTER_KINDS)
-    shrink_runs = 30
+    shrink_runs = 12
 
     def __init__(
         self,
@@ -75,8 +75,9 @@ class ClusterTrial:
             coordinators=1 + chance.below(2),
             partitions=chance.pick(self._choices()),
             slots=1 + (chance.below(4) == 0),
-            alongside=chance.flip(),
+            alongside=chance.below(4) > 0,
             limits=TIGHT if chance.flip() else None,
+            rarely=chance.flip(),
         )
 
     def _choices(self) -> list[int]:
@@ -104,12 +105,12 @@ class ClusterTrial:
                 scene.start()
             scene.heal()
             await scene.come_to_rest()
-            await self._compare(scene)
+            await self.compare(scene)
         except AssertionError as error:
             error.add_note(f"{scene.shape}; what happened: {', '.join(trouble.done) or 'nothing'}")
             raise
 
-    async def _compare(self, scene: ClusterScene) -> None:
+    async def compare(self, scene: ClusterScene) -> None:
         """Raise AssertionError with the first key that is not what one process has."""
         for output, expected in self.truth.tables.items():
             found = scene.tables(output)

@@ -173,7 +173,7 @@ class _Explorer:
                     break
                 if runs >= runs_max:
                     break
-        if len(shortest.faults) > 1:
+        if len(shortest.faults) > 1 and runs < runs_max:
             clean = self.run(failed.seed, Planned(()))
             for fault in islice(_crash_points(0, clean.effects[0]), runs_max - runs):
                 tried = self.run(failed.seed, Planned([fault]))

@@ -174,7 +174,7 @@ def test_products_are_rounded_once_and_added_exactly(pairs):
         assert encoded(sums) == encoded(summed())
 
 
-def test_infinities_and_nan_leave_again():
+def test_nan_inf_retract_recovers():
     sums = summed(1.5, math.inf)
     assert read(sums) == math.inf
     sums.add(slots(0, 0), floats([-math.inf, math.nan]))

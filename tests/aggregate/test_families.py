@@ -181,7 +181,7 @@ def fresh(bound, count=SLOTS, retractable=True):
 @pytest.mark.parametrize(("aggregate", "types", "twin"), CASES)
 @settings(max_examples=6 * EXAMPLES)
 @given(data=st.data())
-def test_what_is_left_reads_and_dumps_as_fresh(aggregate, types, twin, data):
+def test_incremental_equals_fresh_bitwise(aggregate, types, twin, data):
     rows = data.draw(rows_of(types))
     bound = aggregate.bind(types)
     state = fresh(bound)

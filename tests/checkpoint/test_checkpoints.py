@@ -129,7 +129,7 @@ def test_nothing_whole_left_stops_instead_of_starting_anew() -> None:
     asyncio.run(story())
 
 
-def test_superseded_owner_changes_nothing() -> None:
+def test_zombie_checkpoint_rejected() -> None:
     async def story() -> None:
         store = MemoryStore()
         checkpoints, old = await claimed(store, seed=1)
@@ -148,7 +148,7 @@ def test_superseded_owner_changes_nothing() -> None:
     asyncio.run(story())
 
 
-def test_owner_that_slept_through_deletions_is_fenced() -> None:
+def test_manifest_gc_does_not_reopen_fence() -> None:
     """Its next entry's name is free again, because the entry of that number was deleted."""
 
     async def story() -> None:
@@ -197,7 +197,7 @@ def test_files_that_a_dead_owner_never_committed_are_swept() -> None:
     asyncio.run(story())
 
 
-def test_lost_reply_is_found_to_be_the_own_success() -> None:
+def test_conditional_put_lost_reply_is_own_win() -> None:
     async def story() -> None:
         inner = MemoryStore()
         store = RetryingStore(

@@ -110,7 +110,58 @@ def test_a_broken_connection_on_which_changes_were_lost_brings_the_table() -> No
     assert table.changes.cut == {"trades": 30}
 
 
-def test_a_sender_that_is_behind_sends_nothing_until_it_has_come_as_far() -> None:
+def test_receiver_restored_older_gets_snapshot() -> None:
+    """What it has is older than what its sender still knows the changes since."""
+    pair = Pair()
+    pair.carry()
+    pair.read(20)
+    pair.carry()
+    pair.target.take()
+    pair.target.save()
+    pair.read(20)
+    pair.carry()
+    pair.target.take()
+    pair.target.settle()
+    pair.carry()
+    assert cut_of(pair.target) == {"0/trades": 40}
+    pair.target.stop()
+    pair.target.node.restart(forget=False)
+    pair.target.reached = {}
+    assert cut_of(pair.target) == {"0/trades": 20}
+    pair.target.start(pair.cluster.processes[1])
+    pair.cluster.refresh()
+    pair.carry()
+    pair.read(0)
+    pair.carry()
+    (table,) = pair.arrived()
+    assert (table.changes.since, table.changes.cut) == (None, {"trades": 40})
+
+
+def test_delta_lost_before_crash_is_recovered() -> None:
+    """It was on its way when its sender died; the one that follows has it in its table."""
+    pair = Pair()
+    pair.carry()
+    pair.read(20)
+    pair.carry()
+    pair.target.take()
+    pair.read(5)
+    for connection in pair.cluster.connections.values():
+        connection.pump()  # on the way
+        connection.cut(0)
+    pair.sender.stop()
+    pair.sender.node.restart(forget=True)
+    pair.sender.start(pair.cluster.processes[0])
+    pair.cluster.refresh()
+    pair.cluster.connect()
+    pair.read(25)
+    pair.carry()
+    pair.read(0)
+    pair.carry()
+    (table,) = pair.arrived()
+    assert (table.changes.since, table.changes.cut) == (None, {"trades": 25})
+
+
+def test_sender_restored_older_no_reuse() -> None:
     pair = Pair()
     pair.carry()
     pair.read(20)
@@ -133,7 +184,7 @@ def test_a_sender_that_is_behind_sends_nothing_until_it_has_come_as_far() -> Non
     assert (table.epoch, table.changes.since, table.changes.cut) == (3, None, {"trades": 20})
 
 
-def test_an_owner_below_the_assignments_epoch_is_not_believed() -> None:
+def test_zombie_delta_rejected_by_peer() -> None:
     pair = Pair()
     pair.carry()
     assert pair.target.following is not None
@@ -175,7 +226,7 @@ def test_who_follows_a_higher_epoch_waits_for_it_through_lower_ones() -> None:
     assert (table.epoch, table.changes.cut) == (10, {"trades": 15})
 
 
-def test_a_receiver_that_applies_nothing_costs_its_sender_no_memory() -> None:
+def test_slow_consumer_coalesces() -> None:
     limits = ExchangeLimits(credit_rows=8, window_bytes=4000, bundle_rows=8, bundle_bytes=1000)
     pair = Pair(limits, events=600)
     session = pair.connection.sessions[0]

@@ -37,9 +37,7 @@ def life(folder: Path, how: str) -> Ended:
 
 
 @pytest.mark.parametrize(("how", "code"), [("kill", -signal.SIGKILL), ("exit", 3), ("raise", 1)])
-def test_killer_dies_three_times_and_then_all_others_go_through(
-    tmp_path: Path, how: str, code: int
-) -> None:
+def test_poison_record_quarantined_once(tmp_path: Path, how: str, code: int) -> None:
     ticks(tmp_path)
     for _ in range(3):
         died = life(tmp_path, how)

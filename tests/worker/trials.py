@@ -21,7 +21,7 @@ class Trade:
     t: rp.Timestamp
 
 
-def _events(name: str) -> list[dict[str, Any]]:
+def events(name: str) -> list[dict[str, Any]]:
     """Return trades, of which some are no trades."""
     listed = trades(Random(name), COUNT)
     for refused in listed[::13]:
@@ -29,7 +29,8 @@ def _events(name: str) -> list[dict[str, Any]]:
     return listed
 
 
-def _first(window: Any = None) -> Any:
+def first(window: Any = None) -> Any:
+    """Return the first stage, of all pipelines."""
     pipeline = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3)
     pipeline = pipeline.partition("first", key=("symbol", "venue"))
     if window is not None:
@@ -37,34 +38,35 @@ def _first(window: Any = None) -> Any:
     return pipeline.fold("rows", n=rp.count(), total=rp.sum("price"), size=rp.sum("size"))
 
 
-def _shown(name: str, pipeline: Any) -> ClusterTrial:
+def shown(name: str, pipeline: Any, given: list[Any] | None = None) -> ClusterTrial:
+    """Return the trial of a pipeline whose rows are shown, too."""
     pipeline = pipeline.sink("last").sink("shown", of="rows")
-    return ClusterTrial(pipeline, _events(name))
+    return ClusterTrial(pipeline, events(name) if given is None else given)
 
 
 # One stage. Then partial edges, of rows that stay and of windows that end; a row edge; both.
-windows = _shown("windows", _first(rp.Tumbling(10)))
-totals = _shown(
+windows = shown("windows", first(rp.Tumbling(10)))
+totals = shown(
     "totals",
-    _first()
+    first()
     .partition("second", key="venue", partitions=2)
     .fold("by_venue", n=rp.count(), total=rp.sum("total")),
 )
-window_totals = _shown(
+window_totals = shown(
     "window totals",
-    _first(rp.Sliding(12, 5))
+    first(rp.Sliding(12, 5))
     .partition("second", key=("venue", "window_start_ns"), partitions=2)
     .fold("by_venue", n=rp.sum("n"), total=rp.sum("total")),
 )
-rows = _shown(
+rows = shown(
     "rows",
-    _first()
+    first()
     .partition("second", key="n", partitions=2)
     .fold("by_n", middle=rp.median("total"), kinds=rp.count_distinct("size")),
 )
-chain = _shown(
+chain = shown(
     "chain",
-    _first()
+    first()
     .partition("second", key="venue", partitions=2)
     .fold("by_venue", middle=rp.median("total"), kinds=rp.count_distinct("size"))
     .partition("third", key="kinds", partitions=2)

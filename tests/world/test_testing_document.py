@@ -21,6 +21,7 @@ def test_testing_document_runs(
     monkeypatch.setitem(sys.modules, "guide", guide)
     exec(compile(code, str(DOCUMENT), "exec"), vars(guide))
     guide.test_vwap_survives_every_crash()
+    guide.test_vwap_survives_on_a_cluster()
     assert capsys.readouterr().out.splitlines() == [
         "fsync_file is missed: 1 fault is enough",
         "fsync_folder is missed: 1 fault is enough",

@@ -1,0 +1,315 @@
+"""Named faults of clusters: what happens to whom at just that moment, and what must not follow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+import ripple as rp
+from coordinator import commands as cmd
+from coordinator.fitting import misfit
+from ripple.assignment import Candidate, Share, Stage, empty, worker_of
+from ripple.events import Committed, Event, Restored
+from ripple.testing import ClusterTrial, SimCluster, on_cluster, repeat, sim_paths, sim_remote_store
+from ripple.testing.cluster_scene import ClusterScene, Shape
+from ripple.testing.cluster_trouble import Trouble
+from tests.engine.test_stages import trades
+from tests.worker import trials
+from worker.identity import code_of
+
+Story = Callable[["Seen"], Awaitable[None]]
+
+
+class Seen:
+    """A cluster at work, and what its owners have said: when, where, of which epoch."""
+
+    def __init__(self, cluster: SimCluster, trial: ClusterTrial, shape: Shape) -> None:
+        self.cluster = cluster
+        self.said: list[tuple[float, str, int, int | None, Event]] = []
+        self.scene = ClusterScene(cluster, trial.truth, shape)
+        told = self.scene.watch.told
+
+        def note(process: Any, partition: int, epoch: int | None, event: Event) -> None:
+            self.said.append((cluster.loop.time(), process.name, partition, epoch, event))
+            told(process, partition, epoch, event)
+
+        self.scene.watch.told = note  # type: ignore[method-assign]
+        for worker in self.scene.workers.values():
+            worker.told = note
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        newest = self.scene.newest
+        assert newest is not None
+        return newest.shares
+
+    def owner(self, partition: int) -> str:
+        owner = self.shares[partition].owner
+        assert owner is not None
+        return worker_of(owner)
+
+    async def until(self, is_so: Callable[[], bool], why: str, seconds: float = 300) -> None:
+        began = self.cluster.loop.time()
+        while not is_so():
+            assert self.cluster.loop.time() - began < seconds, why
+            await asyncio.sleep(0.01)
+
+    async def owned(self) -> None:
+        """Wait until everything is owned by somebody who is live."""
+        live = "are not live"
+        await self.until(
+            lambda: (
+                self.scene.newest is not None
+                and "live" not in (self.scene.problem or "")
+                and "is of" not in (self.scene.problem or "")
+            ),
+            live,
+        )
+
+    def restored(self, partition: int) -> list[tuple[float, int | None]]:
+        """Return when owners of a partition came to go on, and their epochs."""
+        return [
+            (at, epoch)
+            for at, _, number, epoch, event in self.said
+            if number == partition and isinstance(event, Restored)
+        ]
+
+
+def tell(story: Story, trial: ClusterTrial, **shape: Any) -> None:
+    """Let a story happen to a cluster, which then comes to what one process makes."""
+
+    @on_cluster
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        seen = Seen(cluster, trial, Shape(**{"workers": 2, "coordinators": 1, **shape}))
+        seen.scene.start()
+        await seen.owned()
+        cluster.disturb()
+        await story(seen)
+        seen.scene.heal()
+        await seen.scene.come_to_rest()
+        await trial.compare(seen.scene)
+
+    done = repeat(scenario, seed=0)
+    if done.error is not None:
+        raise done.error
+
+
+def test_pause_60s_then_resume_self_fences() -> None:
+    async def story(seen: Seen) -> None:
+        partition = 0
+        old, (_, before) = seen.owner(partition), seen.restored(partition)[-1]
+        seen.cluster.host(old).pause()
+        await asyncio.sleep(60)
+        assert seen.owner(partition) != old
+        woken_at = seen.cluster.loop.time()
+        seen.cluster.host(old).resume()
+        await asyncio.sleep(15)
+        late = [
+            event
+            for at, process, number, epoch, event in seen.said
+            if at > woken_at and number == partition and epoch == before
+            and worker_of(process) == old and isinstance(event, Committed)
+        ]  # fmt: skip
+        assert not late, "what it commits after its pause is another's"
+
+    tell(story, trials.windows, workers=3, alongside=True)
+
+
+def test_partition_moves_with_deltas_in_flight() -> None:
+    """Both sides of an edge move while changes are on their way along it."""
+
+    async def story(seen: Seen) -> None:
+        first, last = 0, len(seen.shares) - 1
+        seen.cluster.network.latency_ms_max = 200.0
+        for partition in (first, last, first):
+            other = next(w for w in seen.scene.workers if w != seen.owner(partition))
+            seen.scene.command(cmd.Move(partition, other, "by hand"))
+            await seen.until(
+                lambda p=partition, w=other: seen.owner(p) == w and not seen.shares[p].former,  # type: ignore[misc]
+                "it does not move",
+            )
+        assert len(seen.restored(first)) > 2
+        assert len(seen.restored(last)) > 1
+
+    tell(story, trials.totals, partitions=2, alongside=True, limits=None)
+
+
+def test_join_handoff_without_dual_owner() -> None:
+    """One that joins follows first; the owner goes on until it has it, and not after."""
+
+    async def story(seen: Seen) -> None:
+        scene = seen.scene
+        scene.add_worker("w3")
+        scene.workers["w3"].told = scene.watch.told
+        scene.start("w3")
+        await seen.until(
+            lambda: (
+                sum(seen.owner(p) == "w3" for p in range(6)) == 2
+                and not any(share.next or share.former for share in seen.shares)
+            ),
+            "it gets nothing",
+        )
+        moved = [p for p in range(6) if seen.owner(p) == "w3"]
+        for partition in moved:
+            taken_at, epoch = seen.restored(partition)[-1]
+            commits = [
+                (at, of)
+                for at, _, number, of, event in seen.said
+                if number == partition and isinstance(event, Committed)
+            ]
+            assert all(of == epoch for at, of in commits if at > taken_at)
+        history = scene.watch.chain.history.values()
+        assert all(any(version.shares[p].next == "w3/0" for version in history) for p in moved), (
+            "they follow before they own"
+        )
+
+    tell(story, trials.windows, partitions=6, alongside=True)
+
+
+def test_chain_of_three_no_domino() -> None:
+    """Who stands in the middle dies; only what it had begins anew."""
+
+    async def story(seen: Seen) -> None:
+        middle = 2  # the first partition of the second stage
+        dead = seen.owner(middle)
+        its = {p for p in range(len(seen.shares)) if seen.owner(p) == dead}
+        at = seen.cluster.loop.time()
+        seen.cluster.host(dead).kill()
+        await seen.until(lambda: seen.owner(middle) != dead, "nobody has it")
+        await seen.owned()
+        await asyncio.sleep(5)
+        again = {p for when, _, p, _, e in seen.said if when > at and isinstance(e, Restored)}
+        assert again == its
+
+    tell(story, trials.chain, partitions=2, workers=3, alongside=True)
+
+
+def test_aggregator_jumps_forward_never_back() -> None:
+    """A total that is restored from before what its senders have shows nothing older again."""
+
+    async def story(seen: Seen) -> None:
+        last = len(seen.shares) - 1
+        one = seen.scene.watch.partitions[last]
+        await seen.until(lambda: sum(one.committed.values()) > 20, "it gets nothing")
+        shown = dict(one.committed)
+        child = seen.scene.workers[seen.owner(last)].children[-1]
+        child.kill()
+        count = len(seen.restored(last))
+        await seen.until(lambda: len(seen.restored(last)) > count, "nobody goes on")
+        assert all(one.committed[name] >= at for name, at in shown.items())
+
+    tell(story, trials.totals, partitions=2, alongside=True, rarely=True)
+
+
+def test_half_open_peer_detected() -> None:
+    """Connections on which nothing arrives any more, and nobody is told, are given up."""
+
+    async def story(seen: Seen) -> None:
+        await seen.until(lambda: any(map(_exchanged, seen.scene.workers.values())), "no exchange")
+        before = [stream for name in seen.scene.workers for stream in _streams(seen, name)]
+        for stream in before:
+            stream._track.dead = True
+        await asyncio.sleep(40)
+        assert all(stream.is_over for stream in before)
+
+    tell(story, trials.totals, partitions=2, alongside=True)
+
+
+def _exchanged(worker: Any) -> bool:
+    return any(process.port.exchange._sessions for process in worker.processes)
+
+
+def _streams(seen: Seen, name: str) -> list[Any]:
+    """Return the open connections of a worker with others."""
+    others = set(seen.scene.workers) - {name}
+    ours = seen.cluster.network.machines[name]._streams
+    return [one for one in ours if one._track.target in others and not one.is_over]
+
+
+def test_s3_outage_30min_bounded_memory() -> None:
+    """Outputs go on, checkpoints are skipped and not queued; a crash within costs a replay."""
+
+    async def story(seen: Seen) -> None:
+        scene, host = seen.scene, seen.cluster.host("w1")
+        seen.cluster.network.cut("w1", "store")
+        seen.cluster.host("c1").kill()
+        await asyncio.sleep(600)
+        tasks = len([task for task in host.world.loop._tasks if not task.done()])
+        objects = len(seen.cluster.store.image())
+        await asyncio.sleep(1200)
+        left = len([task for task in host.world.loop._tasks if not task.done()])
+        assert left <= tasks + 2, f"{tasks} tasks have become {left}"
+        assert len(seen.cluster.store.image()) == objects
+        assert not scene.watch.behind, "what it owns goes on without the store"
+        host.kill()
+
+    # A dead letter has to be in the store before what follows it is committed.
+    calm = trials.shown("windows", trials.first(rp.Tumbling(10)), trades(Random(0), 40))
+    tell(story, calm, workers=1, partitions=4, alongside=True)
+
+
+def test_rolling_upgrade_field_reorder_refused() -> None:
+    """Two fields of one type in another order are another record."""
+
+    @rp.record(version=1)
+    class Tick:
+        symbol: str
+        bid: float
+        ask: float
+
+    @rp.record(version=1)
+    class Swapped:
+        symbol: str
+        ask: float
+        bid: float
+
+    def candidate(name: str, record: type) -> Candidate:
+        plan = (
+            rp.Pipeline("p")
+            .source("ticks", record)
+            .partition("by-symbol", key="symbol")
+            .fold("best", bid=rp.max("bid"), ask=rp.min("ask"))
+            .sink("shown")
+        ).plan()
+        return Candidate(id=name, nonce=name, code=code_of(plan), inputs=(("ticks", 2),))
+
+    ours = candidate("w1", Tick)
+    assert ours.code is not None
+    now = replace(empty((Stage("main", 2),)), version=1)
+    assert misfit(replace(ours, id="w2", nonce="2"), ours.code, now) is None
+    refused = misfit(candidate("w2", Swapped), ours.code, now)
+    assert refused is not None
+    assert "its schema of ticks is " in refused
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_partition_pauses_no_longer_than_promised(
+    planned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J6: half a second where it moves by plan, and detection and four seconds after a crash."""
+    monkeypatch.setattr(sim_remote_store, "DELAY_MS_MAX", 10)  # a disk, not S3
+    monkeypatch.setattr(sim_paths, "RESEND_NS", 0)  # no packet is lost
+
+    async def story(seen: Seen) -> None:
+        partition, old = 0, seen.owner(0)
+        count, other = len(seen.restored(0)), next(w for w in seen.scene.workers if w != old)
+        if planned:
+            seen.scene.command(cmd.Move(partition, other, "by hand"))
+            await seen.until(lambda: seen.owner(0) == other, "it does not move")
+        else:
+            seen.cluster.host(old).pause()  # whose connections stay
+        began = seen.cluster.loop.time()
+        await seen.until(lambda: len(seen.restored(0)) > count, "nobody goes on")
+        pause = seen.cluster.loop.time() - began
+        assert pause < (0.5 if planned else 12.0)
+
+    tell(story, trials.windows, workers=3, coordinators=2, alongside=True)
+
+
+def test_trouble_is_named_by_what_it_does() -> None:
+    assert all(does.__doc__ for does in Trouble.kinds(Trouble.__new__(Trouble)))
