@@ -54,9 +54,12 @@ class Reach:
         Raises OutputError for a topic that holds the changes of another output.
         """
         ends = {}
-        for partition in range(self._source.partitions):
+        count = self._source.partitions
+        for partition in range(count):
             with PartitionReader(self._source, partition) as reader:
-                ends[f"{self._input}/{partition}"] = reader.range()[1]
+                # The only one has no number, as where it is read.
+                name = f"{self._input}/{partition}" if count > 1 else self._input
+                ends[name] = reader.range()[1]
         whole = sum(ends.values())
         return Reached(
             min((self._of(*sink, ends) for sink in self._sinks.items()), default=whole), whole
