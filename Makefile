@@ -12,8 +12,10 @@ export PIP_NO_COMPILE := 1
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
 
-# A process for each processor and one more, since many tests wait for processes of their own. A single
-# test is debugged with `.venv/bin/python -m pytest PATH`.
+# A process for each processor and one more, since many tests wait for processes of their own; what is
+# imported is compiled once, and not by each of them. A single test is debugged with
+# `.venv/bin/python -m pytest PATH`.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev
 	$(PYTHON) -m pytest --dist worksteal -n $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 

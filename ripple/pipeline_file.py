@@ -6,7 +6,8 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from ripple.pipeline.builder import Pipeline
 from ripple.pipeline.plan import Plan
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
 FILE_HELP = "a Python file and, unless it is the only one or 'pipeline', the pipeline's name in it"
 NAME_DEFAULT = "pipeline"
@@ -47,6 +48,20 @@ def _split(place: str) -> tuple[Path, str | None]:
     return Path(place), None
 
 
+class _FromSource(SourceFileLoader):
+    """Compiles the file as it is.
+
+    Bytecode that Python keeps counts for as long as the file's size and second stay: one that was
+    changed and run again at once would be run as it was. It would lie beside the user's file, too.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the module's code."""
+        del fullname
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
+
+
 def _load(path: Path) -> ModuleType:
     if path.is_dir():
         raise InputError(f"cannot read {path}: it is a directory, not a Python file")
@@ -58,14 +73,14 @@ def _load(path: Path) -> ModuleType:
         raise InputError(f"{path} is not a Python file: its name does not end in .py")
     # Under its own name, so that functions in it are the same steps for whoever imports it.
     name = path.stem if path.stem not in sys.modules else f"{path.stem} (user)"
-    spec = spec_from_file_location(name, path)
-    assert spec is not None, "a file that ends in .py has a loader"
-    assert spec.loader is not None
+    loader = _FromSource(name, str(path))
+    spec = spec_from_loader(name, loader)
+    assert spec is not None, "there is a loader"
     module = module_from_spec(spec)
     sys.modules[name] = module  # annotations of record classes are looked up there
     sys.path.insert(0, str(path.resolve().parent))  # what `python FILE` does
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except Exception as error:
         raise PipelineFileError(_own_traceback(error)) from error
     return module

@@ -158,7 +158,7 @@ def test_who_joins_by_tables_has_what_who_followed_changes_has(name: str) -> Non
     random = Random(f"{name}/join")
     spread = Spread(PLANS[name], trades(random, 80), 3, random)
     spread.skipped = spread.skips = 0.0
-    for _ in range(20):
+    for _ in range(10 * EXAMPLES):
         for number, reader in enumerate(spread.nodes[0]):
             reader.read(random.choice([0, 1, 3]))
             spread.settle(0, number)

@@ -19,7 +19,7 @@ SCENARIOS = [
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_log_survives_a_crash_at_every_effect(scenario: Scenario) -> None:
-    report = enumerate_crashes(scenario, check=scenarios.survived, pairs=40)
+    report = enumerate_crashes(scenario, check=scenarios.survived, pairs=10 * EXAMPLES)
     assert report.lives > report.runs > 50
 
 
