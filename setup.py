@@ -18,7 +18,7 @@ SHARED_SOURCE = "ripple/_cyutility.c"
 # Nobody pickles what is compiled; the code that could is a tenth of all.
 DIRECTIVES = {"auto_pickle": False}
 # No debug symbols: nobody debugs the generated C. No copies of functions for arguments that are
-# known: they take a tenth of the compiler's time, and no workload is faster for them.
+# known: they take the compiler's time, and no workload that was tried is faster for them.
 FLAGS = ["-g0", "-fno-ipa-cp-clone"]
 JOBS = os.cpu_count() or 1
 

@@ -38,7 +38,8 @@ followed = ClusterTrial(
 )
 
 
-def test_an_event_edge_does_not_tell_what_happened() -> None:
+def test_event_edge_counts_once() -> None:
+    """Each window that is over counts for its group once, whatever happens on the way."""
     cluster_test(events, seeds=range(2 * EXAMPLES))
 
 
