@@ -9,6 +9,7 @@ starts with its parent's.
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import subprocess
 import sys
@@ -35,7 +36,10 @@ START_UP_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A program's cost: rates in millions of trades a second, of the larger file's run."""
+    """A program's cost: rates in millions of trades a second, of the larger file's run.
+
+    steady, start_up_s: nan where the machine's noise was larger than the difference of both files.
+    """
 
     steady: float
     whole: float
@@ -117,7 +121,7 @@ def _measured(folder: str, program: list[str], cores: str, events: tuple[int, in
         few_s = min(few_s, _run(_filled(program, _csv(folder, few)), cores, os.devnull)[0])
         took_s, peak_mb = _run(_filled(program, _csv(folder, many)), cores, os.devnull)
         many_s = min(many_s, took_s)
-    steady = (many - few) / max(many_s - few_s, 1e-9)
+    steady = (many - few) / (many_s - few_s) if many_s > few_s else math.nan
     return Measured(steady / 1e6, many / many_s / 1e6, few_s - few / steady, peak_mb)
 
 
