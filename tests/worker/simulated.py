@@ -3,68 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ripple.assignment import AssignmentChain, Candidate
 from ripple.store import RetryingStore
+from ripple.testing.cluster_worker import Child, End
 from tests.worker.processes import CASE, INPUTS, NAME, Case, on_disk, runtime_of
 from worker.membership import Membership
 from worker.serving import serve
 from worker.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from ripple.events import Event
     from ripple.testing import SimDisk, SimWorld
-
-
-class End:
-    """One end of a pipe in memory; what is said is bytes on the way."""
-
-    def __init__(self) -> None:
-        self._given: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self.other: End = self
-        self._is_closed = False
-
-    @classmethod
-    def pair(cls) -> tuple[End, End]:
-        one, other = cls(), cls()
-        one.other, other.other = other, one
-        return one, other
-
-    async def read(self) -> dict[str, Any] | None:
-        data = await self._given.get()
-        return None if data is None else dict(json.loads(data))
-
-    async def write(self, message: dict[str, Any]) -> None:
-        if self._is_closed or self.other._is_closed:
-            raise BrokenPipeError
-        self.other._given.put_nowait(json.dumps(message).encode())
-
-    def close(self) -> None:
-        if not self._is_closed:
-            self._is_closed = True
-            self.other._given.put_nowait(None)
-
-
-class Engine:
-    """An engine process as tasks of its machine."""
-
-    def __init__(self, work: Callable[[End], Awaitable[int]]) -> None:
-        self.pipe, theirs = End.pair()
-        self._task = asyncio.ensure_future(work(theirs))
-
-    async def wait(self) -> str:
-        await asyncio.wait([self._task])
-        return "killed" if self._task.cancelled() else f"with exit code {self._task.result()}"
-
-    def dump(self) -> None:
-        pass
-
-    def kill(self) -> None:
-        self._task.cancel()
 
 
 class Worker:
@@ -79,7 +30,7 @@ class Worker:
         self.supervisor: Supervisor | None = None
         self.stopping: asyncio.Event | None = None
         self.has_completed: bool | None = None
-        self.engines: list[Engine] = []
+        self.engines: list[Child] = []
         self.said: list[str] = []
         self.told: list[Event] = []
         self._disk = disk
@@ -94,8 +45,8 @@ class Worker:
             runtime = runtime_of(own, f"{self.name}/{slot}", self.told.append, self.case)
             return await serve(pipe, runtime, own.clock, self.said.append)
 
-        async def spawn(slot: int) -> Engine:
-            self.engines.append(Engine(lambda pipe: work(pipe, slot)))
+        async def spawn(slot: int) -> Child:
+            self.engines.append(Child(lambda pipe: work(pipe, slot)))
             return self.engines[-1]
 
         def candidate(nonce: str) -> Candidate:
