@@ -8,8 +8,11 @@ slot             one of its processes: started again when it ends, killed when i
 child            an engine process; ``spawning`` starts it, ``pipe`` and ``words`` are between both,
                  ``serving`` is what it does with them
 runtime          what a process hosts follows from the assignment
-hosted           one partition of any stage in a process; ``input_partition`` is one of the first,
-                 ``stages`` chooses, ``ends`` is what it reads and writes
+hosted           one partition of any stage in a process: ``input_partition`` reads inputs,
+                 ``stage_partition`` follows others, ``owned`` is what both have in common;
+                 ``hosting`` chooses, ``ends`` is what they read and write
+stages           how many partitions each stage of a plan has
+exchange         the sockets between processes; ``routes`` says who is where
 pages, settings  probes and metrics; flags, variables and a file
 backpressure     how full its queues are, and what that means for its intake
 """

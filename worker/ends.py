@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.connector import Part
+from ripple.connectors.inputs import keyed_by
 from ripple.connectors.locate import check_sealed, open_inputs, open_sink, reached_at
 from ripple.errors import InputError
 from ripple.partition.group import SinkGroup
@@ -80,7 +81,7 @@ class Places:
         Raises InputError where both contradict each other.
         """
         inputs = open_inputs(self._source, self._plan, self._batch_rows, follow=True)
-        found: tuple[str, ...] | None = getattr(inputs, "keyed_by", None)
+        found = keyed_by(inputs)
         said = self._plan.source.key
         if found and said and not set(found) <= set(said):
             by, name = ", ".join(found), self._plan.source.name

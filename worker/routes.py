@@ -8,7 +8,7 @@ from ripple.assignment import epoch_of, worker_of
 from ripple.exchange.exchange import Route
 
 if TYPE_CHECKING:
-    from ripple.assignment import Assignment
+    from ripple.assignment import Assignment, Stage
 
 
 DIVIDING = "repartition"
@@ -27,15 +27,14 @@ class Routes:
     def partitions(self, stage: int) -> int:
         """Return how many partitions a stage has."""
         now = self._assignment
-        return 0 if now is None else now.stages[_place(now, stage)].partitions
+        return 0 if now is None else _stage(now, stage).partitions
 
     def route(self, stage: int, number: int) -> Route | None:
         """Return where a partition of a stage is; None while nobody has it."""
         now = self._assignment
         if now is None:
             return None
-        before = now.stages[: _place(now, stage)]
-        share = now.shares[sum(one.partitions for one in before) + number]
+        share = now.shares[now.partition_of(_stage(now, stage).name, number)]
         if share.owner is None:
             return None
         slot = share.owner.partition("/")[2]
@@ -43,6 +42,6 @@ class Routes:
         return Route(share.owner, addresses[f"deltas/{slot}"], epoch_of(share.since, 0))
 
 
-def _place(now: Assignment, stage: int) -> int:
-    """Return where a plan's stage is among the assignment's: one that divides records is before."""
-    return stage + (now.stages[0].name == DIVIDING)
+def _stage(now: Assignment, stage: int) -> Stage:
+    """Return a plan's stage as the assignment has it: one that divides records is before."""
+    return now.stages[stage + (now.stages[0].name == DIVIDING)]

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.assignment import Assignment, Follower, MoveFailed, Report
 from ripple.errors import RippleError
-from worker.stages import check_stages, hosted_of
+from worker.hosting import hosted_of
+from worker.stages import check_stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -125,6 +126,11 @@ class Assignment:
                 return stage.name, left
             left -= stage.partitions
         raise AssignmentError(f"there is no partition {partition}, of {len(self.shares)}")
+
+    def partition_of(self, stage: str, number: int) -> int:
+        """Return which partition of all has a number in a stage: what ``place_of`` takes."""
+        before = itertools.takewhile(lambda one: one.name != stage, self.stages)
+        return sum(one.partitions for one in before) + number
 
     def with_members(self, members: Iterable[Member]) -> Assignment:
         """Return this version with other members, sorted."""

@@ -80,3 +80,12 @@ class Inputs(Protocol):
 def is_inputs(value: object) -> TypeGuard[Inputs]:
     """Tell whether these are inputs, by what can be asked of them."""
     return has(value, "names", "bounds", "open", "next", "more", "wake", "close")
+
+
+def keyed_by(inputs: Inputs) -> tuple[str, ...] | None:
+    """Return by which fields inputs are divided among their partitions: () by none.
+
+    None where they do not say: only some know, in a property of this name.
+    """
+    found: tuple[str, ...] | None = getattr(inputs, "keyed_by", None)
+    return found

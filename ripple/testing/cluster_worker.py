@@ -20,13 +20,13 @@ from ripple.partition.group import SinkGroup
 from ripple.store import RetryingStore
 from ripple.testing.crash_source import TOPIC
 from worker.exchange import ExchangePort
+from worker.hosting import hosted_of
 from worker.identity import code_of, delta_addresses
 from worker.input_partition import Site
 from worker.membership import Membership
 from worker.routes import Routes
 from worker.runtime import Runtime
 from worker.serving import serve
-from worker.stages import hosted_of
 from worker.supervisor import Supervisor
 
 if TYPE_CHECKING:

@@ -1,0 +1,188 @@
+"""What hosts each partition of an assignment: what it reads, writes, follows and sends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ripple.checkpoint import Checkpoints
+from ripple.connectors.connector import Part
+from ripple.connectors.inputs import keyed_by
+from ripple.engine import Engine
+from ripple.engine.division import Division
+from ripple.engine.outgoing import edge_schema
+from ripple.engine.router import Router
+from ripple.partition.group import SinkGroup
+from ripple.pipeline.stages import stages_of
+from ripple.repartition.follows import FollowedLanes
+from ripple.repartition.inputs import DividedInputs
+from ripple.repartition.lanes import SentLanes
+from ripple.repartition.topics import lanes_into, lanes_of_records
+from worker.input_partition import Duty, InputPartition
+from worker.routes import DIVIDING
+from worker.stage_partition import StagePartition, StageSite
+from worker.stages import FIRST, follows, is_spread, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.assignment import Assignment
+    from ripple.connectors.inputs import Inputs
+    from ripple.cut import Cut
+    from ripple.pipeline.plan import Plan
+    from worker.hosted import Hosted
+    from worker.input_partition import Site
+
+
+def hosted_of(site: Site, assignment: Assignment, partition: int) -> Hosted:
+    """Return what hosts a partition of the assignment."""
+    return _Hosting(site, assignment).of(partition)
+
+
+class _Hosting:
+    """What hosts the partitions of an assignment."""
+
+    def __init__(self, site: Site, assignment: Assignment) -> None:
+        self._site, self._assignment = site, assignment
+        self._counts = {stage.name: stage.partitions for stage in assignment.stages}
+        self._divides = DIVIDING in self._counts
+
+    def of(self, partition: int) -> Hosted:
+        name, number = self._assignment.place_of(partition)
+        if name == DIVIDING:
+            return InputPartition(self._site, partition, self._dividing(number))
+        if name == FIRST:
+            return InputPartition(self._site, partition, self._first(number))
+        return self._later(list(self._counts).index(name) - self._divides, number, partition)
+
+    def _dividing(self, number: int) -> Duty:
+        site, part = self._site, Part(number, self._counts[DIVIDING])
+        return Duty(
+            number,
+            site.plan,
+            inputs=partial(site.ends.inputs, part),
+            outputs=lambda _: SinkGroup({}),
+            engine=Router,
+            staged=True,
+            lanes=lambda: self._lanes_of_records(part),
+        )
+
+    def _lanes_of_records(self, part: Part) -> SentLanes:
+        site, receivers = self._site, self._counts[FIRST]
+        names = self._input_names()
+        lanes = lanes_of_records(site.plan, len(names), receivers)
+        own = [names.index(name) for name in site.ends.inputs(part).names]
+        numbers = {
+            at * receivers + receiver: lanes.lane(sender, receiver)
+            for at, sender in enumerate(own)
+            for receiver in range(receivers)
+        }
+        return SentLanes(
+            partial(lanes.open, site.world.disk),
+            numbers,
+            site.world,
+            lambda target: self._needed(FIRST, target % receivers),
+        )
+
+    def _first(self, number: int) -> Duty:
+        site, plan, part = self._site, self._site.plan, Part(number, self._counts[FIRST])
+        is_logged = is_spread(plan) and not follows(plan, 1)
+
+        def inputs() -> Inputs:
+            return self._divided(number) if self._divides else site.ends.inputs(part)
+
+        return Duty(
+            number,
+            _judged(plan) if self._divides else plan,
+            inputs=inputs,
+            outputs=lambda epoch: site.ends.outputs(part, epoch),
+            engine=Engine,
+            staged=is_spread(plan),
+            reached=None if is_logged else lambda: site.ends.reached(part),
+            lanes=partial(self._lanes_of_changes, number) if is_logged else None,
+            division=None if self._divides or part.of == 1 else self._division(),
+        )
+
+    def _division(self) -> Division | None:
+        """Return how the input is divided, if it says so."""
+        whole = self._site.ends.inputs(Part(0, 1))
+        key = keyed_by(whole)
+        if not key:
+            return None
+        return Division(key, {name: at for at, name in enumerate(whole.names)}, len(whole.names))
+
+    def _divided(self, number: int) -> DividedInputs:
+        site, names = self._site, self._input_names()
+        lanes = lanes_of_records(site.plan, len(names), self._counts[FIRST])
+        return DividedInputs(
+            partial(lanes.open, site.world.disk),
+            {name: lanes.lane(sender, number) for sender, name in enumerate(names)},
+            [field.name for field in site.plan.source.fields],
+            site.settings.batch_rows,
+        )
+
+    def _lanes_of_changes(self, number: int) -> SentLanes:
+        site, name = self._site, name_of(1)
+        lanes = lanes_into(site.plan, 1, self._counts[FIRST])
+
+        async def needed(target: int) -> Cut | None:
+            cut, prefix = await self._needed(name, target), f"{number}/"
+            if cut is None:
+                return None
+            return {of.removeprefix(prefix): at for of, at in cut.items() if of.startswith(prefix)}
+
+        return SentLanes(
+            partial(lanes.open, site.world.disk),
+            {target: lanes.lane(number, target) for target in range(lanes.receivers)},
+            site.world,
+            needed,
+        )
+
+    async def _needed(self, stage: str, number: int) -> Cut | None:
+        """Return the cut of the oldest checkpoint that a partition may go on from."""
+        site = self._site
+        partition = self._assignment.partition_of(stage, number)
+        listed = await Checkpoints(site.store, site.plan.name, partition).list()
+        return listed[-1].cut if listed else None
+
+    def _input_names(self) -> tuple[str, ...]:
+        return self._site.ends.inputs(Part(0, 1)).names
+
+    def _later(self, stage: int, number: int, partition: int) -> Hosted:
+        site, part = self._site, Part(number, self._counts[name_of(stage)])
+        senders = self._counts[name_of(stage - 1)]
+        return StagePartition(
+            StageSite(
+                site.world,
+                site.plan,
+                site.store,
+                site.exchange,
+                lambda epoch: site.ends.outputs(part, epoch, stage),
+                partition,
+                stage,
+                number,
+                senders,
+                site.settings,
+                partial(site.tell, partition),
+                None if follows(site.plan, stage) else partial(self._followed, stage, number),
+            )
+        )
+
+    def _followed(self, stage: int, number: int, wake: Callable[[], None]) -> FollowedLanes:
+        plan = self._site.plan
+        lanes = lanes_into(plan, stage, self._counts[name_of(stage - 1)])
+        return FollowedLanes(
+            partial(lanes.open, self._site.world.disk),
+            [lanes.lane(sender, number) for sender in range(lanes.senders)],
+            edge_schema(plan, stages_of(plan)[stage]),
+            wake,
+        )
+
+
+def _judged(plan: Plan) -> Plan:
+    """Return the plan for records that were judged by who divides them.
+
+    Whoever has a part of an input is behind its watermark: what is too far ahead of that is not.
+    """
+    return replace(plan, source=replace(plan.source, reject_future_ns=None))
