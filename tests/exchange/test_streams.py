@@ -51,6 +51,18 @@ class Pair:
         self.sender.node.read(count)
         self.sender.settle()
 
+    def give(self, count: int) -> None:
+        """Let the sender take events in, and carry what it then has to say."""
+        self.read(count)
+        self.carry()
+
+    def restart_sender(self) -> None:
+        """Let another owner of the sender, without a checkpoint, begin anew."""
+        self.sender.stop()
+        self.sender.node.restart(forget=True)
+        self.sender.start(self.cluster.processes[0])
+        self.cluster.refresh()
+
     def arrived(self) -> list[Any]:
         assert self.target.following is not None
         return list(self.target.following._queue)
@@ -62,13 +74,10 @@ def cut_of(part: Partition) -> Any:
 
 def test_a_table_comes_first_and_then_changes_that_follow_it() -> None:
     pair = Pair()
-    pair.read(20)
-    pair.carry()
-    pair.read(0)
-    pair.carry()
+    pair.give(20)
+    pair.give(0)
     for count in (5, 5):
-        pair.read(count)
-        pair.carry()
+        pair.give(count)
     table, *changes = [one.changes for one in pair.arrived()]
     assert table.since is None
     assert [one.since["trades"] for one in changes] == [20, 25]
@@ -81,14 +90,12 @@ def test_a_table_comes_first_and_then_changes_that_follow_it() -> None:
 def test_a_broken_connection_on_which_nothing_was_lost_goes_on_with_changes() -> None:
     pair = Pair()
     pair.carry()
-    pair.read(20)
-    pair.carry()
+    pair.give(20)
     pair.target.take()
     pair.connection.cut(0)
     pair.cluster.connect()
     pair.carry()
-    pair.read(5)
-    pair.carry()
+    pair.give(5)
     (goes_on,) = pair.arrived()
     assert goes_on.changes.since == {"trades": 20}
 
@@ -96,15 +103,13 @@ def test_a_broken_connection_on_which_nothing_was_lost_goes_on_with_changes() ->
 def test_a_broken_connection_on_which_changes_were_lost_brings_the_table() -> None:
     pair = Pair()
     pair.carry()
-    pair.read(20)
-    pair.carry()
+    pair.give(20)
     pair.target.take()
     pair.read(5)
     pair.connection.cut(0)
     pair.cluster.connect()
     pair.carry()
-    pair.read(5)
-    pair.carry()
+    pair.give(5)
     (table,) = pair.arrived()
     assert table.changes.since is None
     assert table.changes.cut == {"trades": 30}
@@ -114,12 +119,10 @@ def test_receiver_restored_older_gets_snapshot() -> None:
     """What it has is older than what its sender still knows the changes since."""
     pair = Pair()
     pair.carry()
-    pair.read(20)
-    pair.carry()
+    pair.give(20)
     pair.target.take()
     pair.target.save()
-    pair.read(20)
-    pair.carry()
+    pair.give(20)
     pair.target.take()
     pair.target.settle()
     pair.carry()
@@ -131,8 +134,7 @@ def test_receiver_restored_older_gets_snapshot() -> None:
     pair.target.start(pair.cluster.processes[1])
     pair.cluster.refresh()
     pair.carry()
-    pair.read(0)
-    pair.carry()
+    pair.give(0)
     (table,) = pair.arrived()
     assert (table.changes.since, table.changes.cut) == (None, {"trades": 40})
 
@@ -141,22 +143,16 @@ def test_delta_lost_before_crash_is_recovered() -> None:
     """It was on its way when its sender died; the one that follows has it in its table."""
     pair = Pair()
     pair.carry()
-    pair.read(20)
-    pair.carry()
+    pair.give(20)
     pair.target.take()
     pair.read(5)
     for connection in pair.cluster.connections.values():
         connection.pump()  # on the way
         connection.cut(0)
-    pair.sender.stop()
-    pair.sender.node.restart(forget=True)
-    pair.sender.start(pair.cluster.processes[0])
-    pair.cluster.refresh()
+    pair.restart_sender()
     pair.cluster.connect()
-    pair.read(25)
-    pair.carry()
-    pair.read(0)
-    pair.carry()
+    pair.give(25)
+    pair.give(0)
     (table,) = pair.arrived()
     assert (table.changes.since, table.changes.cut) == (None, {"trades": 25})
 
@@ -164,22 +160,16 @@ def test_delta_lost_before_crash_is_recovered() -> None:
 def test_sender_restored_older_no_reuse() -> None:
     pair = Pair()
     pair.carry()
-    pair.read(20)
-    pair.carry()
+    pair.give(20)
     pair.target.take()
-    pair.sender.stop()
-    pair.sender.node.restart(forget=True)
-    pair.sender.start(pair.cluster.processes[0])
-    pair.cluster.refresh()
+    pair.restart_sender()
     for count in (10, 9, 0):
-        pair.read(count)
-        pair.carry()
+        pair.give(count)
         pair.target.take()
         pair.carry()
         assert cut_of(pair.target) == {"0/trades": 20}
     assert not pair.arrived()
-    pair.read(1)
-    pair.carry()
+    pair.give(1)
     (table,) = pair.arrived()
     assert (table.epoch, table.changes.since, table.changes.cut) == (3, None, {"trades": 20})
 
@@ -189,8 +179,7 @@ def test_zombie_delta_rejected_by_peer() -> None:
     pair.carry()
     assert pair.target.following is not None
     pair.target.following.route(0, pair.target.following._sources[0].way, 9)
-    pair.read(20)
-    pair.carry()
+    pair.give(20)
     assert not pair.arrived()
 
 
@@ -200,8 +189,7 @@ def test_a_sender_is_told_by_its_receiver_that_it_is_superseded() -> None:
     follow = Follow("p/1", 0, 0, 1, 5, (), 10)
     pair.sender.sending.follow(pair.cluster.processes[0].exchange._here, follow)
     assert pair.sender.sending.superseded_by == 5
-    pair.read(20)
-    pair.carry()
+    pair.give(20)
     assert not pair.arrived()
 
 
@@ -232,8 +220,7 @@ def test_slow_consumer_coalesces() -> None:
     session = pair.connection.sessions[0]
     most = 0
     for _ in range(300):
-        pair.read(2)
-        pair.carry()
+        pair.give(2)
         most = max(most, session._waiting_bytes)
     tables = [pair.sender.engine.table_for(target).rows for target in range(3)]
     assert most <= limits.window_bytes + sum(table.nbytes for table in tables)
@@ -245,8 +232,7 @@ def test_slow_consumer_coalesces() -> None:
         for target in pair.cluster.parts[1]:
             target.take()
             target.settle()
-        pair.read(0)
-        pair.carry()
+        pair.give(0)
     assert cut_of(pair.target) == {"0/trades": 600}
 
 
@@ -255,8 +241,7 @@ def test_a_slow_target_does_not_hold_up_its_neighbours() -> None:
     pair = Pair(limits, events=200)
     slow, *others = pair.cluster.parts[1]
     for _ in range(100):
-        pair.read(2)
-        pair.carry()
+        pair.give(2)
         for target in others:
             target.take()
             target.settle()
@@ -329,8 +314,7 @@ def test_more_than_the_window_ends_the_connection() -> None:
     one, other = pair.connection.sessions
     one._told(Grant(1 << 30))
     for _ in range(60):
-        pair.read(1)
-        pair.carry()
+        pair.give(1)
     assert "window_bytes (1000)" in str(other.failure)
 
 
@@ -365,8 +349,7 @@ def test_a_stage_into_which_no_state_edge_leads_is_not_followed_here() -> None:
 def test_a_life_that_begins_before_the_one_before_has_ended_takes_over_its_streams() -> None:
     pair = Pair()
     pair.carry()
-    pair.read(20)
-    pair.carry()
+    pair.give(20)
     exchange = pair.sender.process.exchange
     old, old_following = pair.sender.sending, pair.target.following
     assert old is not None
@@ -377,7 +360,6 @@ def test_a_life_that_begins_before_the_one_before_has_ended_takes_over_its_strea
     exchange.stop_sending(old)
     pair.target.process.exchange.stop_following(old_following)
     pair.carry()
-    pair.read(5)
-    pair.carry()
+    pair.give(5)
     pair.target.take()
     assert cut_of(pair.target) == {"0/trades": 25}
