@@ -101,7 +101,7 @@ class _Hosting:
             staged=is_spread(plan),
             reached=None if is_logged else lambda: site.ends.reached(part),
             lanes=partial(self._lanes_of_changes, number) if is_logged else None,
-            division=None if self._divides or part.of == 1 else self._division(),
+            division=lambda: None if self._divides or part.of == 1 else self._division(),
         )
 
     def _division(self) -> Division | None:

@@ -61,7 +61,7 @@ class Duty:
     for the owner of an epoch. engine: what computes it; staged: the first stage alone. reached:
     what asks what the outputs have committed; None where nobody can get ready to own it before the
     owner has gone. lanes: through which log the next stage reads what it has; None where none does.
-    division: how the input is divided, where that is known.
+    division: tells how the input is divided, where that is known.
     """
 
     number: int
@@ -72,7 +72,7 @@ class Duty:
     staged: bool = False
     reached: Callable[[], Callable[[], Mapping[str, Commit | None]] | None] | None = None
     lanes: Callable[[], Lanes] | None = None
-    division: Division | None = None
+    division: Callable[[], Division | None] = lambda: None
 
 
 class InputPartition(Owned):
@@ -165,7 +165,7 @@ class InputPartition(Owned):
             sends=sending,
             lanes=None if duty.lanes is None else duty.lanes(),
             engine=duty.engine,
-            division=duty.division,
+            division=duty.division(),
         )
         self._report, self._inputs, self._keeper = life.report, inputs, keeper
         try:
