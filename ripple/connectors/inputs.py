@@ -82,6 +82,15 @@ def is_inputs(value: object) -> TypeGuard[Inputs]:
     return has(value, "names", "bounds", "open", "next", "more", "wake", "close")
 
 
+def in_turn(cut: Cut, batch_rows: int, rank: Mapping[str, int]) -> list[str]:
+    """Return the inputs of ``cut`` in the order in which they have their turn.
+
+    It is the turn of who has had the fewest whole batches of its offsets; of several, of the first
+    by ``rank``. So it follows from the cut alone.
+    """
+    return sorted(cut, key=lambda name: (cut[name] // batch_rows, rank[name]))
+
+
 def keyed_by(inputs: Inputs) -> tuple[str, ...] | None:
     """Return by which fields inputs are divided among their partitions: () by none.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ripple.batch import Batch
-from ripple.connectors.inputs import Signal
+from ripple.connectors.inputs import Signal, in_turn
 from ripple.cut import is_within
 from ripple.errors import InputError
 from ripple.repartition.lane import LaneReader, in_batches
@@ -97,8 +97,7 @@ class DividedInputs:
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return what comes after ``cut``, and of which input; or why nothing does."""
-        turns = sorted(cut, key=lambda name: (cut[name] // self._batch_rows, self._rank[name]))
-        for name in turns:
+        for name in in_turn(cut, self._batch_rows, self._rank):
             batch = self._next(name, cut[name])
             if batch is not None:
                 return name, batch

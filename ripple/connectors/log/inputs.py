@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.connectors.inputs import Signal
+from ripple.connectors.inputs import Signal, in_turn
 from ripple.connectors.log.source import LogSource
 from ripple.cut import is_within
 from ripple.log.reader import PartitionReader
@@ -98,8 +98,7 @@ class LogInputs:
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return what comes after ``cut``, and of which input; or why nothing does."""
-        turns = sorted(cut, key=lambda name: (cut[name] // self._batch_rows, self._rank[name]))
-        for name in turns:
+        for name in in_turn(cut, self._batch_rows, self._rank):
             entry = next(self._entries[name])
             if entry is not None:
                 return name, entry
