@@ -57,7 +57,7 @@ class Router(Engine):
         """Make an empty partition; as an engine of the first stage."""
         super().__init__(plan, partition, inputs, **{**rest, "staged": True})  # type: ignore[arg-type]
         self._outgoing = None
-        self._routes = Routes(plan, self._inputs)
+        self._waiting = WaitingRows(plan, self._inputs)
         self._judged: tuple[Ints | None, Ints | None] = None, None
 
     def _folds_here(self, plan: Plan, *, staged: bool) -> tuple[Fold, ...]:
@@ -68,7 +68,7 @@ class Router(Engine):
 
     def _resume(self, snapshot: Snapshot) -> None:
         super()._resume(snapshot)
-        self._routes.resume(self.cut)
+        self._waiting.resume(self.cut)
 
     def _consume(
         self, given: Input, batch: pa.RecordBatch, offsets: Ints | None
@@ -83,7 +83,7 @@ class Router(Engine):
             at = np.arange(batch.num_rows) if left.origin is None else left.origin
             own = [pa.array(offsets[at]), pa.array(self._behind(at))]
             taken = batch if len(at) == batch.num_rows else batch.take(pa.array(at))
-            self._routes.add(given.name, [*taken.columns, *own], left)
+            self._waiting.add(given.name, [*taken.columns, *own], left)
         return rejected
 
     def _judge(self, given: Input, rows: Rows) -> int:
@@ -109,9 +109,9 @@ class Router(Engine):
         """Return what came for some targets since each was given something last."""
         assert self._reported, "stabilize first"
         for target in targets:
-            if not 0 <= target < self._routes.targets:
+            if not 0 <= target < self._waiting.targets:
                 raise InputError(f"no partition {target!r} of a next stage follows this one")
-        return self._routes.take(self.cut, targets)
+        return self._waiting.take(self.cut, targets)
 
 
 class Divided(EventFold):
@@ -128,7 +128,7 @@ class Divided(EventFold):
         self.left = rows
 
 
-class Routes:
+class WaitingRows:
     """Rows that wait for their targets.
 
     Invariant: ``_since[t]`` is the cut of what target t was given last, None before the first.
