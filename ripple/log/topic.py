@@ -110,6 +110,23 @@ class Topic:
         return topic
 
     @classmethod
+    def ensure(
+        cls, disk: Disk, path: str, schema: Schema, *, partitions: int, settings: LogSettings
+    ) -> Topic:
+        """Return the topic, made as ``create`` does if there is none; one that is there may differ.
+
+        Raises TopicError, SchemaError and OSError.
+        """
+        if not disk.exists(f"{path}/topic"):
+            try:
+                return cls.create(disk, path, schema, partitions=partitions, settings=settings)
+            except TopicError:
+                if not disk.exists(f"{path}/topic"):
+                    raise
+                # Another process was faster.
+        return cls.open(disk, path)
+
+    @classmethod
     def open(cls, disk: Disk, path: str) -> Topic:
         """Read a topic's description; raises TopicError if it is missing or damaged."""
         _check_path(path)

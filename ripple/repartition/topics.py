@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from ripple.engine.outgoing import row_key, row_values
 from ripple.errors import OutputError
-from ripple.log import LogSettings, Topic, TopicError
+from ripple.log import LogSettings, Topic
 from ripple.log.body import columns_of
 from ripple.pipeline.stages import stages_of
 from ripple.repartition.rows import lane_schema
@@ -25,7 +25,7 @@ SETTINGS = LogSettings(sync_appends=0, segment_bytes_max=16 << 20, retention_age
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
+class LaneTopic:
     """The topic of one edge. senders, receivers: how many there are."""
 
     path: str
@@ -43,15 +43,8 @@ class Lanes:
         Raises OutputError where there is one of another plan, or of other counts; TopicError where
         none can be made.
         """
-        if not disk.exists(f"{self.path}/topic"):
-            try:
-                self._create(disk)
-            except TopicError:
-                if not disk.exists(f"{self.path}/topic"):
-                    raise
-                # Another process was faster.
-        topic = Topic.open(disk, self.path)
         count = self.senders * self.receivers
+        topic = Topic.ensure(disk, self.path, self.schema, partitions=count, settings=SETTINGS)
         if columns_of(topic.schema) != columns_of(self.schema) or topic.partitions != count:
             raise OutputError(
                 f"the repartition topic {self.path} has {topic.partitions} lanes of "
@@ -63,18 +56,14 @@ class Lanes:
             disk.make_folder(topic.folder(lane))
         return topic
 
-    def _create(self, disk: Disk) -> None:
-        count = self.senders * self.receivers
-        Topic.create(disk, self.path, self.schema, partitions=count, settings=SETTINGS)
 
-
-def lanes_of_records(plan: Plan, inputs: int, receivers: int) -> Lanes:
+def lanes_of_records(plan: Plan, inputs: int, receivers: int) -> LaneTopic:
     """Return the topic through which records of the source are divided anew; senders are inputs."""
     schema = lane_schema(f"{plan.name}.{RECORDS}", plan.source.fields)
-    return Lanes(_path(plan, RECORDS), schema, inputs, receivers)
+    return LaneTopic(_path(plan, RECORDS), schema, inputs, receivers)
 
 
-def lanes_into(plan: Plan, stage: int, senders: int) -> Lanes:
+def lanes_into(plan: Plan, stage: int, senders: int) -> LaneTopic:
     """Return the topic of the event edge that leads into a stage."""
     into = stages_of(plan)[stage]
     assert into.edge is not None
@@ -82,7 +71,7 @@ def lanes_into(plan: Plan, stage: int, senders: int) -> Lanes:
     fields = (*row_key(above), *row_values(above, fold))
     name = f"stage-{stage}"
     schema = lane_schema(f"{plan.name}.{name}", fields)
-    return Lanes(_path(plan, name), schema, senders, into.partitions or 1)
+    return LaneTopic(_path(plan, name), schema, senders, into.partitions or 1)
 
 
 def _path(plan: Plan, name: str) -> str:

@@ -13,7 +13,7 @@ from ripple.errors import InputError
 from ripple.log import PartitionReader, Topic
 from ripple.repartition.lane import LaneReader, LaneWriter
 from ripple.repartition.rows import KIND, MARK, VOID, Mark, lane_schema, records_of
-from ripple.repartition.topics import SETTINGS, Lanes
+from ripple.repartition.topics import SETTINGS, LaneTopic
 from ripple.schema.types import Field, Int64, Option, String
 from ripple.testing import SimWorld, sim_world
 from ripple.world.ports import all_guards
@@ -153,14 +153,14 @@ def test_what_is_released_is_removed_and_the_rest_can_be_read() -> None:
 
 def test_lanes_of_another_plan_are_refused() -> None:
     world = sim_world()
-    lanes = Lanes("edges/p/records", SCHEMA, 3, 2)
+    lanes = LaneTopic("edges/p/records", SCHEMA, 3, 2)
     assert lanes.open(world.disk).partitions == 6
     assert [lanes.lane(sender, receiver) for receiver in (0, 1) for sender in (0, 1, 2)] == [
         *range(6)
     ]
     for other in (
-        Lanes("edges/p/records", SCHEMA, 3, 3),
-        Lanes("edges/p/records", lane_schema("p.records", FIELDS[:1]), 3, 2),
+        LaneTopic("edges/p/records", SCHEMA, 3, 3),
+        LaneTopic("edges/p/records", lane_schema("p.records", FIELDS[:1]), 3, 2),
     ):
         with pytest.raises(Exception, match="begin with another folder"):
             other.open(world.disk)

@@ -20,7 +20,6 @@ from ripple.log import (
     PartitionWriter,
     StaleEpochError,
     Topic,
-    TopicError,
 )
 from ripple.log.body import columns_of
 from ripple.ops import OP, with_named_ops
@@ -64,16 +63,9 @@ def topic_for(disk: Disk, path: str, schema: Schema, partitions: int = 1) -> Top
     Raises OutputError naming the first field in which its schema differs.
     """
     try:
-        if not disk.exists(f"{path}/topic"):
-            # Each commit syncs, so that appends need not.
-            settings = LogSettings(sync_appends=0)
-            try:
-                return Topic.create(disk, path, schema, partitions=partitions, settings=settings)
-            except TopicError:
-                if not disk.exists(f"{path}/topic"):
-                    raise
-                # Another process was faster.
-        topic = Topic.open(disk, path)
+        # Each commit syncs, so that appends need not.
+        settings = LogSettings(sync_appends=0)
+        topic = Topic.ensure(disk, path, schema, partitions=partitions, settings=settings)
     except (LogError, SchemaError) as error:
         raise OutputError(f"cannot write: {error}") from error
     found, wanted = list(columns_of(topic.schema)), list(columns_of(schema))
