@@ -11,7 +11,7 @@ from ripple.world.broker import BrokerError, FencedError, NoTopicError, Place, R
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ripple.testing.sim_loop import SimLoop
 
@@ -32,6 +32,7 @@ class Transactions:
     is_open: bool = False
     ended: bool | None = None
     sent: dict[Place, int] = field(default_factory=dict)
+    read: dict[tuple[str, Place], int] = field(default_factory=dict)
 
 
 class SimBroker:
@@ -41,6 +42,7 @@ class SimBroker:
         self._loop = loop
         self._topics: dict[str, list[BrokerLog]] = {}
         self._ids: dict[str, Transactions] = {}
+        self._read: dict[tuple[str, Place], int] = {}
         self._waiting: dict[object, Callable[[], None]] = {}
 
     # What a scenario does.
@@ -49,6 +51,15 @@ class SimBroker:
         """Make a topic, or give one more partitions."""
         logs = self._topics.setdefault(topic, [])
         logs += [BrokerLog(Place(topic, number)) for number in range(len(logs), partitions)]
+
+    def make(self, topic: str, partitions: int) -> None:
+        """Make a topic, unless there is one of this name."""
+        if topic not in self._topics:
+            self.create(topic, partitions)
+
+    def read_by(self, group: str) -> dict[Place, int]:
+        """Return how far a group has read."""
+        return {place: offset for (of, place), offset in self._read.items() if of == group}
 
     def append(self, place: Place, records: Sequence[Record]) -> None:
         """Write without a transaction, as others do."""
@@ -104,13 +115,15 @@ class SimBroker:
         if sequence < transactions.sent.get(place, 0):
             return
         transactions.sent[place] = sequence + 1
-        if not transactions.is_open:
-            transactions.is_open = True
-            transactions.timer = self._loop.call_later(
-                TRANSACTION_SECONDS_MAX, self._expire, name, transactions
-            )
+        self._open(name, transactions)
         transactions.open[place] = log
         log.append(name, records)
+
+    def send_offsets(self, name: str, epoch: int, group: str, offsets: Mapping[Place, int]) -> None:
+        """Note in the open transaction, or begin one, how far a group has read."""
+        transactions = self._of(name, epoch)
+        self._open(name, transactions)
+        transactions.read.update(((group, place), offset) for place, offset in offsets.items())
 
     def end(self, name: str, epoch: int, *, commits: bool) -> None:
         """End the transaction that is open, whichever the request was meant for.
@@ -137,6 +150,13 @@ class SimBroker:
 
         self._loop.call_later(seconds, arrive)
 
+    def _open(self, name: str, transactions: Transactions) -> None:
+        if not transactions.is_open:
+            transactions.is_open = True
+            transactions.timer = self._loop.call_later(
+                TRANSACTION_SECONDS_MAX, self._expire, name, transactions
+            )
+
     def _of(self, name: str, epoch: int) -> Transactions:
         transactions = self._ids[name]
         if epoch != transactions.epoch:
@@ -149,6 +169,9 @@ class SimBroker:
         assert transactions.timer is not None
         transactions.timer.cancel()
         transactions.open.clear()
+        if commits:
+            self._read.update(transactions.read)
+        transactions.read.clear()
         transactions.is_open = False
         transactions.ended = commits
         self._changed()

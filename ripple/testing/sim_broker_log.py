@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ripple.world.broker import OffsetError, Place, Read, Record
+import numpy as np
+
+from ripple.world.broker import OffsetError, Place, Read, Record, Records
 
 
 class Entry(NamedTuple):
@@ -66,7 +68,7 @@ class BrokerLog:
                 break
             offsets.append(entry.offset)
             records.append(entry.record)
-        return Read(tuple(offsets), tuple(records), next_offset)
+        return Read(np.array(offsets, np.int64), Records.of(records), next_offset)
 
     def remove_before(self, offset: int) -> None:
         """Forget what is before an offset, as retention does; what is not decided stays."""

@@ -13,7 +13,7 @@ from ripple.world.broker import (
     FencedError,
     Place,
     Read,
-    Record,
+    Records,
     UnknownOutcomeError,
 )
 
@@ -48,6 +48,13 @@ class SimBrokerPort:
 
     async def partitions(self, topic: str) -> int:
         return await self.ask("broker_read", topic, lambda: self.broker.partitions(topic))
+
+    async def make(self, topic: str, partitions: int, *, is_compacted: bool = False) -> None:
+        what = f"{topic} {partitions}{' compacted' if is_compacted else ''}"
+        await self.ask("broker_make", what, lambda: self.broker.make(topic, partitions))
+
+    async def read_by(self, group: str) -> dict[Place, int]:
+        return await self.ask("broker_read", f"by {group}", lambda: self.broker.read_by(group))
 
     async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
         return await self.ask(
@@ -117,26 +124,32 @@ class SimProducer:
         self._check(is_open=False)
         self._is_open, self._is_broken, self._has_sent = True, False, False
 
-    async def send(self, place: Place, records: Sequence[Record]) -> None:
-        self._check(is_open=True)
-        if self._is_broken:
-            raise BrokerError(f"{self._name}: a send has failed: only abort", done=False)
+    async def send(self, place: Place, records: Records) -> None:
         sent = tuple(records)
         sequence = self._sequences.get(place, 0)
-        checksum = zlib.crc32(repr(sent).encode())
-        self._has_sent = self._is_broken = True
-        await self._ask(
-            "broker_send",
-            f"{self._name}:{self.epoch} {place} {sequence} {checksum:08x}",
+        await self._send(
+            f"{place} {sequence} {zlib.crc32(repr(sent).encode()):08x}",
             lambda: self._port.broker.send(self._name, self.epoch, place, sequence, sent),
         )
         self._sequences[place] = sequence + 1
+
+    async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+        sent = dict(offsets)
+        await self._send(
+            f"{group} {zlib.crc32(repr(sent).encode()):08x}",
+            lambda: self._port.broker.send_offsets(self._name, self.epoch, group, sent),
+        )
+
+    async def _send(self, what: str, act: Callable[[], None]) -> None:
+        self._check(is_open=True)
+        self._check_whole()
+        self._has_sent = self._is_broken = True
+        await self._ask("broker_send", f"{self._name}:{self.epoch} {what}", act)
         self._is_broken = False
 
     async def commit(self) -> None:
         self._check(is_open=True)
-        if self._is_broken:
-            raise BrokerError(f"{self._name}: a send has failed: only abort", done=False)
+        self._check_whole()
         await self._end(commits=True)
 
     async def abort(self) -> None:
@@ -176,6 +189,10 @@ class SimProducer:
                 raise unknown from error
             self._over = before
             return
+
+    def _check_whole(self) -> None:
+        if self._is_broken:
+            raise BrokerError(f"{self._name}: a send has failed: only abort", done=False)
 
     def _check(self, *, is_open: bool) -> None:
         if isinstance(self._over, FencedError | UnknownOutcomeError):

@@ -15,12 +15,18 @@ promises is what Kafka does to a client of the first version of its transaction 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
 
 from ripple.errors import RippleError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
 
 
 class BrokerError(RippleError):
@@ -55,6 +61,13 @@ class NoTopicError(BrokerError):
         super().__init__(message, done=False)
 
 
+class TooLargeError(BrokerError):
+    """A record is larger than its topic takes."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, done=False)
+
+
 class OffsetError(BrokerError):
     """There is nothing at this offset: it was removed, or was never there.
 
@@ -78,12 +91,52 @@ class Place(NamedTuple):
         return f"{self.topic}/{self.partition}"
 
 
+Headers = tuple[tuple[str, bytes], ...]
+
+
 class Record(NamedTuple):
     """What is written; ``timestamp_ms`` since 1970 UTC."""
 
     key: bytes | None
     value: bytes | None
     timestamp_ms: int = 0
+    headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """Records in columns of one length.
+
+    keys: binary, null where a record has none. values: binary, null of a tombstone. timestamps_ms:
+    since 1970 UTC. headers: of each record; None where none has any.
+    """
+
+    keys: pa.Array
+    values: pa.Array
+    timestamps_ms: npt.NDArray[np.int64]
+    headers: tuple[Headers, ...] | None = None
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Records:
+        """Return a few records as columns."""
+        rows = list(records)
+        return cls(
+            pa.array([row.key for row in rows], pa.binary()),
+            pa.array([row.value for row in rows], pa.binary()),
+            np.array([row.timestamp_ms for row in rows], np.int64),
+            tuple(row.headers for row in rows) if any(row.headers for row in rows) else None,
+        )
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield one record after the other, which is slow: for tests, and for a few."""
+        headers = self.headers or ((),) * len(self)
+        times = self.timestamps_ms.tolist()
+        rows = zip(self.keys.to_pylist(), self.values.to_pylist(), times, headers, strict=True)
+        return (Record(*row) for row in rows)
 
 
 class Read(NamedTuple):
@@ -93,8 +146,8 @@ class Read(NamedTuple):
     move on without any.
     """
 
-    offsets: tuple[int, ...]
-    records: tuple[Record, ...]
+    offsets: npt.NDArray[np.int64]
+    records: Records
     next_offset: int
 
 
@@ -114,10 +167,18 @@ class Producer(Protocol):
         """Begin a transaction. Raises RuntimeError if there is one, and what has ended this one."""
         ...
 
-    async def send(self, place: Place, records: Sequence[Record]) -> None:
+    async def send(self, place: Place, records: Records) -> None:
         """Write records to a partition, in this order, as part of the transaction.
 
-        Raises BrokerError: the transaction can only be aborted; FencedError; UnknownOutcomeError.
+        Raises BrokerError: the transaction can only be aborted; of these TooLargeError, which
+        nothing but a smaller record helps; FencedError; UnknownOutcomeError.
+        """
+        ...
+
+    async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+        """Note, as part of the transaction, how far a group has read; raises as ``send``.
+
+        After all records: whoever begins with it waits longer for the transaction before.
         """
         ...
 
@@ -163,6 +224,14 @@ class Broker(Protocol):
 
     async def partitions(self, topic: str) -> int:
         """Return how many a topic has. Raises NoTopicError."""
+        ...
+
+    async def make(self, topic: str, partitions: int, *, is_compacted: bool = False) -> None:
+        """Make a topic, unless there is one of this name, with however many partitions."""
+        ...
+
+    async def read_by(self, group: str) -> dict[Place, int]:
+        """Return how far a group has read, by committed transactions; empty if nothing is known."""
         ...
 
     async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:

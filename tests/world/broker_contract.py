@@ -16,6 +16,7 @@ from ripple.world.broker import (
     OffsetError,
     Place,
     Record,
+    Records,
 )
 
 
@@ -52,19 +53,19 @@ class BrokerContract:
                 Record(b"k", b"v", 1_700_000_000_000),
                 Record(None, b"", 5),
                 Record(b"", None, 6),
-                Record(b"\x00\xff", b"x" * 10_000, 7),
+                Record(b"\x00\xff", b"x" * 10_000, 7, (("h", b"1"), ("h", b""))),
             ]
             producer = await broker.producer("p")
             producer.begin()
-            await producer.send(A, records[:3])
-            await producer.send(A, records[3:])
+            await producer.send(A, Records.of(records[:3]))
+            await producer.send(A, Records.of(records[3:]))
             await producer.commit()
             offsets, read = await read_all(broker, A)
             assert read == records
             assert offsets == sorted(offsets)
             # The end lies behind the marker: the next record leaves a hole.
             producer.begin()
-            await producer.send(A, [Record(None, b"next")])
+            await producer.send(A, Records.of([Record(None, b"next")]))
             await producer.commit()
             offsets, _ = await read_all(broker, A)
             assert offsets[-1] > offsets[-2] + 1
@@ -78,7 +79,7 @@ class BrokerContract:
             producer = await broker.producer("p")
             producer.begin()
             for place in (A, B, OTHER):
-                await producer.send(place, [Record(None, b"x")])
+                await producer.send(place, Records.of([Record(None, b"x")]))
             consumer = broker.consumer()
             consumer.assign(dict.fromkeys((A, B, OTHER), 0))
             assert await consumer.read(records_max=10, wait_s=0.5) == {}
@@ -96,7 +97,7 @@ class BrokerContract:
             producer = await broker.producer("p")
             for value, ends in ((b"1", True), (b"no", False), (b"2", True), (b"no", False)):
                 producer.begin()
-                await producer.send(A, [Record(None, value)] * 2)
+                await producer.send(A, Records.of([Record(None, value)] * 2))
                 await (producer.commit() if ends else producer.abort())
             _, records = await read_all(broker, A)
             assert [record.value for record in records] == [b"1", b"1", b"2", b"2"]
@@ -117,9 +118,9 @@ class BrokerContract:
             await topics.append(A, [Record(None, b"before")])
             slow, quick = await broker.producer("slow"), await broker.producer("quick")
             slow.begin()
-            await slow.send(A, [Record(None, b"slow")])
+            await slow.send(A, Records.of([Record(None, b"slow")]))
             quick.begin()
-            await quick.send(A, [Record(None, b"quick")])
+            await quick.send(A, Records.of([Record(None, b"quick")]))
             await quick.commit()
             await topics.append(A, [Record(None, b"plain")])
             (end,) = (await broker.ends([A])).values()
@@ -136,18 +137,18 @@ class BrokerContract:
             old = await broker.producer("p")
             beside = await broker.producer("other")
             old.begin()
-            await old.send(A, [Record(None, b"old")])
+            await old.send(A, Records.of([Record(None, b"old")]))
             new = await broker.producer("p")
             assert new.epoch > old.epoch
             with pytest.raises(FencedError):
-                await old.send(A, [Record(None, b"old")])
+                await old.send(A, Records.of([Record(None, b"old")]))
             with pytest.raises(FencedError):
                 await old.commit()
             with pytest.raises(FencedError):
                 old.begin()
             for producer in (new, beside):
                 producer.begin()
-                await producer.send(A, [Record(None, b"new")])
+                await producer.send(A, Records.of([Record(None, b"new")]))
                 await producer.commit()
             assert await values(broker, A) == [b"new", b"new"]
 
@@ -158,7 +159,7 @@ class BrokerContract:
             await topics.create("in", 1)
             old = await broker.producer("p")
             old.begin()
-            await old.send(A, [Record(None, b"old")])
+            await old.send(A, Records.of([Record(None, b"old")]))
             await broker.producer("p")
             with pytest.raises(FencedError):
                 await old.commit()
@@ -176,7 +177,7 @@ class BrokerContract:
                 (after,) = (await broker.ends([A])).values()
                 assert after > end
                 producer.begin()
-                await producer.send(A, [Record(None, b"left open")])
+                await producer.send(A, Records.of([Record(None, b"left open")]))
                 await producer.close()
             await broker.producer("p")
             assert await values(broker, A) == [b"seen"] * 3
@@ -192,7 +193,7 @@ class BrokerContract:
             producer.begin()
             await producer.abort()
             producer.begin()
-            await producer.send(A, [Record(None, b"x")])
+            await producer.send(A, Records.of([Record(None, b"x")]))
             await producer.commit()
             assert await values(broker, A) == [b"x"]
 
@@ -206,7 +207,7 @@ class BrokerContract:
                 with pytest.raises(RuntimeError):
                     await ending()
             with pytest.raises(RuntimeError):
-                await producer.send(A, [Record(None, b"x")])
+                await producer.send(A, Records.of([Record(None, b"x")]))
             producer.begin()
             with pytest.raises(RuntimeError):
                 producer.begin()
@@ -281,6 +282,35 @@ class BrokerContract:
 
         self.run(main)
 
+    def test_offsets_that_a_group_has_read_count_with_the_transaction(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 2)
+            await topics.create("out", 1)
+            producer = await broker.producer("p")
+            assert await broker.read_by("g") == {}
+            for offset, ends in ((3, True), (5, False)):
+                producer.begin()
+                await producer.send(OTHER, Records.of([Record(None, b"x")]))
+                await producer.send_offsets("g", {A: offset, B: 0})
+                await (producer.commit() if ends else producer.abort())
+            assert await broker.read_by("g") == {A: 3, B: 0}
+            assert await broker.read_by("other") == {}
+
+        self.run(main)
+
+    def test_topic_is_made_once(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await broker.make("in", 2)
+            producer = await broker.producer("p")
+            producer.begin()
+            await producer.send(B, Records.of([Record(b"k", b"x")]))
+            await producer.commit()
+            await broker.make("in", 3, is_compacted=True)
+            assert await broker.partitions("in") == 2
+            assert await values(broker, B) == [b"x"]
+
+        self.run(main)
+
     def test_topics_have_partitions_or_are_not_there(self) -> None:
         async def main(broker: Broker, topics: Topics) -> None:
             await topics.create("in", 3)
@@ -292,7 +322,7 @@ class BrokerContract:
             producer = await broker.producer("p")
             producer.begin()
             with pytest.raises(NoTopicError):
-                await producer.send(OTHER, [Record(None, b"x")])
+                await producer.send(OTHER, Records.of([Record(None, b"x")]))
             await producer.abort()
 
         self.run(main)
@@ -308,7 +338,7 @@ async def read_all(broker: Broker, place: Place) -> tuple[list[int], list[Record
     consumer.assign({place: position})
     while position < end:
         read = (await consumer.read(records_max=3, wait_s=5))[place]
-        offsets += read.offsets
+        offsets += read.offsets.tolist()
         records += read.records
         position = read.next_offset
     await consumer.close()

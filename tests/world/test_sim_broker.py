@@ -23,6 +23,7 @@ from ripple.world.broker import (
     FencedError,
     Place,
     Record,
+    Records,
     UnknownOutcomeError,
 )
 from tests.examples import EXAMPLES
@@ -60,7 +61,7 @@ class TestSimBroker(BrokerContract):
                 raise error
 
 
-X = [Record(None, b"x")]
+X = Records.of([Record(None, b"x")])
 
 
 def test_producer_of_unknown_outcome_is_over_and_the_log_knows() -> None:
@@ -128,7 +129,7 @@ def test_send_that_is_refused_leaves_only_to_abort() -> None:
                     await again()
             await producer.abort()
             producer.begin()
-            await producer.send(A, [Record(None, b"again")])
+            await producer.send(A, Records.of([Record(None, b"again")]))
             await producer.commit()
             assert await values(world.broker, A) == [b"again"]
 
@@ -249,7 +250,7 @@ async def count(world: SimWorld) -> None:
                 number += 1
                 producer.begin()
                 for place in (NUMBERS, CUTS):
-                    await producer.send(place, [Record(b"k", b"%d" % number)])
+                    await producer.send(place, Records.of([Record(b"k", b"%d" % number)]))
                     await world.clock.sleep(1)
                 await producer.commit()
             return
