@@ -46,8 +46,15 @@ class Hosted(Protocol):
         """Get ready to own it, without changing anything: its owner goes on."""
         ...
 
-    def own(self, since: int) -> None:
-        """Own it since this version of the assignment, with all that a follower has got ready."""
+    def own(self, since: int, *, is_handed_over: bool = False) -> None:
+        """Own it since this version of the assignment, with all that a follower has got ready.
+
+        is_handed_over: whether the owner before goes on until this one shuts it out.
+        """
+        ...
+
+    def give_way(self) -> None:
+        """Go on as the owner until the next one has shut this one out; told to own, once more."""
         ...
 
     def store(self) -> None:
@@ -81,7 +88,7 @@ class Doing:
         self._task = asyncio.get_running_loop().create_task(_after(self._task, work))
 
     def cancel(self) -> None:
-        """Let what is being done end at its next wait."""
+        """Let what is being done, or waits for that, end at its next wait."""
         if self._task is not None:
             self._task.cancel()
 
@@ -98,6 +105,7 @@ async def _after(before: asyncio.Task[None] | None, work: Work) -> None:
             await asyncio.wait([before])
         except asyncio.CancelledError:
             is_cancelled = True
+            before.cancel()
     if is_cancelled:
         if not callable(work):
             work.close()

@@ -12,6 +12,7 @@ from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
 from ripple.partition.warm import Warm
+from worker.hosted import Doing
 from worker.owned import PAUSE_MAX_S, PAUSE_MIN_S, Owned
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ripple.exchange.exchange import Exchange
     from ripple.partition.group import CommitGroup
     from ripple.partition.lanes import Lanes
+    from ripple.partition.warm import WarmState
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import ObjectStore, World
     from worker.ends import Ends
@@ -76,7 +78,10 @@ class Duty:
 
 
 class InputPartition(Owned):
-    """Partition ``partition`` of the assignment, which reads the source or what divides it."""
+    """Partition ``partition`` of the assignment, which reads the source or what divides it.
+
+    What it follows goes on until a life is about to open the outputs.
+    """
 
     def __init__(self, site: Site, partition: int, duty: Duty) -> None:
         super().__init__(site.world.clock, partition, partial(site.tell, partition))
@@ -84,7 +89,9 @@ class InputPartition(Owned):
         self._duty = duty
         self._inputs: Inputs | None = None
         self._keeper: Keeper | None = None
+        self._following = Doing()
         self._warm: Warm | None = None
+        self._left: WarmState | None = None
         self._is_cold = False
 
     @property
@@ -96,16 +103,22 @@ class InputPartition(Owned):
     def follow(self) -> None:
         """Get ready: with the state at what the outputs have committed, where they tell that."""
         self._is_following = True
-        self._doing.begin(self._follow)
+        self._following.begin(self._follow)
 
-    def own(self, since: int) -> None:
-        """Own it since a version, from what was followed."""
-        self._is_following = False
-        if self._warm is not None and self._warm.state is not None:
-            self._warm.stop()
-        else:
-            self._doing.cancel()
-        self._doing.begin(lambda: self._own(since))
+    def leave(self) -> None:
+        """End in good order."""
+        self._following.cancel()
+        super().leave()
+
+    def drop(self) -> None:
+        """End before the next effect."""
+        self._following.cancel()
+        super().drop()
+
+    async def ended(self) -> None:
+        """Wait until nothing is done any more."""
+        await self._following.ended()
+        await super().ended()
 
     def store(self) -> None:
         """Store a checkpoint soon."""
@@ -139,16 +152,31 @@ class InputPartition(Owned):
             await clock.sleep(pause_s if self._is_following else 0)
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
-    async def _live(self, epoch: int) -> None:
+    async def _ready(self) -> WarmState | None:
+        """Return what was followed, as far as that has come by now, or what a life has left."""
+        warm, self._warm = self._warm, None
+        if warm is not None and warm.state is not None:
+            warm.stop()
+        else:
+            self._following.cancel()
+        await self._following.ended()
+        left, self._left = self._left, None
+        return left or (None if warm is None else warm.state)
+
+    def _forget(self) -> None:
+        self._left = None
+
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
         site, duty = self._site, self._duty
         inputs = duty.inputs()
-        warm, self._warm = self._warm, None
         keeper = Keeper(
             self._checkpoints(),
             site.world,
             epoch=epoch,
             holder=site.holder,
-            warm=None if warm is None else warm.state,
+            ready=self._ready,
+            is_handed_over=is_handed_over,
+            parks=lambda: self._is_resuming and not self._is_leaving,
         )
         sending = None
         if site.exchange is not None and duty.lanes is None:
@@ -160,7 +188,7 @@ class InputPartition(Owned):
             keeper,
             settings=site.settings,
             tell=self._told,
-            stop=lambda: self._is_leaving,
+            stop=lambda: self._is_to_stop,
             staged=duty.staged,
             sends=sending,
             lanes=None if duty.lanes is None else duty.lanes(),
@@ -172,6 +200,8 @@ class InputPartition(Owned):
             await life.run()
         finally:
             self._inputs = self._keeper = None
+            if self._is_giving_way:
+                self._left = keeper.left
             if site.exchange is not None and sending is not None:
                 site.exchange.stop_sending(sending)
             self._over(life.report)

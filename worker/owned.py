@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ripple.partition.report import Report
     from ripple.world.ports import Clock
 
+PARK_S = 30.0
 PAUSE_MIN_S = 0.1
 PAUSE_MAX_S = 30.0
 # Whoever was live for so long fails anew, and not again.
@@ -25,6 +26,8 @@ class Owned(ABC):
     """One partition in this process; see Hosted.
 
     Each try to own it has an epoch of its own, for nobody knows what became of a claim that failed.
+    Who gives way has no further try. What its last life has left is kept for a while: should the
+    next owner fail, that is gone on with.
     """
 
     def __init__(self, clock: Clock, partition: int, tell: Tell) -> None:
@@ -35,6 +38,7 @@ class Owned(ABC):
         self._doing = Doing()
         self._report: Report | None = None  # of the life that goes on
         self._is_following = self._is_leaving = False
+        self._is_giving_way = self._is_resuming = False
         self._failure: str | None = None
         self._epoch: int | None = None
         self._events = self._rows_out = self._stored = 0
@@ -55,6 +59,23 @@ class Owned(ABC):
             checkpoints=self._stored,
         )
 
+    def own(self, since: int, *, is_handed_over: bool = False) -> None:
+        """Own it since a version, with what was followed, or is left of when it was owned."""
+        self._is_following = False
+        if self._is_giving_way:
+            self._is_resuming = True
+            if self.standing.is_live:
+                self._wake_life()
+            else:
+                self._doing.cancel()
+        self._doing.begin(lambda: self._own(since, is_handed_over=is_handed_over))
+
+    def give_way(self) -> None:
+        """Go on until the next owner has it; who is not live has nothing to go on with."""
+        self._is_following, self._is_giving_way = False, True
+        if self._is_resuming or not self.standing.is_live:
+            self._doing.cancel()
+
     def leave(self) -> None:
         """End in good order; what is not live has nothing to complete."""
         is_live, self._is_following, self._is_leaving = self.standing.is_live, False, True
@@ -72,22 +93,37 @@ class Owned(ABC):
         """Wait until nothing is done any more."""
         await self._doing.ended()
 
-    async def _own(self, since: int) -> None:
-        """Live again and again, until told to end."""
+    @property
+    def _is_to_stop(self) -> bool:
+        """Whether the present life is to end in good order."""
+        return self._is_leaving or self._is_resuming
+
+    async def _own(self, since: int, *, is_handed_over: bool) -> None:
+        """Live again and again, until told to end, or until another owner has it."""
+        self._is_giving_way = self._is_resuming = False
         attempt, pause_s = 0, PAUSE_MIN_S
-        while not self._is_leaving:
+        while not (self._is_leaving or self._is_giving_way):
             began_ns = self._clock.monotonic_ns()
             try:
                 self._epoch = epoch_of(since, attempt)
-                await self._live(self._epoch)
+                await self._live(self._epoch, is_handed_over=is_handed_over and not attempt)
             except Exception as error:
                 if self._is_leaving:
                     return  # whoever has it now was faster
-                self._failed(error, self._epoch or 0)
+                if not self._is_giving_way:
+                    self._failed(error, self._epoch or 0)
+            if self._is_giving_way:
+                break
             if self._clock.monotonic_ns() - began_ns > STEADY_S * NS:
                 pause_s = PAUSE_MIN_S
             await self._clock.sleep(0 if self._is_leaving else pause_s)
             attempt, pause_s = attempt + 1, min(2 * pause_s, PAUSE_MAX_S)
+        if not self._is_to_stop:
+            await self._clock.sleep(PARK_S)
+            self._forget()
+
+    def _forget(self) -> None:  # noqa: B027 - not everybody leaves something
+        """Forget what the last life has left."""
 
     def _failed(self, error: Exception, epoch: int) -> None:
         self._failure = f"{type(error).__name__}: {error}"
@@ -111,7 +147,7 @@ class Owned(ABC):
         """How far a follower is behind its owner; see Standing."""
 
     @abstractmethod
-    async def _live(self, epoch: int) -> None:
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
         """Live once, to the end: of the input, of the assignment, or by an error."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ this process, gives nothing.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.assignment import Assignment, Follower, MoveFailed, Report
@@ -27,15 +27,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What this process is to a partition. since: of its owner; None for who follows."""
+    """What this process is to a partition.
+
+    since: of its owner; None for who follows, or gives way. is_handed_over: whether the owner
+    before goes on until this one is ready.
+    """
 
     since: int | None
+    gives_way: bool = False
+    is_handed_over: bool = field(default=False, compare=False)
 
 
 @dataclass(slots=True)
 class _Held:
     role: Role
     hosted: Hosted
+    has_begun: bool = False
 
 
 class _Ending(NamedTuple):
@@ -79,8 +86,8 @@ class Runtime:
         """Obey a version of the assignment.
 
         start: the incarnation of the worker and which start of the process this is; None where the
-        worker is no member. A partition that moves away by plan ends in good order; what was lost
-        ends before its next effect.
+        worker is no member. A partition that moves away by plan goes on until its next owner has
+        it; what was lost ends before its next effect.
         """
         if assignment.version < self.version or self._is_stopping:
             return
@@ -92,16 +99,10 @@ class Runtime:
             self._refused, roles = tuple(roles), {}
         for partition, held in list(self._held.items()):
             role = roles.get(partition)
-            if role == held.role:
-                continue
-            if role is not None and role.since is not None and held.role.since is None:
-                held.role = role
-                held.hosted.own(role.since)  # what it has followed
-            else:
-                is_planned = is_meant and assignment.shares[partition].former == self.process
-                self._end(partition, held.hosted, is_planned=is_planned)
+            if role != held.role and not (role is not None and _turned(held, role)):
+                self._end(partition, held.hosted, in_good_order=False)
         for partition, role in roles.items():
-            if partition not in self._held:
+            if partition not in self._held and not role.gives_way:
                 self._begin(partition, role, assignment)
 
     @property
@@ -148,14 +149,14 @@ class Runtime:
         """End everything in good order, with final checkpoints; nothing is taken in any more."""
         self._is_stopping = True
         for partition, held in list(self._held.items()):
-            self._end(partition, held.hosted, is_planned=True)
+            self._end(partition, held.hosted, in_good_order=True)
         await self.ended()
 
     def drop(self) -> None:
         """End everything before its next effect."""
         self._is_stopping = True
         for partition, held in list(self._held.items()):
-            self._end(partition, held.hosted, is_planned=False)
+            self._end(partition, held.hosted, in_good_order=False)
         for ending in self._ending.values():
             ending.hosted.drop()
 
@@ -182,7 +183,9 @@ class Runtime:
     def _roles(self, assignment: Assignment) -> Iterator[tuple[int, Role]]:
         for partition, share in enumerate(assignment.shares):
             if share.owner == self.process:
-                yield partition, Role(share.since)
+                yield partition, Role(share.since, is_handed_over=share.former is not None)
+            elif share.former == self.process:
+                yield partition, Role(None, gives_way=True)
             elif self.process in (share.next, share.standby):
                 yield partition, Role(None)
 
@@ -197,23 +200,17 @@ class Runtime:
             if before:
                 await asyncio.wait(before)
             held = self._held.get(partition)
-            if held is None or held.hosted is not hosted:
-                return
-            if held.role.since is None:
-                hosted.follow()
-            else:
-                hosted.own(held.role.since)
+            if held is not None and held.hosted is hosted:
+                _begun(held)
 
         if before:
             self._keep(begin(), partition, hosted)
-        elif role.since is None:
-            hosted.follow()
         else:
-            hosted.own(role.since)
+            _begun(self._held[partition])
 
-    def _end(self, partition: int, hosted: Hosted, *, is_planned: bool) -> None:
+    def _end(self, partition: int, hosted: Hosted, *, in_good_order: bool) -> None:
         del self._held[partition]
-        if is_planned:
+        if in_good_order:
             hosted.leave()
         else:
             hosted.drop()
@@ -223,3 +220,27 @@ class Runtime:
         task = asyncio.get_running_loop().create_task(work)
         self._ending[task] = _Ending(partition, hosted)
         task.add_done_callback(self._ending.pop)
+
+
+def _begun(held: _Held) -> None:
+    """Let it do what it is for."""
+    held.has_begun, role = True, held.role
+    if role.since is None:
+        held.hosted.follow()
+    else:
+        held.hosted.own(role.since, is_handed_over=role.is_handed_over)
+
+
+def _turned(held: _Held, role: Role) -> bool:
+    """Let what is hosted go over to another role; return False where it has to begin anew."""
+    was, hosted = held.role, held.hosted
+    if role.gives_way and was.since is not None and held.has_begun:
+        held.role = role
+        hosted.give_way()
+    elif role.since is not None and was.since is None:
+        held.role = role  # with what it has followed, or is left of when it was the owner
+        if held.has_begun:
+            hosted.own(role.since, is_handed_over=role.is_handed_over)
+    else:
+        return False
+    return True

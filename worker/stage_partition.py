@@ -70,17 +70,12 @@ class StagePartition(Owned):
         """Wait for the partition: its owner is not disturbed."""
         self._is_following = True
 
-    def own(self, since: int) -> None:
-        """Own it since a version."""
-        self._is_following = False
-        self._doing.begin(lambda: self._own(since))
-
     def store(self) -> None:
         """Store a checkpoint soon."""
         if self._life is not None:
             self._life.ask_for_checkpoint()
 
-    async def _live(self, epoch: int) -> None:
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:  # noqa: ARG002 - same for it
         site = self._site
         exchange, sending = site.exchange, None
         following: Follows[Any]
@@ -113,7 +108,7 @@ class StagePartition(Owned):
             sends=sending,
             settings=site.settings,
             tell=self._told,
-            stop=lambda: self._is_leaving,
+            stop=lambda: self._is_to_stop,
             wake=self._wake,
         )
         self._report = life.report

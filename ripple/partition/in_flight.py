@@ -87,14 +87,16 @@ class InFlight:
         shown: Mapping[str, int] = MappingProxyType({}),
         bytes_max: int = FILE_BYTES_MAX,
         is_calm: bool = False,
+        is_handed_over: bool = False,
     ) -> None:
         """Read what the lives before left, count the death of the last one, and judge.
 
         version: the pipeline's topology hash; a new version is not blamed for an old one's deaths.
         shown: per input, the offset up to which an output shows the records: they have been passed
         once, and without them the output could not be gone on with, so that none is quarantined.
-        bytes_max: of the file, beyond which it begins anew. is_calm: see the class. Raises
-        InputError when the file is damaged or of a later release, and OSError.
+        bytes_max: of the file, beyond which it begins anew. is_calm: see the class.
+        is_handed_over: whether the last life is not over, and no death if it has not said so.
+        Raises InputError when the file is damaged or of a later release, and OSError.
         """
         self._file = file
         self._bytes_max = bytes_max
@@ -102,6 +104,8 @@ class InFlight:
             self._suspicion = Suspicion.of(_entries_of(file.read()))
         except InputError as error:
             raise InputError(f"{file.place} {error}") from error
+        if is_handed_over and self._suspicion.reason is None:
+            self._suspicion.note(["ended", ""])
         before = self._suspicion.shown
         self._suspicion.note(["opened", version])
         self._unwritten: Entry | None = None

@@ -10,7 +10,8 @@ After a crash at any moment the next life goes on so that every sink holds what 
   written after a crash is what would have been written without it.
 - An earlier life that is still there can change nothing: it holds the lock, or has lost the fence.
 - Where an assignment gives the epoch, nothing is locked: an owner that is frozen would hold it for
-  ever. The manifest's fence and the seals of the outputs shut it out (docs/seals.md).
+  ever. The manifest's fence and the seals of the outputs shut it out (docs/seals.md). Until its
+  outputs are opened by the next one an owner goes on: what takes long is done before that.
 
 Each phase is made of the one before, so that none can be entered too early: Claimed, Opened,
 Restoration.
@@ -18,7 +19,7 @@ Restoration.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ from ripple.partition.place import DiskPlace
 from ripple.partition.restoring import Base, first_cut, restore
 from ripple.partition.store_place import StorePlace
 from ripple.partition.storing import Storing
+from ripple.partition.warm import WarmState
 
 if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Checkpoints, Owner
@@ -44,10 +46,13 @@ if TYPE_CHECKING:
     from ripple.partition.group import Standing
     from ripple.partition.live import Parts
     from ripple.partition.place import Place
-    from ripple.partition.warm import WarmState
     from ripple.world.ports import World
 
 _REPLAY = Replay()
+
+
+async def _nothing() -> None:
+    return None
 
 
 class Keeper:
@@ -63,7 +68,9 @@ class Keeper:
         *,
         epoch: int | None = None,
         place: Place | None = None,
-        warm: WarmState | None = None,
+        ready: Callable[[], Awaitable[WarmState | None]] = _nothing,
+        is_handed_over: bool = False,
+        parks: Callable[[], bool] = lambda: False,
         catch_up: CatchUp = _REPLAY,
         rebuild: Collection[str] = (),
         holder: str = "a run",
@@ -73,9 +80,11 @@ class Keeper:
         epoch: from whoever assigns partitions; a claim of it may fail, and then a higher one is
         needed. None takes the next one, and the lock on the world's disk. place: of letters and of
         what is in flight; by default on that disk, too, and with ``epoch`` in the store of the
-        checkpoints. warm: what a follower has got ready; nothing is restored where it fits.
-        rebuild: folds that may be computed from the log's first record. holder: who runs it, for
-        people.
+        checkpoints. ready: asked, right before the outputs are opened, for what a follower has got
+        ready; nothing is restored where it fits. is_handed_over: whether the owner before is there
+        until then, and has not died. parks: asked at the end whether to store no checkpoint, since
+        the next life has ``left``. rebuild: folds that may be computed from the log's first record.
+        holder: who runs it, for people.
         """
         self.partition = checkpoints.partition
         self.checkpoints = checkpoints
@@ -84,9 +93,18 @@ class Keeper:
         self.catch_up = catch_up
         self.rebuild = rebuild
         self.place = place
-        self.warm = warm
+        self.ready = ready
+        self.is_handed_over = is_handed_over
+        self.parks = parks
+        self.left: WarmState | None = None
+        """What a life that has ended has left, as a follower would."""
         self.holder = holder
         self._is_asked = False
+
+    @property
+    def is_assigned(self) -> bool:
+        """Whether somebody assigns the partition, under an epoch."""
+        return self._epoch is not None
 
     def ask_for_checkpoint(self) -> None:
         """Let a checkpoint be begun after the next batch, or as soon as the life is woken."""
@@ -103,7 +121,11 @@ class Keeper:
         claimed = await self.claim(parts, endings)
         opened = await claimed.open(endings)
         async with opened.answered_for():
-            yield await opened.restore()
+            restoration = await opened.restore()
+            try:
+                yield restoration
+            finally:
+                self.left = restoration.left
 
     async def claim(self, parts: Parts, endings: Endings) -> Claimed:
         """Shut out every life before. Raises DiskLockedError and FencedError."""
@@ -156,7 +178,8 @@ class Keeper:
             place.notes(),
             version=parts.plan.topology_hash,
             shown=shown,
-            is_calm=self._epoch is not None,
+            is_calm=self.is_assigned,
+            is_handed_over=self.is_handed_over,
         )
         for event in found.remarks():
             parts.tell(event)
@@ -183,6 +206,8 @@ class Claimed:
         letters = keeper.open_letters(parts, place)
         endings.add(letters.close)
         endings.add(parts.outputs.close)
+        # From here on nobody else commits: what can be done before has been.
+        warm = await keeper.ready()
         standings = await parts.outputs.open(self.owner.epoch, parts.tell)
         lane_standings: Mapping[str, Standing] = {}
         if parts.lanes is not None:
@@ -203,11 +228,17 @@ class Claimed:
         shown = outputs.stops[-1] if outputs.stops else start
         in_flight = keeper.open_in_flight(parts, place, shown)
         endings.add(in_flight.close)
-        await place.flush()
+        if not keeper.is_handed_over or in_flight.newly_quarantined:
+            await place.flush()  # else with the first commit
         storing = Storing(
-            self.owner, parts.settings.snapshot_rows, world.executor, parts.tell, parts.inputs.wake
+            self.owner,
+            parts.settings.snapshot_rows,
+            world.executor,
+            parts.tell,
+            parts.inputs.wake,
+            outlives_fence=keeper.is_assigned and bool(opened),
         )
-        return Opened(self, start, outputs, place, letters, in_flight, storing)
+        return Opened(self, start, outputs, place, letters, in_flight, storing, warm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +252,7 @@ class Opened:
     letters: DeadLetterLog
     in_flight: InFlight
     storing: Storing
+    warm: WarmState | None
 
     @asynccontextmanager
     async def answered_for(self) -> AsyncIterator[None]:
@@ -238,7 +270,7 @@ class Opened:
         """Take the state from which every output's next change can be computed."""
         keeper, parts = self.claimed.keeper, self.claimed.parts
         world, in_flight = keeper.world, self.in_flight
-        warm = keeper.warm
+        warm = self.warm
         if (
             warm is not None
             and warm.quarantine == in_flight.quarantine
@@ -336,5 +368,19 @@ class Restoration:
         await self.kept.wait()
 
     async def finish(self) -> None:
-        """Commit, and store a checkpoint."""
-        await self.kept.store()
+        """Commit, and store a checkpoint unless the state itself is gone on with."""
+        if self.opened.claimed.keeper.parks():
+            await self.kept.commit()
+        else:
+            await self.kept.store()
+
+    @property
+    def left(self) -> WarmState | None:
+        """The state that another life may go on with, None where only a checkpoint will do.
+
+        Lanes have taken from it what they may not have written.
+        """
+        live, parts = self.live, self.opened.claimed.parts
+        if not live.is_whole or parts.lanes is not None:
+            return None
+        return WarmState(live.engine, self.opened.in_flight.quarantine)

@@ -134,6 +134,7 @@ class Live:
         self._tell = parts.tell
         self._watch = parts.watch
         self._committed: Cut = {}
+        self._lettered: Cut = {}  # up to where letters are where the next owner finds them
         self._rows_told = 0
         self.report.rejected = letters.counts
 
@@ -210,6 +211,7 @@ class Live:
         if self._guards("letter_sync"):
             self._letters.sync()
             await self._flush()
+            self._lettered = cut
         if self._guards("source_sync"):
             await self._inputs.sync()
         await self.outputs.commit(self.engine)
@@ -218,6 +220,11 @@ class Live:
         seconds = (self._now_ns() - began_ns) / 1e9
         rows, self._rows_told = self.outputs.rows_out - self._rows_told, self.outputs.rows_out
         self._tell(Committed(cut, rows, seconds, self.engine.digests))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that was done is in the engine, the letters, and given to the outputs."""
+        return self.is_up and self._lettered == self.engine.cut
 
     def end(self) -> None:
         """Report how it stands at the end."""

@@ -23,18 +23,31 @@ class Storing:
     """At most one checkpoint at a time: being copied, then being stored by a task.
 
     A store that fails costs a checkpoint and not the run: it is told, and the next one is tried
-    when it is due. A fence that another owner has passed ends the run.
+    when it is due. A fence that another owner has passed ends the run; but where the outputs have
+    fences of their own the run goes on without checkpoints, until the next owner has those, too.
     """
 
     def __init__(
-        self, owner: Owner, rows: int, executor: Executor, tell: Tell, wake: Callable[[], None]
+        self,
+        owner: Owner,
+        rows: int,
+        executor: Executor,
+        tell: Tell,
+        wake: Callable[[], None],
+        *,
+        outlives_fence: bool = False,
     ) -> None:
-        """Store for ``owner``, copying so many rows a step. wake: called when one is stored."""
+        """Store for ``owner``, copying so many rows a step. wake: called when one is stored.
+
+        outlives_fence: whether something else ends the run once another owner is there.
+        """
         self._wake = wake
         self._owner = owner
         self._rows = rows
         self._executor = executor
         self._tell = tell
+        self._outlives_fence = outlives_fence
+        self._is_superseded = False
         self._copying: PendingSnapshot | None = None
         self._task: asyncio.Task[Checkpoint] | None = None
         self._notes: Mapping[str, str] = {}
@@ -53,10 +66,12 @@ class Storing:
     def begin(self, engine: Partition, notes: Mapping[str, str]) -> None:
         """Begin a checkpoint of the present cut, which the sinks have committed.
 
-        It holds only what changed since the last that was stored, unless all of it is due.
+        It holds only what changed since the last that was stored, unless all of it is due. None
+        is begun any more once another owner stores.
         """
         assert not self.is_busy
-        self._copying, self._notes = engine.begin_snapshot(self._owner.since), notes
+        if not self._is_superseded:
+            self._copying, self._notes = engine.begin_snapshot(self._owner.since), notes
 
     def step(self) -> None:
         """Copy some rows; note how the storing went. Raises FencedError. Between two batches."""
@@ -91,7 +106,10 @@ class Storing:
         try:
             self.last = task.result()
             self._tell(Stored(self.last.name, self.last.cut))
-        except FencedError:
-            raise
+        except FencedError as error:
+            if not self._outlives_fence:
+                raise
+            self._is_superseded = True
+            self._tell(StoreFailed(self.last.cut if self.last else None, str(error)))
         except (StoreError, OSError) as error:
             self._tell(StoreFailed(self.last.cut if self.last else None, str(error)))

@@ -19,14 +19,11 @@ class Flaky(owned.Owned):
         self.is_live = asyncio.Event()
         self._is_awake = asyncio.Event()
 
-    def own(self, since: int) -> None:
-        self._doing.begin(self._own(since))
-
     @property
     def _behind(self) -> int | None:
         return None
 
-    async def _live(self, epoch: int) -> None:
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
         if epoch == epoch_of(7, 0):
             raise OSError("the disk is full")
         self._report = report = Report()

@@ -158,6 +158,8 @@ def test_partitions_come_and_go_while_others_work() -> None:
         assert (0, 1) in one.runtimes["a"].report.live, "its owner is not disturbed"
         one.assign(("b/0", 3, None, "a/0"), ("a/0", 1))
         await one.live("b", 0, 3)
+        assert (0, 1) not in one.runtimes["a"].report.live
+        one.assign(("b/0", 3), ("a/0", 1))
         await one.until(lambda: 0 not in one.runtimes["a"].standings, "a keeps it")
         assert not one.runtimes["b"].report.followers
         assert (1, 1) in one.runtimes["a"].report.live
