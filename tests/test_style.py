@@ -157,6 +157,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "telling": {"cut", "events"},
     "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp"},
     "exchange": {"cut", "encoding", "engine", "errors", "pipeline", "schema", "wire"},
+    "kafka": {"encoding", "world"},
     "registry_file": {"schema", "world"},
     "repartition": {
         "batch",

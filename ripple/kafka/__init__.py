@@ -1,0 +1,1 @@
+"""Kafka: places whose records are read and written in columns, and the transaction that commits."""
