@@ -157,7 +157,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "telling": {"cut", "events"},
     "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp"},
     "exchange": {"cut", "encoding", "engine", "errors", "pipeline", "schema", "wire"},
-    "kafka": {"encoding", "world"},
+    "kafka": {"encoding", "errors", "extras", "settings", "world"},
     "registry_file": {"schema", "world"},
     "repartition": {
         "batch",
@@ -317,6 +317,9 @@ OF_EXTRA = {
     "coordinator/metrics.py": ("cluster", {"prometheus_client"}),
     "worker/pages.py": ("cluster", {"prometheus_client"}),
     "ripple/event_loop.py": ("cluster", {"uvloop"}),
+    "ripple/kafka/client.py": ("kafka", {"aiokafka"}),
+    "ripple/kafka/consumer.py": ("kafka", {"aiokafka"}),
+    "ripple/kafka/private.py": ("kafka", {"aiokafka"}),
     "ripple/rpc/__init__.py": ("cluster", {"google"}),
     "ripple/rpc/cluster_pb2.py": ("cluster", {"google"}),
     "ripple/rpc/coordinator_pb2.py": ("cluster", {"google"}),
@@ -326,6 +329,7 @@ OF_EXTRA = {
     "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health", "grpc_reflection"}),
 }
 DISTRIBUTION_OF = {
+    "aiokafka": "aiokafka",
     "google": "protobuf",
     "grpc": "grpcio",
     "grpc_health": "grpcio-health-checking",

@@ -87,7 +87,7 @@ def next_offset(const uint8_t[::1] data not None, from_offset: int) -> int:
 def decoded(
     data: bytes,
     from_offset: int,
-    aborted: list,
+    aborted,
     *,
     piece_bytes: int = PIECE_BYTES,
     batch_bytes_max: int = BATCH_BYTES_MAX,

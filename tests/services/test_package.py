@@ -32,6 +32,10 @@ for module in pkgutil.walk_packages(ripple.__path__, "ripple."):
         print(module.name)
 """
 NEED_EXTRAS = {
+    "ripple.kafka.client",
+    "ripple.kafka.consumer",
+    "ripple.kafka.private",
+    "ripple.kafka.reading",
     "ripple.rpc",
     "ripple.testing.cluster_scene",
     "ripple.testing.cluster_worker",

@@ -1,0 +1,216 @@
+"""Connections to the brokers of one cluster: what topics there are, who leads what, from where."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from ripple.extras import needed
+from ripple.kafka import private
+from ripple.kafka.settings import Security
+from ripple.world.broker import BrokerError, NoTopicError, Place
+
+with needed("kafka", "a kafka: place"):
+    from aiokafka import TopicPartition, errors
+    from aiokafka.client import AIOKafkaClient
+
+if TYPE_CHECKING:
+    from ripple.kafka.private import Fetched
+
+T = TypeVar("T")
+
+REQUEST_S = 15.0
+PATIENCE_S = 15.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+# What passes: who leads a partition changes, or a broker is away.
+PASSING = (
+    errors.LeaderNotAvailableError,
+    errors.NotLeaderForPartitionError,
+    errors.UnknownTopicOrPartitionError,
+    errors.ReplicaNotAvailableError,
+    errors.RequestTimedOutError,
+    errors.NodeNotReadyError,
+    errors.KafkaConnectionError,
+    errors.StaleMetadata,
+    errors.CorrelationIdError,
+)
+# By number: what aiokafka has no name for (kafka.apache.org/protocol#protocol_error_codes).
+_PASSING_CODES = {56, 74, 75, 76, 78}  # storage, leader epochs, offset not available yet
+OUT_OF_RANGE = errors.OffsetOutOfRangeError.errno
+
+
+def is_passing(code: int) -> bool:
+    """Whether an error of a partition goes away when it is asked again, perhaps elsewhere."""
+    return code in _PASSING_CODES or issubclass(errors.for_code(code), PASSING)
+
+
+def refusal(code: int, what: str) -> BrokerError:
+    """Return an error of the broker as ours."""
+    kind = errors.for_code(code)
+    if kind is errors.TopicAuthorizationFailedError:
+        return BrokerError(f"{what}: the broker does not let this user do so", done=False)
+    return BrokerError(f"{what}: {kind.__name__} ({code}): {kind.description}", done=False)
+
+
+class KafkaClient:
+    """Asks brokers. Errors that pass are waited for, up to PATIENCE_S.
+
+    All methods but ``close`` raise BrokerError, and NoTopicError.
+    """
+
+    def __init__(self, brokers: str, security: Security) -> None:
+        """Take the brokers that are asked first, as ``host:port``, separated by commas."""
+        self.brokers = brokers
+        self._security = security
+        self._client: AIOKafkaClient | None = None
+        self._topics: set[str] = set()
+
+    async def open(self) -> None:
+        """Connect. Raises BrokerError that says for each broker why it could not."""
+        arguments = {
+            **self._security.arguments(),
+            "client_id": "ripple",
+            "request_timeout_ms": int(REQUEST_S * 1000),
+        }
+        client = AIOKafkaClient(
+            bootstrap_servers=self.brokers.split(","), retry_backoff_ms=50, **arguments
+        )
+        try:
+            await client.bootstrap()
+        except errors.KafkaError as error:
+            await client.close()
+            why = await private.why_not(client.hosts, arguments)
+            raise BrokerError(f"cannot reach Kafka: {why}", done=False) from error
+        except BaseException:
+            await client.close()
+            raise
+        self._client = client
+
+    async def close(self) -> None:
+        """Let go of the connections; closing twice is allowed."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def partitions(self, topic: str) -> int:
+        """Return how many a topic has. Raises NoTopicError."""
+
+        async def ask() -> int:
+            known = await private.metadata(self._open, [topic])
+            code = known.get(topic, errors.UnknownTopicOrPartitionError.errno)
+            if code == errors.UnknownTopicOrPartitionError.errno:
+                raise NoTopicError(f"{self.brokers} has no topic {topic!r}")
+            if code and not is_passing(code):
+                raise refusal(code, f"topic {topic!r}")
+            found = self._open.cluster.partitions_for_topic(topic)
+            if not found:
+                raise errors.LeaderNotAvailableError
+            return len(found)
+
+        return await self._patiently(f"topic {topic!r}", ask)
+
+    async def learn(self, places: Sequence[Place]) -> None:
+        """Learn anew who leads partitions. Raises NoTopicError and aiokafka's errors."""
+        topics = sorted({place.topic for place in places})
+        for topic, code in (await private.metadata(self._open, topics)).items():
+            if code == errors.UnknownTopicOrPartitionError.errno:
+                raise NoTopicError(f"{self.brokers} has no topic {topic!r}")
+            if code and not is_passing(code):
+                raise refusal(code, f"topic {topic!r}")
+        for place in places:
+            known = self._open.cluster.partitions_for_topic(place.topic)
+            if known and place.partition not in known:
+                raise NoTopicError(
+                    f"{self.brokers}: topic {place.topic!r} has {len(known)} partitions, and none "
+                    f"with the number {place.partition}"
+                )
+
+    def leader(self, place: Place) -> int | None:
+        """Return the node that leads a partition, None if it is not known."""
+        found = self._open.cluster.leader_for_partition(TopicPartition(*place))
+        return None if found is None or found < 0 else int(found)
+
+    async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Return the first offset that may still be there, by partition."""
+        return await self._offsets(places, private.EARLIEST, 0)
+
+    async def ends(self, places: Sequence[Place], *, committed: bool = True) -> dict[Place, int]:
+        """Return, by partition, the offset before which a reader sees everything now.
+
+        committed: whether records count only as far as no transaction before them is open.
+        """
+        return await self._offsets(places, private.LATEST, private.COMMITTED * committed)
+
+    async def fetch(
+        self,
+        node: int,
+        wanted: Mapping[Place, int],
+        *,
+        wait_ms: int,
+        bytes_max: int,
+        partition_bytes_max: int,
+    ) -> list[Fetched]:
+        """Return what committed records are at offsets; raises aiokafka's errors."""
+        return await private.fetch(
+            self._open,
+            node,
+            wanted,
+            wait_ms=wait_ms,
+            bytes_max=bytes_max,
+            partition_bytes_max=partition_bytes_max,
+        )
+
+    @property
+    def _open(self) -> AIOKafkaClient:
+        if self._client is None:
+            raise BrokerError(f"the connection to {self.brokers} is closed", done=False)
+        return self._client
+
+    async def _offsets(
+        self, places: Sequence[Place], when: int, isolation: int
+    ) -> dict[Place, int]:
+        found: dict[Place, int] = {}
+
+        async def ask() -> dict[Place, int]:
+            left = [place for place in places if place not in found]
+            if any(self.leader(place) is None for place in left):
+                await self.learn(left)
+            by_node: dict[int, list[Place]] = {}
+            for place in left:
+                node = self.leader(place)
+                if node is None:
+                    raise errors.LeaderNotAvailableError
+                by_node.setdefault(node, []).append(place)
+            stale = False
+            for node, led in by_node.items():
+                answers = await private.offsets(self._open, node, led, when, isolation)
+                for place in led:
+                    code, offset = answers[place]
+                    if not code:
+                        found[place] = offset
+                    elif not is_passing(code):
+                        raise refusal(code, f"offsets of {place}")
+                    else:
+                        stale = True
+            if stale:
+                await self.learn(left)
+                raise errors.NotLeaderForPartitionError
+            return found
+
+        return await self._patiently("offsets", ask)
+
+    async def _patiently(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
+        loop = asyncio.get_running_loop()
+        until, pause_s = loop.time() + PATIENCE_S, FIRST_PAUSE_S
+        while True:
+            try:
+                return await ask()
+            except PASSING as error:
+                if loop.time() + pause_s > until:
+                    why = str(error) or type(error).__name__
+                    raise BrokerError(f"{self.brokers}: {what}: {why}", done=False) from error
+            except errors.KafkaError as error:
+                raise BrokerError(f"{self.brokers}: {what}: {error}", done=False) from error
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -1,0 +1,59 @@
+"""Places in Kafka, as users write them: ``kafka:[BROKERS/]TOPIC[?OPTION=VALUE&...]``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from ripple.errors import InputError
+from ripple.kafka.settings import BROKERS_VARIABLE, brokers_given
+
+PREFIX = "kafka:"
+FORM = "kafka:[BROKER:PORT,.../]TOPIC[?format=json]"
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
+
+
+class KafkaPlace(NamedTuple):
+    """A topic, the brokers that are asked first where it is, and what is said of its records.
+
+    brokers: ``host:port``, separated by commas. options: what stands behind the question mark.
+    """
+
+    brokers: str
+    topic: str
+    options: Mapping[str, str] = MappingProxyType({})
+
+    @classmethod
+    def parse(cls, text: str) -> KafkaPlace:
+        """Return the place, with or without ``kafka:`` before it. Raises InputError."""
+        path, _, query = text.removeprefix(PREFIX).partition("?")
+        brokers, slash, topic = path.rpartition("/")
+        if not slash:
+            brokers = brokers_given()
+        name = f"{PREFIX}{path}"
+        if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+            raise InputError(f"cannot tell which topic {name!r} is: it must be {FORM}")
+        if not brokers:
+            raise InputError(
+                f"{name!r} names no broker, as in {PREFIX}127.0.0.1:9092/{topic}, and there is no "
+                f"{BROKERS_VARIABLE}"
+            )
+        for broker in brokers.split(","):
+            if not _BROKER.fullmatch(broker):
+                raise InputError(f"{broker!r} is not the address of a broker: it must be HOST:PORT")
+        options: dict[str, str] = {}
+        for option, value in parse_qsl(query, keep_blank_values=True):
+            if option in options:
+                raise InputError(f"{name!r} says {option} twice")
+            options[option] = value
+        if query and not options:
+            raise InputError(f"cannot read {query!r}, behind {name}: it must be OPTION=VALUE")
+        return cls(brokers, topic, MappingProxyType(options))
+
+    def __str__(self) -> str:
+        return f"{PREFIX}{self.brokers}/{self.topic}"

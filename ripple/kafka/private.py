@@ -1,0 +1,127 @@
+"""All of aiokafka that its documentation does not promise; a test tells when a version changes it.
+
+Requests are public to import and described nowhere; what comes back is a tuple by the version that
+the broker and aiokafka agreed on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ripple.extras import needed
+
+with needed("kafka", "a kafka: place"):
+    from aiokafka import errors
+    from aiokafka.client import AIOKafkaClient
+    from aiokafka.conn import create_conn
+    from aiokafka.protocol.fetch import FetchRequest
+    from aiokafka.protocol.metadata import MetadataRequest
+    from aiokafka.protocol.offset import OffsetRequest
+
+if TYPE_CHECKING:
+    from ripple.world.broker import Place
+
+CONSUMER = -1  # in the place of a replica's number
+COMMITTED = 1  # the isolation level
+LATEST, EARLIEST = -1, -2
+_NO_ERROR = 0
+_FIRST_WITH_TRANSACTIONS = 4
+
+# aiokafka tells what it could not do on standard error where nobody listens; we raise it.
+logging.getLogger("aiokafka").addHandler(logging.NullHandler())
+
+
+class Fetched(NamedTuple):
+    """What a broker sent of a partition.
+
+    stable_end: before it readers see everything. aborted: see ``record_batches.decoded``.
+    """
+
+    topic: str
+    partition: int
+    error: int
+    stable_end: int
+    aborted: Sequence[tuple[int, int]]
+    data: bytes
+
+
+async def fetch(
+    client: AIOKafkaClient,
+    node: int,
+    wanted: Mapping[Place, int],
+    *,
+    wait_ms: int,
+    bytes_max: int,
+    partition_bytes_max: int,
+) -> list[Fetched]:
+    """Return what committed records are at offsets, waiting for some if there are none.
+
+    Raises aiokafka's errors.
+    """
+    topics: dict[str, list[tuple[int, int, int]]] = {}
+    for place, offset in wanted.items():
+        topics.setdefault(place.topic, []).append((place.partition, offset, partition_bytes_max))
+    asked = FetchRequest(wait_ms, 1, bytes_max, COMMITTED, list(topics.items()))
+    answer = await client.send(node, asked)
+    version = answer.API_VERSION
+    if version < _FIRST_WITH_TRANSACTIONS:
+        raise errors.IncompatibleBrokerVersion(f"fetches of version {version}")
+    if getattr(answer, "error_code", _NO_ERROR):
+        raise errors.for_code(answer.error_code)()
+    aborted_at = 4 if version == _FIRST_WITH_TRANSACTIONS else 5
+    return [
+        Fetched(topic, part[0], part[1], part[3], part[aborted_at] or (), part[-1] or b"")
+        for topic, parts in answer.topics
+        for part in parts
+    ]
+
+
+async def offsets(
+    client: AIOKafkaClient, node: int, places: Sequence[Place], when: int, isolation: int
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """Return by partition an error and the offset of LATEST or EARLIEST; raises aiokafka's."""
+    topics: dict[str, list[tuple[int, int]]] = {}
+    for place in places:
+        topics.setdefault(place.topic, []).append((place.partition, when))
+    answer = await client.send(node, OffsetRequest(CONSUMER, isolation, list(topics.items())))
+    return {
+        (topic, part[0]): (part[1], part[3]) for topic, parts in answer.topics for part in parts
+    }
+
+
+async def metadata(client: AIOKafkaClient, topics: Sequence[str]) -> dict[str, int]:
+    """Learn where partitions of topics are, which are not made by asking.
+
+    Returns an error by topic, 0 for none. Raises aiokafka's errors.
+    """
+    node = client.get_random_node()
+    if node is None:
+        raise errors.NodeNotReadyError("no broker is known")
+    answer = await client.send(node, MetadataRequest(list(topics), False))
+    client.cluster.update_metadata(answer)
+    return {topic[1]: topic[0] for topic in answer.topics}
+
+
+async def why_not(hosts: Sequence[tuple[str, int, Any]], arguments: Mapping[str, Any]) -> str:
+    """Return what is wrong with each of the brokers, none of which could be connected to."""
+    reasons = []
+    for host, port, _ in hosts:
+        try:
+            connection = await create_conn(host, port, **arguments)
+        except Exception as error:  # whatever it is, it is the reason
+            reasons.append(f"{host}:{port}: {_told(error)}")
+        else:
+            connection.close()
+            reasons.append(f"{host}:{port}: it says nothing of its cluster")
+    return "; ".join(reasons)
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

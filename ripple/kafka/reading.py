@@ -1,0 +1,47 @@
+"""The part of the broker port that reads, over a connection of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ripple.kafka.client import KafkaClient
+from ripple.kafka.consumer import KafkaConsumer
+
+if TYPE_CHECKING:
+    from ripple.kafka.settings import Security
+    from ripple.world.broker import Place
+
+
+class KafkaReading:
+    """Topics as readers see them; the methods of Broker that they need."""
+
+    def __init__(
+        self, brokers: str, security: Security, *, tell: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._client = KafkaClient(brokers, security)
+        self._tell = tell
+
+    async def open(self) -> None:
+        """Connect. Raises BrokerError."""
+        await self._client.open()
+
+    async def close(self) -> None:
+        """Let go of the connections; closing twice is allowed."""
+        await self._client.close()
+
+    async def partitions(self, topic: str) -> int:
+        """Return how many a topic has. Raises NoTopicError."""
+        return await self._client.partitions(topic)
+
+    async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Return the first offset that may still be there, by partition."""
+        return await self._client.earliest(places)
+
+    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Return, by partition, the offset before which a reader sees everything now."""
+        return await self._client.ends(places)
+
+    def consumer(self) -> KafkaConsumer:
+        """Return a reader, which gives no headers."""
+        return KafkaConsumer(self._client, tell=self._tell)

@@ -1,0 +1,150 @@
+"""How to get at brokers: TLS and passwords, from the environment and a file, never from a place."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ripple.settings import (
+    CONFIG_VARIABLE,
+    Alias,
+    Arguments,
+    Setting,
+    SettingsError,
+    in_force,
+    read_file,
+)
+
+BROKERS_VARIABLE = "RIPPLE_KAFKA_BROKERS"
+KAFKA_CONFIG_VARIABLE = "RIPPLE_KAFKA_CONFIG"
+SECTION = "kafka"
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def _setting(name: str, help_text: str, default: str = "") -> Setting:
+    return Setting(
+        name=f"kafka_{name}",
+        help=help_text,
+        default=default,
+        places=(Alias(f"{SECTION}.{name}"),),
+    )
+
+
+SETTINGS = (
+    _setting("brokers", "brokers of places that name none: HOST:PORT, separated by commas"),
+    _setting("security_protocol", f"one of {', '.join(PROTOCOLS)}", "PLAINTEXT"),
+    _setting("sasl_mechanism", f"one of {', '.join(MECHANISMS)}", "PLAIN"),
+    _setting("sasl_username", "the name that brokers know"),
+    _setting("sasl_password", "its password"),
+    _setting("sasl_password_file", "a file that holds the password"),
+    _setting("ca_file", "authorities whose certificates are believed, as PEM; else the system's"),
+    _setting("cert_file", "this client's certificate, as PEM"),
+    _setting("key_file", "its private key, as PEM"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How connections are secured. Its text does not show the password."""
+
+    protocol: str = "PLAINTEXT"
+    mechanism: str = "PLAIN"
+    username: str = ""
+    password: str = field(default="", repr=False)
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what aiokafka's clients take. Raises SettingsError for files that are no good."""
+        found: dict[str, Any] = {"security_protocol": self.protocol}
+        if self.protocol.startswith("SASL"):
+            found |= {
+                "sasl_mechanism": self.mechanism,
+                "sasl_plain_username": self.username,
+                "sasl_plain_password": self.password,
+            }
+        if self.protocol.endswith("SSL"):
+            found["ssl_context"] = self._context()
+        return found
+
+    def _context(self) -> ssl.SSLContext:
+        named = self.ca_file
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file or None)
+            if self.cert_file:
+                named = f"{self.cert_file} with {self.key_file or 'the key in it'}"
+                context.load_cert_chain(self.cert_file, self.key_file or None)
+        except OSError as error:
+            why = error.strerror or error
+            raise SettingsError(f"TLS to Kafka: cannot use {named}: {why}") from error
+        return context
+
+
+def brokers_given() -> str:
+    """Return the brokers of places that name none, "" if there are none. Raises SettingsError."""
+    return _values(os.environ)["kafka_brokers"]
+
+
+def security_given(environment: Mapping[str, str] = os.environ) -> Security:
+    """Return what the environment and the file that it names say. Raises SettingsError."""
+    values = {name.removeprefix("kafka_"): value for name, value in _values(environment).items()}
+    protocol = values["security_protocol"].upper()
+    _check_one("security_protocol", protocol, PROTOCOLS)
+    password = values["sasl_password"]
+    if values["sasl_password_file"]:
+        if password:
+            raise SettingsError("kafka_sasl_password is given twice: by itself, and by a file")
+        password = _first_line(values["sasl_password_file"])
+    mechanism = values["sasl_mechanism"].upper()
+    if protocol.startswith("SASL"):
+        _check_one("sasl_mechanism", mechanism, MECHANISMS)
+        if not values["sasl_username"] or not password:
+            raise SettingsError(
+                f"kafka_security_protocol {protocol} needs kafka_sasl_username and "
+                "kafka_sasl_password (or kafka_sasl_password_file)"
+            )
+    elif values["sasl_username"] or password:
+        raise SettingsError(
+            f"a user's name or password for Kafka is given, and kafka_security_protocol is "
+            f"{protocol}, which sends none: SASL_SSL does"
+        )
+    return Security(
+        protocol,
+        mechanism,
+        values["sasl_username"],
+        password,
+        values["ca_file"],
+        values["cert_file"],
+        values["key_file"],
+    )
+
+
+def _values(environment: Mapping[str, str]) -> dict[str, str]:
+    path = environment.get(KAFKA_CONFIG_VARIABLE) or environment.get(CONFIG_VARIABLE)
+    file: Mapping[str, Any] = {}
+    if path:
+        try:
+            file = read_file(Path(path).read_bytes(), path)
+        except OSError as error:
+            raise SettingsError(f"cannot read {path}: {error.strerror}") from error
+    others = [name for name in file if name != SECTION]
+    found = in_force(SETTINGS, Arguments({}), environment, file, section=SECTION, others=others)
+    return {name: str(each.value) for name, each in found.items()}
+
+
+def _check_one(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise SettingsError(f"kafka_{name} is {value!r}, not one of {', '.join(known)}")
+
+
+def _first_line(path: str) -> str:
+    try:
+        return Path(path).read_text().split("\n")[0].rstrip("\r")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"kafka_sasl_password_file: cannot read {path}: {error}") from error
