@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -63,8 +63,8 @@ class ReadableGroup(CommitGroup, Protocol):
         """Return where an output is now. Raises OutputError if it cannot be read back."""
         ...
 
-    def written_since(self, output: str, mark: str | None) -> Iterator[pa.RecordBatch]:
-        """Yield what readers of an output may have got behind a mark."""
+    def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
+        """Yield what readers of an output may have got behind a mark, at least."""
         ...
 
     def supersede(self, output: str) -> None:
@@ -114,9 +114,10 @@ class SinkGroup:
         """Return where an output is now."""
         return self._readable(output).mark()
 
-    def written_since(self, output: str, mark: str | None) -> Iterator[pa.RecordBatch]:
+    async def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
         """Yield what readers of an output may have got behind a mark."""
-        return self._readable(output).written_since(mark)
+        for batch in self._readable(output).written_since(mark):
+            yield batch
 
     def supersede(self, output: str) -> None:
         """Let the next write of an output reach another cut than the unfinished one."""

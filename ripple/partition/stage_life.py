@@ -186,7 +186,7 @@ class StageLife:
         if base.checkpoint is None and not any(map(_holds, self._standings.values())):
             # So that outputs without any checkpoint are of one that was lost.
             await self._store()
-        was_shown = self._was_shown(base)
+        was_shown = await self._was_shown(base)
         for sender, name in enumerate(self._senders):
             followed = engine.followed(name)
             if followed.cut is not None:
@@ -218,7 +218,7 @@ class StageLife:
         self._tell(restored)
         return True
 
-    def _was_shown(self, base: _Base) -> dict[str, Shown]:
+    async def _was_shown(self, base: _Base) -> dict[str, Shown]:
         """Return per output that holds something which keys its readers may have."""
         was_shown = {}
         for output, standing in self._standings.items():
@@ -231,7 +231,8 @@ class StageLife:
                 shown.there(self.engine.table(output))
                 mark = base.checkpoint.notes.get(_mark_of(output))
             if self._world.guards("read_back"):
-                shown.changed(self._outputs.written_since(output, mark))
+                async for batch in self._outputs.written_since(output, mark):
+                    shown.changed([batch])
         return was_shown
 
     def _has_come(self) -> bool:

@@ -77,6 +77,9 @@ class SimBrokerPort:
     def consumer(self) -> SimConsumer:
         return SimConsumer(self)
 
+    async def close(self) -> None:
+        """Do nothing: nothing is open."""
+
     async def ask(self, name: str, subject: str, act: Callable[[], T]) -> T:
         """Let the broker do something. Raises BrokerError."""
 

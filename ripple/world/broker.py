@@ -252,3 +252,7 @@ class Broker(Protocol):
     def consumer(self) -> Consumer:
         """Return a reader."""
         ...
+
+    async def close(self) -> None:
+        """Release what was opened; producers and readers are closed before."""
+        ...

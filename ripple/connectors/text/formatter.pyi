@@ -1,5 +1,7 @@
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 class RowFormatter:
@@ -19,3 +21,4 @@ class RowFormatter:
         left_out: int = -1,
     ) -> None: ...
     def format(self, batch: pa.RecordBatch) -> bytes: ...
+    def values(self, batch: pa.RecordBatch, ends: npt.NDArray[np.int32]) -> bytes: ...

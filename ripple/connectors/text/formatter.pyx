@@ -166,6 +166,20 @@ cdef class RowFormatter:
 
         Raises UnicodeError when a text is not UTF-8.
         """
+        return PyBytes_FromStringAndSize(self.out, self.formatted(batch, NULL))
+
+    def values(self, batch, int32_t[::1] ends not None) -> bytes:
+        """Return the same, and put into ``ends``, where row i begins, in i, and its end in i + 1.
+
+        A row that is left out has no bytes. Raises OverflowError for more than 2 GiB.
+        """
+        if ends.shape[0] != batch.num_rows + 1:
+            raise ValueError(f"{batch.num_rows} rows have {batch.num_rows + 1} ends")
+        ends[0] = 0
+        return PyBytes_FromStringAndSize(self.out, self.formatted(batch, &ends[1]))
+
+    cdef Py_ssize_t formatted(self, object batch, int32_t* ends) except -1:
+        """Format a batch into ``out``; return how many bytes."""
         cdef Exported exported = Exported(batch)
         cdef const ArrowArray* rows = &exported.whole
         cdef const uint8_t* ops = NULL
@@ -178,14 +192,16 @@ cdef class RowFormatter:
             is_text = _are_utf8(self.columns, rows.length)
             has_ops = _are_ops(self.columns, self.ops.size(), rows.length)
             if is_text and has_ops:
-                used = self.format_rows(rows.length, ops)
+                used = self.format_rows(rows.length, ops, ends)
         if not is_text:
             raise UnicodeError("a text is not UTF-8")
         if not has_ops:
             raise IndexError(f"an op is none of {OP_NAMES}")
         if used < 0:
             raise MemoryError
-        return PyBytes_FromStringAndSize(self.out, used)
+        if ends != NULL and used > <Py_ssize_t>0x7FFFFFFF:
+            raise OverflowError("the rows take more than 2 GiB")
+        return used
 
     cdef int find(self, const ArrowArray* rows) except -1:
         """Find the values of the columns."""
@@ -213,7 +229,9 @@ cdef class RowFormatter:
                 )
         return 0
 
-    cdef Py_ssize_t format_rows(self, Py_ssize_t rows, const uint8_t* op) noexcept nogil:
+    cdef Py_ssize_t format_rows(
+        self, Py_ssize_t rows, const uint8_t* op, int32_t* ends
+    ) noexcept nogil:
         """Write rows, without those that ``op`` removes; return how many bytes, -1 without memory."""
         cdef const Column* columns = self.columns.data()
         cdef const Column* column
@@ -227,6 +245,8 @@ cdef class RowFormatter:
             texts += columns[i].offsets != NULL
         for row in range(rows):
             if op != NULL and op[row] == REMOVE:
+                if ends != NULL:
+                    ends[row] = <int32_t>(p - self.out)
                 continue
             need = fixed
             if texts:
@@ -250,6 +270,8 @@ cdef class RowFormatter:
                 p += column.prefix.size()
                 p = _value(p, column, column.first + row, self.json, self.ops)
             p = copied(p, self.suffix.data(), self.suffix.size())
+            if ends != NULL:
+                ends[row] = <int32_t>(p - self.out)
         return p - self.out
 
 

@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
@@ -15,7 +16,7 @@ from ripple.connectors.contract import BasicSink
 from ripple.connectors.json import text as json_text
 from ripple.connectors.text.formatter import RowFormatter
 from ripple.errors import OutputError, SchemaError
-from ripple.ops import OP, place_of_op
+from ripple.ops import OP, OP_REMOVE, place_of_op
 from ripple.schema.well_formed import check_text
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit
     from ripple.connectors.target import Target
 
+T = TypeVar("T")
 Kind = Literal["string", "integer", "float", "bool", "raw", "op"]
 Converter = Callable[[pa.Array], pa.Array]
 
@@ -51,12 +53,14 @@ class TextFormat:
 class TextLines:
     """Makes changes into lines.
 
-    All changes have columns of the same names. ``name``, of where they go, is for errors.
+    All changes have columns of the same names. ``name``, of where they go, is for errors; ``end``
+    stands behind each row.
     """
 
-    def __init__(self, text_format: TextFormat, name: str) -> None:
+    def __init__(self, text_format: TextFormat, name: str, end: bytes = b"\n") -> None:
         self._format = text_format
         self._name = name
+        self._end = end
         self._layout: _Layout | None = None
 
     def of(self, changes: pa.RecordBatch, *, is_first: bool) -> bytes:
@@ -64,9 +68,18 @@ class TextLines:
 
         Raises OutputError when the columns have changed, or a text is not UTF-8.
         """
+        lines = self._written(changes, lambda layout: layout.lines(changes))
+        assert self._layout is not None
+        return self._layout.header + lines if is_first else lines
+
+    def values(self, changes: pa.RecordBatch) -> pa.Array:
+        """Return each row by itself, as binary: null where it is left out. Raises OutputError."""
+        return self._written(changes, lambda layout: layout.values(changes))
+
+    def _written(self, changes: pa.RecordBatch, write: Callable[[_Layout], T]) -> T:
         layout = self._layout
         if layout is None or layout.schema != changes.schema:
-            layout = _Layout(changes.schema, self._format)
+            layout = _Layout(changes.schema, self._format, self._end)
             if self._layout is not None and self._layout.names != layout.names:
                 raise OutputError(
                     f"{self._name} has columns {', '.join(self._layout.names)}, but "
@@ -74,10 +87,9 @@ class TextLines:
                 )
             self._layout = layout
         try:
-            lines = layout.lines(changes)
+            return write(layout)
         except SchemaError as error:
             raise OutputError(f"cannot write {self._name}: {error}") from error
-        return layout.header + lines if is_first else lines
 
 
 class TextSink(BasicSink):
@@ -108,7 +120,7 @@ class TextSink(BasicSink):
 class _Layout:
     """How columns of certain names and types are written."""
 
-    def __init__(self, schema: pa.Schema, text_format: TextFormat) -> None:
+    def __init__(self, schema: pa.Schema, text_format: TextFormat, end: bytes) -> None:
         self.schema = schema
         op_at, is_json = place_of_op(schema), text_format.form == "json"
         marks = text_format.removes == "mark"
@@ -133,7 +145,8 @@ class _Layout:
             decimals = text_format.decimals.get(name) if kind == "float" else None
             columns.append((at, prefix.encode(), written, decimals))
         left_out = -1 if marks else op_at
-        suffix = b"}\n" if is_json else b"\n"
+        suffix = b"}" + end if is_json else end
+        self._op_at = left_out
         self._formatter = RowFormatter(columns, suffix, json=is_json, left_out=left_out)
         self.header = b""
         if text_format.header and not is_json:
@@ -144,6 +157,23 @@ class _Layout:
 
     def lines(self, changes: pa.RecordBatch) -> bytes:
         """Return the lines of changes; raises SchemaError for a text that is not UTF-8."""
+        return self._formatted(changes, self._formatter.format)
+
+    def values(self, changes: pa.RecordBatch) -> pa.Array:
+        """Return each row as binary, null where it is left out; raises as ``lines``."""
+        ends = np.empty(changes.num_rows + 1, np.int32)
+        data = self._formatted(changes, lambda rows: self._formatter.values(rows, ends))
+        valid = None
+        if self._op_at >= 0:
+            is_there = changes.column(self._op_at).to_numpy() != OP_REMOVE
+            if not is_there.all():
+                valid = pa.py_buffer(np.packbits(is_there, bitorder="little"))
+        buffers = [valid, pa.py_buffer(ends), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.binary(), changes.num_rows, buffers)
+
+    def _formatted(
+        self, changes: pa.RecordBatch, write: Callable[[pa.RecordBatch], bytes]
+    ) -> bytes:
         rows = changes
         if self._converters:
             check_text(changes)
@@ -152,7 +182,7 @@ class _Layout:
                 columns[at] = converter(columns[at])
             rows = pa.record_batch(columns, self.schema.names)
         try:
-            return self._formatter.format(rows)
+            return write(rows)
         except UnicodeError:
             check_text(changes)
             raise

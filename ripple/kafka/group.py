@@ -1,0 +1,332 @@
+"""A partition's outputs in topics of one Kafka, where the transaction is the commit.
+
+Rows of all outputs, the cut record and how far the inputs were read go into one transaction. What
+is not certain is never guessed: any failure ends the producer, a new one fences it and ends what it
+left open, and then the cut record says whether the transaction counts. See ``docs/kafka.md``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ripple.errors import OutputError
+from ripple.events import Tell, untold
+from ripple.fenced import FencedError
+from ripple.kafka.cuts import Cuts, Reached, committed, newest, topic_of
+from ripple.kafka.rows import divided, joined, partition_numbers
+from ripple.keys.partitioner import key_bytes
+from ripple.partition.group import Standing
+from ripple.world.broker import BrokerError, NoTopicError, Place, Records, TooLargeError
+from ripple.world.ports import all_guards
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from ripple.connectors.connector import Part
+    from ripple.connectors.contract import Commit
+    from ripple.kafka.rows import Rows
+    from ripple.world.broker import Broker, Producer
+    from ripple.world.ports import Clock, Guards
+
+# Less than the minute after which the broker ends a transaction by itself.
+ATTEMPT_S = 30.0
+PATIENCE_S = 180.0
+PAUSE_S, PAUSE_S_MAX = 0.02, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where an output goes. topic: made if there is none."""
+
+    topic: str
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """The partition of a pipeline's stage that a group belongs to.
+
+    key: the fields by which rows of the stage were divided among its partitions.
+    """
+
+    pipeline: str
+    part: Part
+    stage: int = 0
+    key: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the id of its transactions."""
+        return f"ripple.{self.pipeline}.{self.stage}.{self.part.number}"
+
+    @property
+    def place(self) -> Place:
+        """Return where its cut records are."""
+        return Place(topic_of(self.pipeline, self.stage), self.part.number)
+
+
+class KafkaGroup:
+    """A ReadableGroup in topics of one Kafka.
+
+    Invariants: from ``open`` on ``_last`` is the newest cut record, unless a transaction is under
+    way; what is in ``_waiting`` was written and is not in the log, or that is not certain yet; a
+    producer in ``_producer`` has no transaction whose outcome is unknown.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        whose: Whose,
+        outputs: Mapping[str, Written],
+        *,
+        clock: Clock,
+        where: str = "kafka",
+        offsets: Callable[[Mapping[str, int]], Mapping[Place, int]] = lambda _: {},
+        guards: Guards = all_guards,
+    ) -> None:
+        """Take what is written where; nothing is asked before ``open``.
+
+        where: the brokers, for people. offsets: from the cut of an input, by name, to the partition
+        of a topic that it is, for those that are topics of this Kafka. guards: which safeguards are
+        on, for tests of the tests.
+        """
+        self._broker = broker
+        self._whose = whose
+        self._outputs = dict(outputs)
+        self._clock = clock
+        self._where = where
+        self._offsets = offsets
+        self._guards = guards
+        self._producer: Producer | None = None
+        self._epoch = 0
+        self._last = Cuts(0, 0)
+        self._partitions: dict[str, int] = {}
+        self._waiting: dict[Place, list[Records]] = {}
+        self._ends: dict[str, dict[Place, int]] = {}
+        self._is_marked = False
+
+    async def open(
+        self,
+        epoch: int | None,
+        tell: Tell = untold,  # noqa: ARG002 - CommitGroup's
+    ) -> Mapping[str, Standing]:
+        """Fence whoever wrote before, read what was reached, and note whose turn it is now.
+
+        Raises FencedError where an owner of a higher epoch has begun, OutputError.
+        """
+        if epoch is None:
+            raise OutputError(f"{self._where} is written in transactions by an owner alone")
+        self._epoch = epoch
+
+        async def begin() -> None:
+            await self._make_topics()
+            last = await self._take_over()
+            self._check_topics(last)
+            mine = Cuts(epoch, last.number + 1, last.outputs)
+            await self._transact(mine, {})
+            await self._look_for_ends()
+            self._last = mine
+
+        await self._surely("begin to write to", begin)
+        return {
+            output: Standing(self._named(output), True, self._commit_of(output), unfinished=None)
+            for output in self._outputs
+        }
+
+    def write(self, output: str, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002
+        """Keep the changes until the commit, as they will be sent."""
+        written = self._outputs[output]
+        records = written.rows.of(changes, self._clock.now_ns() // 1_000_000)
+        for number, part in divided(records, self._partitions[written.topic]):
+            self._waiting.setdefault(Place(written.topic, number), []).append(part)
+
+    async def commit(self, reached: Mapping[str, Commit]) -> None:
+        """Commit what was written, with what it reaches, in one transaction.
+
+        Raises FencedError when somebody else owns the partition, OutputError.
+        """
+        outputs = dict(self._last.outputs)
+        outputs |= {name: Reached(self._outputs[name].topic, one) for name, one in reached.items()}
+        if not self._waiting and outputs == self._last.outputs:
+            return
+        wanted = Cuts(self._epoch, self._last.number + 1, outputs)
+        waiting = {place: joined(parts) for place, parts in self._waiting.items()}
+
+        async def settle() -> None:
+            if self._producer is None:
+                found = await self._take_over()
+                if found == wanted:
+                    return
+                if found != self._last:
+                    raise OutputError(
+                        f"{self._whose.place} of {self._where} has a cut record that this owner "
+                        "has not written: nobody else may write there"
+                    )
+            await self._transact(wanted, waiting)
+
+        await self._surely("commit to", settle)
+        self._last = wanted
+        self._waiting = {}
+        if self._is_marked:
+            self._is_marked = False
+            await self._surely("look at", self._look_for_ends)
+
+    async def close(self) -> None:
+        """Release the connections; a transaction that is open is ended by the next owner."""
+        await self._drop()
+        await self._broker.close()
+
+    # --- reading back ---
+
+    def mark(self, output: str) -> str:
+        """Return where an output was at a commit; what lies behind was written later, or seen."""
+        self._is_marked = True
+        ends = self._ends[output]
+        return json.dumps([self._outputs[output].topic, [end for _, end in sorted(ends.items())]])
+
+    async def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
+        """Yield the keys of this partition's rows behind a mark, with ``op``; see ReadableSink."""
+        written = self._outputs[output]
+        places = sorted(self._ends[output])
+        topic, starts = json.loads(mark) if mark else (written.topic, [])
+        if topic != written.topic or len(starts) > len(places):
+            raise OutputError(
+                f"{self._named(output)} is another topic than the checkpoint speaks of, "
+                f"{topic}: begin with another folder of checkpoints"
+            )
+        starts += [0] * (len(places) - len(starts))
+        earliest = await self._broker.earliest(places)
+        for place, start in zip(places, starts, strict=True):
+            begin, end = max(start, earliest[place]), self._ends[output][place]
+            async for read in committed(self._broker, place, begin, end):
+                if len(read.records):
+                    yield self._own(written.rows.back(read.records))
+
+    def supersede(self, output: str) -> None:
+        """Do nothing: a transaction is there as a whole, or not at all."""
+
+    def _own(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Leave out what other partitions of the stage have written."""
+        number, of = self._whose.part
+        if of == 1 or not self._whose.key:
+            return rows
+        numbers = partition_numbers(key_bytes(rows, self._whose.key), of)
+        return rows.filter(pa.array(numbers == number))
+
+    # --- what happens at the broker ---
+
+    async def _make_topics(self) -> None:
+        of, place = self._whose.part.of, self._whose.place
+        await self._broker.make(place.topic, of, is_compacted=True)
+        if await self._broker.partitions(place.topic) != of:
+            raise OutputError(
+                f"topic {place.topic} of {self._where} has "
+                f"{await self._broker.partitions(place.topic)} partitions, and the pipeline has "
+                f"{of}: it needs one for each. Give the pipeline another name, or remove the "
+                "topic and the checkpoints to begin anew"
+            )
+        for topic in {written.topic for written in self._outputs.values()}:
+            await self._broker.make(topic, of)
+            self._partitions[topic] = await self._broker.partitions(topic)
+
+    async def _take_over(self) -> Cuts:
+        """Fence whoever wrote before; then nothing changes any more, and what is there is read.
+
+        Raises FencedError for an owner of a higher epoch.
+        """
+        place = self._whose.place
+        await self._drop()
+        early = None if self._guards("fence_first") else await newest(self._broker, place)
+        producer = await self._broker.producer(self._whose.name)
+        self._producer = producer
+        found = early if early is not None else await newest(self._broker, place)
+        if found is None:
+            return Cuts(0, 0)
+        if found.epoch > self._epoch and self._guards("epoch_check"):
+            raise FencedError(
+                f"partition {self._whose.part.number} of {self._whose.pipeline} is written to "
+                f"{self._where} by an owner of epoch {found.epoch}, and this one has "
+                f"{self._epoch}: it was replaced"
+            )
+        return found
+
+    async def _transact(self, wanted: Cuts, waiting: Mapping[Place, Records]) -> None:
+        """Write all of it, or nothing. Records come before offsets: that begins at once."""
+        producer, whose = self._producer, self._whose
+        assert producer is not None
+        record = wanted.record(whose.part.number, self._clock.now_ns() // 1_000_000)
+        producer.begin()
+        for place, records in waiting.items():
+            await producer.send(place, records)
+        if not self._guards("one_transaction"):
+            await producer.commit()
+            producer.begin()
+        await producer.send(whose.place, Records.of([record]))
+        offsets: dict[Place, int] = {}
+        for reached in wanted.outputs.values():
+            for place, offset in self._offsets(reached.commit.cut).items():
+                offsets[place] = min(offset, offsets.get(place, offset))
+        if offsets:
+            await producer.send_offsets(whose.pipeline, offsets)
+        await producer.commit()
+
+    async def _look_for_ends(self) -> None:
+        for output, written in self._outputs.items():
+            count = self._partitions[written.topic]
+            places = [Place(written.topic, number) for number in range(count)]
+            self._ends[output] = await self._broker.ends(places)
+
+    async def _surely(self, what: str, act: Callable[[], Awaitable[None]]) -> None:
+        """Do something until it is done, with a new producer each time.
+
+        Raises OutputError where that would not help, or has not for too long.
+        """
+        until_ns = self._clock.monotonic_ns() + int(PATIENCE_S * 1e9)
+        pause_s = PAUSE_S
+        while True:
+            try:
+                async with asyncio.timeout(ATTEMPT_S):
+                    await act()
+                return
+            except (TooLargeError, NoTopicError) as error:
+                raise OutputError(f"cannot {what} {self._where}: {error}") from error
+            except (BrokerError, TimeoutError) as error:
+                await self._drop()
+                if self._clock.monotonic_ns() >= until_ns:
+                    why = str(error) or f"no answer within {ATTEMPT_S:.0f} s"
+                    raise OutputError(
+                        f"cannot {what} {self._where}, for {PATIENCE_S:.0f} s now: {why}. What was "
+                        "committed stays; start again once the brokers answer"
+                    ) from error
+            await self._clock.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+    async def _drop(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.close()
+
+    # --- words ---
+
+    def _commit_of(self, output: str) -> Commit | None:
+        reached = self._last.outputs.get(output)
+        return None if reached is None else reached.commit
+
+    def _named(self, output: str) -> str:
+        return f"kafka:{self._where}/{self._outputs[output].topic}"
+
+    def _check_topics(self, found: Cuts) -> None:
+        """Raise OutputError for an output that has begun elsewhere."""
+        for output, written in self._outputs.items():
+            reached = found.outputs.get(output)
+            if reached is not None and reached.topic != written.topic:
+                raise OutputError(
+                    f"output {output!r} of pipeline {self._whose.pipeline!r} was written to topic "
+                    f"{reached.topic}, and now it is {written.topic}: go on with that, or give the "
+                    "pipeline another name"
+                )

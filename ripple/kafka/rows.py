@@ -1,0 +1,122 @@
+"""An output's changes as records of a topic, and which rows they were of.
+
+The key of a record is that of its row: the fold's key, and the start of the window if there is one,
+as ``ripple.keys.partitioner.key_bytes`` has them, so that compaction keeps the newest of each row.
+A Remove is a tombstone. The partition is Kafka's own choice for that key.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.connectors.text.sink import TextFormat, TextLines
+from ripple.hashing import partitions_of
+from ripple.keys.partitioner import key_bytes
+from ripple.ops import OP, OP_NAMES, OP_REMOVE, OP_SET
+from ripple.schema.arrow import to_arrow
+from ripple.schema.types import Bool, Float, Schema, String
+from ripple.world.broker import Records
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.pipeline.plan import Output, Plan
+
+ValueForm = Literal["json", "csv"]
+FORMS: tuple[ValueForm, ...] = ("json", "csv")
+
+
+class Rows:
+    """What makes the changes of one output into records. name: of the topic, for errors."""
+
+    def __init__(self, plan: Plan, output: Output, name: str, form: ValueForm = "json") -> None:
+        fold = plan.fold(output.of)
+        window = ("window_start_ns",) if fold.window is not None else ()
+        self.key = (*(member.name for member in fold.key), *window)
+        fields = {member.name: member for member in output.fields}
+        self._fields = [fields[name] for name in self.key]
+        self._types = to_arrow(Schema("keys", tuple(self._fields))).types if self.key else []
+        self._lines = TextLines(TextFormat(form, removes="skip"), name, b"")
+
+    def of(self, changes: pa.RecordBatch, timestamp_ms: int) -> Records:
+        """Return one record for each change. Raises OutputError for a text that is not UTF-8."""
+        rows = changes.num_rows
+        times = np.full(rows, timestamp_ms, np.int64)
+        return Records(self._keys(changes), self._lines.values(changes), times)
+
+    def _keys(self, changes: pa.RecordBatch) -> pa.Array:
+        if not self.key:  # one total
+            return pa.array([b""] * changes.num_rows, pa.binary())
+        return key_bytes(changes, self.key)
+
+    def back(self, records: Records) -> pa.RecordBatch:
+        """Return the keys of such records with ``op`` as text: what readers were shown, or not."""
+        is_set = records.values.is_valid().to_numpy(zero_copy_only=False)
+        names = np.where(is_set, OP_NAMES[OP_SET], OP_NAMES[OP_REMOVE])
+        columns: dict[str, pa.Array] = {OP: pa.array(names, pa.string())}
+        parts = [self._parts(key) for key in records.keys.to_pylist()]
+        for at, (member, wanted) in enumerate(zip(self._fields, self._types, strict=True)):
+            read = _READS.get(type(member.type), _integer)
+            columns[member.name] = pa.array([read(part[at]) for part in parts], wanted)
+        return pa.record_batch(columns)
+
+    def _parts(self, key: bytes) -> list[bytes]:
+        if len(self.key) <= 1:
+            return [key]
+        parts, at = [], 0
+        while at < len(key):
+            (length,) = struct.unpack_from(">i", key, at)
+            parts.append(key[at + 4 : at + 4 + length])
+            at += 4 + length
+        return parts
+
+
+def partition_numbers(keys: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
+    """Return where Kafka's default partitioner puts records of these keys, none of them null."""
+    numbers = np.zeros(len(keys), np.int32)
+    if len(keys) and partitions > 1:
+        _, offsets, data = keys.buffers()
+        ends = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+        partitions_of(ends, np.frombuffer(data or b"", np.uint8), numbers, partitions)
+    return numbers
+
+
+def divided(records: Records, partitions: int) -> list[tuple[int, Records]]:
+    """Return (partition, its records in their order) for those that have some, ascending."""
+    if partitions == 1 or not len(records):
+        return [(0, records)] if len(records) else []
+    numbers = partition_numbers(records.keys, partitions)
+    order = np.argsort(numbers, kind="stable")
+    present, starts = np.unique(numbers[order], return_index=True)
+    found = []
+    for number, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
+        index = pa.array(rows)
+        times = records.timestamps_ms[rows]
+        found.append((number, Records(records.keys.take(index), records.values.take(index), times)))
+    return found
+
+
+def joined(parts: list[Records]) -> Records:
+    """Return records, which have no headers, behind one another."""
+    if len(parts) == 1:
+        return parts[0]
+    return Records(
+        pa.concat_arrays([part.keys for part in parts]),
+        pa.concat_arrays([part.values for part in parts]),
+        np.concatenate([part.timestamps_ms for part in parts]),
+    )
+
+
+def _integer(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
+
+
+_READS: dict[type, Any] = {
+    String: lambda data: data.decode(),
+    Float: lambda data: struct.unpack(">d", data)[0],
+    Bool: lambda data: data != b"\0",
+}

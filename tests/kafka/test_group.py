@@ -1,0 +1,147 @@
+"""A life whose outputs are one transaction a commit, under all that can go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from ripple.testing import (
+    Faults,
+    SimCluster,
+    SimWorld,
+    explore,
+    on_cluster,
+    repeat,
+)
+from tests.examples import EXAMPLES
+from tests.kafka.owners import SOURCE, Readers, live, make_topics, undisturbed
+
+KINDS = (
+    "broker_late",
+    "broker_lost_reply",
+    "broker_unsent",
+    "broker_refused",
+)
+
+
+@pytest.fixture(scope="module")
+def readers() -> Readers:
+    found = undisturbed()
+    assert all(len(by_cut) > 3 for by_cut in found.known.values())
+    return found
+
+
+def one_owner_after_the_other(readers: Readers) -> Any:
+    """A life, and another one whenever it has died, until the input is done."""
+
+    @on_cluster
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        make_topics(cluster)
+        cluster.always(lambda: readers.look(cluster))
+        done: list[bool] = []
+        for turn in range(60):
+            if done:
+                return
+
+            async def main(world: SimWorld, epoch: int = 1024 * (turn + 1)) -> None:
+                life = await live(world, epoch)
+                assert life.engine.cut == SOURCE.end
+                done.append(True)
+
+            if turn == 20:
+                cluster.heal()
+            cluster.host("a").start(main)
+            await cluster.host("a").ended()
+            await asyncio.sleep(1)
+        raise AssertionError("not done in 60 lives")
+
+    return scenario
+
+
+def two_owners(readers: Readers) -> Any:
+    """An owner, and its successor while it is still there: paused, cut off, or just slow."""
+
+    @on_cluster
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        cluster.disturb()  # who is replaced ends with an error
+        make_topics(cluster)
+        cluster.always(lambda: readers.look(cluster))
+        done: list[str] = []
+        epoch = 0
+
+        def owner(name: str, epoch: int):  # type: ignore[no-untyped-def]
+            async def main(world: SimWorld) -> None:
+                life = await live(world, epoch)
+                assert life.engine.cut == SOURCE.end
+                done.append(name)
+
+            return main
+
+        for turn in range(200):
+            if turn == 40:
+                cluster.heal()
+                cluster.host("a").kill()
+            if done:
+                return
+            name = "ab"[turn % 2] if turn < 40 else "b"
+            if not cluster.host(name).is_running:
+                epoch += 1024
+                cluster.host(name).start(owner(name, epoch))
+            other = cluster.host("ba"[turn % 2])
+            await asyncio.sleep((1 + (seed + turn) % 7) / 100)
+            if turn < 40 and other.is_running:
+                other.pause()
+                await asyncio.sleep((seed % 5) / 10)
+                other.resume()
+            if turn >= 40:
+                await asyncio.sleep(10)
+        raise AssertionError("not done without faults")
+
+    return scenario
+
+
+def at_each(scenario: Any, effect: str, kinds: Iterable[str]) -> int:
+    """Let faults strike each effect of a name, one in a run; return how many did."""
+    clean = repeat(scenario, seed=0)
+    assert clean.error is None, clean.error
+    places = [n for n, name in enumerate(clean.effects[0], 1) if name == effect]
+    count = 0
+    for kind in kinds:
+        for place in places[:: max(1, 3 // EXAMPLES)]:
+            done = repeat(scenario, seed=0, plan=f"0.{place}:{kind}:0")
+            assert done.error is None, f"{done.faults}: {done.error!r}"
+            count += len(done.faults)
+    return count
+
+
+def test_crash_after_send_before_txn_commit(readers: Readers) -> None:
+    scenario = one_owner_after_the_other(readers)
+    assert at_each(scenario, "broker_send", ("kill_before", "kill_after"))
+    assert at_each(scenario, "broker_end", ("kill_before",))
+
+
+def test_crash_after_commit_before_checkpoint(readers: Readers) -> None:
+    assert at_each(one_owner_after_the_other(readers), "broker_end", ("kill_after",))
+
+
+def test_delayed_end_txn_cannot_tear(readers: Readers) -> None:
+    scenario = one_owner_after_the_other(readers)
+    assert at_each(scenario, "broker_end", ("broker_late", "broker_lost_reply", "broker_unsent"))
+
+
+def test_txn_abort_then_reemit(readers: Readers) -> None:
+    report = explore(
+        one_owner_after_the_other(readers),
+        seeds=range(20 * EXAMPLES),
+        faults=Faults(kinds=KINDS),
+    )
+    for kind in KINDS:
+        assert report.landed[kind], report
+
+
+def test_zombie_producer_fenced(readers: Readers) -> None:
+    report = explore(two_owners(readers), seeds=range(20 * EXAMPLES))
+    assert report.lives
