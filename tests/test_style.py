@@ -117,7 +117,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "probes": {"world"},
     "process_settings": {"settings", "world"},
     "rpc": {"assignment", "errors", "extras"},
-    "store": {"errors", "world"},
+    "store": {"errors", "extras", "settings", "world"},
     "coordinator": {
         "assignment",
         "daemon",
@@ -157,7 +157,22 @@ MAY_IMPORT: dict[str, set[str]] = {
     "telling": {"cut", "events"},
     "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp"},
     "exchange": {"cut", "encoding", "engine", "errors", "pipeline", "schema", "wire"},
-    "kafka": {"encoding", "errors", "extras", "settings", "world"},
+    "kafka": {
+        "connectors",
+        "encoding",
+        "errors",
+        "events",
+        "extras",
+        "fenced",
+        "hashing",
+        "keys",
+        "ops",
+        "partition",
+        "pipeline",
+        "schema",
+        "settings",
+        "world",
+    },
     "registry_file": {"schema", "world"},
     "repartition": {
         "batch",
@@ -325,11 +340,16 @@ OF_EXTRA = {
     "ripple/rpc/coordinator_pb2.py": ("cluster", {"google"}),
     "ripple/rpc/reading.py": ("cluster", {"google"}),
     "ripple/rpc/worker_pb2.py": ("cluster", {"google"}),
+    "ripple/store/s3.py": ("s3", {"aiobotocore"}),
+    "ripple/store/s3_errors.py": ("s3", {"aiohttp", "botocore"}),
     "ripple/world/live_control.py": ("cluster", {"grpc"}),
     "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health", "grpc_reflection"}),
 }
 DISTRIBUTION_OF = {
+    "aiobotocore": "aiobotocore",
+    "aiohttp": "aiobotocore",  # which rests on it
     "aiokafka": "aiokafka",
+    "botocore": "aiobotocore",  # which says which botocore fits
     "google": "protobuf",
     "grpc": "grpcio",
     "grpc_health": "grpcio-health-checking",

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ripple.store.errors import StoreRefusedError
 from ripple.world.errors import StoreError
 from ripple.world.ports import Clock, ObjectStore, Random
 
@@ -17,12 +18,16 @@ _MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
-    """How long to insist: attempts, the seconds for one and for all of them, the first pause."""
+    """How long to insist: attempts, the seconds for one and for all of them, the first pause.
+
+    An attempt has more time for each byte: one second for so many.
+    """
 
     attempts_max: int = 5
     attempt_s: float = 30.0
     deadline_s: float = 60.0
     pause_s: float = 0.1
+    bytes_per_s_min: int = 1 << 20
 
 
 class RetryingStore:
@@ -30,7 +35,7 @@ class RetryingStore:
 
     A put that was repeated after a lost reply answers False to its own success; who needs to know
     compares what is there. The StoreError of the last attempt is raised, with ``done`` None if any
-    attempt's outcome is unknown.
+    attempt's outcome is unknown. What the store will not do (StoreRefusedError) is not repeated.
     """
 
     def __init__(
@@ -47,12 +52,14 @@ class RetryingStore:
 
     async def put_if_absent(self, name: str, data: bytes) -> bool:
         """Store an object unless the name is taken; see the class for repeated puts."""
-        return await self._repeat(lambda: self._store.put_if_absent(name, data), f"put {name}")
+        return await self._repeat(
+            lambda: self._store.put_if_absent(name, data), f"put {name}", len(data)
+        )
 
     async def get(self, name: str, *, length_max: int) -> bytes | None:
         """Return an object, None if there is none."""
         return await self._repeat(
-            lambda: self._store.get(name, length_max=length_max), f"get {name}"
+            lambda: self._store.get(name, length_max=length_max), f"get {name}", length_max
         )
 
     async def list(self, prefix: str) -> list[str]:
@@ -63,19 +70,24 @@ class RetryingStore:
         """Forget an object."""
         await self._repeat(lambda: self._store.delete(name), f"delete {name}")
 
-    async def _repeat(self, call: Callable[[], Awaitable[T]], what: str) -> T:
+    async def _repeat(
+        self, call: Callable[[], Awaitable[T]], what: str, length_bytes: int = 0
+    ) -> T:
         settings = self.settings
+        attempt_s = settings.attempt_s + length_bytes / settings.bytes_per_s_min
         ends_ns = self._clock.monotonic_ns() + int(settings.deadline_s * 1e9)
         unknown = False
         attempt = 1
         last: Exception
         while True:
             try:
-                async with asyncio.timeout(settings.attempt_s):
+                async with asyncio.timeout(attempt_s):
                     return await call()
             except TimeoutError as error:
                 unknown, last = True, error
-                reason = f"no answer in {settings.attempt_s} s"
+                reason = f"no answer in {attempt_s:g} s"
+            except StoreRefusedError:
+                raise
             except StoreError as error:
                 unknown, last = unknown or error.done is None, error
                 reason = str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import socket
@@ -42,6 +43,11 @@ class Server:
     def prepare(self) -> None:
         """Do what must be done once, before the first start."""
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """Return variables of its environment beside those of the test."""
+        return {}
+
     # What all of them do.
 
     def start(self) -> None:
@@ -60,6 +66,7 @@ class Server:
             self._process = subprocess.Popen(
                 self.command(),
                 cwd=self.folder,
+                env={**os.environ, **self.variables},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -37,6 +37,8 @@ NEED_EXTRAS = {
     "ripple.kafka.private",
     "ripple.kafka.reading",
     "ripple.rpc",
+    "ripple.store.s3",
+    "ripple.store.s3_errors",
     "ripple.testing.cluster_scene",
     "ripple.testing.cluster_worker",
     "ripple.world.live_control",

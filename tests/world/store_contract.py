@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -15,13 +17,20 @@ from ripple.world import ObjectStore
 class StoreContract:
     """Subclasses give the fixture ``store``: an empty one."""
 
+    racers = 50
+    race_names = 100
+
+    def run(self, main: Coroutine[Any, Any, None]) -> None:
+        """Run a test's story, by default where no time passes."""
+        run(main)
+
     def test_first_put_wins(self, store: ObjectStore) -> None:
         async def main() -> None:
             assert await store.put_if_absent("a/1.bin", b"first")
             assert not await store.put_if_absent("a/1.bin", b"second")
             assert await store.get("a/1.bin", length_max=5) == b"first"
 
-        run(main())
+        self.run(main())
 
     def test_one_of_many_puts_wins(self, store: ObjectStore) -> None:
         async def main() -> None:
@@ -30,7 +39,7 @@ class StoreContract:
             assert sum(won) == 1
             assert await store.get("a.bin", length_max=1) == names[won.index(True)]
 
-        run(main())
+        self.run(main())
 
     def test_absent_object_is_none(self, store: ObjectStore) -> None:
         async def main() -> None:
@@ -38,7 +47,7 @@ class StoreContract:
             await store.delete("a.bin")
             assert await store.list("") == []
 
-        run(main())
+        self.run(main())
 
     def test_long_object_is_not_read(self, store: ObjectStore) -> None:
         async def main() -> None:
@@ -46,7 +55,7 @@ class StoreContract:
             with pytest.raises(LimitError):
                 await store.get("a.bin", length_max=2)
 
-        run(main())
+        self.run(main())
 
     def test_list_is_sorted_and_by_prefix(self, store: ObjectStore) -> None:
         async def main() -> None:
@@ -58,7 +67,20 @@ class StoreContract:
             assert len(await store.list("")) == 5
             assert await store.list("nothing/") == []
 
-        run(main())
+        self.run(main())
+
+    def test_of_racing_puts_of_many_names_one_wins_each(self, store: ObjectStore) -> None:
+        async def main() -> None:
+            names = [f"race/{number}.bin" for number in range(self.race_names)]
+            racers = [f"{number}".encode() * 100 for number in range(self.racers)]
+            for name in names:
+                puts = (store.put_if_absent(name, racer) for racer in racers)
+                won = await asyncio.gather(*puts)
+                assert sum(won) == 1
+                assert await store.get(name, length_max=200) == racers[won.index(True)]
+            assert await store.list("race/") == sorted(names)
+
+        self.run(main())
 
     def test_deleted_name_is_free_again(self, store: ObjectStore) -> None:
         async def main() -> None:
@@ -68,7 +90,7 @@ class StoreContract:
             assert await store.get("a.bin", length_max=1) is None
             assert await store.put_if_absent("a.bin", b"2")
 
-        run(main())
+        self.run(main())
 
 
 def run(main: object) -> None:
