@@ -111,17 +111,19 @@ class Watch(_Thread):
         self.grew_s: list[list[float]] = [[] for _ in range(PARTITIONS)]
 
     def run(self) -> None:
-        ends = [0] * PARTITIONS
-        topic = None
+        readers: list[PartitionReader] = []
         while not self.ending.wait(LOOK_S):
             with suppress(LogError, OSError):
-                topic = topic or Topic.open(self._disk, OUTPUTS[0])
-                for partition in range(PARTITIONS):
-                    with PartitionReader(topic, partition) as reader:
-                        end = reader.range()[1]
-                    if end > ends[partition]:
-                        ends[partition] = end
+                topic = Topic.open(self._disk, OUTPUTS[0]) if not readers else readers[0].topic
+                readers = readers or [PartitionReader(topic, one) for one in range(PARTITIONS)]
+                for partition, reader in enumerate(readers):
+                    end = reader.next_offset
+                    while reader.next() is not None:
+                        pass
+                    if reader.next_offset > end:
                         self.grew_s[partition].append(time.monotonic())
+        for reader in readers:
+            reader.close()
 
     def wait(self) -> None:
         """Wait until all partitions have grown."""

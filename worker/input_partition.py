@@ -168,7 +168,7 @@ class InputPartition(Owned):
 
     async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
         site, duty = self._site, self._duty
-        inputs = duty.inputs()
+        inputs = duty.inputs() if self._warm is None else self._warm.inputs
         keeper = Keeper(
             self._checkpoints(),
             site.world,

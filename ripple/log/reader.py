@@ -155,8 +155,12 @@ class PartitionReader:
     def seek(self, offset: int) -> None:
         """Go to ``offset``.
 
-        Raises OffsetOutOfRangeError saying what is available, LogDamagedError as ``range``.
+        Raises OffsetOutOfRangeError saying what is available, LogDamagedError as ``range``. Where
+        the reader is there already nothing is asked, and reading on tells what has changed.
         """
+        if self._frames is not None and self._frames.place.offset == offset:
+            self._skip_to, self._calls = offset, 0
+            return
         present = self._present(self._known_offset())
         if not present and offset == 0:
             self.close()
@@ -168,6 +172,24 @@ class PartitionReader:
             raise self._out_of_range(offset)
         self._enter(present[at], index.before_offset(offset))
         self._skip_to = offset
+
+    def reaches(self, offset: int) -> bool:
+        """Return whether this segment, from where it is read on, has all frames up to an offset.
+
+        False says nothing. Does not move the reader.
+        """
+        frames = self._frames
+        if frames is None:
+            return False
+        place = frames.place
+        try:
+            while frames.place.offset < offset and frames.next_header() is not None:
+                pass
+            return place.offset <= offset <= frames.place.offset
+        except FrameError:
+            return False
+        finally:
+            frames.place = place
 
     def seek_time(self, time_ns: int) -> int:
         """Go to the first record whose event time is ``time_ns`` or later; return its offset.

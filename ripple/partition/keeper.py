@@ -199,7 +199,6 @@ class Claimed:
         """Open what is read and written. Raises OutputError, InputError and OSError."""
         keeper, parts = self.keeper, self.parts
         world = keeper.world
-        endings.add(parts.inputs.close)
         place = keeper.open_place(parts.plan.name)
         endings.add(place.close)
         await place.open(self.owner.epoch)
@@ -207,6 +206,7 @@ class Claimed:
         endings.add(letters.close)
         endings.add(parts.outputs.close)
         # From here on nobody else commits: what can be done before has been.
+        endings.add(parts.inputs.close)
         warm = await keeper.ready()
         standings = await parts.outputs.open(self.owner.epoch, parts.tell)
         lane_standings: Mapping[str, Standing] = {}

@@ -46,6 +46,7 @@ class WarmState(NamedTuple):
 class Warm:
     """One following of a partition; ``follow`` is called once.
 
+    Once it was told to stop the inputs stay open, where they are, for whoever owns the partition.
     ``behind`` is how many of the commits that were seen it has not come to; None until it has come
     to the first.
     """
@@ -68,7 +69,7 @@ class Warm:
         self.behind: int | None = None
         self.state: WarmState | None = None
         self._plan = plan
-        self._inputs = inputs
+        self.inputs = inputs
         self._checkpoints = checkpoints
         self._reached = reached
         self._world = world
@@ -80,10 +81,10 @@ class Warm:
     def stop(self) -> None:
         """Let ``follow`` return, with ``state`` as far as it has come."""
         self._stopped.set()
-        self._inputs.wake()
+        self.inputs.wake()
 
     async def follow(self) -> None:
-        """Follow until told to stop.
+        """Follow until told to stop; then whoever owns the inputs closes them.
 
         Raises SnapshotError where a digest is not the recorded one, or the outputs go back; and
         what restoring and reading raise. Then nothing of it can be used.
@@ -101,9 +102,8 @@ class Warm:
                             await self._stopped.wait()
         except BaseException:
             self.state = None
+            await self.inputs.close()
             raise
-        finally:
-            await self._inputs.close()
 
     async def _restore(self) -> tuple[Engine, Drive]:
         checkpoints = self._checkpoints
@@ -123,7 +123,7 @@ class Warm:
         return engine, Drive(engine, quarantine)
 
     async def _restored(self) -> tuple[Engine, Mapping[str, Commit | None], Base]:
-        checkpoints, inputs = self._checkpoints, self._inputs
+        checkpoints, inputs = self._checkpoints, self.inputs
         listed = await checkpoints.list()
         # After the list: no checkpoint is ahead of what the outputs have committed by then.
         present = self._reached()
@@ -159,7 +159,7 @@ class Warm:
 
     async def _go_to(self, target: Mapping[str, Commit | None], drive: Drive) -> None:
         """Come to what all outputs have committed, and compare digests there."""
-        engine, plan, inputs = drive.engine, self._plan, self._inputs
+        engine, plan, inputs = drive.engine, self._plan, self.inputs
         frees = plan.folds[0].window is not None
         stop = _lowest(target)
         assert stop is not None

@@ -76,25 +76,24 @@ class LogInputs:
         identities: per input, what ``identities`` returned then; nothing for an unknown one.
         """
         for name, offset in cut.items():
-            source = self._source(name, self._batch_rows, None)
-            source.check_identity(offset, identities.get(name, ""))
-            source.close()
+            self._source(name).check_identity(offset, identities.get(name, ""))
 
     async def identities(self, cut: Cut) -> dict[str, str]:
         """Return per input a text that tells what was read up to ``cut``."""
         return {name: self._sources[name].identity_at(offset) for name, offset in cut.items()}
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
-        await self.close()
+        """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``.
+
+        Where it is there already it goes on with what is open.
+        """
         self._stop = stop
-        if self._follow:
+        if self._follow and self._watch is None:
             folders = [self._topic.folder(partition) for partition in self._partitions.values()]
             self._watch = self._topic.disk.watch(folders)
         for name, offset in cut.items():
-            source = self._source(name, rows, stop[name] if stop is not None else None)
-            self._sources[name] = source
-            self._entries[name] = source.follow(offset)
+            end = stop[name] if stop is not None else None
+            self._entries[name] = self._source(name).go_to(offset, rows, end)
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return what comes after ``cut``, and of which input; or why nothing does."""
@@ -126,15 +125,13 @@ class LogInputs:
         """Release the files and the watch."""
         if self._watch is not None:
             self._watch.close()
+            self._watch = None
         for source in self._sources.values():
             source.close()
 
-    def _source(self, name: str, batch_rows: int, to_offset: int | None) -> LogSource:
-        return LogSource(
-            self._topic,
-            self._partitions[name],
-            name=name,
-            shape=self._shape,
-            batch_rows=batch_rows,
-            to_offset=to_offset,
-        )
+    def _source(self, name: str) -> LogSource:
+        if name not in self._sources:
+            self._sources[name] = LogSource(
+                self._topic, self._partitions[name], name=name, shape=self._shape
+            )
+        return self._sources[name]

@@ -60,6 +60,13 @@ class LogSource:
         self._pause = pause
         self._recent: deque[Header] = deque(maxlen=RECENT_FRAMES)
 
+    def go_to(
+        self, from_offset: int, batch_rows: int | None, to_offset: int | None
+    ) -> Iterator[Batch | Marker | None]:
+        """Go on with other sizes and another end, as ``follow`` of a source made with these."""
+        self._batch_rows, self._to_offset = batch_rows, to_offset
+        return self.follow(from_offset)
+
     def batches(self, from_offset: int = 0) -> Iterator[Batch | Marker]:
         """Yield batches and markers from ``from_offset`` on; see MarkedSource.
 
@@ -104,6 +111,8 @@ class LogSource:
 
     def check_identity(self, offset: int, text: str) -> None:
         """Raise an InputError unless the log still is what it was; see ``ripple.log.identity``."""
+        if not text and self._reader.reaches(offset):
+            return
         with PartitionReader(self._reader.topic, self._reader.partition) as reader:
             identity.check_identity(reader, offset, text)
 
