@@ -306,6 +306,11 @@ class Outgoing:
             closes_after_ns = plan.closes_after_ns
             self._retained = [Retained(schema, closes_after_ns) for _ in range(self.targets)]
 
+    def as_log(self) -> None:
+        """Keep nothing that was taken: whoever takes it keeps it, in its order."""
+        self._is_state = False
+        self._retained = []
+
     def retire(self, retired: Ints) -> None:
         """Note what is final, and about to be freed."""
         final = self._table.part_with(retired)

@@ -266,6 +266,13 @@ class Partition(ABC):
         """
         self._sender(target).release(target, watermark_ns)
 
+    def send_as_log(self) -> None:
+        """Let whoever takes what goes to the next stage keep it: also what is final is forgotten.
+
+        To be called before the first event. Then nobody may begin again with a whole table.
+        """
+        self._sender().as_log()
+
     def _sender(self, *targets: int) -> Outgoing:
         outgoing = self._outgoing
         for target in targets or (0,):

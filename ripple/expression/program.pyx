@@ -130,6 +130,21 @@ cdef class Program:
             and all(value is not None for _, value in constants)
         )
 
+    def __reduce__(self):
+        """Pickle it as what makes it again, each constant by its bits."""
+        names = {code: name for name, code in OPCODES.items()}
+        constants = [
+            ("int", None if self.constant[k].state == NULL_ROW else self.constant[k].cell.i)
+            for k in range(self.constants)
+        ]
+        code = [
+            (names[self.code[k].opcode], self.code[k].out, self.code[k].a, self.code[k].b,
+             self.code[k].c)
+            for k in range(self.length)
+        ]
+        return Program, (self.input_kinds, tuple(constants), tuple(code), self.registers,
+                         self.result, self.result_kind)
+
     def __dealloc__(self):
         PyMem_Free(self.kinds)
         PyMem_Free(self.constant)
