@@ -19,8 +19,9 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev
 	$(PYTHON) -m pytest --dist worksteal -n $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 
-# What takes a minute, or needs something outside: the wheel by itself, built and installed.
-test-services: $(VENV)/.dev
+# What takes a minute, or needs something outside: the wheel by itself, built and installed; Spark,
+# which needs Java.
+test-services: $(VENV)/.spark
 	$(PYTHON) -m pytest -m services
 
 lint: $(VENV)/.dev
@@ -117,6 +118,10 @@ $(VENV)/.ripple: $(CORE) | $(PYTHON)
 $(VENV)/.dev: $(CORE) | $(PYTHON)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.ripple
+
+$(VENV)/.spark: $(VENV)/.dev
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
+	@touch $@
 
 $(VENV)/.bench: $(CORE) | $(PYTHON)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

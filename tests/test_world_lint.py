@@ -67,6 +67,20 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "schemas are registered by people and tools, outside of any pipeline",
         ("os.*", "fcntl", "pathlib.Path"),
     ),
+    "ripple/spark/checkpoint_table.py": ("looks whether a folder is there", ("pathlib.Path",)),
+    "ripple/spark/parcel.py": (
+        "carries the user's file to executors",
+        ("os.*", "pathlib.Path", "tempfile"),
+    ),
+    "ripple/spark/progress.py": (
+        "shows people how far tasks are; no result depends on it",
+        ("secrets", "socket", "threading", "time"),
+    ),
+    "ripple/spark/session.py": (
+        "starts a JVM, which reads the environment",
+        ("os.*", "shutil"),
+    ),
+    "ripple/spark/shares.py": ("lists the user's files", ("os.*", "glob")),
     "ripple/testing/sim_chance.py": ("chance from a seed", ("random",)),
     "ripple/testing/sim_jobs.py": ("spreads seeds over processes", ("multiprocessing",)),
     "ripple/testing/__main__.py": ("a command that says how fast it was", ("time",)),

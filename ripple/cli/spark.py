@@ -1,0 +1,176 @@
+"""Replay a pipeline on Spark, and check on Spark that what runs live is right."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ripple.cli.exits import say_inline
+from ripple.cli.places import a_place
+from ripple.cli.user_file import FILE_HELP, load_plan
+from ripple.connectors.locate import sinks_by_output
+from ripple.errors import OutputError, RippleError
+from ripple.spark.options import Bound
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ripple.spark.progress import Standing
+    from ripple.spark.report import Report
+
+_ERASE = "\r\033[K"
+
+
+class MissingError(RippleError):
+    """A package or a program that Spark needs is missing."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions and their arguments."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    replaying = actions.add_parser(
+        "replay", help="a range of an input through a pipeline; same digests as ripple run"
+    )
+    _configure_input(replaying)
+    replaying.add_argument(
+        "--sink",
+        type=a_place,
+        action="append",
+        metavar="[OUTPUT=][FORMAT:]DIR",
+        help="a folder for an output's rows; parquet unless csv:, json:, orc: or delta: is before",
+    )
+    replaying.add_argument(
+        "--digest-only", action="store_true", help="print the digest of all outputs, and no more"
+    )
+    replaying.add_argument(
+        "--open",
+        action="store_true",
+        help="leave windows open at the end, as a live run does at that cut",
+    )
+    replaying.add_argument(
+        "--dead-letter", type=a_place, metavar="DIR", help="write refused records there, as JSON"
+    )
+    replaying.add_argument(
+        "--overwrite", action="store_true", help="replace folders that are there"
+    )
+    replaying.add_argument(
+        "--report", type=a_place, metavar="FILE", help="write the report there, as JSON"
+    )
+
+
+def _configure_input(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument(
+        "--source",
+        type=a_place,
+        required=True,
+        metavar="PLACE",
+        help="log:DIR/TOPIC, a file of any connector, a folder or a pattern of files",
+    )
+    parser.add_argument(
+        "--from", dest="start", metavar="WHERE", help="an offset, 0=17,1=20 by partition, or a time"
+    )
+    parser.add_argument("--to", dest="stop", metavar="WHERE", help="likewise, exclusive")
+    parser.add_argument(
+        "--header", action="store_true", help="the first line of CSV files names their columns"
+    )
+    parser.add_argument(
+        "--master", metavar="URL", help="of Spark (local[*], or what spark-submit says)"
+    )
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what was asked; return the exit code."""
+    load_plan(options.file)  # before a JVM is started
+    return _replay(options)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    plan = load_plan(options.file)
+    sinks = sinks_by_output(plan, options.sink or [])
+    if options.digest_only and (sinks or options.dead_letter):
+        raise OutputError("--digest-only writes nothing: leave out --sink and --dead-letter")
+    if not sinks and not options.digest_only:
+        raise OutputError("name a folder for the output with --sink, or ask for --digest-only")
+    arguments = _range(options)
+    with _spark(options) as spark:
+        from ripple.spark.replaying import Replay  # noqa: PLC0415 - imports pyspark
+
+        one = Replay(spark, options.file, options.source, closes=not options.open, **arguments)
+        progress = Progress()
+        try:
+            if options.digest_only:
+                report = one.report(show=progress.show)
+            else:
+                report = one.write(
+                    sinks,
+                    letters=options.dead_letter,
+                    overwrite=options.overwrite,
+                    show=progress.show,
+                )
+        finally:
+            progress.clear()
+    _say(options, report)
+    return 0
+
+
+def _say(options: argparse.Namespace, report: Report) -> None:
+    if options.report is not None:
+        Path(options.report).write_text(json.dumps(report.as_dict(), indent=1) + "\n")
+    print(report.digest if options.digest_only else report.text())
+
+
+def _range(options: argparse.Namespace) -> dict[str, Any]:
+    found: dict[str, Any] = {"header": options.header}
+    for name, text in (("start", options.start), ("stop", options.stop)):
+        if text is not None:
+            found[name] = Bound.parse(text, "--from" if name == "start" else "--to")
+    return found
+
+
+class _spark:  # noqa: N801 - a context, used as one
+    """A session of Spark for a command. Raises MissingError where it cannot be had."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+
+    def __enter__(self) -> Any:
+        settings = {}
+        for text in self._options.conf:
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise OutputError(f"--conf takes KEY=VALUE, not {text!r}")
+            settings[name] = value
+        try:
+            from ripple.spark.session import session  # noqa: PLC0415 - imports pyspark
+        except ModuleNotFoundError as error:
+            raise MissingError(str(error)) from error
+        self._session = session(self._options.master, **settings)
+        return self._session
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(Exception):  # a JVM that died has said so already
+            self._session.stop()
+
+
+class Progress:
+    """One line on standard error, where that is a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def show(self, standing: Standing) -> None:
+        """Redraw the line."""
+        if self._shown:
+            say_inline(f"{_ERASE}{standing.text()}")
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._shown:
+            say_inline(_ERASE)

@@ -1,0 +1,31 @@
+"""Ripple on Spark: tables, replays, and the proof that what runs live is right.
+
+What imports pyspark is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ripple.spark.replaying import Replay, replay
+    from ripple.spark.session import register
+
+__all__ = ["Replay", "register", "replay"]
+
+_HOME_OF = {
+    "Replay": "ripple.spark.replaying",
+    "register": "ripple.spark.session",
+    "replay": "ripple.spark.replaying",
+}
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value

@@ -1,0 +1,197 @@
+"""Partitions of a topic as parts of a table: which records each has, and its batches."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple.batch import Batch
+from ripple.errors import InputError
+from ripple.log import PartitionReader, Topic, TopicError
+from ripple.log.body import columns_of
+from ripple.log_place import PREFIX, LogPlace
+from ripple.spark import options as given
+from ripple.spark.options import NOWHERE, Bound
+from ripple.world.live_disk import LiveDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ripple.batch import Marker
+
+OPTIONS = ("path", "partitions", "from", "to", "batch_rows")
+BATCH_ROWS = 1 << 16
+PARTITION, OFFSET = "partition", "offset"
+_HOLDS = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def open_topic(place: str) -> tuple[Topic, int | None]:
+    """Return the topic at ``DIR/TOPIC[/PARTITION]``, and the partition if one is named.
+
+    Raises InputError.
+    """
+    at = LogPlace.parse(place)
+    try:
+        topic = Topic.open(LiveDisk(at.folder, make=False), at.topic)
+        topic.folder(at.partition or 0)
+    except (TopicError, OSError) as error:
+        raise InputError(f"cannot read {PREFIX}{place.removeprefix(PREFIX)}: {error}") from error
+    return topic, at.partition
+
+
+def range_of(topic: Topic, partition: int, start: Bound, stop: Bound) -> tuple[int, int]:
+    """Return the offsets from which, and up to which, a partition is to be read.
+
+    Raises InputError where what is asked for is not there, or not there any more: without a start
+    it is all that ever was.
+    """
+    with PartitionReader(topic, partition) as reader:
+        first, end = reader.range()
+        place = f"{PREFIX}{topic.path}/{partition}"
+        begin = _offset(reader, start, 0, end)
+        until = _offset(reader, stop, end, end)
+    if begin < first:
+        raise InputError(
+            f"{place} begins at offset {first}: what was before it was removed, and {begin} was "
+            "asked for; say from where on"
+        )
+    if until > end:
+        raise InputError(f"{place} ends at offset {end}, and {until} was asked for")
+    return begin, max(begin, until)
+
+
+def _offset(reader: PartitionReader, bound: Bound, default: int, end: int) -> int:
+    if bound.time_ns is not None:
+        topic = reader.topic
+        if topic.time_field is None:
+            raise InputError(f"{topic.path} has no time field to find a time by: give offsets")
+        return min(reader.seek_time(bound.time_ns), end)
+    found = bound.at(reader.partition)
+    return default if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Records of one partition, from an offset up to another."""
+
+    place: str
+    partition: int
+    first: int
+    end: int
+    batch_rows: int = BATCH_ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class LogTable:
+    """What ``ripple.log`` reads: the splits, and the columns of all of them."""
+
+    splits: tuple[Split, ...]
+    schema: pa.Schema
+    time_field: str | None
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> LogTable:
+        """Look at the log. Raises InputError."""
+        found = given.checked(options, OPTIONS, ("path",), "ripple.log")
+        topic, only = open_topic(found["path"])
+        numbers: tuple[int, ...] = tuple(range(topic.partitions))
+        if only is not None:
+            numbers = (only,)
+        if "partitions" in found:
+            wanted = given.numbers(found["partitions"], "partitions")
+            for number in wanted:
+                if number not in numbers:
+                    raise InputError(f"{found['path']} has no partition {number}: {numbers}")
+            numbers = wanted
+        start = Bound.parse(found["from"], "from") if "from" in found else NOWHERE
+        stop = Bound.parse(found["to"], "to") if "to" in found else NOWHERE
+        rows = given.whole_number(found.get("batch_rows", str(BATCH_ROWS)), "batch_rows")
+        if rows < 1:
+            raise InputError("batch_rows must be 1 or more")
+        place = f"{LogPlace.parse(found['path']).folder}/{topic.path}"
+        splits = tuple(
+            Split(place, number, *range_of(topic, number, start, stop), rows) for number in numbers
+        )
+        return cls(splits, table_schema(topic), topic.time_field)
+
+    def narrowed(self, column: str, operation: str, value: int) -> LogTable:
+        """Return the table without records for which ``column operation value`` is false.
+
+        column: ``partition``, ``offset`` or the time field, of which the beginning only is found
+        (event times need not be in order, so Spark looks at what is left). operation: one of
+        ``= < <= > >=``.
+        """
+        if column == PARTITION:
+            holds = _HOLDS[operation]
+            return self._with(tuple(one for one in self.splits if holds(one.partition, value)))
+        if column == OFFSET:
+            low = {"=": value, ">": value + 1, ">=": value}.get(operation)
+            high = {"=": value + 1, "<": value, "<=": value + 1}.get(operation)
+        else:
+            low = high = None
+        splits = []
+        for one in self.splits:
+            begin = max(one.first, low) if low is not None else one.first
+            until = min(one.end, high) if high is not None else one.end
+            if column == self.time_field and operation in ("=", ">", ">="):
+                topic, _ = open_topic(one.place)
+                at = value + (operation == ">")
+                begin = max(begin, range_of(topic, one.partition, Bound(time_ns=at), NOWHERE)[0])
+            if begin < until:
+                splits.append(Split(one.place, one.partition, begin, until, one.batch_rows))
+        return self._with(tuple(splits))
+
+    def _with(self, splits: tuple[Split, ...]) -> LogTable:
+        return LogTable(splits, self.schema, self.time_field)
+
+
+def table_schema(topic: Topic) -> pa.Schema:
+    """Return the columns of a topic's table: those of its schema, ``partition`` and ``offset``.
+
+    Raises InputError where the schema has one of those names.
+    """
+    columns = list(columns_of(topic.schema))
+    for own in (PARTITION, OFFSET):
+        if any(field.name == own for field in columns):
+            raise InputError(f"{topic.path} has a field {own!r}, which the table has of its own")
+    own_columns = [pa.field(PARTITION, pa.int32(), nullable=False), pa.field(OFFSET, pa.int64())]
+    return pa.schema([*columns, *own_columns])
+
+
+def batches_of(split: Split) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a split, in order. Raises as readers of a log do."""
+    topic, _ = open_topic(split.place)
+    schema = table_schema(topic)
+    with PartitionReader(topic, split.partition) as reader:
+        for entry in reader.read(split.first, split.end):
+            yield from _pieces(entry, split, schema)
+
+
+def _pieces(entry: Batch | Marker, split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    if not isinstance(entry, Batch):
+        return
+    if entry.rejected:
+        raise InputError(
+            f"{PREFIX}{split.place}/{split.partition}: {entry.rejected[0].reason}, from offset "
+            f"{entry.rejected[0].offset} on"
+        )
+    records, offsets = entry.records, entry.offsets()
+    for start in range(0, records.num_rows, split.batch_rows):
+        part = records.slice(start, split.batch_rows)
+        number = pa.array(np.full(part.num_rows, split.partition, np.int32))
+        at = pa.array(offsets[start : start + part.num_rows])
+        columns = [
+            pc.cast(part.column(name), schema.field(name).type) for name in schema.names[:-2]
+        ]
+        yield pa.RecordBatch.from_arrays([*columns, number, at], schema=schema)

@@ -1,0 +1,99 @@
+"""Options of a data source, by name: text, as Spark hands them over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ripple.arguments import shown
+from ripple.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+_DIGITS_MAX = 19
+
+
+def checked(
+    given: Mapping[str, str], known: Collection[str], needed: Collection[str], whose: str
+) -> dict[str, str]:
+    """Return the options by their names in lower case.
+
+    Raises InputError naming the first that is not known, or that is needed and not there.
+    """
+    options = {name.lower(): text for name, text in given.items()}
+    for name in options:
+        if name not in known:
+            listed = ", ".join(known)
+            raise InputError(f"{whose} has no option {shown(name)}: there are {listed}")
+    for name in needed:
+        if not options.get(name):
+            raise InputError(f'{whose} needs the option {name!r}: .option("{name}", ...)')
+    return options
+
+
+def whole_number(text: str, what: str) -> int:
+    """Read a number, 0 or more; raises InputError."""
+    if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX:
+        raise InputError(f"{what} must be a whole number, not {shown(text)}")
+    return int(text)
+
+
+def numbers(text: str, what: str) -> tuple[int, ...]:
+    """Read numbers with commas between them; raises InputError."""
+    return tuple(whole_number(part.strip(), what) for part in text.split(","))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where a range of each partition begins, or ends: at an offset, or by event time.
+
+    offset: of all partitions. by_partition: of some of them; the others are not bounded.
+    time_ns: the first record of that event time or later.
+    """
+
+    offset: int | None = None
+    by_partition: Mapping[int, int] | None = None
+    time_ns: int | None = None
+
+    @classmethod
+    def parse(cls, text: str, what: str) -> Bound:
+        """Read ``17``, ``0=17,1=20`` or a time such as ``2024-02-26T14:30:00Z``.
+
+        A time without a zone is UTC; a number with ``ns`` behind it is one of nanoseconds. Raises
+        InputError.
+        """
+        text = text.strip()
+        if "=" in text:
+            pairs = [part.partition("=") for part in text.split(",")]
+            found = {
+                whole_number(number.strip(), what): whole_number(offset.strip(), what)
+                for number, _, offset in pairs
+            }
+            return cls(by_partition=found)
+        if text.isascii() and text.isdigit():
+            return cls(offset=whole_number(text, what))
+        if text.endswith("ns"):
+            return cls(time_ns=whole_number(text[:-2], what))
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise InputError(
+                f"{what} must be an offset, offsets by partition (0=17,1=20) or a time "
+                f"(2024-02-26T14:30:00Z), not {shown(text)}"
+            ) from None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+        whole_us = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        return cls(time_ns=whole_us * 1000)
+
+    def at(self, partition: int) -> int | None:
+        """Return the offset at which it is in a partition; None where it is by time, or nowhere."""
+        if self.by_partition is not None:
+            return self.by_partition.get(partition)
+        return self.offset
+
+
+NOWHERE = Bound()

@@ -1,0 +1,108 @@
+"""A pipeline on its way to executors, and what it must come to there."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ripple
+from ripple.errors import PlanError
+from ripple.pipeline.builder import Pipeline
+from ripple.pipeline.plan import Plan
+from ripple.pipeline_file import load_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Pickler = Callable[[Any], bytes]
+
+
+class DifferingError(PlanError):
+    """Driver and executor do not mean the same by a pipeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A pipeline as a file's text, or pickled, with what driver and executors must agree on.
+
+    file: its name, ``FILE.py``, and its folder, whose neighbours it may import. chosen: the
+    pipeline's name in it. version: of ripple.
+    """
+
+    name: str
+    topology_hash: str
+    version: str = ripple.__version__
+    file: str = ""
+    text: bytes = b""
+    chosen: str = ""
+    pickled: bytes = b""
+
+    @classmethod
+    def of(cls, pipeline: str | os.PathLike[str] | Pipeline | Plan, dumps: Pickler) -> Parcel:
+        """Pack ``FILE.py[:NAME]``, a pipeline or its plan.
+
+        dumps: pickles by value what is in no module. Raises PlanError and InputError.
+        """
+        if isinstance(pipeline, (str, os.PathLike)):
+            place = os.fspath(pipeline)
+            plan = load_plan(place)
+            path, colon, chosen = place.rpartition(":")
+            if not colon or os.path.exists(place):
+                path, chosen = place, ""
+            file = Path(path).resolve()
+            return cls(
+                plan.name,
+                plan.topology_hash,
+                file=str(file),
+                text=file.read_bytes(),
+                chosen=chosen,
+            )
+        if not isinstance(pipeline, (Pipeline, Plan)):
+            raise PlanError(
+                f"what is replayed is FILE.py[:NAME], a Pipeline or its plan, not "
+                f"{type(pipeline).__name__}"
+            )
+        plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
+        return cls(plan.name, plan.topology_hash, pickled=dumps(plan))
+
+    def plan(self) -> Plan:
+        """Return the plan. Raises DifferingError unless it is what the driver has."""
+        if ripple.__version__ != self.version:
+            raise DifferingError(
+                f"the driver has ripple-stream {self.version}, and this executor "
+                f"{ripple.__version__}: install the same version everywhere"
+            )
+        return _opened(self)
+
+
+@lru_cache(maxsize=4)
+def _opened(parcel: Parcel) -> Plan:
+    plan = pickle.loads(parcel.pickled) if parcel.pickled else _from_file(parcel)  # noqa: S301 - the driver's own
+    assert isinstance(plan, Plan)
+    if plan.topology_hash != parcel.topology_hash:
+        raise DifferingError(
+            f"pipeline {parcel.name!r} is topology {parcel.topology_hash} on the driver, and "
+            f"{plan.topology_hash} on this executor: a file that it imports differs, or another "
+            "version of Python or of a library is there; ship them with --py-files, or install "
+            "the same everywhere"
+        )
+    return plan
+
+
+def _from_file(parcel: Parcel) -> Plan:
+    file = Path(parcel.file)
+    if file.parent.is_dir():
+        sys.path.insert(0, str(file.parent))
+    with tempfile.TemporaryDirectory(prefix="ripple-") as folder:
+        copy = Path(folder) / file.name
+        copy.write_bytes(parcel.text)
+        try:
+            return load_plan(f"{copy}:{parcel.chosen}" if parcel.chosen else str(copy))
+        finally:
+            sys.path.remove(folder)

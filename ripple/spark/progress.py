@@ -1,0 +1,126 @@
+"""How far tasks are: they tell the driver, once in a while, and nobody waits for it.
+
+A datagram that is lost is one that the next makes up for.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+INTERVAL_S = 0.5
+_DATAGRAM_BYTES_MAX = 512
+
+
+@dataclass(slots=True)
+class Teller:
+    """Tells from within a task how many records it has read. host: the driver's."""
+
+    host: str
+    port: int
+    token: str
+    share: int = 0
+    _last_s: float = field(default=0.0, compare=False)
+
+    def of(self, share: int) -> Teller:
+        """Return the teller of a task."""
+        return Teller(self.host, self.port, self.token, share)
+
+    def tell(self, rows: int, fraction: float | None = None, *, last: bool = False) -> None:
+        """Say how many records were read, and how much of the share that is, if anybody knows."""
+        now_s = time.monotonic()
+        if now_s - self._last_s < INTERVAL_S and not last:
+            return
+        self._last_s = now_s
+        said = json.dumps([self.token, self.share, rows, fraction]).encode()
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+                way.sendto(said, (self.host, self.port))
+        except OSError:
+            return  # nobody hears it; the work goes on
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far all tasks are. total: of records, None where that is not known."""
+
+    rows: int
+    total: int | None
+    fraction: float | None
+    elapsed_s: float
+
+    def text(self) -> str:
+        """Return rows, percent, rate and the time that is left, as far as they are known."""
+        rate = self.rows / max(self.elapsed_s, 1e-9)
+        parts = [f"{self.rows:,} rows"]
+        if self.fraction is not None:
+            parts.append(f"{self.fraction:.0%}")
+        parts.append(f"{rate:,.0f}/s")
+        if self.fraction:
+            left_s = self.elapsed_s * (1 - self.fraction) / self.fraction
+            parts.append(f"{_clock(left_s)} left")
+        return "  ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, whole_s = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{whole_s:02}" if hours else f"{minutes}:{whole_s:02}"
+
+
+class Listener:
+    """Hears tellers, and shows where they stand. A context: it listens as long as it is open."""
+
+    def __init__(
+        self, host: str, shares: int, total: int | None, show: Callable[[Standing], None]
+    ) -> None:
+        """Listen for ``shares`` tasks; show: called as often as something was heard."""
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        is_local = host in ("localhost", "127.0.0.1")
+        self._socket.bind(("127.0.0.1" if is_local else "", 0))
+        self._socket.settimeout(INTERVAL_S)
+        self.teller = Teller(
+            "127.0.0.1" if is_local else host, self._socket.getsockname()[1], secrets.token_hex(8)
+        )
+        self._shares, self._total, self._show = shares, total, show
+        self._heard: dict[int, tuple[int, float | None]] = {}
+        self._started_s = time.monotonic()
+        self._is_open = True
+        self._thread = threading.Thread(target=self._listen, name="ripple-progress", daemon=True)
+
+    def __enter__(self) -> Listener:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_open = False
+        self._thread.join()
+        self._socket.close()
+
+    def standing(self) -> Standing:
+        """Return how far all are."""
+        heard = list(self._heard.values())
+        rows = sum(one for one, _ in heard)
+        known = [fraction for _, fraction in heard if fraction is not None]
+        fraction: float | None = None
+        if self._total is not None:
+            fraction = min(1.0, rows / self._total) if self._total else 1.0
+        elif known:
+            fraction = min(1.0, sum(known) / self._shares)
+        return Standing(rows, self._total, fraction, time.monotonic() - self._started_s)
+
+    def _listen(self) -> None:
+        while self._is_open:
+            try:
+                data = self._socket.recv(_DATAGRAM_BYTES_MAX)
+                token, share, rows, fraction = json.loads(data)
+            except (TimeoutError, ValueError, TypeError):
+                continue
+            if token == self.teller.token:
+                self._heard[share] = (rows, fraction)
+                self._show(self.standing())

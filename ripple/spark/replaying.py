@@ -1,0 +1,229 @@
+"""A range of an input through a pipeline, on Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ripple.engine.arrow_types import arrow_fields
+from ripple.errors import InputError, OutputError
+from ripple.extras import needed
+from ripple.spark import packets
+from ripple.spark.fold import Wanted, laid_out
+from ripple.spark.options import NOWHERE, Bound
+from ripple.spark.packets import LETTERS, REPORT, ROWS, packets_in
+from ripple.spark.parcel import Parcel
+from ripple.spark.progress import Listener, Standing
+from ripple.spark.report import Report
+from ripple.spark.session import blaming, register
+from ripple.spark.shares import source_at
+from ripple.spark.sources import Conforming, spark_schema
+from ripple.spark.work import packets_from, pickled
+
+with needed("spark", "ripple.spark"):
+    from pyspark.sql import functions
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from ripple.pipeline.builder import Pipeline
+    from ripple.pipeline.plan import Plan
+    from ripple.spark.fold import Gather
+    from ripple.spark.progress import Teller
+
+    Place = int | str | Mapping[int, int] | Bound | None
+
+FORMATS = ("parquet", "csv", "json", "orc", "delta")
+
+
+def replay(
+    spark: SparkSession,
+    pipeline: str | os.PathLike[str] | Pipeline | Plan,
+    source: str,
+    *,
+    output: str | None = None,
+    start: Place = None,
+    stop: Place = None,
+    header: bool = False,
+    closes: bool = True,
+) -> DataFrame:
+    """Return the rows of an output, after a range of an input has gone through a pipeline.
+
+    pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC``, a file, a
+    folder or a pattern of files. output: needed where there are several. start, stop: an offset,
+    offsets by partition, or a time as text; see ``Bound.parse``. header: whether CSV files name
+    their columns. closes: whether windows end with the input. Nothing is read before Spark needs
+    it, and it is read each time. Raises PlanError, InputError and OutputError.
+    """
+    one = Replay(spark, pipeline, source, start=start, stop=stop, header=header, closes=closes)
+    return one.rows(output)
+
+
+class Replay:
+    """A range of an input through a pipeline: its rows, its letters and its report."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: str | os.PathLike[str] | Pipeline | Plan,
+        source: str,
+        *,
+        start: Place = None,
+        stop: Place = None,
+        header: bool = False,
+        closes: bool = True,
+    ) -> None:
+        """Look at what is there; see ``replay``."""
+        register(spark)
+        self._spark = spark
+        self._parcel = Parcel.of(pipeline, pickled)
+        self.plan = self._parcel.plan()
+        self.source = source_at(
+            source, self.plan, start=_bound(start), stop=_bound(stop), header=header
+        )
+        self._closes = closes
+
+    def rows(self, output: str | None = None) -> DataFrame:
+        """Return the rows of an output, each key once. Raises OutputError."""
+        if output is None and len(self.plan.outputs) > 1:
+            names = ", ".join(one.name for one in self.plan.outputs)
+            raise OutputError(f"the pipeline has the outputs {names}: say which")
+        name = self.plan.outputs[0].name if output is None else self.plan.output(output).name
+        return self._rows_in(self._packets((name,)), name)
+
+    def letters(self) -> DataFrame:
+        """Return the records that were refused: source, offset, line_number, reason, raw."""
+        return self._letters_in(self._packets(()))
+
+    def report(self, *, show: Callable[[Standing], None] | None = None) -> Report:
+        """Go through the input, and return what there is to say. Raises SparkJobError."""
+        with self._listening(show) as listener:
+            return self._report_in(self._packets((), listener))
+
+    def write(
+        self,
+        sinks: Mapping[str, str],
+        *,
+        letters: str | None = None,
+        overwrite: bool = False,
+        show: Callable[[Standing], None] | None = None,
+    ) -> Report:
+        """Write outputs, and return the report; the input is read once.
+
+        sinks: by output, a folder, or ``FORMAT:FOLDER`` of FORMATS. letters: a folder for refused
+        records, as JSON lines. overwrite: whether a folder that is there is replaced, else it is
+        an error. show: told how far it is. Raises OutputError, InputError and SparkJobError.
+        """
+        places = {self.plan.output(name).name: _place(place) for name, place in sinks.items()}
+        mode = "overwrite" if overwrite else "error"
+        with self._listening(show) as listener:
+            held = self._packets(tuple(places), listener).persist()
+            try:
+                report = self._report_in(held)
+                for name, (form, folder) in places.items():
+                    with blaming():
+                        rows = self._rows_in(held, name)
+                        rows.write.mode(mode).format(form).save(folder)
+                if letters is not None:
+                    with blaming():
+                        _as_text(self._letters_in(held)).write.mode(mode).json(letters)
+            finally:
+                held.unpersist()
+        return report
+
+    def _listening(self, show: Callable[[Standing], None] | None) -> Any:
+        if show is None:
+            return nullcontext()
+        host = self._spark.conf.get("spark.driver.host", "localhost")
+        if self._spark.conf.get("spark.master", "").startswith("local"):
+            host = "localhost"
+        return Listener(host, len(self.source.shares), self.source.rows, show)
+
+    def _packets(self, outputs: tuple[str, ...], listener: Listener | None = None) -> DataFrame:
+        teller: Teller | None = None if listener is None else listener.teller
+        wanted = Wanted(outputs, closes=self._closes)
+        jobs, gathers = laid_out(self._parcel, self.plan, self.source, wanted, teller)
+        with blaming():
+            found = packets_from(self._spark, jobs)
+            for gather in gathers:
+                found = gathered(found, gather, gather.targets(self.plan))
+        return found
+
+    def _report_in(self, found: DataFrame) -> Report:
+        with blaming():
+            rows = found.where(found.kind == REPORT).select("about").collect()
+        return Report.of(self.plan, [json.loads(row.about) for row in rows])
+
+    def _rows_in(self, found: DataFrame, name: str) -> DataFrame:
+        schema = spark_schema(pa.schema(arrow_fields(self.plan.output(name).fields)))
+        chosen = found.where((found.kind == ROWS) & (found.name == name))
+        return chosen.mapInArrow(Unpacked(schema), schema)
+
+    def _letters_in(self, found: DataFrame) -> DataFrame:
+        schema = spark_schema(packets.LETTER)
+        return found.where(found.kind == LETTERS).mapInArrow(Unpacked(schema), schema)
+
+
+def gathered(found: DataFrame, gather: Gather, targets: int) -> DataFrame:
+    """Return the packets after a stage: what is for it goes to its partitions, in order."""
+    ours = (found.kind == gather.takes) & (found.stage == gather.stage)
+    whose = functions.when(ours, found.target).otherwise(found.sender)
+    divided = found.repartition(targets, whose)
+    in_order = divided.sortWithinPartitions("kind", "target", "turn", "sender", "piece")
+    return in_order.mapInArrow(gather, spark_schema(packets.SCHEMA))
+
+
+class Unpacked:
+    """Makes rows of packets."""
+
+    def __init__(self, schema: StructType) -> None:
+        self._schema = schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of each packet's body."""
+        conforming = Conforming(self._schema)
+        for packet in packets_in(batches):
+            yield conforming(packet.rows())
+
+
+def _as_text(letters: DataFrame) -> DataFrame:
+    """Return letters as lines of JSON have them: raw as text, or what is not UTF-8 as base64."""
+    is_text = functions.is_valid_utf8(letters.raw.cast("string"))
+    text = functions.when(is_text, letters.raw.cast("string"))
+    return letters.select(
+        "source",
+        "offset",
+        "line_number",
+        "reason",
+        text.alias("raw"),
+        functions.when(~is_text, functions.base64(letters.raw)).alias("raw_base64"),
+    )
+
+
+def _place(text: str) -> tuple[str, str]:
+    form, colon, folder = text.partition(":")
+    if not colon or not form.isalnum():
+        return "parquet", text
+    if form not in FORMATS:
+        raise OutputError(f"Spark cannot write {text!r} here: there are {', '.join(FORMATS)}")
+    return form, folder
+
+
+def _bound(place: Place) -> Bound:
+    if place is None:
+        return NOWHERE
+    if isinstance(place, Bound):
+        return place
+    if isinstance(place, Mapping):
+        return Bound(by_partition=dict(place))
+    if isinstance(place, bool) or not isinstance(place, (int, str)):
+        raise InputError(f"a range begins and ends at an offset or a time, not {place!r}")
+    return Bound(offset=place) if isinstance(place, int) else Bound.parse(place, "a bound")

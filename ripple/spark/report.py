@@ -1,0 +1,115 @@
+"""What a replay has to say of itself: what was read, refused and shown, and the digests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ripple.hashing import mix_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ripple.pipeline.plan import Plan
+
+_ALL = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A replay, over all partitions and by partition.
+
+    counters: of records, by the names of the engine's; of the stage that reads the input. letters:
+    refused records by cause. rows: of each output. digests: of each output, and ``digest`` of all:
+    what one engine over everything would have. partitions: what each has reported, by stage and
+    number; -1 is the stage that divides records anew.
+    """
+
+    pipeline: str
+    topology_hash: str
+    cut: Mapping[str, int]
+    counters: Mapping[str, int]
+    letters: Mapping[str, int]
+    rows: Mapping[str, int]
+    digests: Mapping[str, str]
+    digest: str
+    uncomputable: Mapping[str, int]
+    partitions: tuple[Mapping[str, Any], ...]
+
+    @classmethod
+    def of(cls, plan: Plan, reports: Iterable[Mapping[str, Any]]) -> Report:
+        """Add up what partitions have reported."""
+        found = sorted(reports, key=lambda one: (one["stage"], one["partition"]))
+        first = [one for one in found if one["stage"] == min(each["stage"] for each in found)]
+        totals = {output.name: 0 for output in plan.outputs}
+        rows: Counter[str] = Counter(dict.fromkeys(totals, 0))
+        letters: Counter[str] = Counter()
+        uncomputable: Counter[str] = Counter()
+        for one in found:
+            for output, digest in one["digests"].items():
+                totals[output] = (totals[output] + int(digest, 16)) % _ALL
+            rows.update(one["rows"])
+            letters.update(one["letters"])
+            uncomputable.update(one["uncomputable"])
+        counters: Counter[str] = Counter()
+        for one in first:
+            counters.update(one["counters"])
+        if len({one["stage"] for one in found}) > 1:
+            # What a later step of the first stage refuses is counted there.
+            counters["dead_lettered"] = letters.total()
+        whole = 0
+        for output in plan.outputs:
+            whole = mix_of(whole, totals[output.name])
+        return cls(
+            plan.name,
+            plan.topology_hash,
+            {name: offset for one in first for name, offset in one["cut"].items()},
+            dict(counters),
+            dict(sorted(letters.items())),
+            dict(rows),
+            {name: f"{total:016x}" for name, total in totals.items()},
+            f"{whole:016x}",
+            dict(uncomputable),
+            tuple(found),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON has it."""
+        return {
+            "pipeline": self.pipeline,
+            "topology": self.topology_hash,
+            "cut": dict(self.cut),
+            "counters": dict(self.counters),
+            "letters": dict(self.letters),
+            "rows": dict(self.rows),
+            "digests": dict(self.digests),
+            "digest": self.digest,
+            "uncomputable": dict(self.uncomputable),
+            "partitions": [dict(one) for one in self.partitions],
+        }
+
+    def text(self) -> str:
+        """Return the report for people."""
+        count = self.counters
+        lines = [
+            f"pipeline {self.pipeline}, topology {self.topology_hash}",
+            f"read       {count.get('consumed', 0):,} records of {len(self.cut)} inputs",
+            f"applied    {count.get('applied', 0):,}",
+            f"late       {count.get('mildly_late', 0):,}, and {count.get('very_late', 0):,} too "
+            "late for their windows",
+            f"refused    {sum(self.letters.values()):,}",
+            *(f"           {number:,} x {cause}" for cause, number in self.letters.items()),
+            *(f"rows       {number:,} of {output}" for output, number in self.rows.items()),
+            *(
+                f"absent     {number:,} of {fold}, which cannot be computed"
+                for fold, number in self.uncomputable.items()
+            ),
+        ]
+        for one in self.partitions:
+            if one["digests"]:
+                found = ", ".join(f"{name} {digest}" for name, digest in one["digests"].items())
+                lines.append(f"partition  stage {one['stage']}, {one['partition']}: {found}")
+        lines += [f"digest     {name} {digest}" for name, digest in self.digests.items()]
+        lines.append(f"digest     {self.digest}")
+        return "\n".join(lines)

@@ -1,0 +1,93 @@
+"""A Spark session that knows Ripple."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ripple.errors import InputError, RippleError
+from ripple.extras import needed
+
+with needed("spark", "ripple.spark"):
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+# The last line of the traceback of an error of ours, wherever Spark has put it.
+_OURS = re.compile(r"ripple(?:\.\w+)*\.(?:\w+Error|PipelineFileError): (.*)")
+_MISSING = re.compile(r"ModuleNotFoundError: (No module named '[\w.]+'|.* needs .*)")
+
+
+class SparkJobError(RippleError):
+    """A job on Spark failed; the text is what went wrong in the task."""
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session read ``ripple.log`` and ``ripple.checkpoint``.
+
+    It also lets Python data sources take conditions, which Spark does not by default.
+    """
+    from ripple.spark.sources import CheckpointSource, LogSource  # noqa: PLC0415 - a cycle else
+    from ripple.spark.work import WorkSource  # noqa: PLC0415 - likewise
+
+    spark.conf.set(PUSHDOWN, "true")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # registered before
+        for source in (LogSource, CheckpointSource, WorkSource):
+            spark.dataSource.register(source)
+
+
+def session(master: str | None = None, *, name: str = "ripple", **settings: str) -> Any:
+    """Return a session for a command: that of spark-submit's settings, or one of its own.
+
+    master: ``local[*]`` by default, unless the environment says otherwise. Raises InputError where
+    there is no Java.
+    """
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        raise InputError("Spark needs Java 17 or later: install it, or set JAVA_HOME")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    if master is not None:
+        builder = builder.master(master)
+    elif not os.environ.get("MASTER") and not os.environ.get("SPARK_REMOTE"):
+        builder = builder.master("local[*]")
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }.items():
+        builder = builder.config(key, value)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    register(spark)
+    return spark
+
+
+@contextmanager
+def blaming() -> Iterator[None]:
+    """Turn what Spark says of a failed job into one line. Raises SparkJobError."""
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        ours = _OURS.findall(text)
+        if ours:
+            raise SparkJobError(ours[-1]) from error
+        missing = _MISSING.findall(text)
+        if missing:
+            raise SparkJobError(
+                f"an executor cannot import what it needs ({missing[-1]}): install the same "
+                "version of ripple-stream, and what the pipeline file imports, for the Python that "
+                "executors run (PYSPARK_PYTHON)"
+            ) from error
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        raise SparkJobError(f"Spark: {lines[0] if lines else type(error).__name__}") from error

@@ -1,0 +1,225 @@
+"""An input in shares: what one task reads, in order, as an input of an engine."""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ripple.connectors.inputs import Signal
+from ripple.connectors.locate import open_source
+from ripple.connectors.log.inputs import LogInputs
+from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.registry import find
+from ripple.connectors.source_inputs import SourceInputs
+from ripple.engine.division import Division
+from ripple.errors import InputError
+from ripple.log_place import PREFIX, LogPlace
+from ripple.partition.plain import at_once
+from ripple.pipeline.stages import divided_why
+from ripple.spark.log_table import open_topic, range_of
+from ripple.spark.options import NOWHERE, Bound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ripple.batch import Batch, Marker
+    from ripple.connectors.inputs import Inputs
+    from ripple.pipeline.plan import Plan
+
+BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Records of one input from ``first`` up to ``end``, None for all there are.
+
+    name: of the input, as the engine knows it. place: where it is, for a connector. partition: of
+    a log; None for other places. rows: how many records it has, where that is known.
+    """
+
+    number: int
+    name: str
+    place: str
+    partition: int | None
+    first: int
+    end: int | None
+    header: bool = False
+
+    @property
+    def rows(self) -> int | None:
+        """How many offsets it has, None where that is not known."""
+        return None if self.end is None else self.end - self.first
+
+    def inputs(self, plan: Plan, batch_rows: int) -> Inputs:
+        """Return what reads it. Raises InputError and SchemaError."""
+        if self.partition is None:
+            source = open_source(
+                self.place,
+                plan.source.schema,
+                name=self.name,
+                checks=plan.source.checks,
+                batch_rows=batch_rows,
+                header=self.header,
+            )
+            return SourceInputs(source, name=self.name)
+        shape = RecordShape(plan.source.schema, plan.source.checks)
+        topic, _ = open_topic(self.place)
+        return LogInputs(topic, {self.name: self.partition}, shape, batch_rows)
+
+    def entries(
+        self,
+        plan: Plan,
+        batch_rows: int = BATCH_ROWS,
+        *,
+        since: int | None = None,
+        until: int | None = None,
+    ) -> Iterator[Batch | Marker]:
+        """Yield its batches and markers, or those ``since`` an offset and ``until`` another.
+
+        Raises InputError, also where less is there than there was when it was planned.
+        """
+        at = self.first if since is None else since
+        end = self.end if until is None else until
+        inputs = self.inputs(plan, batch_rows)
+        try:
+            stop = None if end is None else {self.name: end}
+            at_once(inputs.open({self.name: at}, batch_rows, stop))
+            while end is None or at < end:
+                found = inputs.next({self.name: at})
+                if isinstance(found, Signal):
+                    break
+                at = found[1].next_offset
+                yield found[1]
+        finally:
+            at_once(inputs.close())
+        if end is not None and at < end:
+            raise InputError(f"{self.place} ended at offset {at}; {end} were there before")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """All shares of an input, and how records are divided among them.
+
+    keyed_by: the fields by whose murmur2 that is, () for nothing, None where there is one share.
+    """
+
+    place: str
+    shares: tuple[Share, ...]
+    keyed_by: tuple[str, ...] | None
+
+    @property
+    def rows(self) -> int | None:
+        """How many offsets it has, None where that is not known."""
+        known = [share.rows for share in self.shares]
+        return None if None in known else sum(rows for rows in known if rows is not None)
+
+    def divided_anew(self, plan: Plan) -> str | None:
+        """Return why its records must be divided anew, None if they need not be."""
+        if len(self.shares) == 1:
+            return None
+        files = self.shares[0].partition is None
+        why = divided_why(plan, self.keyed_by)
+        # Whatever the pipeline says of the input's partitions, files are none.
+        return "files are not divided by key" if files else why
+
+    def division(self, plan: Plan) -> Division | None:
+        """Return where each key belongs, if that is known."""
+        if not self.keyed_by or self.divided_anew(plan) is not None:
+            return None
+        numbers = {share.name: share.number for share in self.shares}
+        return Division(self.keyed_by, numbers, len(numbers))
+
+
+def source_at(
+    place: str,
+    plan: Plan,
+    *,
+    start: Bound = NOWHERE,
+    stop: Bound = NOWHERE,
+    header: bool = False,
+) -> Source:
+    """Return the source at ``place``, in shares.
+
+    place: ``log:DIR/TOPIC[/PARTITION]``; another place that a connector can read; or a folder or a
+    pattern of files, each of which is an input. start, stop: what is read of each. Raises
+    InputError and ConnectorError.
+    """
+    if place == "-":
+        raise InputError("executors cannot read standard input: name a file or a log")
+    if place.startswith(PREFIX):
+        return _log(place, plan, start, stop)
+    for bound in (start, stop):
+        if bound.time_ns is not None:
+            raise InputError(f"{place} cannot be asked for a time: give offsets of records")
+    files = _files(place)
+    names = [plan.source.name]
+    if len(files) > 1:
+        names = [f"{plan.source.name}/{number}" for number in range(len(files))]
+    shares = tuple(
+        Share(number, name, file, None, start.at(number) or 0, _end(file, stop.at(number)), header)
+        for number, (name, file) in enumerate(zip(names, files, strict=True))
+    )
+    return Source(place, shares, () if len(shares) > 1 else None)
+
+
+def _log(place: str, plan: Plan, start: Bound, stop: Bound) -> Source:
+    topic, only = open_topic(place)
+    at = LogPlace.parse(place)
+    numbers = [only] if only is not None else list(range(topic.partitions))
+    path = os.path.abspath(f"{at.folder}/{topic.path}")
+    shares = []
+    for rank, number in enumerate(numbers):
+        first, end = range_of(topic, number, start, stop)
+        name = plan.source.name if len(numbers) == 1 else f"{plan.source.name}/{number}"
+        shares.append(Share(rank, name, path, number, first, end))
+    return Source(place, tuple(shares), topic.key if len(shares) > 1 else None)
+
+
+def _files(place: str) -> list[str]:
+    """Return the places of the files in a folder, or that a pattern fits; or the place itself."""
+    found = find(place, "source")
+    path = found.path
+    scheme = place[: len(place) - len(path)] if place.endswith(path) else ""
+    if found.connector.path_of is None:
+        return [place]
+    if os.path.isdir(path):
+        names = [name for name in sorted(os.listdir(path)) if name[0] not in "._"]
+        paths = [os.path.join(path, name) for name in names]
+    elif not os.path.exists(path) and glob.has_magic(path):
+        paths = sorted(glob.glob(path))
+    else:
+        paths = [path]
+        if not os.path.exists(path):
+            raise InputError(f"cannot read {path}: there is no such file")
+    if not paths:
+        raise InputError(f"cannot read {place}: there is no file")
+    return [f"{scheme}{os.path.abspath(one)}" for one in paths]
+
+
+def _end(file: str, stop: int | None) -> int | None:
+    """Return where to stop; the number of records, where the file says it."""
+    found = find(file, "source")
+    rows: int | None = None
+    if found.connector.scheme == "parquet":
+        import pyarrow as pa  # noqa: PLC0415 - with what is slow to import
+        import pyarrow.parquet as pq  # noqa: PLC0415 - likewise
+
+        try:
+            rows = pq.ParquetFile(found.path).metadata.num_rows
+        except (OSError, pa.ArrowInvalid) as error:
+            line = str(error).partition("\n")[0]
+            raise InputError(f"cannot read {found.path}: {line}") from error
+    elif found.connector.scheme == "synthetic":
+        rows = int(found.path) if found.path.isdigit() else None
+    if stop is None:
+        return rows
+    if rows is not None and stop > rows:
+        raise InputError(f"{file} has {rows} records, and {stop} were asked for")
+    return stop
+
+
+def cut_of(shares: Mapping[str, int]) -> str:
+    """Return how far inputs were read, for people."""
+    return ", ".join(f"{name}:{offset}" for name, offset in shares.items())

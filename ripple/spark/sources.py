@@ -1,0 +1,143 @@
+"""Ripple's data sources, as Spark calls them: on the driver to plan, in tasks to read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ripple.errors import SchemaError
+from ripple.extras import needed
+from ripple.spark import checkpoint_table, log_table
+from ripple.spark.checkpoint_table import CheckpointTable
+from ripple.spark.log_table import OFFSET, PARTITION, LogTable
+
+with needed("spark", "ripple.spark"):
+    from pyspark.errors import PySparkException
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceReader,
+        EqualTo,
+        GreaterThan,
+        GreaterThanOrEqual,
+        InputPartition,
+        LessThan,
+        LessThanOrEqual,
+    )
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+    from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_OPERATIONS = {
+    EqualTo: "=",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+}
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Return Arrow's columns as Spark's. Raises SchemaError for a type that Spark does not have."""
+    try:
+        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    except PySparkException as error:
+        raise SchemaError(f"Spark has no such columns: {error}") from error
+
+
+class Conforming:
+    """Gives batches exactly the columns that Spark expects of a table."""
+
+    def __init__(self, schema: StructType) -> None:
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch; its columns are those of the table, in order."""
+        columns = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(batch.columns, self._schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+class LogReader(DataSourceReader):  # type: ignore[misc]
+    """Reads partitions of a topic, from where conditions let it begin."""
+
+    def __init__(self, table: LogTable, schema: StructType) -> None:
+        self._table = table
+        self._schema = schema
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """Take the conditions that narrow what is read; return those that are left to Spark."""
+        for one in filters:
+            operation = _OPERATIONS.get(type(one))
+            narrows = (PARTITION, OFFSET, self._table.time_field)
+            column = ".".join(getattr(one, "attribute", ()))
+            if operation is None or column not in narrows or not isinstance(one.value, int):
+                yield one
+                continue
+            self._table = self._table.narrowed(column, operation, one.value)
+            if column == self._table.time_field:
+                yield one
+
+    def partitions(self) -> list[InputPartition]:
+        """Return one partition for each of the log's."""
+        return [InputPartition(split) for split in self._table.splits]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the records of one, in order."""
+        if partition.value is None:  # what Spark asks for where there are none
+            return
+        yield from map(Conforming(self._schema), log_table.batches_of(partition.value))
+
+
+class LogSource(DataSource):  # type: ignore[misc]
+    """``spark.read.format("ripple.log")``: see docs/spark.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "ripple.log"
+
+    def schema(self) -> StructType:
+        """Return the columns; raises InputError for wrong options."""
+        return spark_schema(LogTable.of(self.options).schema)
+
+    def reader(self, schema: StructType) -> LogReader:
+        """Return what reads it."""
+        return LogReader(LogTable.of(self.options), schema)
+
+
+class CheckpointReader(DataSourceReader):  # type: ignore[misc]
+    """Reads the state of partitions."""
+
+    def __init__(self, table: CheckpointTable, schema: StructType) -> None:
+        self._table = table
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """Return one for each partition of the pipeline."""
+        return [InputPartition(state) for state in self._table.states]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one."""
+        yield from map(Conforming(self._schema), checkpoint_table.batches_of(partition.value))
+
+
+class CheckpointSource(DataSource):  # type: ignore[misc]
+    """``spark.read.format("ripple.checkpoint")``: see docs/spark.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "ripple.checkpoint"
+
+    def schema(self) -> StructType:
+        """Return the columns; raises InputError and CheckpointError."""
+        return spark_schema(CheckpointTable.of(self.options).schema)
+
+    def reader(self, schema: StructType) -> CheckpointReader:
+        """Return what reads it."""
+        return CheckpointReader(CheckpointTable.of(self.options), schema)

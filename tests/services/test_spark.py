@@ -1,0 +1,258 @@
+"""Spark reads logs and checkpoints, and replays pipelines to the digests of one engine."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ripple as rp
+from ripple.engine import Engine
+from ripple.pipeline.plan import Plan
+from ripple.pipeline_file import load_plan
+from tests.services.spark_session import spark
+from tests.spark.logs import topic_of
+
+pytestmark = [
+    pytest.mark.services,
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+__all__ = ["spark"]
+
+SOURCE = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    venue: str
+    price: float
+    size: int
+    t: rp.Timestamp
+
+def notional(trade: Trade) -> Trade:
+    return Trade(trade.symbol, trade.venue, trade.price * 2, trade.size, trade.t)
+
+first = (
+    rp.Pipeline("trades")
+    .source("trades", Trade, time="t", out_of_order="1s")
+    .map("doubled", notional, into=Trade)
+    .partition("by-symbol", key="symbol")
+)
+windows = first.window("minutes", rp.Tumbling("60s"), lateness="5s").fold(
+    "rows", vwap=rp.vwap("price", "size"), n=rp.count(), last=rp.last("price")
+)
+pipeline = (
+    windows.partition("total", key="window_start_ns", partitions=3)
+    .fold("totals", vwap=rp.mean("vwap"), n=rp.sum("n"))
+    .sink("totals-sink")
+    .sink("shown", of="rows")
+)
+whole = first.fold("sums", price=rp.sum("price"), top=rp.max("price")).sink("sums-sink")
+"""
+
+
+@rp.record(version=1)
+class Event:
+    symbol: str
+    size: int
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "pipelines.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def trades(count: int) -> list[dict[str, Any]]:
+    chance = random.Random(7)
+    return [
+        {
+            "symbol": f"S{chance.randrange(30)}",
+            "venue": chance.choice("AB"),
+            "price": chance.choice([0.1, 1e17, -1e17, 2.5, 1e-9]),
+            "size": chance.randrange(1, 9),
+            "t": 1_700_000_000_000_000_000 + at * 100_000_000 - chance.randrange(3_000_000_000),
+        }
+        for at in range(count)
+    ]
+
+
+def engine_over(plan: Plan, events: list[dict[str, Any]], names: list[str]) -> Engine:
+    """Return one engine over all, with events as they were written in turn without a key."""
+    engine = Engine(plan, inputs=names)
+    schema = pa.schema([(one.name, one.type) for one in _arrow(plan)])
+    for number, name in enumerate(names):
+        rows = pa.RecordBatch.from_pylist(events[number :: len(names)], schema)
+        engine.apply(name, rows, rows.num_rows)
+    engine.close()
+    engine.stabilize()
+    return engine
+
+
+def _arrow(plan: Plan) -> pa.Schema:
+    from ripple.engine.arrow_types import arrow_fields
+
+    return pa.schema(arrow_fields(plan.source.fields))
+
+
+def test_a_log_is_a_table_in_order_and_narrowed(spark: Any, file: Path, tmp_path: Path) -> None:
+    plan, events = load_plan(f"{file}:whole"), trades(300)
+    topic_of(tmp_path / "lg", plan, events, partitions=3)
+    table = spark.read.format("ripple.log").option("path", f"{tmp_path}/lg/trades").load()
+    assert table.columns == ["symbol", "venue", "price", "size", "t", "partition", "offset"]
+    rows = table.collect()
+    assert [row.asDict() for row in rows if row.partition == 1] == [
+        {**event, "partition": 1, "offset": at} for at, event in enumerate(events[1::3])
+    ]
+    assert len(rows) == 300
+    narrow = table.where("partition = 2 and offset >= 90 and offset < 95")
+    assert [row.offset for row in narrow.collect()] == [90, 91, 92, 93, 94]
+    assert (table.rdd.getNumPartitions(), narrow.rdd.getNumPartitions()) == (3, 1)
+    late = table.where(f"t >= {events[-30]['t']}")
+    assert late.count() == sum(event["t"] >= events[-30]["t"] for event in events)
+    ranged = spark.read.format("ripple.log").option("from", "0=99,1=98,2=100").option("to", "100")
+    assert ranged.load(f"{tmp_path}/lg/trades").count() == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"path": "nowhere/trades"}, "cannot read log:nowhere/trades"),
+        ({"path": "{lg}", "form": "1"}, "ripple.log has no option 'form'"),
+        ({}, "needs the option 'path'"),
+        ({"path": "{lg}", "partitions": "7"}, "has no partition 7"),
+        ({"path": "{lg}", "from": "yesterday"}, "an offset, offsets by partition"),
+        ({"path": "{lg}", "to": "1000"}, "ends at offset 10, and 1000 was asked for"),
+    ],
+)
+def test_what_a_log_cannot_be_asked_is_said(
+    spark: Any, file: Path, tmp_path: Path, options: dict[str, str], why: str
+) -> None:
+    place = topic_of(tmp_path / "lg", load_plan(f"{file}:whole"), trades(10), partitions=1)
+    reader = spark.read.format("ripple.log")
+    for name, text in options.items():
+        reader = reader.option(name, text.format(lg=place))
+    with pytest.raises(Exception, match=why):
+        reader.load().count()
+
+
+def test_checkpoints_are_tables(spark: Any, file: Path, tmp_path: Path) -> None:
+    from ripple.cli.main import main
+
+    place = topic_of(tmp_path / "lg", load_plan(f"{file}:whole"), trades(500), partitions=1)
+    kept = f"{tmp_path}/kept"
+    assert main(["run", f"{file}:whole", "--source", place, "--sink", f"{tmp_path}/out.csv",
+                 "--checkpoint-dir", kept]) == 0  # fmt: skip
+    table = spark.read.format("ripple.checkpoint").option("path", kept).load()
+    rows = table.collect()
+    assert {row.symbol for row in rows} == {f"S{n}" for n in range(30)}
+    assert {row["ripple.cut"] for row in rows} == {'{"trades": 500}'}
+    with pytest.raises(Exception, match="there is no checkpoint x: there are"):
+        spark.read.format("ripple.checkpoint").option("checkpoint", "x").load(kept)
+
+
+@pytest.mark.parametrize("key", [("symbol",), ()])
+def test_a_replay_has_the_rows_and_digests_of_one_engine(
+    spark: Any, file: Path, tmp_path: Path, key: tuple[str, ...]
+) -> None:
+    from ripple.spark import Replay
+
+    plan, events = load_plan(str(file)), trades(3000)
+    place = topic_of(tmp_path / "lg", plan, events, partitions=3, key=key, frame_rows=100)
+    heard: list[Any] = []
+    one = Replay(spark, str(file), place)
+    sinks = {"shown": f"{tmp_path}/rows", "totals-sink": f"csv:{tmp_path}/totals"}
+    report = one.write(sinks, show=heard.append)
+    whole = engine_over(plan, events, ["a", "b", "c"]) if not key else None
+    if whole is not None:
+        assert report.digests == whole.digests
+        assert report.digest == whole.digest
+    assert report.digests == Replay(spark, str(file), place).report().digests
+    assert report.counters["consumed"] == 3000
+    assert heard[-1].rows == 3000
+    assert heard[-1].fraction == 1.0
+    written = pq.read_table(f"{tmp_path}/rows")
+    assert written.num_rows == report.rows["shown"] > 0
+    lines = [one for part in Path(tmp_path, "totals").glob("*.csv") for one in part.open()]
+    assert len(lines) == report.rows["totals-sink"] > 0
+
+
+def test_a_pipeline_object_is_replayed(spark: Any, tmp_path: Path) -> None:
+    import ripple.spark as rs
+
+    pipeline = (
+        rp.Pipeline("p")
+        .source("trades", Event)
+        .partition("by", key="symbol")
+        .fold("sums", n=rp.count(), size=rp.sum("size"))
+        .sink("sums-sink")
+    )
+    rows = [{"symbol": f"S{at % 3}", "size": at} for at in range(100)]
+    pq.write_table(pa.Table.from_pylist(rows), f"{tmp_path}/trades.parquet")
+    found = rs.replay(spark, pipeline, f"{tmp_path}/trades.parquet", stop=99)
+    assert sorted(tuple(row) for row in found.collect()) == [
+        (f"S{k}", 33, sum(at for at in range(99) if at % 3 == k)) for k in range(3)
+    ]
+
+
+def test_refused_records_become_letters(spark: Any, file: Path, tmp_path: Path) -> None:
+    from ripple.spark import Replay
+
+    good = "S0,A,1.5,2,1700000000000000000\n"
+    Path(tmp_path, "trades.csv").write_text(good + "S0,A,cheap,2,1700000000000000000\n" + good)
+    one = Replay(spark, f"{file}:whole", f"{tmp_path}/trades.csv")
+    report = one.write({"sums-sink": f"{tmp_path}/sums"}, letters=f"{tmp_path}/letters")
+    assert report.counters["consumed"] == 3
+    assert sum(report.letters.values()) == 1
+    lines = [
+        json.loads(x) for part in Path(tmp_path, "letters").glob("*.json") for x in part.open()
+    ]
+    assert [(one["offset"], one["line_number"], one["raw"]) for one in lines] == [
+        (1, 2, "S0,A,cheap,2,1700000000000000000")
+    ]
+
+
+def test_an_executor_that_means_something_else_is_told(
+    spark: Any, file: Path, tmp_path: Path
+) -> None:
+    from ripple.spark import Replay
+    from ripple.spark.session import SparkJobError
+
+    Path(tmp_path, "rates.py").write_text("def rate(x):\n    return x * 2\n")
+    file.write_text(
+        SOURCE.replace("import ripple as rp", "import ripple as rp\nfrom rates import rate", 1)
+        .replace("trade.price * 2", "rate(trade.price)")
+    )  # fmt: skip
+    place = topic_of(tmp_path / "lg", load_plan(f"{file}:whole"), trades(10), partitions=1)
+    one = Replay(spark, f"{file}:whole", place)
+    Path(tmp_path, "rates.py").write_text("def rate(x):\n    return x * 3\n")
+    with pytest.raises(SparkJobError, match="a file that it imports differs"):
+        one.report()
+
+
+def test_what_cannot_be_replayed_is_said_before_a_job_begins(
+    spark: Any, file: Path, tmp_path: Path
+) -> None:
+    from ripple.errors import InputError, OutputError
+    from ripple.spark import Replay
+
+    with pytest.raises(InputError, match="there is no topic"):
+        Replay(spark, str(file), f"log:{tmp_path}/missing")
+    with pytest.raises(InputError, match="standard input"):
+        Replay(spark, str(file), "-")
+    place = topic_of(tmp_path / "lg", load_plan(str(file)), trades(10), partitions=1)
+    with pytest.raises(OutputError, match="the outputs totals-sink, shown: say which"):
+        Replay(spark, str(file), place).rows()
+    with pytest.raises(InputError, match="ends at offset 10"):
+        Replay(spark, str(file), place, stop=11)
+    (tmp_path / "there").mkdir()
+    with pytest.raises(Exception, match="already exists"):
+        Replay(spark, str(file), place).write({"shown": f"{tmp_path}/there"})

@@ -1,0 +1,67 @@
+"""Topics to replay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ripple.engine import Engine
+from ripple.engine.arrow_types import arrow_fields
+from ripple.keys.partitioner import partition_numbers
+from ripple.log import LogSettings, PartitionWriter, Topic
+from ripple.pipeline.plan import Plan
+from ripple.world import LiveClock, LiveDisk
+
+
+def topic_of(
+    folder: Path,
+    plan: Plan,
+    events: Sequence[dict[str, Any]],
+    *,
+    partitions: int,
+    key: Sequence[str] = (),
+    frame_rows: int = 13,
+) -> str:
+    """Write events to a topic, in their order; return its place. Without a key they rotate."""
+    schema = pa.schema(arrow_fields(plan.source.fields))
+    rows = pa.RecordBatch.from_pylist(list(events), schema)
+    topic = Topic.create(
+        LiveDisk(folder),
+        "trades",
+        plan.source.schema,
+        partitions=partitions,
+        key=key,
+        time_field=plan.source.time_field,
+        settings=LogSettings(sync_appends=0),
+    )
+    numbers = (
+        partition_numbers(rows, key, partitions).tolist()
+        if key
+        else [at % partitions for at in range(len(events))]
+    )
+    for partition in range(partitions):
+        own = [at for at, number in enumerate(numbers) if number == partition]
+        taken = rows.take(pa.array(own, pa.int64()))
+        with PartitionWriter(topic, partition, LiveClock()) as writer:
+            for start in range(0, taken.num_rows, frame_rows):
+                writer.append(taken.slice(start, frame_rows))
+    return f"log:{folder}/trades"
+
+
+def whole_engine(plan: Plan, shares: Sequence[pa.RecordBatch], *, closes: bool = True) -> Engine:
+    """Return one engine over all inputs, read side by side."""
+    names = [f"{plan.source.name}/{number}" for number in range(len(shares))]
+    engine = Engine(plan, inputs=names)
+    for at in range(0, max(share.num_rows for share in shares), 7):
+        for name, share in zip(names, shares, strict=True):
+            part = share.slice(at, 7)
+            if part.num_rows:
+                engine.apply(name, part, at + part.num_rows)
+                engine.stabilize()
+    if closes:
+        engine.close()
+    engine.stabilize()
+    return engine
