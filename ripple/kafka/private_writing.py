@@ -1,0 +1,163 @@
+"""The requests of producers, which aiokafka has and its documentation does not promise.
+
+aiokafka's own producer repeats what is not answered, the end of a transaction too, which may then
+end the next one (KIP-890 is beyond its protocol). Here each request goes out once, and whoever asks
+decides. Errors come back by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ripple.extras import needed
+
+with needed("kafka", "a kafka: place"):
+    from aiokafka import errors
+    from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+    from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
+    from aiokafka.protocol.commit import OffsetFetchRequest
+    from aiokafka.protocol.produce import ProduceRequest
+    from aiokafka.protocol.transaction import (
+        AddOffsetsToTxnRequest,
+        AddPartitionsToTxnRequest,
+        EndTxnRequest,
+        InitProducerIdRequest,
+        TxnOffsetCommitRequest,
+    )
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ripple.kafka.batches import ProducerId
+    from ripple.world.broker import Place
+
+ALL_IN_SYNC = -1
+WRITE_MS = 10_000  # that a leader waits for the others
+TRANSACTIONS, GROUPS = CoordinationType.TRANSACTION, CoordinationType.GROUP
+_TOPIC = 2  # the kind of thing that is configured
+_DEFAULT = -1
+
+
+async def coordinator(client: AIOKafkaClient, kind: Any, key: str) -> int:
+    """Return the node that answers for an id of transactions, or for a group."""
+    return int(await client.coordinator_lookup(kind, key))
+
+
+async def begin_producer(
+    client: AIOKafkaClient, node: int, name: str | None, timeout_ms: int
+) -> tuple[int, int, int]:
+    """Fence all before; return an error, and the number and epoch of the new producer."""
+    answer = await _send(client, node, InitProducerIdRequest(name, timeout_ms))
+    return answer.error_code, answer.producer_id, answer.producer_epoch
+
+
+async def add_partition(
+    client: AIOKafkaClient, node: int, name: str, who: ProducerId, place: Place
+) -> int:
+    """Say that a partition is part of the transaction; return an error."""
+    asked = AddPartitionsToTxnRequest(name, *who, [(place.topic, [place.partition])])
+    answer = await _send(client, node, asked)
+    return _first_error(answer.errors)
+
+
+async def add_group(
+    client: AIOKafkaClient, node: int, name: str, who: ProducerId, group: str
+) -> int:
+    """Say that a group's offsets are part of the transaction; return an error."""
+    answer = await _send(client, node, AddOffsetsToTxnRequest(name, *who, group))
+    return int(answer.error_code)
+
+
+async def write_offsets(
+    client: AIOKafkaClient,
+    node: int,
+    name: str,
+    who: ProducerId,
+    offsets: tuple[str, Mapping[Place, int]],
+) -> int:
+    """Write a group's offsets as part of the transaction; return an error."""
+    group, by_place = offsets
+    topics: dict[str, list[tuple[int, int, str]]] = {}
+    for place, offset in by_place.items():
+        topics.setdefault(place.topic, []).append((place.partition, offset, ""))
+    asked = TxnOffsetCommitRequest(name, group, *who, list(topics.items()))
+    answer = await _send(client, node, asked)
+    return _first_error(answer.errors)
+
+
+async def end(
+    client: AIOKafkaClient, node: int, name: str, who: ProducerId, *, commits: bool
+) -> int:
+    """End the transaction that is open, whichever that is; return an error."""
+    answer = await _send(client, node, EndTxnRequest(name, *who, commits))
+    return int(answer.error_code)
+
+
+async def write(
+    client: AIOKafkaClient,
+    node: int,
+    name: str | None,
+    place: Place,
+    batch: bytes,
+) -> int:
+    """Write a batch; return an error."""
+    topics = [(place.topic, [(place.partition, batch)])]
+    asked = ProduceRequest(name, ALL_IN_SYNC, WRITE_MS, topics)
+    answer = await client.send(node, asked)
+    ((_, ((_, code, *_),)),) = answer.topics
+    return int(code)
+
+
+async def make_topic(
+    client: AIOKafkaClient, node: int, topic: str, partitions: int, configs: Mapping[str, str]
+) -> int:
+    """Make a topic with as many copies as the brokers make by themselves; return an error."""
+    asked: Any = (topic, partitions, _DEFAULT, [], list(configs.items()))
+    answer = await client.send(node, CreateTopicsRequest([asked], 15_000, False))
+    return int(answer.topic_errors[0][1])
+
+
+async def controller(client: AIOKafkaClient) -> int:
+    """Return the node that makes topics; any will do where brokers pass it on."""
+    found = client.cluster.controller
+    node = client.get_random_node() if found is None else found.nodeId
+    if node is None:
+        raise errors.NodeNotReadyError("no broker is known")
+    return int(node)
+
+
+async def batch_bytes_max(client: AIOKafkaClient, node: int, topic: str) -> int | None:
+    """Return how many bytes a batch of a topic may have; None if the broker does not say."""
+    asked = DescribeConfigsRequest([(_TOPIC, topic, ["max.message.bytes"])])
+    answer = await client.send(node, asked)
+    for code, _, _, _, entries in answer.resources:
+        for entry in entries:
+            if not code and entry[0] == "max.message.bytes":
+                return int(entry[1])
+    return None
+
+
+async def offsets_of(
+    client: AIOKafkaClient, node: int, group: str
+) -> tuple[int, dict[tuple[str, int], int]]:
+    """Return an error, and by partition how far a group has read."""
+    answer = await _send(client, node, OffsetFetchRequest(group, None))
+    found = {}
+    for topic, parts in answer.topics:
+        for partition, offset, _, code in parts:
+            if code:
+                return int(code), {}
+            if offset >= 0:
+                found[topic, partition] = int(offset)
+    return int(getattr(answer, "error_code", 0)), found
+
+
+async def _send(client: AIOKafkaClient, node: int, asked: Any) -> Any:
+    return await client.send(node, asked, group=ConnectionGroup.COORDINATION)
+
+
+def _first_error(topics: Sequence[tuple[str, Sequence[tuple[int, int]]]]) -> int:
+    """Return the first error of partitions, 0 if there is none."""
+    codes = [code for _, parts in topics for _, code in parts if code]
+    return int(codes[0]) if codes else 0

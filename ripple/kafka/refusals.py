@@ -1,0 +1,50 @@
+"""What brokers refuse producers, as errors of the port, and what passes if it is asked again."""
+
+from __future__ import annotations
+
+from ripple.extras import needed
+from ripple.kafka import client
+from ripple.world.broker import BrokerError, FencedError, NoTopicError, TooLargeError
+
+with needed("kafka", "a kafka: place"):
+    from aiokafka import errors
+
+TWICE = errors.DuplicateSequenceNumber.errno
+THERE = errors.TopicAlreadyExistsError.errno
+_NO_TOPIC = errors.UnknownTopicOrPartitionError.errno
+_TOO_LARGE = {errors.MessageSizeTooLargeError.errno, errors.RecordListTooLargeError.errno}
+# A newer producer, an id that was given anew, no transaction where one was: ended from outside.
+_FENCED = {47, 48, 49, 90}
+# The transaction before is being marked, or the coordinator moves: what was asked was not done.
+_NOT_YET = {
+    errors.ConcurrentTransactions.errno,
+    errors.CoordinatorLoadInProgressError.errno,
+    errors.CoordinatorNotAvailableError.errno,
+    errors.NotCoordinatorError.errno,
+}
+
+
+def passes(code: int) -> bool:
+    """Whether nothing was done, and it may be asked again."""
+    return code in _NOT_YET or client.is_passing(code)
+
+
+def refusal(code: int, what: str) -> BrokerError:
+    """Return an error of the broker as ours."""
+    kind = errors.for_code(code)
+    if code in _FENCED:
+        return FencedError(
+            f"{what}: there is a newer producer, or the transaction has ended ({kind.__name__})"
+        )
+    if code in _TOO_LARGE:
+        return TooLargeError(f"{what}: the broker takes no batch that large (max.message.bytes)")
+    if code == _NO_TOPIC:
+        return NoTopicError(f"there is no {what}")
+    if kind in (
+        errors.TopicAuthorizationFailedError,
+        errors.GroupAuthorizationFailedError,
+        errors.TransactionalIdAuthorizationFailed,
+        errors.ClusterAuthorizationFailedError,
+    ):
+        return BrokerError(f"{what}: the broker does not let this user do so", done=False)
+    return client.refusal(code, what)

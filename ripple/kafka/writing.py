@@ -1,0 +1,229 @@
+"""The broker port over a connection of its own: topics, readers, and producers of transactions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from ripple.extras import needed
+from ripple.kafka import private_writing as private
+from ripple.kafka.batches import ProducerId
+from ripple.kafka.client import PASSING
+from ripple.kafka.consumer import KafkaConsumer
+from ripple.kafka.private import metadata
+from ripple.kafka.producer import KafkaProducer
+from ripple.kafka.reading import KafkaReading
+from ripple.kafka.refusals import THERE, TWICE, passes, refusal
+from ripple.world.broker import BrokerError, Place
+
+with needed("kafka", "a kafka: place"):
+    from aiokafka import errors
+    from aiokafka.client import AIOKafkaClient
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.kafka.batches import Compression
+    from ripple.kafka.settings import Security
+
+BATCH_BYTES_DEFAULT = 1 << 20
+# A batch is also one request, which brokers limit by themselves.
+BATCH_BYTES_MAX = 16 << 20
+CUTS_CONFIG = {"cleanup.policy": "compact"}
+
+# A transaction that is open for longer is ended by the broker, and its producer fenced.
+TRANSACTION_MS = 60_000
+PATIENCE_S = 20.0
+PAUSE_S, PAUSE_S_MAX = 0.01, 0.5
+
+
+class Writing(KafkaReading):
+    """A Broker; it connects when it is first asked for something.
+
+    compression: of what is written.
+    """
+
+    def __init__(
+        self,
+        brokers: str,
+        security: Security,
+        *,
+        compression: Compression = "none",
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        super().__init__(brokers, security, tell=tell)
+        self._compression: Compression = compression
+        self._is_connected = False
+        self._bytes_max: dict[str, int] = {}
+        self._coordinators: dict[tuple[Any, str], int] = {}
+        self._is_stale = False
+
+    async def connected(self) -> None:
+        """Connect, unless that was done. Raises BrokerError."""
+        if not self._is_connected:
+            await self.open()
+            self._is_connected = True
+
+    async def close(self) -> None:
+        """Let go of the connections; closing twice is allowed."""
+        self._is_connected = False
+        await super().close()
+
+    async def partitions(self, topic: str) -> int:
+        """Return how many a topic has. Raises NoTopicError."""
+        await self.connected()
+        return await super().partitions(topic)
+
+    async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Return the first offset that may still be there, by partition."""
+        await self.connected()
+        return await super().earliest(places)
+
+    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Return, by partition, the offset before which a reader sees everything now."""
+        await self.connected()
+        return await super().ends(places)
+
+    def consumer(self) -> KafkaConsumer:
+        """Return a reader, which gives headers; for who is connected."""
+        return KafkaConsumer(self._client, headers=True, tell=self._tell)
+
+    async def make(self, topic: str, partitions: int, *, is_compacted: bool = False) -> None:
+        """Make a topic, unless there is one of this name."""
+        await self.connected()
+        configs = CUTS_CONFIG if is_compacted else {}
+        client = self.open_client
+        if not (await self._topic_error(topic)):
+            return
+
+        async def ask() -> int:
+            node = await private.controller(client)
+            code = await private.make_topic(client, node, topic, partitions, configs)
+            return 0 if code == THERE else code
+
+        await self.until_done(f"topic {topic!r} cannot be made", ask)
+        # It is there when the brokers know who leads its partitions.
+        await self.until_done(f"topic {topic!r}", lambda: self._topic_error(topic))
+        await super().partitions(topic)
+
+    async def read_by(self, group: str) -> dict[Place, int]:
+        """Return how far a group has read."""
+        await self.connected()
+        found: dict[Place, int] = {}
+
+        async def ask() -> int:
+            node = await self.coordinator(private.GROUPS, group)
+            code, offsets = await private.offsets_of(self.open_client, node, group)
+            found.update({Place(*place): offset for place, offset in offsets.items()})
+            return code
+
+        await self.until_done(f"group {group!r}", ask)
+        return found
+
+    async def producer(self, name: str) -> KafkaProducer:
+        """Return a producer of this id; all before it are fenced; see Broker."""
+        return await self._producer(name)
+
+    async def plain_producer(self) -> KafkaProducer:
+        """Return one whose records count at once, each of them once, in order."""
+        return await self._producer(None)
+
+    async def _producer(self, name: str | None) -> KafkaProducer:
+        await self.connected()
+        found: list[int] = []
+
+        async def ask() -> int:
+            client = self.open_client
+            if name is None:
+                node = await private.controller(client)
+            else:
+                node = await self.coordinator(private.TRANSACTIONS, name)
+            code, *found[:] = await private.begin_producer(client, node, name, TRANSACTION_MS)
+            return code
+
+        await self.until_done(f"transactions of {name!r}", ask)
+        return KafkaProducer(self, name, ProducerId(*found), self._compression)
+
+    # --- for producers ---
+
+    @property
+    def open_client(self) -> AIOKafkaClient:
+        """The connection. Raises BrokerError once it is closed."""
+        return self._client._open
+
+    async def coordinator(self, kind: Any, key: str) -> int:
+        """Return who answers for transactions, or for a group; raises aiokafka's errors."""
+        found: int | None = self._coordinators.get((kind, key))
+        if found is None:
+            found = await private.coordinator(self.open_client, kind, key)
+            self._coordinators[kind, key] = found
+        return found
+
+    async def leader(self, place: Place) -> int:
+        """Return who leads a partition; raises NoTopicError and aiokafka's errors."""
+        found = None if self._is_stale else self._client.leader(place)
+        if found is None:
+            await self._client.learn([place])
+            self._is_stale = False
+            found = self._client.leader(place)
+            if found is None:
+                raise errors.LeaderNotAvailableError
+        return found
+
+    async def learn_place(self, place: Place) -> None:
+        """Raise NoTopicError unless there is such a partition."""
+        if not 0 <= place.partition < await self.partitions(place.topic):
+            await self._client.learn([place])
+
+    async def batch_bytes_max(self, topic: str) -> int:
+        """Return how large a batch of a topic may be. Raises NoTopicError and BrokerError."""
+        found = self._bytes_max.get(topic)
+        if found is None:
+            await self.partitions(topic)
+            client = self.open_client
+            told = await private.batch_bytes_max(client, await private.controller(client), topic)
+            found = min(told or BATCH_BYTES_DEFAULT, BATCH_BYTES_MAX)
+            self._bytes_max[topic] = found
+        return found
+
+    def forget(self) -> None:
+        """Ask again who leads what, and who answers for what."""
+        self._coordinators.clear()
+        self._is_stale = True
+
+    async def _topic_error(self, topic: str) -> int:
+        known = await metadata(self.open_client, [topic])
+        return int(known.get(topic, errors.UnknownTopicOrPartitionError.errno))
+
+    async def until_done(self, what: str, ask: Callable[[], Awaitable[int]]) -> None:
+        """Ask for what may be done twice, until the broker has done it.
+
+        Raises FencedError, NoTopicError, TooLargeError and BrokerError.
+        """
+        loop = asyncio.get_running_loop()
+        until, pause_s = loop.time() + PATIENCE_S, PAUSE_S
+        while True:
+            why: Exception
+            try:
+                code = await ask()
+                if not code or code == TWICE:
+                    return
+                why = refusal(code, what)
+                if not passes(code):
+                    raise why
+            except PASSING as error:
+                why = error
+            except errors.BrokerResponseError as error:
+                why = refusal(error.errno, what)
+                if not passes(error.errno):
+                    raise why from error
+            except errors.KafkaError as error:
+                raise BrokerError(f"{what}: {error}", done=None) from error
+            self.forget()
+            if loop.time() + pause_s > until:
+                if isinstance(why, BrokerError):
+                    raise why
+                raise BrokerError(f"{what}: {why or type(why).__name__}", done=None) from why
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)

@@ -1,0 +1,165 @@
+"""The live broker keeps the port's contract, and transactions go as the rules say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from ripple.kafka.producer import KafkaProducer
+from ripple.kafka.settings import Security
+from ripple.kafka.writing import Writing
+from ripple.world.broker import Place, Record, Records, TooLargeError
+from tests.services.kafka import Broker
+from tests.services.kafka_topics import MARKED_S, Topics
+from tests.world.broker_contract import A, BrokerContract, Main, read_all
+
+pytestmark = pytest.mark.services
+
+LATER_S = 60
+
+
+class Prefixed:
+    """A live broker whose topics, ids and groups have a prefix, so that tests share it."""
+
+    def __init__(self, broker: Writing, prefix: str) -> None:
+        self._broker, self._prefix = broker, prefix
+
+    async def partitions(self, topic: str) -> int:
+        return await self._broker.partitions(self._prefix + topic)
+
+    async def make(self, topic: str, partitions: int, *, is_compacted: bool = False) -> None:
+        await self._broker.make(self._prefix + topic, partitions, is_compacted=is_compacted)
+
+    async def read_by(self, group: str) -> dict[Place, int]:
+        return self.bare(await self._broker.read_by(self._prefix + group))
+
+    async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
+        return self.bare(await self._broker.earliest([self.full(place) for place in places]))
+
+    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        return self.bare(await self._broker.ends([self.full(place) for place in places]))
+
+    async def producer(self, name: str) -> PrefixedProducer:
+        return PrefixedProducer(await self._broker.producer(self._prefix + name), self)
+
+    def consumer(self) -> PrefixedConsumer:
+        return PrefixedConsumer(self._broker.consumer(), self)
+
+    async def close(self) -> None:
+        await self._broker.close()
+
+    def full(self, place: Place) -> Place:
+        return Place(self._prefix + place.topic, place.partition)
+
+    def bare(self, found: Mapping[Place, Any]) -> dict[Place, Any]:
+        cut = len(self._prefix)
+        return {Place(place.topic[cut:], place.partition): each for place, each in found.items()}
+
+    def named(self, group: str) -> str:
+        return self._prefix + group
+
+
+class PrefixedProducer:
+    def __init__(self, producer: KafkaProducer, broker: Prefixed) -> None:
+        self._producer, self._broker = producer, broker
+        self.begin, self.close, self.epoch = producer.begin, producer.close, producer.epoch
+
+    async def commit(self) -> None:
+        await self._producer.commit()
+        await asyncio.sleep(MARKED_S)
+
+    async def abort(self) -> None:
+        await self._producer.abort()
+        await asyncio.sleep(MARKED_S)
+
+    async def send(self, place: Place, records: Records) -> None:
+        await self._producer.send(self._broker.full(place), records)
+
+    async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+        full = {self._broker.full(place): offset for place, offset in offsets.items()}
+        await self._producer.send_offsets(self._broker.named(group), full)
+
+
+class PrefixedConsumer:
+    def __init__(self, consumer: Any, broker: Prefixed) -> None:
+        self._consumer, self._broker = consumer, broker
+        self.close = consumer.close
+
+    def assign(self, positions: Mapping[Place, int]) -> None:
+        self._consumer.assign({self._broker.full(one): at for one, at in positions.items()})
+
+    async def read(self, *, records_max: int, wait_s: float) -> dict[Place, Any]:
+        found = await self._consumer.read(records_max=records_max, wait_s=wait_s)
+        return self._broker.bare(found)
+
+
+class Stories:
+    @pytest.fixture(autouse=True)
+    def _shared(self, broker: Broker, topic: str) -> None:
+        self.bootstrap, self.prefix = broker.bootstrap, f"{topic}-"
+
+    compression: Any = "none"
+
+    def run(self, main: Main) -> None:
+        async def story() -> None:
+            live = Writing(self.bootstrap, Security(), compression=self.compression)
+            try:
+                await live.connected()
+                async with Topics(self.bootstrap, self.prefix) as topics:
+                    await main(Prefixed(live, self.prefix), topics)
+            finally:
+                await live.close()
+
+        asyncio.run(asyncio.wait_for(story(), LATER_S))
+
+
+class TestLiveBroker(Stories, BrokerContract):
+    pass
+
+
+class TestWriting(Stories):
+    @pytest.mark.parametrize("compression", ["none", "lz4", "zstd"])
+    def test_more_than_fits_in_a_batch_goes_in_several(self, compression: str) -> None:
+        self.compression = compression
+        sent = Records.of([Record(b"%d" % n, b"%07d" % n * 40, n) for n in range(20_000)])
+
+        async def main(broker: Any, topics: Topics) -> None:
+            await topics.create("in", 1, **{"max.message.bytes": "100000"})
+            producer = await broker.producer("p")
+            producer.begin()
+            await producer.send(A, sent)
+            await producer.commit()
+            read: list[Record] = []
+            consumer = broker.consumer()
+            consumer.assign({A: 0})
+            while len(read) < len(sent):
+                read += (await consumer.read(records_max=50_000, wait_s=10))[A].records
+            await consumer.close()
+            assert read == list(sent)
+
+        self.run(main)
+
+    def test_record_that_no_batch_takes_is_named(self) -> None:
+        async def main(broker: Any, topics: Topics) -> None:
+            await topics.create("in", 1, **{"max.message.bytes": "1000"})
+            producer = await broker.producer("p")
+            producer.begin()
+            with pytest.raises(TooLargeError, match=r"key b'k' takes 20\d\d bytes.* up to 1000 "):
+                await producer.send(A, Records.of([Record(b"k", b"x" * 2000)]))
+            await producer.abort()
+            assert (await read_all(broker, A))[0] == []
+
+        self.run(main)
+
+    def test_plain_producer_writes_what_counts_at_once(self) -> None:
+        async def main(broker: Any, topics: Topics) -> None:
+            await topics.create("in", 1)
+            producer = await broker._broker.plain_producer()
+            for value in (b"a", b"b"):
+                await producer.send(broker.full(A), Records.of([Record(b"k", value)]))
+            assert [r.value for r in (await read_all(broker, A))[1]] == [b"a", b"b"]
+
+        self.run(main)
