@@ -176,7 +176,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp"},
     "exchange": {"cut", "encoding", "engine", "errors", "pipeline", "schema", "wire"},
     "kafka": {
+        "batch",
         "connectors",
+        "cut",
         "encoding",
         "errors",
         "events",

@@ -62,6 +62,14 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "reads ahead in a thread; batches arrive in the same order with and without it",
         ("threading",),
     ),
+    "ripple/kafka/settings.py": (
+        "passwords and certificates come from the environment and files, before there is a world",
+        ("os.environ", "pathlib.Path", "ssl"),
+    ),
+    "ripple/kafka/reading_places.py": (
+        "asks a broker once, in a thread, from wherever a place is opened",
+        ("threading",),
+    ),
     "ripple/pipeline_file.py": ("imports the user's file", ("os.*", "pathlib.Path")),
     "ripple/registry_file.py": (
         "schemas are registered by people and tools, outside of any pipeline",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Reading, Writing
     from ripple.errors import RippleError
 
-OWN = ("csv", "json", "parquet", "log", "synthetic")
-"""Folders beside this file: each has a CONNECTOR."""
+OWN = ("csv", "json", "parquet", "log", "kafka", "synthetic")
+"""Modules beside this file: each has a CONNECTOR."""
 OF_STREAMS = "csv"
 """What a pipe, a device or - has, unless its name says otherwise."""
 

@@ -204,7 +204,7 @@ class TestPaths:
     def test_that_look_like_an_unknown_scheme_are_told(self, use: registry.UseName) -> None:
         words = (
             r"there is no file 'nope:x.csv' and no scheme 'nope': there are csv, jsonl, parquet, "
-            r"log and synthetic; a path with a colon begins with ./ or /"
+            r"log, kafka and synthetic; a path with a colon begins with ./ or /"
         )
         wanted = InputError if use.endswith("source") else OutputError
         with pytest.raises(wanted, match=words):
@@ -317,7 +317,7 @@ class TestInstalled:
         )
         refused = run(command, "run", folder / "p.py", "--source", "lovels:2")
         assert (
-            "no scheme 'lovels': there are csv, jsonl, parquet, log, synthetic and levels;"
+            "no scheme 'lovels': there are csv, jsonl, parquet, log, kafka, synthetic and levels;"
             in refused.only_line
         )
 

@@ -38,6 +38,7 @@ NEED_EXTRAS = {
     "ripple.kafka.private_writing",
     "ripple.kafka.producer",
     "ripple.kafka.reading",
+    "ripple.kafka.reading_places",
     "ripple.kafka.refusals",
     "ripple.kafka.writing",
     "ripple.rpc",

@@ -1,3 +1,5 @@
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 class JsonParser:
@@ -7,3 +9,6 @@ class JsonParser:
     def parse(
         self, block: bytes | memoryview
     ) -> tuple[int, int, list[pa.Array], list[tuple[int, int, int]]]: ...
+    def parse_values(
+        self, data: bytes | memoryview, ends: npt.NDArray[np.int32]
+    ) -> tuple[list[pa.Array], list[tuple[int, int, int]]]: ...

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
-"""Lines of JSON to columns, in one pass without the GIL and without recursion.
+"""Lines or values of JSON to columns, in one pass without the GIL and without recursion.
 
-Each line is one object (RFC 8259); ``NaN``, ``Infinity`` and ``-Infinity`` are numbers too, as many
+Each is one object (RFC 8259); ``NaN``, ``Infinity`` and ``-Infinity`` are numbers too, as many
 writers make them. Every line that is not blank takes a row: one that is refused is null all over,
 and whoever reads the columns drops it.
 """
@@ -82,6 +82,29 @@ cdef class JsonParser:
         arrays = [_array(self.columns[i], rows, buffers[i]) for i in range(len(buffers))]
         return rows, line_ends, arrays, [(bad.row, <int>bad.verdict, bad.column) for bad in refused]
 
+    def parse_values(self, const uint8_t[::1] data not None, const int32_t[::1] ends not None):
+        """Parse values that lie one behind the other: value i is ``data[ends[i]:ends[i + 1]]``.
+
+        Each is one object, which may go over several lines. Returns (arrays, refused) of as many
+        rows as there are values; see ``parse``.
+        """
+        cdef Py_ssize_t rows = ends.shape[0] - 1, row
+        cdef Py_ssize_t first = ends[0], size = ends[rows] - first
+        cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
+        cdef vector[Bad] refused
+        cdef bint plain
+        cdef Bad bad
+        cdef int i
+        if first < 0 or size < 0 or ends[rows] > data.shape[0]:
+            raise ValueError("values end where there is nothing")
+        buffers = self._allocate(rows, size)
+        with nogil:
+            plain = is_ascii(start + first, size)
+            for row in range(rows):
+                self._row(start + ends[row], start + ends[row + 1], plain, row, refused)
+        arrays = [_array(self.columns[i], rows, buffers[i]) for i in range(len(buffers))]
+        return arrays, [(bad.row, <int>bad.verdict, bad.column) for bad in refused]
+
     cdef list _allocate(self, Py_ssize_t rows, Py_ssize_t size):
         """Give every column room for ``rows`` rows; memory never written costs nothing."""
         cdef Column* column
@@ -113,27 +136,33 @@ cdef class JsonParser:
         cdef const uint8_t* stop
         cdef Py_ssize_t rows = 0
         cdef bint plain = is_ascii(data, size)
-        cdef Bad bad
         while p < end:
             stop = <const uint8_t*>memchr(p, b"\n", end - p)
             stop = end if stop == NULL else stop
             if _skip_blanks(p, stop) != stop:
-                bad.column = -1
-                self._clear(rows)
-                # Of a carriage return before the line's end a line may be longer.
-                if stop - p > self.line_length_bytes_max + ((stop - 1)[0] == b"\r"):
-                    bad.verdict = TOO_LONG
-                elif not plain and not is_utf8(p, stop):
-                    bad.verdict = NOT_UTF8
-                else:
-                    bad.verdict = self._object(p, stop, rows, &bad.column)
-                if bad.verdict != GOOD:
-                    bad.row = rows
-                    refused.push_back(bad)
-                    self._clear(rows)
+                self._row(p, stop, plain, rows, refused)
                 rows += 1
             p = stop + 1
         return rows
+
+    cdef void _row(
+        self, const uint8_t* p, const uint8_t* stop, bint plain, Py_ssize_t row, vector[Bad]& refused
+    ) noexcept nogil:
+        """Parse the text of one object into a row."""
+        cdef Bad bad
+        bad.column = -1
+        self._clear(row)
+        # Of a carriage return before the line's end a line may be longer.
+        if stop - p > self.line_length_bytes_max + (stop > p and (stop - 1)[0] == b"\r"):
+            bad.verdict = TOO_LONG
+        elif not plain and not is_utf8(p, stop):
+            bad.verdict = NOT_UTF8
+        else:
+            bad.verdict = self._object(p, stop, row, &bad.column)
+        if bad.verdict != GOOD:
+            bad.row = row
+            refused.push_back(bad)
+            self._clear(row)
 
     cdef void _clear(self, Py_ssize_t row) noexcept nogil:
         """Make a row null all over."""
@@ -152,7 +181,7 @@ cdef class JsonParser:
     cdef Verdict _object(
         self, const uint8_t* p, const uint8_t* end, Py_ssize_t row, int* at
     ) noexcept nogil:
-        """Parse the object that is all of the line; on failure ``at`` is the column to blame.
+        """Parse the object that is all of the text; on failure ``at`` is the column to blame.
 
         What is no JSON is that first of all, whatever its members are.
         """
@@ -160,7 +189,7 @@ cdef class JsonParser:
         cdef size_t expected = 0
         cdef int i
         p = _skip_blanks(p, end)
-        if p[0] != b"{":
+        if p == end or p[0] != b"{":
             return NOT_JSON
         p = _skip_blanks(p + 1, end)
         if p < end and p[0] == b"}":
@@ -368,7 +397,7 @@ cdef inline bint _is_named(Column& column, const uint8_t* name, Py_ssize_t lengt
 
 
 cdef inline const uint8_t* _skip_blanks(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    while p < end and (p[0] == b" " or p[0] == b"\t" or p[0] == b"\r"):
+    while p < end and (p[0] == b" " or p[0] == b"\t" or p[0] == b"\r" or p[0] == b"\n"):
         p += 1
     return p
 

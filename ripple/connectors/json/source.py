@@ -17,7 +17,7 @@ from ripple.connectors.record_shape import TYPE_WORDS, value_type
 from ripple.connectors.screening import screened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ripple.connectors.connector import Reading
     from ripple.connectors.raw_input import RawInput
@@ -94,27 +94,37 @@ class JsonSource:
                     block = block[len(BOM_UTF8) :]  # noqa: PLW2901 - itself, less a mark
                 rows, line_ends, arrays, refused = parser.parse(block)
                 if rows:
-                    yield self._screened(arrays, offset, refused, _lines_shown(block, line_number))
+                    shown = _lines_shown(block, line_number)
+                    yield screened_rows(
+                        arrays, self._kinds, self._shape, refused, offset=offset, shown=shown
+                    )
                 offset += rows
                 line_number += line_ends
         finally:
             self._raw = None
             raw.close()
 
-    def _screened(
-        self, arrays: list[pa.Array], offset: int, refused: list[tuple[int, int, int]], shown: Shown
-    ) -> Batch:
-        names = list(self._kinds)
-        reasons = {
-            row: REASONS[verdict].format(
-                length_bytes_max=LINE_LENGTH_BYTES_MAX,
-                field=names[column],
-                type=TYPE_WORDS[self._kinds[names[column]]],
-            )
-            for row, verdict, column in refused
-        }
-        records = pa.RecordBatch.from_arrays(arrays, names)
-        return screened(records, self._shape, offset, reasons, shown)
+
+def screened_rows(
+    parsed: list[pa.Array],
+    kinds: Mapping[str, pa.DataType],
+    shape: RecordShape,
+    refused: list[tuple[int, int, int]],
+    *,
+    offset: int,
+    shown: Shown,
+) -> Batch:
+    """Return what a JsonParser of columns of these ``kinds`` has found, and why not all of it."""
+    names = list(kinds)
+    reasons = {
+        row: REASONS[verdict].format(
+            length_bytes_max=LINE_LENGTH_BYTES_MAX,
+            field=names[column],
+            type=TYPE_WORDS[kinds[names[column]]],
+        )
+        for row, verdict, column in refused
+    }
+    return screened(pa.RecordBatch.from_arrays(parsed, names), shape, offset, reasons, shown)
 
 
 def _lines_shown(block: memoryview, first_number: int) -> Shown:

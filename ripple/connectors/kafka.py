@@ -1,0 +1,17 @@
+"""Topics of Kafka: which places they are; what opens them is imported when one is wanted."""
+
+from ripple.connectors.connector import Connector, Use
+
+CONNECTOR = Connector(
+    scheme="kafka",
+    form="kafka:BROKERS/TOPIC",
+    source=Use(
+        "ripple.kafka.reading_places:open_source",
+        "one partition, from where it begins to its end as the run begins",
+    ),
+    continued_source=Use(
+        "ripple.kafka.reading_places:open_inputs",
+        "from where the run before was; with `--follow` it waits for more",
+        has_parts=True,
+    ),
+)

@@ -1,0 +1,384 @@
+"""Partitions of a topic as the inputs of a life, read ahead over the broker port."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from ripple.connectors.cutting import recut
+from ripple.connectors.inputs import Signal, in_turn
+from ripple.errors import InputError
+from ripple.kafka.values.contract import batch_of, before
+from ripple.world.broker import BrokerError, OffsetError, Place
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.batch import Batch, Marker
+    from ripple.cut import Cut
+    from ripple.kafka.values.contract import Values
+    from ripple.world.broker import Consumer, Read
+
+READ_ROWS = 1 << 16  # of all partitions, at once
+ROWS_AHEAD = 1 << 17  # of all partitions, for whoever asks next
+BYTES_AHEAD = 32 << 20
+WAIT_S = 1.0
+ENDS_S = 0.2  # between two questions where the end is
+AWAY_S = 60.0  # after which an input that ends gives up
+SAMPLE_S = 10.0
+
+
+class Reader(Protocol):
+    """What of a broker is needed to read it."""
+
+    async def open(self) -> None:
+        """Connect. Raises BrokerError."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the connections; closing twice is allowed."""
+        ...
+
+    async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Return the first offset that may still be there; see Broker."""
+        ...
+
+    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Return where readers see everything; see Broker."""
+        ...
+
+    def consumer(self) -> Consumer:
+        """Return a reader; see Broker."""
+        ...
+
+
+class KafkaInputs:
+    """Partitions of one topic, by the names that the engine knows them by.
+
+    With ``follow`` more may come at the end of the topic, else it ends where it ended at opening.
+    Up to the end that is known, batches are whole, and the input whose turn it is is waited for:
+    so a life goes through the same cuts as the one before, however slowly brokers answer.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        partitions: Mapping[str, Place],
+        values: Values,
+        batch_rows: int,
+        *,
+        follow: bool = False,
+        keyed_by: tuple[str, ...] | None = None,
+    ) -> None:
+        """keyed_by: the fields by whose hash records are in their partitions, None: not known."""
+        self.keyed_by = keyed_by if len(partitions) > 1 else None
+        self._reader = reader
+        self._partitions = partitions
+        self._values = values
+        self._batch_rows = batch_rows
+        self._follow = follow
+        self._rank = {name: rank for rank, name in enumerate(partitions)}
+        self._ahead: dict[str, _Ahead] = {}
+        self._seen: dict[str, tuple[int, str]] = {}
+        self._is_open = False
+        self._reading: asyncio.Task[None] | None = None
+        self._woken, self._room = asyncio.Event(), asyncio.Event()
+        self._failure: Exception | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs, in the order in which they were declared."""
+        return tuple(self._partitions)
+
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return the first cut that can be read from, and the present end."""
+        places = list(self._partitions.values())
+        try:
+            await self._connect()
+            first = await self._reader.earliest(places)
+            end = await self._reader.ends(places)
+        except BrokerError as error:
+            raise InputError(str(error)) from error
+        by_name = self._partitions.items()
+        return (
+            {name: first[place] for name, place in by_name},
+            {name: end[place] for name, place in by_name},
+        )
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        """Raise InputError unless the topic reaches ``cut``, and is what was read; see Inputs."""
+        first, end = await self.bounds()
+        for name, offset in cut.items():
+            place = self._partitions[name]
+            if offset > end[name]:
+                raise InputError(
+                    f"{place} ends at offset {end[name]}, and the run has read up to {offset}: it "
+                    "is another topic of this name. Name the one that was read, or begin anew in "
+                    "another --checkpoint-dir"
+                )
+            if offset < first[name]:
+                raise _removed(place, offset, first[name])
+            await self._check_identity(name, offset, identities.get(name, ""), first[name])
+
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return per input the last record before ``cut``, and when it was written."""
+        return {name: self._identity(name, offset) for name, offset in cut.items()}
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
+        await self._stop_reading()
+        _, end = await self.bounds()
+        self._ahead = {
+            name: _Ahead(
+                self._partitions[name],
+                cut[name],
+                rows,
+                end[name] if stop is None else stop[name],
+                grows=self._follow and stop is None,
+                share=len(self._partitions),
+            )
+            for name in self._partitions
+        }
+        self._failure = None
+        self._reading = asyncio.create_task(self._read_on(self._reader.consumer()))
+
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
+        """Return what comes after ``cut``, and of which input; or why nothing does."""
+        for name in in_turn(cut, self._batch_rows, self._rank):
+            ahead = self._ahead[name]
+            entry = ahead.next()
+            if entry is not None:
+                self._room.set()
+                return name, entry
+            if cut[name] < ahead.end:
+                return self._waiting()
+        is_followed = any(ahead.grows for ahead in self._ahead.values())
+        return self._waiting() if is_followed else Signal.ENDED
+
+    async def more(self) -> None:
+        """Wait until more was read."""
+        await self._woken.wait()
+        self._woken.clear()
+
+    def wake(self) -> None:
+        """Let ``more`` return."""
+        self._woken.set()
+
+    async def sync(self) -> None:
+        """Do nothing: brokers keep what they have acknowledged."""
+
+    async def close(self) -> None:
+        """Stop reading and let go of the connections."""
+        await self._stop_reading()
+        if self._is_open:
+            self._is_open = False
+            await self._reader.close()
+
+    def _waiting(self) -> Signal:
+        if self._failure is not None:
+            raise self._failure
+        return Signal.WAITING
+
+    async def _connect(self) -> None:
+        if not self._is_open:
+            await self._reader.open()
+            self._is_open = True
+
+    async def _stop_reading(self) -> None:
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+
+    async def _read_on(self, consumer: Consumer) -> None:
+        """Read ahead, for ever; what ends it is raised where the life asks for more."""
+        try:
+            await self._read(consumer)
+        except OffsetError as error:
+            self._failure = InputError(f"{error}. {_WAY_OUT}")
+        except BrokerError as error:
+            self._failure = InputError(str(error))
+        except Exception as error:  # whatever it is, the life must not wait for ever
+            self._failure = error
+        finally:
+            self._woken.set()
+            await consumer.close()
+
+    async def _read(self, consumer: Consumer) -> None:
+        by_place = {ahead.place: ahead for ahead in self._ahead.values()}
+        asked: list[Place] = []
+        loop = asyncio.get_running_loop()
+        ends_at = 0.0
+        while True:
+            wanted = [place for place, ahead in by_place.items() if ahead.has_room]
+            if not wanted:
+                self._room.clear()
+                await self._room.wait()
+                continue
+            if wanted != asked:
+                consumer.assign({place: by_place[place].through for place in wanted})
+                asked = wanted
+            found = await consumer.read(records_max=READ_ROWS, wait_s=WAIT_S)
+            for place, read in found.items():
+                batch = await asyncio.to_thread(batch_of, read, self._values)
+                by_place[place].add(batch, read)
+            past = [place for place, each in by_place.items() if each.grows and each.is_past]
+            if past and loop.time() >= ends_at:
+                for place, end in (await self._reader.ends(past)).items():
+                    by_place[place].end = max(end, by_place[place].end)
+                ends_at = loop.time() + ENDS_S
+            if found:
+                self._woken.set()
+            away_s = getattr(consumer, "away_s", 0.0)
+            if away_s > AWAY_S and not self._follow:
+                raise BrokerError(f"no broker has answered for {int(away_s)} s", done=False)
+
+    def _identity(self, name: str, offset: int) -> str:
+        ahead = self._ahead.get(name)
+        found = "" if ahead is None else ahead.identity(offset)
+        if found:
+            self._seen[name] = (offset, found)
+        at, seen = self._seen.get(name, (-1, ""))
+        return seen if at == offset or (ahead is not None and ahead.is_unread(offset)) else ""
+
+    async def _check_identity(self, name: str, cut: int, identity: str, first: int) -> None:
+        """Compare the last record before the cut with what it was, if it is still there."""
+        at, _, written_ms = identity.partition("@")
+        if not written_ms or not at.isdigit() or int(at) < first:
+            return
+        place, offset = self._partitions[name], int(at)
+        consumer = self._reader.consumer()
+        try:
+            consumer.assign({place: offset})
+            read = (await consumer.read(records_max=1, wait_s=SAMPLE_S)).get(place)
+        except BrokerError as error:
+            raise InputError(str(error)) from error
+        finally:
+            await consumer.close()
+        if read is None or not len(read.offsets) or int(read.offsets[0]) != offset:
+            return  # compacted, or the broker is too slow to say
+        found_ms = int(read.records.timestamps_ms[0])
+        if str(found_ms) != written_ms:
+            raise InputError(
+                f"{place}: the record at offset {offset} is of {found_ms} ms, and what the run has "
+                f"read there was of {written_ms} ms: it is another topic of this name. Name the "
+                "one that was read, or begin anew in another --checkpoint-dir"
+            )
+        self._seen[name] = (cut, identity)
+
+
+_WAY_OUT = (
+    "The topic's retention has removed what was not read yet, or it is another topic of this name: "
+    "begin anew in another --checkpoint-dir, with what is left, and keep records for longer than a "
+    "run may stand still"
+)
+
+
+def _removed(place: Place, offset: int, first: int) -> InputError:
+    return InputError(
+        f"{place} begins at offset {first}, and the run has read up to {offset}. {_WAY_OUT}"
+    )
+
+
+class _Ahead:
+    """What was read of one partition, and is not handed out yet.
+
+    through: the next offset to read. end: before it everything is there to be read; it may grow.
+    """
+
+    def __init__(
+        self, place: Place, offset: int, rows: int, end: int, *, grows: bool, share: int
+    ) -> None:
+        self.place = place
+        self.through = offset
+        self.end = end
+        self.grows = grows
+        self._rows = rows
+        self._at = offset  # of what was handed out
+        self._blocks: list[Batch] = []
+        self._entries: deque[Batch] = deque()
+        self._written: deque[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = deque()
+        self._rows_held = self._bytes_held = 0
+        self._rows_max = max(2 * rows, ROWS_AHEAD // share)
+        self._bytes_max = BYTES_AHEAD // share
+
+    @property
+    def is_past(self) -> bool:
+        """Whether all that was known to be there was read."""
+        return self.through >= self.end
+
+    @property
+    def has_room(self) -> bool:
+        """Whether to read on: also beyond the bound in bytes, for one whole batch."""
+        if self.is_past and not self.grows:
+            return False
+        if self._rows_held >= self._rows_max:
+            return False
+        return self._bytes_held < self._bytes_max or not (
+            self._entries or self._boundary() > self._at
+        )
+
+    def add(self, batch: Batch, read: Read) -> None:
+        """Take what was read next."""
+        if not self.grows and batch.next_offset > self.end:
+            batch = before(batch, self.end)
+        self.through = batch.next_offset
+        self._blocks.append(batch)
+        self._rows_held += batch.span
+        self._bytes_held += batch.records.nbytes
+        if len(read.offsets):
+            self._written.append((read.offsets, read.records.timestamps_ms))
+
+    def next(self) -> Batch | None:
+        """Return the next batch: a whole one, or a short one where nothing more is there."""
+        if not self._entries and self._blocks:
+            self._cut()
+        if not self._entries:
+            return None
+        entry = self._entries.popleft()
+        self._at = entry.next_offset
+        self._rows_held -= entry.span
+        self._bytes_held -= entry.records.nbytes
+        while len(self._written) > 1 and self._written[1][0][0] < self._at:
+            self._written.popleft()
+        return entry
+
+    def identity(self, offset: int) -> str:
+        """Return the last record before ``offset``, if it was read here."""
+        for offsets, written_ms in reversed(self._written):
+            row = int(np.searchsorted(offsets, offset)) - 1
+            if row >= 0:
+                return f"{offsets[row]}@{written_ms[row]}"
+        return ""
+
+    def is_unread(self, offset: int) -> bool:
+        """Whether nothing was read here before ``offset``."""
+        return not self._written or self._written[0][0][0] >= offset
+
+    def _boundary(self) -> int:
+        return self.through if self.is_past else self.through // self._rows * self._rows
+
+    def _cut(self) -> None:
+        """Cut what was read, up to the last multiple of a batch's rows, or to the end."""
+        until = self._boundary()
+        if until <= self._at:
+            return
+        whole, rest = [], []
+        for block in self._blocks:
+            if block.next_offset <= until:
+                whole.append(block)
+            elif block.first_offset >= until:
+                rest.append(block)
+            else:
+                head, tail = block.split_at(until)
+                whole.append(head)
+                rest.append(tail)
+        self._blocks = rest
+        self._entries.extend(recut(whole, self._rows))
+        self._bytes_held = sum(each.records.nbytes for each in (*rest, *self._entries))

@@ -1,0 +1,79 @@
+"""The contract of formats: from values to records of a shape, and to what was refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.batch import RAW_BYTES_MAX, Batch, Rejected
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.connectors.screening import Shown
+    from ripple.world.broker import Read
+
+TOMBSTONE = "the value is null"
+
+
+class Values(Protocol):
+    """One format."""
+
+    @property
+    def shape(self) -> RecordShape:
+        """What records must be."""
+        ...
+
+    def batch(self, values: pa.Array) -> Batch:
+        """Return the records of values (binary, none null), whose offsets are their rows.
+
+        Every value is a row or refused. It is called in a thread, by one caller at a time.
+        """
+        ...
+
+
+def batch_of(read: Read, values: Values) -> Batch:
+    """Return what was read as a batch of records, at the offsets where they are.
+
+    A tombstone is refused: it is a deletion, and none of the formats.
+    """
+    column, rows = read.records.values, len(read.offsets)
+    if not rows:
+        nothing = pa.RecordBatch.from_pylist([], schema=values.shape.arrow_schema())
+        return Batch(nothing, read.next_offset, (), read.offsets)
+    if not column.null_count:
+        return _at_offsets(values.batch(column), read.offsets, read.next_offset)
+    there = np.asarray(column.is_valid())
+    if there.any():
+        found = values.batch(column.drop_null())
+        batch = _at_offsets(found, read.offsets[there], read.next_offset)
+    else:
+        batch = batch_of(read._replace(offsets=read.offsets[:0]), values)
+    deletions = (Rejected(int(at), None, TOMBSTONE, b"") for at in read.offsets[~there])
+    rejected = sorted((*batch.rejected, *deletions), key=lambda bad: bad.offset)
+    return Batch(batch.records, read.next_offset, tuple(rejected), batch.offsets())
+
+
+def before(batch: Batch, end: int) -> Batch:
+    """Return what of a batch is before ``end``, which lies within it or in a hole before it."""
+    if batch.first_offset < end:
+        return batch.split_at(end)[0]
+    return Batch(batch.records.slice(0, 0), end, (), batch.offsets()[:0])
+
+
+def shown_of(values: pa.Array) -> Shown:
+    """Show rows as the values they were."""
+    return lambda row: (None, values[row].as_buffer()[:RAW_BYTES_MAX].to_pybytes())
+
+
+def _at_offsets(found: Batch, offsets: npt.NDArray[np.int64], next_offset: int) -> Batch:
+    """Return a batch, whose offsets are rows, with the offsets of these rows."""
+    rejected = tuple(replace(bad, offset=int(offsets[bad.offset])) for bad in found.rejected)
+    if next_offset - int(offsets[0]) == len(offsets):
+        return Batch(found.records, next_offset, rejected)
+    at = offsets if found.span == found.records.num_rows else offsets[found.offsets()]
+    return Batch(found.records, next_offset, rejected, at)
