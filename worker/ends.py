@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.connector import Part
 from ripple.connectors.inputs import keyed_by
-from ripple.connectors.locate import check_sealed, open_inputs, open_sink, reached_at
+from ripple.connectors.locate import check_sealed, open_inputs, reached_at
 from ripple.errors import InputError
-from ripple.partition.group import SinkGroup
+from ripple.partition.grouping import group_at
 from ripple.pipeline.stages import divided_why
 from worker.stages import sinks_of
 
@@ -98,14 +97,14 @@ class Places:
 
     def outputs(self, part: Part, epoch: int, stage: int = 0) -> ReadableGroup:
         """Return what a partition of a stage writes."""
-        return SinkGroup(
-            {
-                name: partial(
-                    open_sink, place, self._plan, name, continues=True, epoch=epoch, part=part
-                )
-                for name, place in self._sinks_of(stage).items()
-            },
+        return group_at(
+            self._sinks_of(stage),
+            self._plan,
             self._executor,
+            source=self._source,
+            epoch=epoch,
+            part=part,
+            stage=stage,
         )
 
     def reached(self, part: Part) -> Callable[[], Mapping[str, Commit | None]] | None:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import time
-from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -22,9 +21,9 @@ from ripple.cli.statistics import (
     uncomputable,
     watermark_text,
 )
-from ripple.connectors.locate import open_inputs, open_sink, path_of
+from ripple.connectors.locate import open_inputs, path_of
 from ripple.errors import InputError
-from ripple.partition.group import SinkGroup
+from ripple.partition.grouping import group_at
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
@@ -80,13 +79,7 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     life = Life(
         plan,
         inputs,
-        SinkGroup(
-            {
-                name: partial(open_sink, place, plan, name, continues=True)
-                for name, place in places.items()
-            },
-            world.executor,
-        ),
+        group_at(places, plan, world.executor, source=options.source),
         keeper,
         settings=settings,
         tell=tell,

@@ -33,6 +33,8 @@ class Use:
     nothing counts of an owner that was replaced (docs/seals.md). has_parts: whether it goes by the
     ``part`` that it is asked for. reached: of a sink, what tells from outside what its owner has
     committed: ``(path, Writing) -> Commit | None``, as ``opens`` names it; empty if nothing does.
+    is_group: of a continued sink, whether outputs are committed together: it opens them as one,
+    ``({output: path}, Grouping) -> ReadableGroup``.
     """
 
     opens: str
@@ -42,6 +44,7 @@ class Use:
     has_epochs: bool = False
     has_parts: bool = False
     reached: str = ""
+    is_group: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,3 +105,17 @@ class Writing:
     header: bool = False
     epoch: int | None = None
     part: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """What outputs that are committed together are asked for.
+
+    part: which partition's changes these are; None where there is one. stage: whose partition it
+    is. source: the place that the pipeline reads, whose offsets may be committed with them.
+    """
+
+    plan: Plan
+    part: Part | None = None
+    stage: int = 0
+    source: str | None = None

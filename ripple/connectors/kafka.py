@@ -14,4 +14,16 @@ CONNECTOR = Connector(
         "from where the run before was; with `--follow` it waits for more",
         has_parts=True,
     ),
+    sink=Use(
+        "ripple.kafka.writing_places:open_sink",
+        "appends, each record once; what a run that failed has appended stays",
+    ),
+    continued_sink=Use(
+        "ripple.kafka.writing_places:open_group",
+        "who reads committed records sees each cut once and in order, per partition",
+        has_epochs=True,
+        has_parts=True,
+        reached="ripple.kafka.writing_places:reached",
+        is_group=True,
+    ),
 )

@@ -118,6 +118,8 @@ def open_sink(
         )
     writing = Writing(plan, plan.output(output), header, epoch, part)
     found = find(_text(place), use)
+    if found.use.is_group:
+        raise OutputError(f"{_text(place)!r} is written with other outputs, not by itself")
     if epoch is not None and not found.use.has_epochs:
         raise _unsealed(repr(_text(place)), epoch)
     if part is not None and part.of > 1 and not found.use.has_parts:
@@ -178,7 +180,7 @@ def check_sealed(place: str) -> None:
         raise OutputError(
             f"cannot write to {place!r} in a cluster: an owner that was replaced could go on "
             "writing there, and nothing would tell its lines from its successor's. Write to "
-            "log:DIR/TOPIC, which is sealed (docs/seals.md)"
+            "log:DIR/TOPIC, which is sealed (docs/seals.md), or to kafka:BROKERS/TOPIC"
         )
 
 

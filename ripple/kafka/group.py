@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 # Less than the minute after which the broker ends a transaction by itself.
 ATTEMPT_S = 30.0
 PATIENCE_S = 180.0
+OPEN_PATIENCE_S = 15.0  # an address may be wrong
 PAUSE_S, PAUSE_S_MAX = 0.02, 2.0
 
 
@@ -132,7 +133,7 @@ class KafkaGroup:
             await self._look_for_ends()
             self._last = mine
 
-        await self._surely("begin to write to", begin)
+        await self._surely("begin to write to", begin, OPEN_PATIENCE_S)
         return {
             output: Standing(self._named(output), True, self._commit_of(output), unfinished=None)
             for output in self._outputs
@@ -230,7 +231,7 @@ class KafkaGroup:
                 f"{of}: it needs one for each. Give the pipeline another name, or remove the "
                 "topic and the checkpoints to begin anew"
             )
-        for topic in {written.topic for written in self._outputs.values()}:
+        for topic in dict.fromkeys(written.topic for written in self._outputs.values()):
             await self._broker.make(topic, of)
             self._partitions[topic] = await self._broker.partitions(topic)
 
@@ -281,12 +282,14 @@ class KafkaGroup:
             places = [Place(written.topic, number) for number in range(count)]
             self._ends[output] = await self._broker.ends(places)
 
-    async def _surely(self, what: str, act: Callable[[], Awaitable[None]]) -> None:
+    async def _surely(
+        self, what: str, act: Callable[[], Awaitable[None]], patience_s: float = PATIENCE_S
+    ) -> None:
         """Do something until it is done, with a new producer each time.
 
         Raises OutputError where that would not help, or has not for too long.
         """
-        until_ns = self._clock.monotonic_ns() + int(PATIENCE_S * 1e9)
+        until_ns = self._clock.monotonic_ns() + int(patience_s * 1e9)
         pause_s = PAUSE_S
         while True:
             try:
@@ -300,7 +303,7 @@ class KafkaGroup:
                 if self._clock.monotonic_ns() >= until_ns:
                     why = str(error) or f"no answer within {ATTEMPT_S:.0f} s"
                     raise OutputError(
-                        f"cannot {what} {self._where}, for {PATIENCE_S:.0f} s now: {why}. What was "
+                        f"cannot {what} {self._where}, for {patience_s:.0f} s now: {why}. What was "
                         "committed stays; start again once the brokers answer"
                     ) from error
             await self._clock.sleep(pause_s)

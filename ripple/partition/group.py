@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -146,6 +146,64 @@ class SinkGroup:
         for sink in self._sinks.values():
             try:
                 sink.close()
+            except Exception as other:
+                error = error or other
+        if error is not None:
+            raise error
+
+
+class Groups:
+    """Several groups as one: they are committed one after the other, in order.
+
+    A crash between two of them leaves one ahead of the other, which is then muted in the replay.
+    """
+
+    def __init__(self, groups: Sequence[ReadableGroup]) -> None:
+        self._groups = tuple(groups)
+        self._by_output: dict[str, ReadableGroup] = {}
+
+    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
+        """Open all, in order; if one cannot be, those before are given up."""
+        found: dict[str, Standing] = {}
+        try:
+            for group in self._groups:
+                standings = await group.open(epoch, tell)
+                self._by_output |= dict.fromkeys(standings, group)
+                found |= standings
+        except BaseException:
+            await self.close()
+            raise
+        return found
+
+    def write(self, output: str, changes: pa.RecordBatch, reached: Commit) -> None:
+        """Pass the changes on."""
+        self._by_output[output].write(output, changes, reached)
+
+    def mark(self, output: str) -> str:
+        """Return where an output is now."""
+        return self._by_output[output].mark(output)
+
+    def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
+        """Yield what readers of an output may have got behind a mark, at least."""
+        return self._by_output[output].written_since(output, mark)
+
+    def supersede(self, output: str) -> None:
+        """Let the next write of an output reach another cut than the unfinished one."""
+        self._by_output[output].supersede(output)
+
+    async def commit(self, reached: Mapping[str, Commit]) -> None:
+        """Commit one group after the other."""
+        for group in self._groups:
+            own = {name: one for name, one in reached.items() if self._by_output[name] is group}
+            if own:
+                await group.commit(own)
+
+    async def close(self) -> None:
+        """Close all groups, whatever closing one of them raises; the first of that is raised."""
+        error: Exception | None = None
+        for group in self._groups:
+            try:
+                await group.close()
             except Exception as other:
                 error = error or other
         if error is not None:

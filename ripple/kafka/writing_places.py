@@ -1,0 +1,168 @@
+"""Topics that are written, opened as places of the connector."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from ripple.connectors.connector import Part
+from ripple.errors import InputError, OutputError
+from ripple.kafka.background import Background
+from ripple.kafka.batches import COMPRESSIONS, Compression
+from ripple.kafka.cuts import newest
+from ripple.kafka.group import KafkaGroup, Whose, Written
+from ripple.kafka.place import PREFIX, KafkaPlace
+from ripple.kafka.rows import FORMS, Rows, ValueForm
+from ripple.kafka.settings import security_given
+from ripple.kafka.sink import KafkaSink
+from ripple.kafka.writing import Writing
+from ripple.partition.group import Groups
+from ripple.pipeline.stages import stages_of
+from ripple.settings import SettingsError
+from ripple.world.broker import BrokerError, Place
+from ripple.world.live import LiveClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ripple.connectors.connector import Grouping
+    from ripple.connectors.connector import Writing as Asked
+    from ripple.connectors.contract import Commit
+    from ripple.kafka.cuts import Cuts
+    from ripple.kafka.settings import Security
+    from ripple.partition.group import ReadableGroup
+    from ripple.pipeline.plan import Output, Plan
+
+T = TypeVar("T", bound=str)
+
+OPTIONS = ("format", "compression")
+_INPUT_OPTION = "partition"
+
+_log = logging.getLogger("ripple.kafka")
+_looking: dict[str, tuple[Background, Writing]] = {}
+
+
+class _Target(NamedTuple):
+    place: KafkaPlace
+    form: ValueForm
+    compression: Compression
+
+    @classmethod
+    def parse(cls, path: str) -> _Target:
+        """Return what a place says. Raises OutputError."""
+        try:
+            place = KafkaPlace.parse(path)
+        except (InputError, SettingsError) as error:
+            raise OutputError(f"cannot write {PREFIX}{path}: {error}") from error
+        for option in place.options:
+            if option not in OPTIONS:
+                raise OutputError(
+                    f"cannot write {place}: it says {option}, and there are {', '.join(OPTIONS)}"
+                )
+        form = _one_of(place, "format", FORMS)
+        return cls(place, form, _one_of(place, "compression", COMPRESSIONS))
+
+    def written(self, plan: Plan, output: Output) -> Written:
+        """Return where an output goes, and how."""
+        rows = Rows(plan, output, str(self.place), self.form)
+        return Written(self.place.topic, rows)
+
+
+def _one_of(place: KafkaPlace, option: str, known: tuple[T, ...]) -> T:
+    said = place.options.get(option, known[0])
+    for one in known:
+        if one == said:
+            return one
+    raise OutputError(
+        f"cannot write {place}: {option} is {said!r}, and there are {', '.join(known)}"
+    )
+
+
+def open_sink(path: str, asked: Asked) -> KafkaSink:
+    """Return the sink that appends; its topic is made if there is none. Raises OutputError."""
+    target = _Target.parse(path)
+    written = target.written(asked.plan, asked.output)
+    broker = _broker(target.place, target.compression)
+    return KafkaSink(str(target.place), broker, written, LiveClock(), Background())
+
+
+def open_group(paths: Mapping[str, str], asked: Grouping) -> ReadableGroup:
+    """Return what commits outputs together: one transaction for all that go to the same brokers.
+
+    Nothing is asked of brokers yet. Raises OutputError.
+    """
+    by_brokers: dict[str, dict[str, _Target]] = {}
+    for output, path in paths.items():
+        target = _Target.parse(path)
+        by_brokers.setdefault(target.place.brokers, {})[output] = target
+    stage = stages_of(asked.plan)[asked.stage]
+    whose = Whose(asked.plan.name, asked.part or Part(0, 1), asked.stage, stage.key)
+    return Groups(
+        [
+            KafkaGroup(
+                _broker(first.place, first.compression),
+                whose,
+                {
+                    output: target.written(asked.plan, asked.plan.output(output))
+                    for output, target in targets.items()
+                },
+                clock=LiveClock(),
+                where=brokers,
+                offsets=_offsets(brokers, asked),
+            )
+            for brokers, targets in by_brokers.items()
+            for first in list(targets.values())[:1]
+        ]
+    )
+
+
+def reached(path: str, asked: Asked) -> Commit | None:
+    """Return what the sink of a part has committed; None if nothing. Raises OutputError."""
+    target = _Target.parse(path)
+    brokers = target.place.brokers
+    background, broker = _looking.get(brokers) or (Background(), _broker(target.place, "none"))
+    _looking[brokers] = background, broker
+    whose = Whose(asked.plan.name, asked.part or Part(0, 1))
+
+    async def look() -> Cuts | None:
+        await broker.make(whose.place.topic, whose.part.of, is_compacted=True)
+        return await newest(broker, whose.place)
+
+    try:
+        found = background.call(look())
+    except BrokerError as error:
+        raise OutputError(f"cannot look into {target.place}: {error}") from error
+    one = None if found is None else found.outputs.get(asked.output.name)
+    return None if one is None else one.commit
+
+
+def _broker(place: KafkaPlace, compression: Compression) -> Writing:
+    return Writing(place.brokers, _security(place), compression=compression, tell=_log.warning)
+
+
+def _security(place: KafkaPlace) -> Security:
+    try:
+        return security_given()
+    except SettingsError as error:
+        raise OutputError(f"cannot write {place}: {error}") from error
+
+
+def _offsets(brokers: str, asked: Grouping) -> Callable[[Mapping[str, int]], Mapping[Place, int]]:
+    """Return what finds, in a cut, how far topics of these brokers were read."""
+    source = asked.source or ""
+    if not source.startswith(PREFIX):
+        return lambda _: {}
+    place = KafkaPlace.parse(source)
+    if place.brokers != brokers:
+        return lambda _: {}
+    name, only = asked.plan.source.name, int(place.options.get(_INPUT_OPTION, 0))
+
+    def places(cut: Mapping[str, int]) -> Mapping[Place, int]:
+        found = {}
+        for one, offset in cut.items():
+            of, _, number = one.partition("/")
+            if of == name and (number.isdigit() or not number):
+                found[Place(place.topic, int(number) if number else only)] = offset
+        return found
+
+    return places

@@ -1,0 +1,63 @@
+"""Which outputs of a partition are committed together: what their places say."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ripple.connectors.connector import Grouping
+from ripple.connectors.installed import load
+from ripple.connectors.locate import open_sink
+from ripple.connectors.registry import find
+from ripple.partition.group import Groups, SinkGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.connectors.connector import Part
+    from ripple.partition.group import ReadableGroup
+    from ripple.pipeline.plan import Plan
+    from ripple.world.ports import Executor
+
+
+def group_at(
+    places: Mapping[str, str],
+    plan: Plan,
+    executor: Executor,
+    *,
+    source: str | None = None,
+    epoch: int | None = None,
+    part: Part | None = None,
+    stage: int = 0,
+) -> ReadableGroup:
+    """Return the outputs of a partition at places that a restarted run goes on with.
+
+    Files and logs are committed each by itself, and before those that are committed together.
+    source: the place that is read. epoch, part: as ``open_sink`` takes them; stage: whose partition
+    it is. Raises OutputError and ConnectorError.
+    """
+    sinks: dict[str, str] = {}
+    groups: dict[str, dict[str, str]] = {}
+    openers = {}
+    for output, place in places.items():
+        found = find(place, "continued_sink")
+        if found.use.is_group:
+            groups.setdefault(found.connector.scheme, {})[output] = found.path
+            openers[found.connector.scheme] = found
+        else:
+            sinks[output] = place
+    alone = SinkGroup(
+        {
+            name: partial(open_sink, place, plan, name, continues=True, epoch=epoch, part=part)
+            for name, place in sinks.items()
+        },
+        executor,
+    )
+    if not groups:
+        return alone
+    asked = Grouping(plan, part, stage, source)
+    together: list[ReadableGroup] = []
+    for scheme, paths in groups.items():
+        connector, use = openers[scheme].connector, openers[scheme].use
+        together.append(load(scheme, connector.package, use.opens)(paths, asked))
+    return Groups([alone, *together]) if sinks or len(together) > 1 else together[0]
