@@ -22,13 +22,13 @@ def main(given: Sequence[str] | None = None) -> int:
 async def _work(settings: Settings, ending: asyncio.Event) -> None:
     # gRPC is loaded here: what went wrong before was said sooner.
     from coordinator.process import coordinate  # noqa: PLC0415
-    from ripple.store import DiskStore  # noqa: PLC0415
-    from ripple.world import LiveDisk, LiveRandom, live_world  # noqa: PLC0415
+    from ripple.store.opening import open_store  # noqa: PLC0415
+    from ripple.world import live_world  # noqa: PLC0415
     from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
-    store = DiskStore(LiveDisk(settings.store), LiveRandom())
-    world = live_world(settings.store, store=store, control=LiveControl())
-    await coordinate(world, settings, say, ending)
+    async with open_store(settings.store, settings.s3, is_probed=True) as store:
+        world = live_world(".", store=store, control=LiveControl())
+        await coordinate(world, settings, say, ending)
     say("ended")
 
 

@@ -30,6 +30,7 @@ from ripple.settings import (
     in_force,
     missing,
 )
+from ripple.store.s3_settings import S3, S3Settings
 from ripple.world.addresses import check_secured
 from ripple.world.tls import Tls
 
@@ -87,6 +88,7 @@ _PROCESS = (
     ),
     END_WITH_STDIN,
     *TLS,
+    *S3,
 )
 
 _ABOUT = {
@@ -159,6 +161,7 @@ class Settings:
     peers: tuple[str, ...]
     end_with_stdin: bool
     tls: Tls | None
+    s3: S3Settings
     limits: Limits
     origins: Mapping[str, InForce]
 
@@ -178,6 +181,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     check_ports(found, ("port", "health_port", "metrics_port"))
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
     values["tls"] = tls_of(values, found)
+    values["s3"] = S3Settings.taken(values)
     values["peers"] = _peers(values, found)
     try:
         limits = Limits(**{each.name: values.pop(each.name) for each in fields(Limits)})

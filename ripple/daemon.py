@@ -93,10 +93,10 @@ class Daemon(Generic[S]):
         if said.is_check:
             sys.stdout.write(settings.text)
             return 0
-        if "://" in settings.store:
+        if "://" in settings.store and not settings.store.startswith("s3://"):
             raise SettingsError(
                 f"store is {settings.store} (from {settings.origins['store'].origin}): it is a "
-                "folder for now; S3 comes later"
+                "folder, or s3://bucket/prefix"
             )
         return event_loop.run(self._run(settings))
 

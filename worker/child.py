@@ -22,9 +22,11 @@ from ripple.errors import RippleError
 from ripple.events import PartitionFailed
 from ripple.partition.settings import Settings
 from ripple.pipeline_file import load_plan
-from ripple.store import DiskStore, RetryingStore
+from ripple.store import RetryingStore
+from ripple.store.opening import open_store
+from ripple.store.s3_settings import S3Settings
 from ripple.telling import line_of
-from ripple.world import LiveClock, LiveDisk, LiveRandom, live_world
+from ripple.world import LiveClock, ObjectStore, live_world
 from ripple.world.tls import Tls
 from worker.ends import Places
 from worker.exchange import ExchangePort
@@ -60,9 +62,14 @@ async def _serve(pipe: Pipe) -> int:
     begin = await pipe.read()
     if begin is None:
         return 1
+    async with open_store(begin["store"], S3Settings(**begin["s3"])) as store:
+        return await _host(pipe, begin, store)
+
+
+async def _host(pipe: Pipe, begin: Mapping[str, Any], store: ObjectStore) -> int:
     process = str(begin["process"])
     try:
-        runtime, port = _runtime(begin, process)
+        runtime, port = _runtime(begin, process, store)
         if port is not None:
             await port.open()
     except (RippleError, OSError, ValueError) as error:
@@ -77,12 +84,13 @@ async def _serve(pipe: Pipe) -> int:
             await asyncio.wait([speaking])
 
 
-def _runtime(begin: Mapping[str, Any], process: str) -> tuple[Runtime, ExchangePort | None]:
+def _runtime(
+    begin: Mapping[str, Any], process: str, store: ObjectStore
+) -> tuple[Runtime, ExchangePort | None]:
     """Return what hosts partitions, and their way to others where stages are spread."""
     plan = load_plan(begin["pipeline"])
     settings = Settings(**begin["settings"])
-    store = DiskStore(LiveDisk(begin["store"]), LiveRandom())
-    world = live_world(begin["store"], store=store)
+    world = live_world(begin["root"], store=store)
     ends = Places(
         plan,
         begin["source"],

@@ -13,9 +13,11 @@ from ripple.connectors.locate import sinks_by_output
 from ripple.events import Evicted
 from ripple.pipeline_file import load_plan
 from ripple.probes import serve_pages
-from ripple.store import DiskStore, RetryingStore
+from ripple.settings import SettingsError
+from ripple.store import RetryingStore
+from ripple.store.opening import open_store
 from ripple.telling import line_of
-from ripple.world import LiveDisk, LiveRandom, live_world
+from ripple.world import live_world
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
 from worker.ends import Places
@@ -23,6 +25,7 @@ from worker.identity import code_of, delta_addresses
 from worker.membership import Membership
 from worker.pages import metrics_of, probes_of
 from worker.spawning import Spawner
+from worker.stages import has_lanes
 from worker.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ripple.events import Event
+    from ripple.pipeline.plan import Plan
+    from ripple.world.ports import ObjectStore
     from worker.settings import Settings
 
 
@@ -37,16 +42,31 @@ async def work(settings: Settings, say: Callable[[str], None], stopping: asyncio
     """Be a worker until ``stopping`` is set, and stop in good order.
 
     Raises InputError, OutputError and PlanError for what can never work, OSError for an address
-    that cannot be had: before anybody hears of the worker.
+    that cannot be had, StoreError: before anybody hears of the worker.
     """
     plan = load_plan(settings.pipeline)
+    async with open_store(settings.store, settings.s3, is_probed=True) as store:
+        await _work(settings, plan, store, say, stopping)
+
+
+async def _work(
+    settings: Settings,
+    plan: Plan,
+    store: ObjectStore,
+    say: Callable[[str], None],
+    stopping: asyncio.Event,
+) -> None:
     sinks = sinks_by_output(plan, list(settings.sinks))
-    store = DiskStore(LiveDisk(settings.store), LiveRandom())
-    world = live_world(settings.store, store=store, control=LiveControl())
+    world = live_world(settings.root or os.curdir, store=store, control=LiveControl())
     ends = Places(
         plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=world.executor
     )
     processes = settings.processes or _processors()
+    if not settings.root and has_lanes(plan, divides=ends.divides):
+        raise SettingsError(
+            f"stages of {plan.name} hand records to each other through logs, which are not in S3: "
+            "give --lanes, a folder that all workers have"
+        )
     inputs, code = ends.counts(), code_of(plan, divides=ends.divides)
     assert world.network is not None
 
@@ -58,6 +78,8 @@ async def work(settings: Settings, say: Callable[[str], None], stopping: asyncio
             "process": f"{settings.worker_id}/{slot}",
             "pipeline": settings.pipeline,
             "store": settings.store,
+            "s3": settings.s3.as_values(),
+            "root": settings.root or os.curdir,
             "source": settings.source,
             "sinks": sinks,
             "deltas": addresses[f"deltas/{slot}"],

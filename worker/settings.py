@@ -28,6 +28,7 @@ from ripple.settings import (
     in_force,
     missing,
 )
+from ripple.store.s3_settings import S3, S3Settings, is_s3
 from ripple.world import addresses
 from ripple.world.tls import Tls
 
@@ -71,6 +72,12 @@ SETTINGS: tuple[Setting, ...] = (
         places=(Alias("cluster.coordinator", _coordinator),),
     ),
     store("folder or s3://bucket/prefix of checkpoints and of the assignment: the coordinators'"),
+    Setting(
+        name="lanes",
+        help="folder, the same for all workers, of what stages hand to each other through logs; by "
+        "default that of the store, where that is a folder",
+        default="",
+    ),
     Setting(name="source", help="log:DIR/TOPIC, whose partitions are divided"),
     Setting(
         name="sink",
@@ -120,6 +127,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     END_WITH_STDIN,
     *TLS,
+    *S3,
 )
 _LEAST = {
     "batch_rows": 1,
@@ -141,6 +149,7 @@ class Settings:
     pipeline: str
     coordinators: tuple[str, ...]
     store: str
+    lanes: str
     source: str
     sinks: tuple[str, ...]
     worker_id: str
@@ -159,7 +168,13 @@ class Settings:
     stop_ms: int
     end_with_stdin: bool
     tls: Tls | None
+    s3: S3Settings
     origins: Mapping[str, InForce]
+
+    @property
+    def root(self) -> str:
+        """The folder of what stages hand to each other through logs; "" where there is none."""
+        return self.lanes or ("" if is_s3(self.store) else self.store)
 
     @property
     def text(self) -> str:
@@ -199,6 +214,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     check_ports(found, ("rpc_port", "health_port", "metrics_port"))
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
     values["tls"] = tls_of(values, found)
+    values["s3"] = S3Settings.taken(values)
     values["coordinators"] = listed(values.pop("coordinator"))
     for address in values["coordinators"]:
         try:

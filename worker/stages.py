@@ -30,6 +30,11 @@ def has_state_edge(plan: Plan) -> bool:
     return is_spread(plan) and any(follows(plan, stage.number) for stage in stages_of(plan))
 
 
+def has_lanes(plan: Plan, *, divides: bool) -> bool:
+    """Return whether partitions of different stages meet in logs on the world's disk."""
+    return divides or (is_spread(plan) and not follows(plan, 1))
+
+
 def stage_counts(plan: Plan, *, divides: bool = False) -> tuple[tuple[str, int], ...]:
     """Return the stages of a plan by name, with how many partitions each has.
 

@@ -1,4 +1,4 @@
-"""Look at the checkpoints below a folder, without changing them."""
+"""Look at the checkpoints in a store, without changing them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 
 from ripple.checkpoint import Checkpoint, CheckpointError, Checkpoints, decode_file, partitions
 from ripple.cli.checkpoint_tables import compare, write_table
-from ripple.cli.places import a_place
+from ripple.cli.places import STORE, a_place
+from ripple.cli.stores import store_to_read
 from ripple.errors import LimitError
 from ripple.fenced import DamagedError
-from ripple.store import DiskStore
 from ripple.world import LiveDisk
 
 if TYPE_CHECKING:
     import argparse
+
+    from ripple.world import ObjectStore
 
 DIR_DEFAULT = "/var/lib/ripple/checkpoints"
 FILE_BYTES_MAX = 1 << 32
@@ -33,7 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     export = actions.add_parser("export", help="write a fold's state as CSV or Parquet")
     for action in (listing, show, verify, diff, export):
         action.add_argument(
-            "--dir", type=a_place, default=DIR_DEFAULT, help="folder (default: %(default)s)"
+            "--dir",
+            type=a_place,
+            default=DIR_DEFAULT,
+            metavar=STORE,
+            help="where they are (default: %(default)s)",
         )
         action.add_argument("--pipeline", help="needed where the folder has several")
         action.add_argument("--partition", type=int, help="needed where the pipeline has several")
@@ -54,11 +60,16 @@ def run(options: argparse.Namespace) -> int:
     """Do what was asked; return the exit code."""
     if options.action == "verify" and options.files:
         return _verify_files(options.files)
-    return asyncio.run(_ACTIONS[options.action](options))
+    return asyncio.run(_act(options))
 
 
-async def _list(options: argparse.Namespace) -> int:
-    for checkpoints in await _chosen(options):
+async def _act(options: argparse.Namespace) -> int:
+    async with store_to_read(options.dir, "--dir") as store:
+        return await _ACTIONS[options.action](store, options)
+
+
+async def _list(store: ObjectStore, options: argparse.Namespace) -> int:
+    for checkpoints in await _chosen(store, options):
         where = f"{checkpoints.pipeline}/{checkpoints.partition}"
         print(f"Checkpoints for {where} (dir={options.dir})")
         for position, one in enumerate(await checkpoints.list()):
@@ -78,8 +89,8 @@ def _base(one: Checkpoint) -> str:
     return "" if one.base is None else f" base={one.base}"
 
 
-async def _show(options: argparse.Namespace) -> int:
-    one = _named(await (await _only(options)).list(), options.name)
+async def _show(store: ObjectStore, options: argparse.Namespace) -> int:
+    one = _named(await (await _only(store, options)).list(), options.name)
     print(f"Checkpoint {one.name} of {one.pipeline}/{one.partition}")
     print(f"  epoch      {one.epoch}")
     print(f"  written    {_time(one)}")
@@ -100,9 +111,9 @@ async def _show(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _verify(options: argparse.Namespace) -> int:
+async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
     wrong = 0
-    for checkpoints in await _chosen(options):
+    for checkpoints in await _chosen(store, options):
         problems = await checkpoints.verify()
         wrong += len(problems)
         for problem in problems:
@@ -139,8 +150,8 @@ def _read(file: str) -> bytes:
     return LiveDisk(path.parent, make=False).read_bytes(path.name, length_max=FILE_BYTES_MAX)
 
 
-async def _diff(options: argparse.Namespace) -> int:
-    checkpoints = await _only(options)
+async def _diff(store: ObjectStore, options: argparse.Namespace) -> int:
+    checkpoints = await _only(store, options)
     present = await checkpoints.list()
     after = _named(present, options.after)
     if options.before is None:
@@ -159,8 +170,8 @@ async def _diff(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _export(options: argparse.Namespace) -> int:
-    checkpoints = await _only(options)
+async def _export(store: ObjectStore, options: argparse.Namespace) -> int:
+    checkpoints = await _only(store, options)
     one = _named(await checkpoints.list(), options.name)
     tables = (await checkpoints.read(one)).tables
     folds = {key.rpartition("#")[0].rpartition("/")[2]: table for key, table in tables.items()}
@@ -175,11 +186,8 @@ async def _export(options: argparse.Namespace) -> int:
 _ACTIONS = {"list": _list, "show": _show, "verify": _verify, "diff": _diff, "export": _export}
 
 
-async def _chosen(options: argparse.Namespace) -> list[Checkpoints]:
+async def _chosen(store: ObjectStore, options: argparse.Namespace) -> list[Checkpoints]:
     """Return the partitions that the options leave, at least one."""
-    if not Path(options.dir).is_dir():
-        raise CheckpointError(f"there is no folder {options.dir}: name another with --dir")
-    store = DiskStore(LiveDisk(options.dir))
     found = [
         Checkpoints(store, pipeline, partition)
         for pipeline, partition in await partitions(store)
@@ -190,8 +198,8 @@ async def _chosen(options: argparse.Namespace) -> list[Checkpoints]:
     return found
 
 
-async def _only(options: argparse.Namespace) -> Checkpoints:
-    found = await _chosen(options)
+async def _only(store: ObjectStore, options: argparse.Namespace) -> Checkpoints:
+    found = await _chosen(store, options)
     if len(found) > 1:
         names = ", ".join(f"{one.pipeline}/{one.partition}" for one in found)
         raise CheckpointError(f"choose with --pipeline and --partition: there are {names}")

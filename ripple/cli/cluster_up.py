@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ripple.cli.exits import EXIT_FAILURE, say, say_inline
 from ripple.cli.numbers import positive
-from ripple.cli.places import a_place
+from ripple.cli.places import STORE, a_place
 from ripple.cli.up.plan import Asked, coordinators_of, processes
 from ripple.cli.up.process import Process, WillNotStartError
 from ripple.cli.up.reach import Reach, open_topic
@@ -49,6 +49,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--dir", type=a_place, required=True, metavar="DIR", help="of all that the cluster keeps"
+    )
+    parser.add_argument(
+        "--store",
+        type=a_place,
+        default="",
+        metavar=STORE,
+        help="of checkpoints and of the assignment; by default in the folder",
     )
     parser.add_argument("--workers", type=positive, default=3, metavar="N", help="(%(default)s)")
     parser.add_argument(
@@ -89,6 +96,7 @@ def run(options: argparse.Namespace) -> int:
         processes=options.processes,
         coordinators=options.coordinators,
         partitions=options.partitions or open_topic(options.source).partitions,
+        store=options.store,
         free_ports=options.free_ports,
     )
     planned = processes(asked)

@@ -15,8 +15,9 @@ from urllib.parse import unquote
 from ripple import log_place
 from ripple.cli.exits import say
 from ripple.cli.numbers import count
-from ripple.cli.places import a_place
+from ripple.cli.places import STORE, a_place
 from ripple.cli.rejects import shown
+from ripple.cli.stores import store_to_read
 from ripple.connectors.dead_letter import text_of
 from ripple.errors import InputError
 from ripple.log import Topic, TopicWriter
@@ -24,13 +25,13 @@ from ripple.log_place import LogPlace
 from ripple.partition.letter_box import letters_path
 from ripple.partition.letters import count_lost, read_letters
 from ripple.partition.retries import Name, Retries, read_journal, retries_path
-from ripple.partition.store_place import letters_in
-from ripple.store import DiskStore
+from ripple.partition.store_place import letters_in, with_letters
+from ripple.store.s3_settings import is_s3
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from ripple.partition.letter import Letter
     from ripple.partition.retries import Outcome
@@ -49,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--checkpoint-dir",
             type=a_place,
             required=True,
-            metavar="DIR",
+            metavar=STORE,
             help="that the pipeline was given, or the store of its cluster",
         )
         action.add_argument("--pipeline", metavar="NAME", help="only of this one")
@@ -76,9 +77,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Box(NamedTuple):
-    """One partition's dead letters."""
+    """One partition's dead letters. disk: that of the folder, None where they are in S3."""
 
-    disk: LiveDisk
+    place: str
+    disk: LiveDisk | None
     pipeline: str
     partition: int
 
@@ -96,21 +98,30 @@ class _Box(NamedTuple):
     @property
     def is_topic(self) -> bool:
         """Whether runs of the command line have left letters here; else only workers have."""
-        return self.disk.exists(f"{self.path}/topic")
+        return self.disk is not None and self.disk.exists(f"{self.path}/topic")
 
     def letters(self, *, superseded: bool = False) -> Iterator[Letter]:
         """Yield the letters of runs, and then those of a cluster's workers."""
-        if self.is_topic:
+        if self.disk is not None and self.is_topic:
             yield from read_letters(self.disk, self.path, superseded=superseded)
-        store = DiskStore(self.disk)
-        yield from asyncio.run(
-            letters_in(store, self.pipeline, self.partition, superseded=superseded)
-        )
+        yield from asyncio.run(self._in_store(superseded=superseded))
+
+    async def _in_store(self, *, superseded: bool) -> list[Letter]:
+        async with store_to_read(self.place, "--checkpoint-dir") as store:
+            return await letters_in(store, self.pipeline, self.partition, superseded=superseded)
+
+    def retried(self) -> Collection[Name]:
+        """Return the letters that were retried."""
+        return () if self.disk is None else read_journal(self.disk, self.journal_path).retried
+
+    def lost(self) -> int:
+        """Return how many letters of runs were damaged and given up."""
+        return count_lost(self.disk, self.path) if self.disk is not None and self.is_topic else 0
 
 
 def _list(options: argparse.Namespace) -> int:
     for box in _boxes(options):
-        retried = read_journal(box.disk, box.journal_path).retried
+        retried = box.retried()
         totals: Counter[str] = Counter()
         if not options.json:
             print(f"Dead letters of {box}")
@@ -122,7 +133,7 @@ def _list(options: argparse.Namespace) -> int:
             print(f"{totals.total()} letters")
             for cause, number in totals.most_common():
                 print(f"{number:>10}  {_plain(cause)}")
-        if box.is_topic and (lost := count_lost(box.disk, box.path)):
+        if lost := box.lost():
             say(f"{box}: {lost} letters were lost from {box.path} and given up")
     return 0
 
@@ -176,7 +187,8 @@ def _retry(options: argparse.Namespace) -> int:
             _check_one_input(box, options)
             name = os.path.abspath(os.path.join(place.folder, place.topic))
             retries = Retries(
-                box.disk,
+                # Letters in S3 have no folder: what was retried is noted beside the target.
+                box.disk or LiveDisk(place.folder, make=False),
                 box.journal_path,
                 target,
                 name,
@@ -232,7 +244,11 @@ def _check_one_input(box: _Box, options: argparse.Namespace) -> None:
 
 
 def _boxes(options: argparse.Namespace) -> list[_Box]:
-    folder = Path(options.checkpoint_dir)
+    given = options.checkpoint_dir
+    if is_s3(given):
+        boxes = [_Box(given, None, *one) for one in asyncio.run(_in_s3(given))]
+        return _wanted(boxes, options)
+    folder = Path(given)
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}: --checkpoint-dir is that of the pipeline")
     disk = LiveDisk(folder, make=False)
@@ -241,7 +257,16 @@ def _boxes(options: argparse.Namespace) -> list[_Box]:
         for name in ("dead-letters.topic", "letters")
         for path in folder.glob(f"*/[0-9]*/{name}")
     }
-    boxes = [_Box(disk, unquote(one.parent.name), int(one.name)) for one in sorted(places)]
+    boxes = [_Box(given, disk, unquote(one.parent.name), int(one.name)) for one in sorted(places)]
+    return _wanted(boxes, options)
+
+
+async def _in_s3(place: str) -> list[tuple[str, int]]:
+    async with store_to_read(place, "--checkpoint-dir") as store:
+        return await with_letters(store)
+
+
+def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:
     # A worker has a place for letters also where there are none.
     found = [box for box in boxes if box.is_topic or any(True for _ in box.letters())]
     chosen = [
@@ -251,5 +276,7 @@ def _boxes(options: argparse.Namespace) -> list[_Box]:
     ]
     if not chosen:
         held = ", ".join(map(str, found)) or "none at all"
-        raise InputError(f"there are no such dead letters below {folder}: there are {held}")
+        raise InputError(
+            f"there are no such dead letters below {options.checkpoint_dir}: there are {held}"
+        )
     return chosen

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ripple import cut as cuts
 from ripple.checkpoint import Checkpoints
+from ripple.cli import stores
 from ripple.cli.exits import say
 from ripple.cli.places import check_apart
 from ripple.cli.progress import Progress
@@ -27,7 +28,10 @@ from ripple.partition.grouping import group_at
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
-from ripple.store import DiskStore
+from ripple.partition.store_place import StorePlace
+from ripple.store import RetryingStore, RetrySettings
+from ripple.store.opening import open_store
+from ripple.store.s3_settings import is_s3
 from ripple.telling import line_of
 from ripple.window import duration_ns
 from ripple.world import live_world
@@ -40,8 +44,11 @@ if TYPE_CHECKING:
     from ripple.events import Event
     from ripple.partition.report import Report
     from ripple.pipeline.plan import Plan
+    from ripple.world import ObjectStore, World
 
 PROGRAM = "ripple"
+# A commit waits for its dead letters for as long as the store is away: it is no reason to end.
+WAITING = RetrySettings(attempts_max=1_000_000, deadline_s=30 * 86_400.0)
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -59,8 +66,9 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
         path_of(options.source, "continued_source"),
         [path_of(place, "continued_sink") for place in places.values()],
     )
-    world = live_world(options.checkpoint_dir)
-    store = DiskStore(world.disk, world.random)
+    place = options.checkpoint_dir
+    is_remote = is_s3(place)
+    world = live_world(os.curdir if is_remote else place)
     stopping = _Stopping()
     progress = Progress(None)
 
@@ -70,31 +78,55 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
             progress.clear()
             say(f"{PROGRAM}: {line}")
 
-    keeper = Keeper(
-        Checkpoints(store, plan.name, executor=world.executor),
-        world,
-        rebuild=options.rebuild,
-        holder=f"ripple run, process {os.getpid()} on {os.uname().nodename}",
-    )
-    life = Life(
-        plan,
-        inputs,
-        group_at(places, plan, world.executor, source=options.source),
-        keeper,
-        settings=settings,
-        tell=tell,
-        stop=lambda: stopping.number is not None,
-        watch=lambda _, report: progress.update(report.consumed),
-    )
+    def lived(store: ObjectStore) -> Life:
+        return Life(
+            plan,
+            inputs,
+            group_at(places, plan, world.executor, source=options.source),
+            Keeper(
+                Checkpoints(
+                    RetryingStore(store, world.clock, world.random) if is_remote else store,
+                    plan.name,
+                    executor=world.executor,
+                ),
+                world,
+                place=_place(store, plan, world) if is_remote else None,
+                is_remote=is_remote,
+                rebuild=options.rebuild,
+                holder=f"ripple run, process {os.getpid()} on {os.uname().nodename}",
+            ),
+            settings=settings,
+            tell=tell,
+            stop=lambda: stopping.number is not None,
+            watch=lambda _, report: progress.update(report.consumed),
+        )
+
+    async def live() -> tuple[Life, Report]:
+        async with open_store(place, stores.settings(), is_probed=True) as store:
+            life = lived(store)
+            return life, await _live(life, inputs, stopping)
+
     started_s = time.perf_counter()
     try:
-        report = asyncio.run(_live(life, inputs, stopping))
+        life, report = asyncio.run(live())
     finally:
         progress.clear()
     _say_results(plan, life, report, time.perf_counter() - started_s)
     if stopping.number is not None:
         say(f"{PROGRAM}: stopped in good order by {signal.Signals(stopping.number).name}")
     return 128 + signal.SIGINT if stopping.number == signal.SIGINT else 0
+
+
+def _place(store: ObjectStore, plan: Plan, world: World) -> StorePlace:
+    """Return the place in the store for letters and notes."""
+    waiting = RetryingStore(
+        store,
+        world.clock,
+        world.random,
+        WAITING,
+        failed=lambda why: say(f"{PROGRAM}: the next commit waits for the store: {why}"),
+    )
+    return StorePlace(waiting, plan.name, random=world.random)
 
 
 async def _live(life: Life, inputs: Inputs, stopping: _Stopping) -> Report:

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 from ripple.errors import OutputError
 
+STORE = "DIR|s3://BUCKET/PREFIX"
+
 
 def a_place(text: str) -> str:
     """Read a path or another place; an empty one, of a variable not set say, is no folder."""

@@ -7,20 +7,18 @@ written, and nobody who writes there is disturbed.
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ripple.change.adaptation import adapt
 from ripple.change.evolution import Comparison, Verdict, compare
 from ripple.change.lineage import Node
-from ripple.checkpoint import CheckpointError, Checkpoints, partitions
+from ripple.checkpoint import Checkpoints, partitions
 from ripple.cli.exits import EXIT_FAILURE, say
-from ripple.cli.places import a_place
+from ripple.cli.places import STORE, a_place
+from ripple.cli.stores import store_to_read
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.errors import InputError
 from ripple.pipeline.description import blind_spots
-from ripple.store import DiskStore
-from ripple.world import LiveDisk
 
 if TYPE_CHECKING:
     import argparse
@@ -35,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint-dir",
         type=a_place,
-        metavar="DIR",
+        metavar=STORE,
         help="compare with the newest whole checkpoint there",
     )
     parser.add_argument("--partition", type=int, default=0, help="of the checkpoint (%(default)s)")
@@ -85,12 +83,11 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
 
 
 async def _newest(plan: Plan, folder: str, partition: int) -> Found | None:
-    if not Path(folder).is_dir():
-        raise CheckpointError(f"there is no folder {folder}: name another with --checkpoint-dir")
-    store = DiskStore(LiveDisk(folder, make=False))
-    found = await Checkpoints(store, plan.name, partition).latest()
+    async with store_to_read(folder, "--checkpoint-dir") as store:
+        found = await Checkpoints(store, plan.name, partition).latest()
+        present = () if found else await partitions(store)
     if found is None:
-        others = ", ".join(f"{name}/{number}" for name, number in await partitions(store))
+        others = ", ".join(f"{name}/{number}" for name, number in present)
         say(
             f"ripple plan: there is no checkpoint of {plan.name}/{partition} below {folder}; there "
             f"is state of {others or 'nothing else'}"

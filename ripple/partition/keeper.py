@@ -68,6 +68,7 @@ class Keeper:
         *,
         epoch: int | None = None,
         place: Place | None = None,
+        is_remote: bool | None = None,
         ready: Callable[[], Awaitable[WarmState | None]] = _nothing,
         is_handed_over: bool = False,
         parks: Callable[[], bool] = lambda: False,
@@ -78,8 +79,9 @@ class Keeper:
         """Keep the partition of ``checkpoints``; nothing is touched before ``claim``.
 
         epoch: from whoever assigns partitions; a claim of it may fail, and then a higher one is
-        needed. None takes the next one, and the lock on the world's disk. place: of letters and of
-        what is in flight; by default on that disk, too, and with ``epoch`` in the store of the
+        needed. None takes the next one. is_remote: nothing is on the world's disk; by default with
+        ``epoch``. Else there is a lock, which one life holds. place: of letters and of what is in
+        flight; by default on that disk, too, and where it is remote in the store of the
         checkpoints. ready: asked, right before the outputs are opened, for what a follower has got
         ready; nothing is restored where it fits. is_handed_over: whether the owner before is there
         until then, and has not died. parks: asked at the end whether to store no checkpoint, since
@@ -90,6 +92,7 @@ class Keeper:
         self.checkpoints = checkpoints
         self.world = world
         self._epoch = epoch
+        self._is_remote = epoch is not None if is_remote is None else is_remote
         self.catch_up = catch_up
         self.rebuild = rebuild
         self.place = place
@@ -130,7 +133,7 @@ class Keeper:
     async def claim(self, parts: Parts, endings: Endings) -> Claimed:
         """Shut out every life before. Raises DiskLockedError and FencedError."""
         world, plan = self.world, parts.plan
-        if self._epoch is None:
+        if not self._is_remote:
             folder = prefix_of(plan.name, self.partition).rstrip("/")
             world.disk.make_folder(folder)
             endings.add(world.disk.lock(f"{folder}/life.lock", self.holder).release)
@@ -145,7 +148,7 @@ class Keeper:
         world = self.world
         if self.place is not None:
             return self.place
-        if self._epoch is not None:
+        if self._is_remote:
             return StorePlace(
                 self.checkpoints.store,
                 pipeline,
@@ -178,7 +181,7 @@ class Keeper:
             place.notes(),
             version=parts.plan.topology_hash,
             shown=shown,
-            is_calm=self.is_assigned,
+            is_calm=self._is_remote,
             is_handed_over=self.is_handed_over,
         )
         for event in found.remarks():

@@ -6,8 +6,10 @@ rows an object, and ``notes/``, the lines since the object before, or all that i
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from ripple.fenced import Added
     from ripple.partition.letter import Letter
     from ripple.world.ports import Guards, ObjectStore, Random
+
+_LETTERS = re.compile(r"([^/]+)/(\d{5,})/letters/")
 
 
 class StorePlace:
@@ -141,6 +145,12 @@ async def notes_in(store: ObjectStore, pipeline: str, partition: int) -> bytes |
     """Return the notes that count, as whoever owns the partition has written them."""
     there = await Journal(store, f"{prefix_of(pipeline, partition)}notes/").read()
     return b"".join(one.data for one in there) or None
+
+
+async def with_letters(store: ObjectStore) -> list[tuple[str, int]]:
+    """Return the pipelines and partitions that have a place for letters in a store, sorted."""
+    found = {_LETTERS.match(name) for name in await store.list("")}
+    return sorted({(unquote(m[1]), int(m[2])) for m in found if m})
 
 
 async def letters_in(

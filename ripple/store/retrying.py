@@ -20,13 +20,15 @@ _MICROSECONDS = 1_000_000
 class RetrySettings:
     """How long to insist: attempts, the seconds for one and for all of them, the first pause.
 
-    An attempt has more time for each byte: one second for so many.
+    Each pause is twice as long as the one before, up to a longest one. An attempt has more time for
+    each byte: one second for so many.
     """
 
     attempts_max: int = 5
     attempt_s: float = 30.0
     deadline_s: float = 60.0
     pause_s: float = 0.1
+    pause_s_max: float = 30.0
     bytes_per_s_min: int = 1 << 20
 
 
@@ -44,11 +46,15 @@ class RetryingStore:
         clock: Clock,
         random: Random,
         settings: RetrySettings | None = None,
+        *,
+        failed: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """Repeat for as long as ``settings`` say. failed: is told of each attempt that failed."""
         self._store = store
         self._clock = clock
         self._random = random
         self.settings = settings or RetrySettings()
+        self._failed = failed
 
     async def put_if_absent(self, name: str, data: bytes) -> bool:
         """Store an object unless the name is taken; see the class for repeated puts."""
@@ -91,6 +97,7 @@ class RetryingStore:
             except StoreError as error:
                 unknown, last = unknown or error.done is None, error
                 reason = str(error)
+            self._failed(f"{what}: {reason}")
             pause_s = self._pause_s(attempt)
             late = self._clock.monotonic_ns() + int(pause_s * 1e9) >= ends_ns
             if attempt == settings.attempts_max or late:
@@ -104,4 +111,6 @@ class RetryingStore:
     def _pause_s(self, attempt: int) -> float:
         """Return between half and all of a pause that doubles with every attempt."""
         share = 0.5 + self._random.below(_MICROSECONDS) / (2 * _MICROSECONDS)
-        return float(self.settings.pause_s * 2 ** (attempt - 1) * share)
+        settings = self.settings
+        doublings = min(attempt - 1, 60)
+        return float(min(settings.pause_s * 2**doublings, settings.pause_s_max) * share)

@@ -11,28 +11,28 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from ripple.settings import Arguments, Setting, SettingsError, in_force
+from ripple.settings import Alias, Arguments, Setting, SettingsError, in_force
 
 ADDRESSING = ("auto", "path", "virtual")
 
+
+def _setting(name: str, help_text: str, default: str = "") -> Setting:
+    return Setting(name=name, help=help_text, default=default, places=(Alias(f"cluster.{name}"),))
+
+
 S3 = (
-    Setting(
-        name="s3_endpoint",
-        help="http(s)://HOST[:PORT] of a store that speaks S3; none: Amazon's",
-        default="",
+    _setting("s3_endpoint", "http(s)://HOST[:PORT] of a store that speaks S3; none: Amazon's"),
+    _setting("s3_region", "the bucket's region; none: that of the AWS chain"),
+    _setting(
+        "s3_encryption",
+        "how the store encrypts what it keeps: AES256, aws:kms, ...; none: as the bucket says",
     ),
-    Setting(name="s3_region", help="the bucket's region; none: that of the AWS chain", default=""),
-    Setting(
-        name="s3_encryption",
-        help="how the store encrypts what it keeps: AES256, aws:kms, ...; none: as the bucket says",
-        default="",
-    ),
-    Setting(name="s3_kms_key", help="the key, where s3_encryption is aws:kms", default=""),
-    Setting(
-        name="s3_addressing",
-        help="where a bucket's name stands: in the path, in the host (virtual), or auto: in the "
-        "path where an endpoint is given",
-        default="auto",
+    _setting("s3_kms_key", "the key, where s3_encryption is aws:kms"),
+    _setting(
+        "s3_addressing",
+        "where a bucket's name stands: in the path, in the host (virtual), or auto: in the path "
+        "where an endpoint is given",
+        "auto",
     ),
 )
 

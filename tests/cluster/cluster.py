@@ -174,11 +174,13 @@ async def cluster(
     coordinators: int = 1,
     processes_each: int = 1,
     spare: int = 0,
+    store: str = "",
     network: Callable[[Sequence[Planned]], Sequence[Planned]] = list,
 ) -> AsyncIterator[Cluster]:
     """Start a cluster on free ports, with state in ``folder``; end it behind the block.
 
-    spare: so many more workers may join. network: says how processes start, and where.
+    spare: so many more workers may join. store: where it is not in ``folder``. network: says
+    how processes start, and where.
     """
     asked = Asked(
         pipeline=str(job.pipeline),
@@ -189,6 +191,7 @@ async def cluster(
         processes=processes_each,
         coordinators=coordinators,
         partitions=job.partitions,
+        store=store,
         free_ports=True,
     )
     folder.mkdir(exist_ok=True)

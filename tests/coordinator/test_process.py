@@ -263,7 +263,7 @@ def test_check_config_says_where_everything_came_from(tmp_path: Path) -> None:
     [
         (["--stor", "x"], "--stor is no flag: is --store meant?"),
         ([], "store is missing: give --store or RIPPLE_STORE"),
-        (["--store", "s3://bucket/prefix"], "S3 comes later"),
+        (["--store", "gs://bucket/prefix"], "a folder, or s3://bucket/prefix"),
         (["--store", "x", "--host", "0.0.0.0"], "host is 0.0.0.0 (from --host)"),
         (["--store", "x", "--peers", "elsewhere:9200"], "elsewhere:9200 is not on this machine"),
         (["--store", "x", "--peers", "nonsense"], "'nonsense' is no address"),

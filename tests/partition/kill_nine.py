@@ -52,16 +52,16 @@ class Killed:
 
 
 class Place:
-    """A folder for the outputs and the state of one run over ``topic``."""
+    """A folder for the outputs and, unless ``state`` is elsewhere, the state of one run."""
 
-    def __init__(self, folder: Path, topic: Path) -> None:
+    def __init__(self, folder: Path, topic: Path, state: str = "") -> None:
         folder.mkdir()
         self.out = folder / "out.csv"
         self.total = folder / "total"
         self._command = [
             *(*RIPPLE, "run", str(PIPELINE), "--source", f"log:{topic}", *PACE),
             *("--sink", f"out={self.out}", "--sink", f"total=log:{self.total}"),
-            *("--checkpoint-dir", str(folder / "state")),
+            *("--checkpoint-dir", state or str(folder / "state")),
         ]
 
     def start(self) -> subprocess.Popen[str]:

@@ -54,9 +54,9 @@ class _Link:
 class Proxy:
     """Carries bytes to ``target``, a ``host:port``, within the loop of ``async with``.
 
-    delay_s: how long each chunk of a request waits. requests: chunks that clients have sent which
-    match nothing in particular are not told apart: for HTTP, one that does not fit in a chunk
-    counts once. lost: replies that the server gave and nobody got.
+    delay_s: how long each chunk of a request waits. rewrites: what stands in requests, and what is
+    put there instead, of the same length. requests: the first lines of those of HTTP. lost: replies
+    that the server gave and nobody got. forged: those that it did not give.
     """
 
     target: str
@@ -64,6 +64,7 @@ class Proxy:
     is_cut: bool = False
     lost: int = 0
     forged: int = 0
+    rewrites: tuple[bytes, bytes] = (b"", b"")
     requests: list[bytes] = field(default_factory=list)
     address: str = ""
     _troubles: list[_Trouble] = field(default_factory=list)
@@ -133,6 +134,7 @@ class Proxy:
         while data := await reader.read(CHUNK_BYTES):
             if HTTP_HEAD.match(data):
                 self.requests.append(data.split(b"\r\n", 1)[0])
+            data = data.replace(*self.rewrites) if self.rewrites[0] else data
             if self.delay_s:
                 await asyncio.sleep(self.delay_s)
             trouble = self._trouble(data)

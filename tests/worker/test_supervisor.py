@@ -123,6 +123,8 @@ class Spawned:
             "process": f"a/{slot}",
             "pipeline": str(FILE),
             "store": str(folder / "state"),
+            "s3": {},
+            "root": str(folder / "state"),
             "source": f"log:{folder}/ticks",
             "sinks": {"counts": f"log:{folder}/counts"},
             "settings": {"batch_rows": 100, "commit_interval_ns": 50_000_000},

@@ -20,7 +20,8 @@ class Asked:
     """What a cluster is asked for.
 
     pipeline: FILE.py[:NAME]. sinks: as ``--sink`` takes them. partitions: of the first stage, where
-    the cluster is new. free_ports: any that are free, instead of those that are documented.
+    the cluster is new. store: "" where it is in the folder. free_ports: any that are free, instead
+    of those that are documented.
     """
 
     pipeline: str
@@ -31,6 +32,7 @@ class Asked:
     processes: int
     coordinators: int
     partitions: int
+    store: str = ""
     free_ports: bool = False
 
 
@@ -48,7 +50,8 @@ def processes(asked: Asked) -> list[Planned]:
     ports = _ports(asked)
     coordinators = [ports.pop(0) for _ in range(asked.coordinators)]
     addresses = [f"{HOST}:{one[0]}" for one in coordinators]
-    store = f"{asked.folder}/store"
+    store = asked.store or f"{asked.folder}/store"
+    lanes = {"lanes": f"{asked.folder}/lanes"} if asked.store else {}
     found = []
     for number, (port, health, metrics) in enumerate(coordinators, 1):
         peers = [address for address in addresses if address != f"{HOST}:{port}"]
@@ -69,6 +72,7 @@ def processes(asked: Asked) -> list[Planned]:
             "worker-id": name,
             "coordinator": ",".join(addresses),
             "store": store,
+            **lanes,
             "source": asked.source,
             "host": HOST,
             "processes": asked.processes,

@@ -1,0 +1,42 @@
+"""A store by its place: a folder, or ``s3://bucket/prefix``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from ripple.store.disk import DiskStore
+from ripple.store.probe import probe
+from ripple.store.retrying import RetryingStore
+from ripple.store.s3_settings import S3Settings, is_s3, split_url
+from ripple.world import LiveClock, LiveDisk, LiveRandom
+
+if TYPE_CHECKING:
+    from ripple.world.ports import ObjectStore
+
+
+@asynccontextmanager
+async def open_store(
+    place: str, settings: S3Settings, *, is_read: bool = False, is_probed: bool = False
+) -> AsyncIterator[ObjectStore]:
+    """Open a store for the running loop; what fails is not repeated: see RetryingStore.
+
+    is_read: it is for reading only, and a folder is not made. is_probed: first make sure that a
+    store in S3 refuses a second put; folders need no proof. Raises SettingsError for a place that
+    is none, ModuleNotFoundError without the extra ``s3``, UnsafeStoreError and StoreError.
+    """
+    if not is_s3(place):
+        yield DiskStore(LiveDisk(place, make=not is_read), None if is_read else LiveRandom())
+        return
+    bucket, prefix = split_url(place)
+    from ripple.store.s3 import S3Store  # noqa: PLC0415 - slow to import, and of an extra
+
+    random = LiveRandom()
+    store = S3Store(bucket, prefix, random, settings)
+    try:
+        if is_probed:
+            await probe(RetryingStore(store, LiveClock(), random), random, str(store))
+        yield store
+    finally:
+        await store.close()

@@ -1,0 +1,209 @@
+"""Runs and clusters whose checkpoints are in S3: killed, cut off from it, and on a bad clone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import RIPPLE, ROOT
+from tests.cluster.chaos import append as append_trades
+from tests.cluster.chaos import job_of
+from tests.cluster.cluster import cluster, ripple
+from tests.partition import kill_nine
+from tests.services.missing import MissingError, skip
+from tests.services.proxy import Proxy
+from tests.services.s3 import Moto, ObjectServer, S3Proxy
+
+pytestmark = pytest.mark.services
+
+WITHIN_S = 60
+PIPELINE = kill_nine.PIPELINE
+TRADES = 20_000
+KILLED_TRADES = 100_000
+URL = "s3://bucket/prefix"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
+    try:
+        server = S3Proxy(tmp_path / "s3")
+    except MissingError as error:
+        skip(error)
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    with server:
+        server.make_bucket("bucket")
+        yield server
+
+
+def test_a_run_that_is_killed_again_and_again_writes_what_it_would_have(
+    tmp_path: Path, server: ObjectServer
+) -> None:
+    topic = tmp_path / "trades"
+    kill_nine.append(topic, KILLED_TRADES)
+    expected = kill_nine.undisturbed(kill_nine.Place(tmp_path / "undisturbed", topic))
+    place = kill_nine.Place(tmp_path / "killed", topic, URL)
+    found = kill_nine.killed(place, KILLED_TRADES, kills=6, seed=1)
+    assert found.outputs == expected
+    assert found.kills >= 3, found
+    assert found.restored >= 3, found
+    verified = ripple("checkpoint", "verify", "--dir", URL)
+    assert re.search(r"/0: \d+ checkpoints, all whole", verified), verified
+
+
+class Run:
+    """``ripple run --follow`` with its checkpoints in S3."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        self.topic, self.out, self.log = folder / "trades", folder / "out.csv", folder / "said"
+        ripple("log", "create", self.topic)
+        total = folder / "total"
+        command = [
+            *(*RIPPLE, "run", str(PIPELINE), "--source", f"log:{self.topic}", "--follow"),
+            *("--sink", f"out={self.out}", "--sink", f"total=log:{total}", "--batch", "500"),
+            *("--checkpoint-dir", URL, *more),
+        ]
+        with self.log.open("w") as said:
+            self.process = subprocess.Popen(command, cwd=ROOT, stderr=said)
+
+    def append(self) -> None:
+        """Append more trades."""
+        ripple("log", "append", self.topic, f"synthetic:{TRADES}")
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def until(self, is_so: Callable[[], bool]) -> None:
+        ends = time.monotonic() + WITHIN_S
+        while not is_so():
+            assert self.process.poll() is None, self.said
+            assert time.monotonic() < ends, self.said
+            time.sleep(0.05)
+
+    def says(self, pattern: str, times: int = 1) -> None:
+        self.until(lambda: len(re.findall(pattern, self.said)) >= times)
+
+    @property
+    def committed(self) -> int:
+        cut = Path(f"{self.out}.cut")
+        found = re.search(r'"trades": (\d+)', cut.read_text()) if cut.exists() else None
+        return int(found[1]) if found else 0
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(WITHIN_S) == 0, self.said
+
+
+QUICK = ("--checkpoint-interval", "200ms", "--commit-interval", "50ms")
+
+
+def test_an_outage_of_the_store_costs_checkpoints_and_no_commit(
+    tmp_path: Path, server: ObjectServer
+) -> None:
+    run = Run(tmp_path, *QUICK)
+    run.append()
+    run.until(lambda: run.committed == TRADES)
+    server.kill()
+    run.append()
+    run.until(lambda: run.committed == 2 * TRADES)
+    run.says("a checkpoint was not stored .* no answer")
+    assert "commit waits" not in run.said
+    run.append()
+    run.until(lambda: run.committed == 3 * TRADES)
+    server.start()
+    time.sleep(1)
+    run.append()
+    shown = ("checkpoint", "show", "--dir", URL)
+    run.until(lambda: f"next offset {4 * TRADES}," in ripple(*shown))
+    run.end()
+
+
+def test_a_commit_waits_for_its_dead_letters_while_the_store_is_away(
+    tmp_path: Path, server: ObjectServer
+) -> None:
+    run = Run(tmp_path, "--checkpoint-interval", "1h", "--commit-interval", "50ms")
+    run.append()
+    run.until(lambda: run.committed == TRADES)
+    server.kill()
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"symbol": "A", "price": -1, "size": 0, "timestamp_ns": 1, "venue": "X"}\n')
+    ripple("log", "append", run.topic, bad)
+    run.append()
+    run.says("the next commit waits for the store", times=3)
+    assert run.committed < 2 * TRADES
+    server.start()
+    run.until(lambda: run.committed == 2 * TRADES + 1)
+    run.end()
+    letters = ripple("dead-letter", "list", "--checkpoint-dir", URL)
+    assert f"offset {TRADES}" in letters
+    assert "1 letters" in letters
+
+
+def test_a_store_that_lets_a_second_put_win_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        server = Moto(tmp_path / "s3")  # which looks at no signature, so that a header may change
+    except MissingError as error:
+        skip(error)
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    kill_nine.append(tmp_path / "trades", 10)
+
+    async def main() -> None:
+        async with Proxy(f"127.0.0.1:{server.port}") as proxy:
+            proxy.rewrites = b"If-None-Match", b"X-Not-Believe"
+            given = ["run", PIPELINE, "--source", f"log:{tmp_path / 'trades'}"]
+            sinks = ["--sink", f"out={tmp_path / 'out.csv'}", "--checkpoint-dir", URL]
+            process = await asyncio.create_subprocess_exec(
+                *map(str, [*RIPPLE, *given, *sinks]),
+                cwd=ROOT,
+                env={**os.environ, "RIPPLE_S3_ENDPOINT": f"http://{proxy.address}"},
+                stderr=asyncio.subprocess.PIPE,
+            )
+            _, said = await process.communicate()
+            assert process.returncode == 1
+            assert f"{URL}/ at http://{proxy.address} lets a second put replace" in said.decode()
+
+    with server:
+        server.make_bucket("bucket")
+        asyncio.run(asyncio.wait_for(main(), WITHIN_S))
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["windows", "totals"])
+def test_a_cluster_goes_on_whoever_is_killed(
+    tmp_path: Path, server: ObjectServer, name: str
+) -> None:
+    partitions = 4
+    job = job_of(name, tmp_path, partitions)
+    append_trades(job.source, partitions, step=0, batches=3)
+
+    async def main() -> None:
+        up_now = cluster(job, tmp_path / "state", workers=2, store=URL)
+        async with up_now as up:
+            await up.caught_up(WITHIN_S)
+            for step in range(1, 5):
+                await asyncio.to_thread(append_trades, job.source, partitions, step, 2)
+                os.kill(up.pid(f"worker-{1 + step % 2}"), signal.SIGKILL)
+                if step == 3:
+                    server.kill()
+                    await asyncio.sleep(3)
+                    await asyncio.to_thread(server.start)
+                await up.caught_up(WITHIN_S)
+            await asyncio.to_thread(append_trades, job.source, partitions, 5, 1, is_end=True)
+            await up.caught_up(WITHIN_S)
+
+    asyncio.run(main())
+    expected = job.alone(tmp_path), job.tables_alone(tmp_path)
+    assert (job.made(), job.tables_made()) == expected
+    assert not (tmp_path / "state" / "store").exists()
