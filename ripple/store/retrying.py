@@ -91,7 +91,7 @@ class RetryingStore:
                     return await call()
             except TimeoutError as error:
                 unknown, last = True, error
-                reason = f"no answer in {attempt_s:g} s"
+                reason = f"no answer in {attempt_s:.3g} s"
             except StoreRefusedError:
                 raise
             except StoreError as error:
