@@ -1,0 +1,145 @@
+"""A planned move, and somebody who dies at each of its steps: exactly one owner is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coordinator import commands as cmd
+from ripple.assignment import Phase, epoch_of
+from ripple.events import Began, Committed, Restored
+from ripple.testing.cluster_worker import topic_of
+from tests.worker import trials
+from tests.worker.test_faults import Seen, tell
+
+MOVED = 0
+SETTLED_S = 60.0
+
+
+class Move:
+    """A partition on its way from one worker to another."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        self.former = seen.owner(MOVED)
+        self.next = next(name for name in seen.scene.workers if name != self.former)
+        self.count = len(seen.said)
+
+    def begin(self) -> None:
+        self.seen.scene.command(cmd.Move(MOVED, self.next, "by hand"))
+
+    def has_said(self, kind: type) -> bool:
+        return any(
+            number == MOVED and process.startswith(self.next) and isinstance(event, kind)
+            for _, process, number, _, event in self.seen.said[self.count :]
+        )
+
+    def is_fenced(self) -> bool:
+        share, disk = self.seen.shares[MOVED], self.seen.scene.disk
+        folder = f"{topic_of('shown')}/{MOVED}/epochs"
+        fence = f"{epoch_of(share.since, 0):010}.fence"
+        return self.is_switching() and disk.exists(f"{folder}/{fence}")
+
+    def is_switching(self) -> bool:
+        share = self.seen.shares[MOVED]
+        return share.phase is Phase.SWITCHING and (share.owner or "").startswith(self.next)
+
+
+# What has just happened, in order.
+STEPS: dict[str, Callable[[Move], bool]] = {
+    "it is to move": lambda move: move.seen.shares[MOVED].phase is Phase.WARMING,
+    "the next one is to have it": Move.is_switching,
+    "it has claimed the manifest": lambda move: move.has_said(Began),
+    "it has fenced the outputs": Move.is_fenced,
+    "it goes on": lambda move: move.has_said(Restored),
+    "it has committed": lambda move: move.has_said(Committed),
+    "the move is complete": lambda move: (
+        move.seen.owner(MOVED) == move.next and move.seen.shares[MOVED].phase is Phase.OWNED
+    ),
+}
+
+
+def parties(move: Move) -> dict[str, list[str]]:
+    both = list(move.seen.scene.coordinators)
+    return {
+        "the owner": [move.former],
+        "the next owner": [move.next],
+        "one coordinator": both[:1],
+        "both coordinators": both,
+        "both owners": [move.former, move.next],
+    }
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_whoever_dies_at_a_step_of_a_move_leaves_one_owner(step: str) -> None:
+    for who in ("the owner", "the next owner", "one coordinator", "both coordinators",
+                "both owners"):  # fmt: skip
+
+        async def story(seen: Seen, who: str = who) -> None:
+            move = Move(seen)
+            victims, hit = parties(move)[who], asyncio.Event()
+
+            def strike() -> None:
+                for name in victims:
+                    seen.cluster.host(name).kill()
+                hit.set()
+
+            def look() -> None:
+                if not looked and STEPS[step](move):
+                    looked.append(True)
+                    seen.cluster.loop.call_soon(strike)
+
+            looked: list[bool] = []
+            move.begin()
+            seen.cluster.always(look)
+            await asyncio.wait_for(hit.wait(), SETTLED_S)
+            if len(victims) == 1:  # whoever is left does it alone
+                await seen.until(lambda: is_live(seen), f"nobody has it: {step}, {who}")
+
+        tell(story, trials.windows, coordinators=2, alongside=True)
+
+
+def is_live(seen: Seen) -> bool:
+    """Return whether somebody who runs owns the partition, and is live."""
+    share = seen.shares[MOVED]
+    workers = [
+        worker
+        for worker in seen.scene.workers.values()
+        if worker.supervisor is not None and seen.cluster.host(worker.name).is_running
+    ]
+    live: set[Any] = {pair for one in workers for pair in one.supervisor.report().live}  # type: ignore[union-attr]
+    return (MOVED, share.since) in live and share.phase is not Phase.SWITCHING
+
+
+def test_owner_goes_on_with_its_state_when_the_next_one_fails() -> None:
+    """Nothing is restored: what the owner was when it gave way is gone on with."""
+
+    async def story(seen: Seen) -> None:
+        move, looked = Move(seen), list[bool]()
+
+        def look() -> None:
+            if not looked and move.is_switching():
+                looked.append(True)
+                seen.cluster.loop.call_soon(seen.cluster.host(move.next).kill)
+
+        move.begin()
+        seen.cluster.always(look)
+        await seen.until(lambda: bool(looked), "it does not move")
+        since = seen.shares[MOVED].since
+        await seen.until(
+            lambda: seen.owner(MOVED) == move.former and seen.shares[MOVED].since > since,
+            "its owner does not get it back",
+        )
+        await seen.until(lambda: is_live(seen), "its owner does not go on")
+        restored = [
+            event
+            for _, process, number, _, event in seen.said[move.count :]
+            if number == MOVED and process.startswith(move.former) and isinstance(event, Restored)
+        ]
+        assert [event.checkpoint for event in restored] == [None]
+        assert any(restored[0].start.values()), "it began anew"
+
+    tell(story, trials.windows, alongside=True)
