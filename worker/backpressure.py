@@ -5,18 +5,31 @@ from 0.8 on it takes in less, at 0.95 nothing. An intake that was paused goes on
 that it does not stop and start with every record.
 
 Invariants: a level never falls while a queue fills; what is taken in never grows with it.
+
+What waits for a slow receiver of a state edge is bounded by its connection's window, and then the
+engine notes what changed: so it takes many slow connections to slow an intake down. Checkpoints are
+no queue: each partition has at most one under way.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from ripple.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ripple.world.ports import Clock
+
+    Held = Callable[[], Mapping[str, int]]
+
+LOOK_NS = 20_000_000  # how often it is looked how full queues are
+PAUSE_S = 0.02
+WAIT_S_MAX = 1.0
 
 
 class Level(IntEnum):
@@ -89,6 +102,11 @@ class Pressure:
     queue: str = ""
     intake: float = 1.0
 
+    def __str__(self) -> str:
+        """Say what it means, for people."""
+        does = ("all is taken in", "all is taken in", "less is taken in", "nothing is taken in")
+        return f"{self.queue or 'no queue'} is {self.fill:.0%} full: {does[self.level]}"
+
     def after(self, queues: Iterable[Queue], thresholds: Thresholds = DEFAULT) -> Pressure:
         """Return the pressure that follows from how full the queues are now."""
         fullest = max(queues, key=lambda queue: (queue.fill, queue.name), default=None)
@@ -97,3 +115,97 @@ class Pressure:
         level = thresholds.level_of(fullest.fill, self.level)
         intake = thresholds.intake_of(fullest.fill, level)
         return Pressure(level, fullest.fill, fullest.name, intake)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Of the queues of a process, by name.
+
+    outboxes: bytes that wait to be sent to other processes. divided: bytes of records that were
+    divided anew, until they are committed. uncommitted: rows written since commits.
+    """
+
+    outboxes: int = 256 << 20
+    divided: int = 256 << 20
+    uncommitted: int = 16 << 20
+
+
+class Intake:
+    """What a process takes in, by how full its queues are now."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        limits: Limits | None = None,
+        thresholds: Thresholds = DEFAULT,
+        changed: Callable[[Pressure], None] = lambda _: None,
+    ) -> None:
+        """Know of no queue yet. changed: told when the level has changed."""
+        self.pressure = Pressure()
+        self._clock = clock
+        self._limits = limits or Limits()
+        self._thresholds = thresholds
+        self._changed = changed
+        self._held: dict[Gate | None, Held] = {}
+        self._looked_ns: int | None = None
+
+    def watch(self, held: Held) -> None:
+        """Look at what the whole process holds, by the names of Limits."""
+        self._held[None] = held
+
+    def gate(self, held: Held) -> Gate:
+        """Return what a partition asks before it takes in more; ``close`` it at the end."""
+        gate = Gate(self, self._clock)
+        self._held[gate] = held
+        return gate
+
+    def leave(self, gate: Gate) -> None:
+        """Forget what a partition holds."""
+        self._held.pop(gate, None)
+
+    @property
+    def queues(self) -> tuple[Queue, ...]:
+        """How full each queue is, of all partitions together."""
+        held: Counter[str] = Counter()
+        for one in self._held.values():
+            held.update(one())
+        names = [one.name for one in fields(self._limits)]
+        return tuple(Queue(name, held[name], getattr(self._limits, name)) for name in names)
+
+    def look(self) -> Pressure:
+        """Return the pressure, which is looked at anew now and then."""
+        now_ns = self._clock.monotonic_ns()
+        if self._looked_ns is None or now_ns - self._looked_ns >= LOOK_NS:
+            self._looked_ns, before = now_ns, self.pressure.level
+            self.pressure = self.pressure.after(self.queues, self._thresholds)
+            if self.pressure.level is not before:
+                self._changed(self.pressure)
+        return self.pressure
+
+
+class Gate:
+    """Where one partition asks; see ``ripple.partition.live.Intake``."""
+
+    def __init__(self, intake: Intake, clock: Clock) -> None:
+        self._intake = intake
+        self._clock = clock
+        self._began_ns: int | None = None
+
+    async def admits(self) -> bool:
+        """Return whether more may be taken in; who slows down rests in proportion to its work."""
+        now = self._intake.look()
+        if now.level is Level.PAUSE:
+            self._began_ns = None
+            await self._clock.sleep(PAUSE_S)
+            return False
+        if now.level is Level.SLOW and self._began_ns is not None:
+            worked_s = (self._clock.monotonic_ns() - self._began_ns) / 1e9
+            share = max(now.intake, worked_s / (worked_s + WAIT_S_MAX))
+            await self._clock.sleep(worked_s / share - worked_s if share else 0)
+        self._began_ns = self._clock.monotonic_ns()
+        return True
+
+    def close(self) -> None:
+        """Let the partition hold nothing any more."""
+        self._intake.leave(self)

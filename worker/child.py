@@ -28,6 +28,7 @@ from ripple.store.s3_settings import S3Settings
 from ripple.telling import line_of
 from ripple.world import LiveClock, ObjectStore, live_world
 from ripple.world.tls import Tls
+from worker.backpressure import Intake, Pressure
 from worker.ends import Places
 from worker.exchange import ExchangePort
 from worker.input_partition import Site
@@ -123,6 +124,14 @@ def _runtime(
             is_named = isinstance(event, PartitionFailed)
             _say(process, line if is_named else f"partition {partition}: {line}")
 
+    def pressed(pressure: Pressure) -> None:
+        _say(process, str(pressure))
+
+    intake = Intake(world.clock, changed=pressed)
+    if port is not None:
+        exchange = port.exchange
+        intake.watch(lambda: {"outboxes": exchange.waiting_bytes})
+
     def site(partitions: int) -> Site:
         return Site(
             world,
@@ -134,9 +143,10 @@ def _runtime(
             tell,
             f"worker {process}, process {os.getpid()} on {os.uname().nodename}",
             None if port is None else port.exchange,
+            intake,
         )
 
-    return Runtime(process, site, moved=moved, load=_Load()), port
+    return Runtime(process, site, moved=moved, load=_Load(), intake=intake), port
 
 
 class _Load:

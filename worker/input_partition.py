@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ripple.checkpoint import Checkpoints
 from ripple.engine import Engine
+from ripple.engine.router import Router
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ripple.partition.warm import WarmState
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import ObjectStore, World
+    from worker.backpressure import Intake
     from worker.ends import Ends
 
 
@@ -41,7 +43,7 @@ class Site:
 
     store: of checkpoints, letters and notes; it should repeat what fails (RetryingStore). tell:
     takes what happens, and to which partition. exchange: with the partitions of later stages;
-    None where one engine computes all stages.
+    None where one engine computes all stages. intake: how much is taken in; None for all.
     """
 
     world: World
@@ -53,6 +55,7 @@ class Site:
     tell: Callable[[int, Event], None] = _untold
     holder: str = "a worker"
     exchange: Exchange | None = None
+    intake: Intake | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +184,7 @@ class InputPartition(Owned):
         sending = None
         if site.exchange is not None and duty.lanes is None:
             sending = site.exchange.send(0, duty.number, epoch, inputs.wake)
+        gate = None if site.intake is None else site.intake.gate(lambda: _held_by(life))
         life = Life(
             duty.plan,
             inputs,
@@ -194,12 +198,15 @@ class InputPartition(Owned):
             lanes=None if duty.lanes is None else duty.lanes(),
             engine=duty.engine,
             division=duty.division(),
+            intake=gate,
         )
         self._report, self._inputs, self._keeper = life.report, inputs, keeper
         try:
             await life.run()
         finally:
             self._inputs = self._keeper = None
+            if gate is not None:
+                gate.close()
             if self._is_giving_way:
                 self._left = keeper.left
             if site.exchange is not None and sending is not None:
@@ -219,3 +226,12 @@ class InputPartition(Owned):
             executor=site.world.executor,
             guards=site.world.guards,
         )
+
+
+def _held_by(life: Life) -> dict[str, int]:
+    """Return what a life holds of its process's queues."""
+    live = life.live
+    if live is None:
+        return {}
+    divided = live.engine.held_bytes if isinstance(live.engine, Router) else 0
+    return {"uncommitted": live.uncommitted_rows, "divided": divided}

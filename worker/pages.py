@@ -74,7 +74,23 @@ class _Collector:
         for slot in worker.slots:
             starts.add_metric([str(slot.number)], slot.start)
         yield starts
+        yield from self._of_queues()
         yield from self._of_partitions()
+
+    def _of_queues(self) -> Iterator[Metric]:
+        level = GaugeMetricFamily(
+            "ripple_worker_backpressure",
+            "Of the fullest queue: 1 it warns, 2 less is taken in, 3 nothing",
+            labels=["slot"],
+        )
+        fill = GaugeMetricFamily(
+            "ripple_worker_queue_fill", "How full, 0 to 1", labels=["queue", "slot"]
+        )
+        for slot in self._worker.slots:
+            level.add_metric([str(slot.number)], slot.pressure.level)
+            for queue in slot.queues:
+                fill.add_metric([queue.name, str(slot.number)], queue.fill)
+        yield from (level, fill)
 
     def _of_partitions(self) -> Iterator[Metric]:
         live = _by_partition("live", "1 once it has caught up")

@@ -21,6 +21,7 @@ from worker.stages import check_stages
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
+    from worker.backpressure import Intake
     from worker.hosted import Hosted, Standing
     from worker.input_partition import Site
 
@@ -61,12 +62,13 @@ class Runtime:
         host: Callable[[Site, Assignment, int], Hosted] = hosted_of,
         moved: Callable[[Assignment], None] = lambda _: None,
         load: Callable[[], float] = lambda: 0.0,
+        intake: Intake | None = None,
     ) -> None:
         """Be the process of this name.
 
         site_of: what partitions have in common, once there is an assignment, by how many the first
         stage has. host: makes what hosts a partition. moved: told of each version first. load: of
-        the process, 0 to 1.
+        the process, 0 to 1. intake: of its partitions, for whoever watches it.
         """
         self.process = process
         self.version = 0
@@ -74,6 +76,7 @@ class Runtime:
         self._host = host
         self._moved = moved
         self._load = load
+        self.intake = intake
         self._site: Site | None = None
         self._held: dict[int, _Held] = {}
         self._ending: dict[asyncio.Task[None], _Ending] = {}

@@ -69,5 +69,5 @@ async def _report(pipe: Talk, runtime: Runtime, clock: Clock) -> None:
     """Say how it is; that it is said shows that the loop turns."""
     with suppress(ConnectionError):
         while True:
-            await pipe.write(words.report(runtime.report, runtime.standings))
+            await pipe.write(words.report(runtime.report, runtime.standings, runtime.intake))
             await clock.sleep(REPORT_S)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ripple.assignment import Report
 from worker import words
+from worker.backpressure import Pressure, Queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +98,8 @@ class Slot:
         self.is_alive = False
         self.report: Report | None = None
         self.standings: dict[int, Standing] = {}
+        self.pressure = Pressure()
+        self.queues: tuple[Queue, ...] = ()
         self._spawn = spawn
         self._clock = clock
         self._hung_after_s = hung_after_s
@@ -167,6 +170,7 @@ class Slot:
             self._engine = None
             self.is_alive = False
             self.report, self.standings = None, {}
+            self.pressure, self.queues = Pressure(), ()
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
@@ -179,6 +183,7 @@ class Slot:
                 self._heard_ns = self._clock.monotonic_ns()
                 if message["say"] == "report":
                     self.report, self.standings = words.reported(message)
+                    self.pressure, self.queues = words.pressed(message)
                     self._changed()
         except Exception as error:
             self._say(f"process {self.number} is not understood: {error!r}")

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.assignment import Assignment, Follower, MoveFailed, Report
 from ripple.assignment.form import AssignmentContent
+from worker.backpressure import Level, Pressure, Queue
 from worker.hosted import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from worker.backpressure import Intake
 
 REASON_LENGTH_MAX = 500
 _CONTENT = AssignmentContent()
@@ -31,8 +34,12 @@ def assigned(message: Mapping[str, Any]) -> tuple[Assignment, tuple[int, int] | 
     return _CONTENT.from_fields(message["assignment"]), start and (int(start[0]), int(start[1]))
 
 
-def report(said: Report, standings: Mapping[int, Standing]) -> dict[str, Any]:
+def report(
+    said: Report, standings: Mapping[int, Standing], intake: Intake | None = None
+) -> dict[str, Any]:
     """Say how a process is: what belongs into a heartbeat, and what people count."""
+    pressure = Pressure() if intake is None else intake.look()
+    queues = () if intake is None else intake.queues
     return {
         "say": "report",
         "load": said.load,
@@ -43,6 +50,8 @@ def report(said: Report, standings: Mapping[int, Standing]) -> dict[str, Any]:
         ],
         "inputs": said.inputs,
         "standings": {str(partition): asdict(one) for partition, one in standings.items()},
+        "pressure": [int(pressure.level), pressure.fill, pressure.queue, pressure.intake],
+        "queues": [[one.name, one.held, one.limit] for one in queues],
     }
 
 
@@ -57,6 +66,12 @@ def reported(message: Mapping[str, Any]) -> tuple[Report, dict[int, Standing]]:
     )
     standings = {int(key): Standing(**one) for key, one in message["standings"].items()}
     return said, standings
+
+
+def pressed(message: Mapping[str, Any]) -> tuple[Pressure, tuple[Queue, ...]]:
+    """Return the pressure of which ``report`` was told, and all queues."""
+    level, *rest = message["pressure"]
+    return Pressure(Level(level), *rest), tuple(Queue(*one) for one in message["queues"])
 
 
 def together(reports: Mapping[int, Report], starts: tuple[int, ...]) -> Report:

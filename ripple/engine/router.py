@@ -60,6 +60,11 @@ class Router(Engine):
         self._waiting = WaitingRows(plan, self._inputs)
         self._judged: tuple[Ints | None, Ints | None] = None, None
 
+    @property
+    def held_bytes(self) -> int:
+        """How much of what was divided nobody has taken yet."""
+        return self._waiting.held_bytes
+
     def _folds_here(self, plan: Plan, *, staged: bool) -> tuple[Fold, ...]:
         return super()._folds_here(plan, staged=staged)[:1]
 
@@ -146,6 +151,8 @@ class WaitingRows:
         self.targets = len(inputs) * self._partitions
         self._waiting: list[list[pa.RecordBatch]] = [[] for _ in range(self.targets)]
         self._since: list[Cut | None] = [None] * self.targets
+        self.held_bytes = 0
+        """How much waits, of all targets."""
 
     def add(self, name: str, columns: Sequence[pa.Array], left: Rows) -> None:
         """Add rows of an input, of which steps made ``left``."""
@@ -159,7 +166,9 @@ class WaitingRows:
         ends = [*starts[1:].tolist(), len(order)]
         ordered = rows.take(pa.array(order))
         for number, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
-            self._waiting[first + number].append(ordered.slice(start, end - start))
+            part = ordered.slice(start, end - start)
+            self._waiting[first + number].append(part)
+            self.held_bytes += part.nbytes
 
     def resume(self, cut: Cut) -> None:
         """Go on from a snapshot: from here on rows are those since its cut."""
@@ -170,6 +179,7 @@ class WaitingRows:
         given = {}
         for target in targets:
             waiting, self._waiting[target] = self._waiting[target], []
+            self.held_bytes -= sum(rows.nbytes for rows in waiting)
             rows = pa.concat_batches(waiting) if waiting else self._none
             name = list(self._inputs)[target // self._partitions]
             watermark_ns = self._inputs[name].watermark_ns

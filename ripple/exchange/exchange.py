@@ -192,6 +192,11 @@ class Exchange:
             expects=expects,
         )
 
+    @property
+    def waiting_bytes(self) -> int:
+        """How much waits to be sent, to all processes."""
+        return sum(session.waiting_bytes for session in self._sessions.values())
+
     def is_connected(self, process: str) -> bool:
         """Return whether there is a connection to a process."""
         return process in self._sessions

@@ -203,6 +203,11 @@ class Session:
     # --- as a way ---
 
     @property
+    def waiting_bytes(self) -> int:
+        """How much waits to be sent."""
+        return self._waiting_bytes
+
+    @property
     def has_room(self) -> bool:
         """Whether less waits than the window holds."""
         return self._is_open and self._waiting_bytes < self._limits.window_bytes

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ripple.engine.division import Division
     from ripple.partition.group import CommitGroup
     from ripple.partition.lanes import Lanes
+    from ripple.partition.live import Intake
     from ripple.partition.sends import Sends
     from ripple.pipeline.plan import Plan
 
@@ -81,6 +82,7 @@ class Life:
         lanes: Lanes | None = None,
         engine: type[Engine] = Engine,
         division: Division | None = None,
+        intake: Intake | None = None,
     ) -> None:
         """Connect the parts; nothing is touched before ``run``.
 
@@ -89,7 +91,7 @@ class Life:
         life waits for more calls ``inputs.wake``. watch: called after each batch. staged: whether
         to compute the plan's first stage alone. sends: who follows it, over a state edge. lanes:
         where it is written what the next stage reads. engine: what computes it. division: how the
-        input is divided, where that is known.
+        input is divided, where that is known. intake: asked before each batch that is new.
         """
         self.report = Report()
         self._keeper = keeper
@@ -108,6 +110,7 @@ class Life:
             lanes,
             engine,
             division,
+            intake,
         )
 
     @property
@@ -115,6 +118,11 @@ class Life:
         """The partition; there is one once ``run`` has restored it."""
         assert self._going is not None, "nothing was restored yet"
         return self._going.live.engine
+
+    @property
+    def live(self) -> Live | None:
+        """The partition at work, once it was restored."""
+        return None if self._going is None else self._going.live
 
     async def run(self) -> Report:
         """Restore, catch up, and go on until the input ends or ``stop`` says so.
@@ -135,7 +143,11 @@ class Life:
 
     async def _go_on(self, going: Going) -> None:
         inputs, stop, live = self._parts.inputs, self._parts.stop, going.live
+        intake = self._parts.intake
         while not stop():
+            if intake is not None and not await intake.admits():
+                await going.keep()
+                continue
             entry = inputs.next(live.cut)
             if entry is Signal.ENDED:
                 return

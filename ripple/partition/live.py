@@ -72,7 +72,7 @@ class Parts:
     tell: takes what happens. stop: asked between two batches whether to end in good order. watch:
     called after each batch. staged: whether to compute the plan's first stage alone. sends: who
     follows it. lanes: through which log the next stage reads what it has. engine: which one it is.
-    division: how the input is divided, where that is known.
+    division: how the input is divided, where that is known. intake: None where all is taken in.
     """
 
     plan: Plan
@@ -88,6 +88,18 @@ class Parts:
     lanes: Lanes | None = None
     engine: type[Engine] = Engine
     division: Division | None = None
+    intake: Intake | None = None
+
+
+class Intake(Protocol):
+    """Says when there is too much at work to take in more."""
+
+    async def admits(self) -> bool:
+        """Return whether more may be taken in, after a wait where less is to be.
+
+        Whoever may not does what is due, and asks again: this waits a moment then, too.
+        """
+        ...
 
 
 async def _nothing() -> None:
@@ -220,6 +232,11 @@ class Live:
         seconds = (self._now_ns() - began_ns) / 1e9
         rows, self._rows_told = self.outputs.rows_out - self._rows_told, self.outputs.rows_out
         self._tell(Committed(cut, rows, seconds, self.engine.digests))
+
+    @property
+    def uncommitted_rows(self) -> int:
+        """How many rows were written since the last commit."""
+        return self.outputs.rows_out - self._rows_told
 
     @property
     def is_whole(self) -> bool:

@@ -19,6 +19,8 @@ from ripple.log import Topic
 from ripple.partition.group import SinkGroup
 from ripple.store import RetryingStore
 from ripple.testing.crash_source import TOPIC
+from worker.backpressure import Intake
+from worker.backpressure import Limits as QueueLimits
 from worker.exchange import ExchangePort
 from worker.hosting import hosted_of
 from worker.identity import code_of, delta_addresses
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     Told = Callable[["Process", int, int | None, Event], None]
 
 DELTAS_PORT = 9101
+# So that what is read in one turn may already be too much.
+TIGHT_QUEUES = QueueLimits(outboxes=1000, divided=500, uncommitted=3)
 
 
 class End:
@@ -176,7 +180,12 @@ class Process:
             if self.port is not None:
                 self.port.refresh()
 
-        self.runtime = Runtime(self.name, self._site, host=self._host, moved=moved)
+        tight = None if worker.limits is None else TIGHT_QUEUES
+        self.intake = intake = Intake(world.clock, limits=tight)
+        if self.port is not None:
+            exchange = self.port.exchange
+            intake.watch(lambda: {"outboxes": exchange.waiting_bytes})
+        self.runtime = Runtime(self.name, self._site, host=self._host, moved=moved, intake=intake)
 
     async def run(self, pipe: End) -> int:
         """Work until the supervisor ends it."""
@@ -201,6 +210,7 @@ class Process:
             worker.settings,
             holder=self.name,
             exchange=None if self.port is None else self.port.exchange,
+            intake=self.intake,
         )
 
     def _host(self, site: Site, assignment: Assignment, partition: int) -> Hosted:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ripple.errors import LimitError
-from worker.backpressure import Level, Pressure, Queue, Thresholds
+from ripple.testing import SimWorld, repeat
+from worker.backpressure import Intake, Level, Limits, Pressure, Queue, Thresholds
 
 QUEUES = st.lists(st.builds(Queue, st.sampled_from("abc"), st.integers(0, 150), st.just(100)))
 
@@ -74,3 +77,45 @@ def test_thresholds_must_rise(values: tuple[float, float, float]) -> None:
 def test_a_queue_without_a_limit_is_refused() -> None:
     with pytest.raises(LimitError, match="queue outbox holds 3 of 0"):
         Queue("outbox", 3, 0)
+
+
+def test_intake_slows_down_pauses_and_comes_back() -> None:
+    async def scenario(world: SimWorld, seed: int) -> None:
+        said: list[Level] = []
+        held, clock = {"outboxes": 0}, world.clock
+        intake = Intake(
+            clock, limits=Limits(outboxes=100), changed=lambda now: said.append(now.level)
+        )
+        gate = intake.gate(lambda: held)
+
+        async def batches(percent: int) -> int:
+            """Return how many batches of 10 ms are taken in within a second."""
+            held["outboxes"] = percent
+            began, count = world.loop.time(), 0
+            while world.loop.time() - began < 1:
+                if await gate.admits():
+                    await asyncio.sleep(0.01)
+                    count += 1
+            return count
+
+        found = {percent: await batches(percent) for percent in (0, 70, 86, 93, 96)}
+        assert found[0] in range(98, 102)
+        assert found[70] in range(98, 102)
+        assert found[86] in range(55, 66)
+        assert found[93] in range(10, 17)
+        assert found[96] == 0
+        assert await batches(85) == 0, "it would stop and start"
+        assert await batches(79) > 90
+        assert await batches(10) > 90
+        assert said == [Level.WARN, Level.SLOW, Level.PAUSE, Level.WARN, Level.NORMAL]
+        assert str(Pressure(Level.PAUSE, 0.96, "outboxes", 0.0)) == (
+            "outboxes is 96% full: nothing is taken in"
+        )
+        held["outboxes"] = 100
+        gate.close()
+        await asyncio.sleep(1)
+        assert intake.look() == Pressure(queue="uncommitted")
+
+    done = repeat(scenario, seed=0)
+    if done.error is not None:
+        raise done.error

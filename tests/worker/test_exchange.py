@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from ripple.cut import is_within
+from ripple.engine.follower import Follower
 from ripple.events import Event, PeerConnected, PeerLost
 from ripple.exchange.exchange import Route
+from ripple.exchange.limits import ExchangeLimits
 from ripple.world.live import live_world
 from tests.engine.staged import Spread
 from tests.engine.test_stages import PLANS, trades
@@ -25,9 +28,18 @@ NAME = "windows-by-venue"
 class Live:
     """Partitions of a pipeline in processes that are tasks here."""
 
-    def __init__(self, folder: Path, count: int = 2, *, secured: bool = False) -> None:
-        plan = PLANS[NAME]
-        self.spread = Spread(plan, trades(Random(NAME), 60), 2, Random(0))
+    def __init__(
+        self,
+        folder: Path,
+        count: int = 2,
+        *,
+        secured: bool = False,
+        name: str = NAME,
+        events: int = 60,
+        limits: ExchangeLimits | None = None,
+    ) -> None:
+        plan = PLANS[name]
+        self.spread = Spread(plan, trades(Random(name), events), 2, Random(0))
         self.told: list[Event] = []
         self.places: dict[str, str] = {}
         tls = LiveCertificates(folder).issue("worker") if secured else None
@@ -38,7 +50,7 @@ class Live:
         self.ports = [
             ExchangePort(
                 live_world(folder), f"p{n}", plan, self.where, lambda stage: len(self.parts[stage]),
-                address="localhost:0", tls=tls, tell=self.told.append,
+                address="localhost:0", tls=tls, tell=self.told.append, limits=limits,
             )
             for n in range(count)
         ]  # fmt: skip
@@ -100,6 +112,52 @@ def test_partitions_follow_each_other_over_sockets(tmp_path: Path, secured: bool
         connected = [one.process for one in live.told if isinstance(one, PeerConnected)]
         assert sorted(connected) == ["p0", "p0", "p1", "p1", "p2", "p2"]
         assert not [one for one in live.told if isinstance(one, PeerLost) and "error" in one.reason]
+
+    asyncio.run(main())
+
+
+def test_a_really_slow_receiver_gets_each_row_less_often_and_takes_no_memory(
+    tmp_path: Path,
+) -> None:
+    """It looks once in two hundred commits; who sends holds no more than a window for it."""
+
+    async def main() -> None:
+        limits = ExchangeLimits(credit_rows=8, window_bytes=2000, bundle_rows=8, bundle_bytes=500)
+        live = Live(tmp_path, name="by-venue", events=2000, limits=limits)
+        tasks = await live.start()
+        arrived = 0
+        for part in live.parts[1]:
+            applied = part.following.applied  # type: ignore[union-attr]
+
+            def note(arrival: Any, applied: Any = applied) -> None:
+                nonlocal arrived
+                arrived += arrival.changes.rows.num_rows
+                applied(arrival)
+
+            part.following.applied = note  # type: ignore[method-assign, union-attr]
+        held = commits = 0
+        while any(len(part.node.events) > part.node.next for part in live.parts[0]):
+            for part in live.parts[0]:
+                part.node.read(1)
+                part.settle()
+                commits += 1
+            await asyncio.sleep(0)
+            held = max(held, *(port.exchange.waiting_bytes for port in live.ports))
+            if commits % 400 == 0:
+                await asyncio.sleep(0.01)
+                for part in live.parts[1]:
+                    part.take()
+                    part.settle()
+        assert held <= limits.window_bytes + limits.bundle_bytes
+        await live.work()
+        assert arrived < commits / 5, f"{arrived} rows for {commits} commits"
+        for part in live.parts[1]:
+            fresh = Follower(live.spread.plan, 1, ["0", "1"], part.number)
+            for sender in live.parts[0]:
+                fresh.follow(str(sender.number), 1, sender.engine.table_for(part.number))
+            fresh.stabilize()
+            assert fresh.digests == part.engine.digests
+        await ended(tasks, lambda: True)
 
     asyncio.run(main())
 

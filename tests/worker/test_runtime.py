@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ripple.assignment import Assignment, Share
 from ripple.connectors.contract import Commit
 from ripple.errors import OutputError
-from ripple.events import Restored
+from ripple.events import Committed, Restored
 from ripple.testing import SimCluster, explore, on_cluster, repeat
 from ripple.testing.sim_disk import CAPACITY_BYTES
 from ripple.testing.sim_faults import Drawn
@@ -25,6 +26,7 @@ from tests.worker.processes import (
     runtime_of,
     table_of,
 )
+from worker.backpressure import Intake, Level, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -289,6 +291,44 @@ def test_partition_that_an_owner_lost_ends_and_is_taken_up_elsewhere() -> None:
         await one.live("b", 1, 3)
 
     tell_story(story)
+
+
+def test_partitions_take_in_nothing_while_a_queue_is_full_and_commit_what_they_have() -> None:
+    async def story(one: Cluster) -> None:
+        one.start("a")
+        await one.until(lambda: "a" in one.runtimes, "it does not start")
+        runtime, held = one.runtimes["a"], {"outboxes": 100}
+        intake = Intake(one.cluster.host("a").world.clock, limits=Limits(outboxes=100))
+        intake.watch(lambda: held)
+        site_of = runtime._site_of
+        runtime._site_of = lambda count: replace(site_of(count), intake=intake)
+
+        def applied() -> int:
+            return sum(standing.events for standing in runtime.standings.values())
+
+        one.assign(("a/0", 1), ("a/0", 1))
+        await one.live("a", 0, 1)
+        await one.live("a", 1, 1)
+        await asyncio.sleep(5)
+        assert applied() == 0
+        assert intake.pressure.level is Level.PAUSE
+        held["outboxes"] = 10
+        await one.until(lambda: applied() > 8, "it does not go on")
+        held["outboxes"] = 100
+        await asyncio.sleep(0.2)
+        before = applied()
+        await asyncio.sleep(5)
+        assert applied() == before
+        commits = [event for _, event in one.told if isinstance(event, Committed)]
+        assert sum(sum(cut.values()) for cut in last_cuts(commits)) == before
+        held["outboxes"] = 0
+
+    tell_story(story)
+
+
+def last_cuts(commits: list[Any]) -> list[dict[str, int]]:
+    """Return the newest cut of each partition."""
+    return list({tuple(sorted(one.cut)): dict(one.cut) for one in commits}.values())
 
 
 def test_owner_that_wakes_up_beside_its_successor_changes_nothing() -> None:
