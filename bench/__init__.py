@@ -31,4 +31,5 @@ BENCHMARKS = (
     "log",
     "recovery",
     "ring",
+    "spark",
 )

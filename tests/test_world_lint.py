@@ -80,6 +80,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("os.*", "fcntl", "pathlib.Path"),
     ),
     "ripple/spark/checkpoint_table.py": ("looks whether a folder is there", ("pathlib.Path",)),
+    "ripple/spark/crashes.py": ("chance from a seed", ("random",)),
     "ripple/spark/parcel.py": (
         "carries the user's file to executors",
         ("os.*", "pathlib.Path", "tempfile"),
@@ -90,7 +91,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "ripple/spark/session.py": (
         "starts a JVM, which reads the environment",
-        ("os.*", "shutil"),
+        ("os.*", "shutil", "pathlib.Path"),
     ),
     "ripple/spark/shares.py": ("lists the user's files", ("os.*", "glob")),
     "ripple/testing/sim_chance.py": ("chance from a seed", ("random",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from contextlib import suppress
@@ -9,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ripple.cli.exits import say_inline
+from ripple.cli.numbers import count
 from ripple.cli.places import a_place
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.connectors.locate import sinks_by_output
 from ripple.errors import OutputError, RippleError
 from ripple.spark.options import Bound
+from ripple.spark.shares import source_at
 
 if TYPE_CHECKING:
-    import argparse
-
     from ripple.spark.progress import Standing
     from ripple.spark.report import Report
 
@@ -59,6 +60,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
     replaying.add_argument(
         "--report", type=a_place, metavar="FILE", help="write the report there, as JSON"
     )
+    validating = actions.add_parser(
+        "validate", help="crashes, live results and the engine itself; exit code 1 if one is wrong"
+    )
+    _configure_input(validating)
+    validating.add_argument(
+        "--crashes", type=count, default=100, metavar="N", help="at random points (%(default)s)"
+    )
+    validating.add_argument(
+        "--oracle",
+        type=count,
+        default=100_000,
+        metavar="N",
+        help="first records of each share, by exact types (%(default)s)",
+    )
+    validating.add_argument(
+        "--against",
+        type=a_place,
+        action="append",
+        default=[],
+        metavar="[OUTPUT=]PLACE",
+        help="log:DIR/TOPIC or checkpoints:DIR, as live runs have written them from this source",
+    )
+    validating.add_argument("--seed", type=count, default=0, help="of the crashes (%(default)s)")
+    validating.add_argument("--json", type=a_place, metavar="FILE", help="write what was found")
+    validating.add_argument(
+        "--html", type=a_place, metavar="FILE", help="write it as a page that needs nothing else"
+    )
+    validating.add_argument("--engine", default="ripple.engine:Engine", help=argparse.SUPPRESS)
 
 
 def _configure_input(parser: argparse.ArgumentParser) -> None:
@@ -87,8 +116,32 @@ def _configure_input(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do what was asked; return the exit code."""
-    load_plan(options.file)  # before a JVM is started
-    return _replay(options)
+    # Before a JVM is started.
+    source_at(options.source, load_plan(options.file), **_range(options))
+    return {"replay": _replay, "validate": _validate}[options.action](options)
+
+
+def _validate(options: argparse.Namespace) -> int:
+    with _spark(options) as spark:
+        from ripple.spark.validating import validate  # noqa: PLC0415 - imports pyspark
+
+        verdict = validate(
+            spark,
+            options.file,
+            options.source,
+            crashes=options.crashes,
+            oracle_rows=options.oracle,
+            against=tuple(options.against),
+            seed=options.seed,
+            engine=options.engine,
+            **_range(options),
+        )
+    if options.json is not None:
+        Path(options.json).write_text(json.dumps(verdict.as_dict(), indent=1) + "\n")
+    if options.html is not None:
+        Path(options.html).write_text(verdict.html())
+    print(verdict.text())
+    return 0 if verdict.holds else 1
 
 
 def _replay(options: argparse.Namespace) -> int:

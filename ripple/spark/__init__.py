@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ripple.spark.replaying import Replay, replay
     from ripple.spark.session import register
+    from ripple.spark.validating import validate
 
-__all__ = ["Replay", "register", "replay"]
+__all__ = ["Replay", "register", "replay", "validate"]
 
 _HOME_OF = {
     "Replay": "ripple.spark.replaying",
     "register": "ripple.spark.session",
     "replay": "ripple.spark.replaying",
+    "validate": "ripple.spark.validating",
 }
 
 

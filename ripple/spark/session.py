@@ -8,6 +8,7 @@ import shutil
 import sys
 import warnings
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ripple.errors import InputError, RippleError
@@ -24,6 +25,9 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 # The last line of the traceback of an error of ours, wherever Spark has put it.
 _OURS = re.compile(r"ripple(?:\.\w+)*\.(?:\w+Error|PipelineFileError): (.*)")
 _MISSING = re.compile(r"ModuleNotFoundError: (No module named '[\w.]+'|.* needs .*)")
+
+# What a JVM says beside its errors is for who administers one.
+_QUIET = (Path(__file__).parent / "log4j2.properties").as_uri()
 
 
 class SparkJobError(RippleError):
@@ -54,6 +58,8 @@ def session(master: str | None = None, *, name: str = "ripple", **settings: str)
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise InputError("Spark needs Java 17 or later: install it, or set JAVA_HOME")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Of Spark itself, about a newer pandas, which nothing here uses.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     builder = SparkSession.builder.appName(name)
     if master is not None:
         builder = builder.master(master)
@@ -64,6 +70,11 @@ def session(master: str | None = None, *, name: str = "ripple", **settings: str)
         "spark.ui.showConsoleProgress": "false",
     }.items():
         builder = builder.config(key, value)
+    own_log = "spark.driver.extraJavaOptions" in settings or "SPARK_CONF_DIR" in os.environ
+    if not own_log:
+        builder = builder.config(
+            "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_QUIET}"
+        )
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

@@ -47,6 +47,7 @@ NEED_EXTRAS = {
     "ripple.spark.replaying",
     "ripple.spark.session",
     "ripple.spark.sources",
+    "ripple.spark.validating",
     "ripple.spark.work",
     "ripple.store.s3",
     "ripple.store.s3_errors",
@@ -123,7 +124,14 @@ def test_the_wheel_holds_what_runs_and_what_types_it(built: Built) -> None:
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ripple").rglob("*.py")}
     typed = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ripple").rglob("*.pyi")}
     assert sources | typed | {"ripple/py.typed"} <= names
-    assert {Path(name).suffix for name in names} == {".py", ".pyi", ".pxd", ".so", ".typed"}
+    assert {Path(name).suffix for name in names} == {
+        ".py",
+        ".pyi",
+        ".pxd",
+        ".so",
+        ".typed",
+        ".properties",
+    }
     assert built.wheel.stat().st_size < WHEEL_BYTES_MAX
 
 

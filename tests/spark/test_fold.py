@@ -51,13 +51,13 @@ def test_shares_together_show_what_one_engine_shows(
     monkeypatch.setattr(fold, "BATCH_ROWS", 16)
     monkeypatch.setattr(fold.packets, "BODY_ROWS_MAX", 5)
     plan = PLANS[name]
-    events = trades(Random(name), 200)
-    place = topic_of(tmp_path, plan, events, partitions=3, key=key)
+    events = trades(Random(name), 80)
+    place = topic_of(tmp_path, plan, events, partitions=2, key=key)
     report, rows, letters = replayed(parcel_of(plan), plan, source_at(place, plan))
     whole = whole_engine(plan, shares_of(place))
     assert report.digests == whole.digests
     assert report.digest == whole.digest
-    assert report.counters["consumed"] == 200
+    assert report.counters["consumed"] == 80
     assert not letters
     for output in plan.outputs:
         assert len(rows[output.name]) == report.rows[output.name]

@@ -298,6 +298,28 @@ def committed_in(topic: Topic, partition: int, owner: Owner | None = None) -> Co
     return None if record is None else record.reached
 
 
+def reached_in(topic: Topic, partition: int) -> Commit | None:
+    """Return what all rows of a partition reach together, for whoever compares them.
+
+    None where nothing says it: no owner wrote there. Raises OutputError where the changes of the
+    last cut are there only in part.
+    """
+    record = _newest_record(topic, partition)
+    with PartitionReader(topic, partition) as reader:
+        first, end = reader.range()
+        note = None if first == end else _Note.of(reader.notes_at(end - 1))
+    if record is not None and record.end >= end:
+        return record.reached
+    if note is None:
+        return None
+    if note.rows_to < note.rows:
+        raise OutputError(
+            f"{topic.path}/{partition} holds {note.rows_to} of {note.rows} changes up to "
+            f"{dict(note.reached.cut)}: its writer was interrupted, or is at work"
+        )
+    return note.reached
+
+
 @dataclass(frozen=True, slots=True)
 class _Note:
     """What a frame says of its cut: the changes have ``rows`` rows, ``rows_to`` of them with it.

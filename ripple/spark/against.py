@@ -1,0 +1,214 @@
+"""What a live run has written against a fresh evaluation at the same cut."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ripple import cut as cuts
+from ripple.batch import Batch
+from ripple.checkpoint import Checkpoints
+from ripple.connectors.log.sink import reached_in
+from ripple.engine import Engine
+from ripple.errors import InputError, RippleError
+from ripple.log import PartitionReader
+from ripple.ops import OP, OP_NAMES, OP_REMOVE
+from ripple.partition.drive import Drive
+from ripple.spark.checkpoint_table import named, store_at
+from ripple.spark.finding import (
+    OUR_ENGINE,
+    Difference,
+    Finding,
+    difference,
+    engine_class,
+    identity_of,
+    table_of,
+)
+from ripple.spark.log_table import open_topic
+from ripple.spark.oracle import Table, first_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ripple.engine import Changes
+    from ripple.pipeline.plan import Output, Plan
+    from ripple.spark.packets import Packet
+    from ripple.spark.parcel import Parcel
+    from ripple.spark.shares import Share
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstCheckpoints:
+    """The checkpoints of one partition against a fresh evaluation at their cuts."""
+
+    parcel: Parcel
+    shares: tuple[Share, ...]
+    path: str
+    pipeline: str
+    partition: int
+    engine: str = OUR_ENGINE
+
+    def run(self) -> Iterator[Packet]:
+        """Yield what was found, of all checkpoints that are kept."""
+        plan = self.parcel.plan()
+        finding = Finding("checkpoints", f"{self.pipeline}/{self.partition}")
+        checkpoints = Checkpoints(store_at(self.path), self.pipeline, self.partition)
+        listed = asyncio.run(checkpoints.list())
+        fresh: Fresh | None = None
+        for one in cuts.in_order([one.cut for one in listed]):
+            checkpoint = next(each for each in listed if dict(each.cut) == dict(one))
+            where = f"checkpoint {checkpoint.name} at {cuts.text(checkpoint.cut)}"
+            if checkpoint.topology_hash != plan.topology_hash:
+                raise InputError(
+                    f"{where} is of topology {checkpoint.topology_hash}, and the pipeline is "
+                    f"{plan.topology_hash}: give the file that wrote it"
+                )
+            if checkpoint.stage:
+                finding.note = f"stage {checkpoint.stage} follows others: not compared"
+                break
+            fresh = fresh or Fresh(
+                plan, self.shares, checkpoint.cut, self.engine, staged=checkpoint.stage is not None
+            )
+            fresh.go_to(checkpoint.cut)
+            finding.cases += 1
+            finding.rows = fresh.rows
+            found = fresh.engine.snapshot().digests
+            differing = [name for name, both in checkpoint.digests.items() if both != found[name]]
+            snapshot = asyncio.run(checkpoints.read(named(listed, checkpoint.name)))
+            try:
+                restored: Engine | None = Engine.restore(plan, snapshot)
+            except RippleError as error:
+                restored = None
+                finding.differences.append(Difference(f"{where} cannot be restored: {error}"))
+            for output in plan.outputs:
+                if restored is None or output.name not in restored.digests:
+                    continue
+                expected = table_of(fresh.engine.table(output.name), plan, output)
+                there = table_of(restored.table(output.name), plan, output)
+                if output.of in differing or first_difference(expected, there) is not None:
+                    finding.differences.append(
+                        difference(plan, output, where, (expected, there), (self.shares, one))
+                    )
+            if finding.differences:
+                break
+        yield finding.packet()
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstLog:
+    """A partition of an output in a log against a fresh evaluation at the cut that it reaches."""
+
+    parcel: Parcel
+    shares: tuple[Share, ...]
+    output: str
+    place: str
+    partition: int
+    engine: str = OUR_ENGINE
+
+    def run(self) -> Iterator[Packet]:
+        """Yield what was found."""
+        plan = self.parcel.plan()
+        output = plan.output(self.output)
+        finding = Finding("outputs", f"{output.name} in {self.place}/{self.partition}")
+        topic, _ = open_topic(self.place)
+        reached = reached_in(topic, self.partition)
+        if reached is None:
+            raise InputError(
+                f"{self.place}/{self.partition} does not say what it reaches: only a run with "
+                "checkpoints, or a worker, writes that"
+            )
+        fresh = Fresh(plan, self.shares, reached.cut, self.engine, staged=False)
+        fresh.go_to(reached.cut)
+        finding.rows = fresh.rows
+        where = f"the cut {cuts.text(reached.cut)}"
+        digest = fresh.engine.digests[output.name]
+        finding.cases += 1
+        if reached.digest not in ("", digest):
+            text = f"{where}: the log has recorded digest {reached.digest}, a fresh evaluation "
+            finding.differences.append(Difference(f"{text}has {digest}", output.name))
+        expected = {**fresh.final[output.name]}
+        expected.update(table_of(fresh.engine.table(output.name), plan, output))
+        found = _written(topic, self.partition, plan, output)
+        finding.cases += len(expected)
+        if first_difference(expected, found) is not None:
+            finding.differences.append(
+                difference(plan, output, where, (expected, found), (self.shares, reached.cut))
+            )
+        yield finding.packet()
+
+
+def _written(topic: Any, partition: int, plan: Plan, output: Output) -> Table:
+    """Return the rows that readers of a log of changes have."""
+    table: Table = {}
+    names = identity_of(plan, output)
+    with PartitionReader(topic, partition) as reader:
+        for entry in reader.read():
+            if not isinstance(entry, Batch):
+                continue
+            for row in entry.records.to_pylist():
+                op = row.pop(OP)
+                key = tuple(row[name] for name in names)
+                if op == OP_NAMES[OP_REMOVE]:
+                    table.pop(key, None)
+                else:
+                    table[key] = row
+    return table
+
+
+class Fresh:
+    """An engine that reads the inputs of a cut from their beginning, once; cut after cut."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        shares: Sequence[Share],
+        cut: Mapping[str, int],
+        engine: str,
+        *,
+        staged: bool,
+    ) -> None:
+        """Make it. Raises InputError where an input of the cut is not among the shares."""
+        self._plan = plan
+        by_name = {share.name: share for share in shares}
+        missing = [name for name in cut if name not in by_name]
+        if missing:
+            raise InputError(
+                f"what was written has read {', '.join(missing)}, and the source has "
+                f"{', '.join(by_name)}: give the place that the live run reads"
+            )
+        self._shares = [by_name[name] for name in cut]
+        kind = engine_class(engine)
+        self.engine = kind(plan, 0, tuple(cut), staged=staged, finals=True)
+        self.final: dict[str, Table] = {output.name: {} for output in plan.outputs}
+
+    @property
+    def rows(self) -> int:
+        """How many offsets were read."""
+        return sum(self.engine.cut.values())
+
+    def go_to(self, cut: Mapping[str, int]) -> None:
+        """Read up to a cut, all inputs side by side. Raises InputError where they end before."""
+        drive, present = Drive(self.engine), self.engine.cut
+        turns = deque(
+            (share.name, share.entries(self._plan, since=present[share.name], until=end))
+            for share in self._shares
+            for end in [cut[share.name]]
+            if present[share.name] < end
+        )
+        while turns:
+            name, entries = turns.popleft()
+            entry = next(entries, None)
+            if entry is not None:
+                turns.append((name, entries))
+                drive.apply(name, entry)
+                self.keep(drive.bring_up())
+        self.keep(drive.bring_up())
+
+    def keep(self, changes: Changes) -> None:
+        """Keep the rows that became final."""
+        for output in self._plan.outputs:
+            rows = changes.final.get(output.name)
+            if rows is not None and rows.num_rows:
+                self.final[output.name].update(table_of(rows, self._plan, output))

@@ -1,0 +1,118 @@
+"""Crashes at random points of an input, and whether what comes back is as if there were none."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ripple.checkpoint.format import decode, encode
+from ripple.errors import RippleError
+from ripple.partition.drive import Drive
+from ripple.spark.finding import (
+    OUR_ENGINE,
+    Difference,
+    Finding,
+    difference,
+    engine_class,
+    table_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.engine import Engine
+    from ripple.pipeline.plan import Plan
+    from ripple.spark.packets import Packet
+    from ripple.spark.parcel import Parcel
+    from ripple.spark.shares import Share
+
+_BATCH_ROWS = (7, 64, 1000, 8192, 65_536)
+_BATCHES_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Crashes:
+    """Crashes at random points of a share: each comes back from the state stored before.
+
+    Beside it an engine goes on that never crashes; after each replay the digests must be equal, and
+    at the end, with windows closed.
+    """
+
+    parcel: Parcel
+    share: Share
+    count: int
+    seed: int
+    engine: str = OUR_ENGINE
+
+    def run(self) -> Iterator[Packet]:
+        """Yield what was found."""
+        plan, chance = self.parcel.plan(), random.Random(self.seed)  # noqa: S311 - repeatable
+        share, finding = self.share, Finding("crashes", f"{self.share.name}, seed {self.seed}")
+        end = share.end if share.end is not None else _end_of(share, plan)
+        finding.rows = end - share.first
+        kind = engine_class(self.engine)
+        start = {share.name: share.first}
+        steady, crashing = (kind(plan, 0, (share.name,), start=start) for _ in range(2))
+        points = sorted(chance.randint(share.first, end) for _ in range(2 * self.count))
+        for stored, crash in zip(points[::2], points[1::2], strict=True):
+            finding.cases += 1
+            finding.at.append(round((crash - share.first) / max(1, finding.rows), 4))
+            try:
+                self._drive(plan, crashing, stored, chance)
+                state = _stored(crashing.snapshot())
+                self._drive(plan, crashing, crash, chance)  # what is lost
+                crashing = kind.restore(plan, state)
+                self._drive(plan, crashing, crash, chance)
+            except RippleError as error:
+                finding.differences.append(
+                    Difference(f"offset {crash}, back from {stored}: {error}")
+                )
+                break
+            self._drive(plan, steady, crash, chance)
+            where = f"crash at offset {crash}, back from {stored}"
+            if self._differs(plan, steady, crashing, where, finding):
+                break
+        else:
+            for engine in (steady, crashing):
+                self._drive(plan, engine, end, chance)
+                engine.close()
+                engine.stabilize()
+            finding.cases += 1
+            self._differs(plan, steady, crashing, "the end, windows closed", finding)
+        yield finding.packet()
+
+    def _drive(self, plan: Plan, engine: Engine, until: int, chance: random.Random) -> None:
+        since, drive = engine.cut[self.share.name], Drive(engine)
+        if since < until:
+            fitting = [n for n in _BATCH_ROWS if (until - since) // n < _BATCHES_MAX]
+            rows = chance.choice(fitting or _BATCH_ROWS[-1:])
+            for entry in self.share.entries(plan, rows, since=since, until=until):
+                drive.apply(self.share.name, entry)
+        drive.bring_up()
+
+    def _differs(
+        self, plan: Plan, steady: Engine, other: Engine, where: str, finding: Finding
+    ) -> bool:
+        for output in plan.outputs:
+            if steady.digests[output.name] == other.digests[output.name]:
+                continue
+            expected = table_of(steady.table(output.name), plan, output)
+            found = table_of(other.table(output.name), plan, output)
+            finding.differences.append(
+                difference(plan, output, where, (expected, found), ([self.share], other.cut))
+            )
+        return bool(finding.differences)
+
+
+def _stored(snapshot: Any) -> Any:
+    """Return a snapshot after it was stored and read."""
+    checkpoint, files = encode(snapshot, "0000000001-check", 1, 0)
+    return decode(checkpoint, {name: bytes(data) for name, data in files.items()})
+
+
+def _end_of(share: Share, plan: Plan) -> int:
+    end = share.first
+    for entry in share.entries(plan):
+        end = entry.next_offset
+    return end

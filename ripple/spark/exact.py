@@ -1,0 +1,93 @@
+"""The engine against the oracle: every row and every counter, by exact types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ripple.batch import Batch
+from ripple.partition.drive import Drive
+from ripple.spark.against import Fresh
+from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference, table_of
+from ripple.spark.oracle import Oracle, first_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.spark.packets import Packet
+    from ripple.spark.parcel import Parcel
+    from ripple.spark.shares import Share
+
+_CHECK_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstOracle:
+    """The first records of a share, by the engine and by the oracle: every row, every counter."""
+
+    parcel: Parcel
+    share: Share
+    rows: int
+    engine: str = OUR_ENGINE
+
+    def run(self) -> Iterator[Packet]:
+        """Yield what was found."""
+        plan, share = self.parcel.plan(), self.share
+        finding = Finding("oracle", share.name)
+        until = share.first + self.rows
+        until = until if share.end is None else min(until, share.end)
+        fresh = Fresh(plan, [share], {share.name: 0}, self.engine, staged=False)
+        drive, oracle = Drive(fresh.engine), Oracle(plan)
+        cut, comparable = {share.name: share.first}, True
+        for entry in share.entries(plan, _CHECK_ROWS, since=share.first, until=share.end):
+            taken = entry
+            if isinstance(entry, Batch) and entry.next_offset > until:
+                if entry.first_offset >= until:
+                    break
+                taken = entry.split_at(until)[0]
+            if not isinstance(taken, Batch) or taken.rejected or taken.row_offsets is not None:
+                comparable = False
+            drive.apply(share.name, _at(taken, share.first))
+            fresh.keep(drive.bring_up())
+            if isinstance(taken, Batch):
+                oracle.apply_rows(taken.records)
+            else:
+                oracle.advance(plan.source.name, taken.watermark_ns)
+            cut = {share.name: taken.next_offset}
+            if taken.next_offset >= until:
+                break
+        fresh.keep(drive.close())
+        finding.rows = cut[share.name] - share.first
+        tables = oracle.finish()
+        for output in plan.outputs:
+            found = {**fresh.final[output.name]}
+            found.update(table_of(fresh.engine.table(output.name), plan, output))
+            expected = tables[output.name]
+            finding.cases += len(expected)
+            if first_difference(expected, found) is not None:
+                where = f"the first {finding.rows} records, by exact types"
+                finding.differences.append(
+                    difference(plan, output, where, (expected, found), ([share], cut))
+                )
+        counted = fresh.engine.counters.as_dict()
+        if comparable and counted != oracle.counts:
+            finding.differences.append(Difference(f"counters: {oracle.counts}, not {counted}"))
+        yield finding.packet()
+
+
+def _at(entry: Any, first: int) -> Any:
+    """Return what comes next as if its input began with this share."""
+    if isinstance(entry, Batch):
+        offsets = None if entry.row_offsets is None else entry.row_offsets - first
+        return Batch(
+            entry.records,
+            entry.next_offset - first,
+            tuple(_moved(bad, first) for bad in entry.rejected),
+            offsets,
+            entry.watermark_ns,
+        )
+    return type(entry)(entry.watermark_ns, entry.next_offset - first)
+
+
+def _moved(bad: Any, first: int) -> Any:
+    return type(bad)(bad.offset - first, bad.line_number, bad.reason, bad.raw, bad.step)

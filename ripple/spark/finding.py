@@ -1,0 +1,168 @@
+"""What a check has found: where two evaluations part, with the events behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple.batch import Batch
+from ripple.engine import Engine
+from ripple.errors import InputError
+from ripple.pipeline.plan import WINDOW_FIELD_NAMES
+from ripple.spark import packets
+from ripple.spark.oracle import Table, first_difference
+from ripple.spark.packets import Packet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ripple.pipeline.plan import Output, Plan
+    from ripple.spark.shares import Share
+
+OUR_ENGINE = "ripple.engine:Engine"
+"""What is under test, as ``MODULE:CLASS``: so a broken one can be tried, which must be found."""
+
+EVENTS_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two evaluations part. key, expected, found, events: of the first key; as far as known.
+
+    events: those of that key, as records of the source with their offset.
+    """
+
+    what: str
+    output: str = ""
+    key: str = ""
+    expected: Mapping[str, Any] | None = None
+    found: Mapping[str, Any] | None = None
+    events: Sequence[Mapping[str, Any]] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it; what JSON has no word for is text."""
+        return {
+            "what": self.what,
+            "output": self.output,
+            "key": self.key,
+            "expected": _plain(self.expected),
+            "found": _plain(self.found),
+            "events": [_plain(one) for one in self.events],
+        }
+
+
+def _plain(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    kept = (str, int, bool, type(None))
+    return {name: v if isinstance(v, kept) else repr(v) for name, v in row.items()}
+
+
+@dataclass(slots=True)
+class Finding:
+    """What a job has found. cases: comparisons that were made. at: where, for plots (0 to 1)."""
+
+    check: str
+    of: str
+    cases: int = 0
+    rows: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    at: list[float] = field(default_factory=list)
+    note: str = ""
+
+    def packet(self) -> Packet:
+        """Return it as what a task yields."""
+        about = {
+            "check": self.check,
+            "of": self.of,
+            "cases": self.cases,
+            "rows": self.rows,
+            "differences": [one.as_dict() for one in self.differences],
+            "at": self.at,
+            "note": self.note,
+        }
+        return Packet(packets.FINDING, self.check, about=about)
+
+
+def engine_class(name: str) -> type[Engine]:
+    """Return the class that ``MODULE:CLASS`` names. Raises InputError."""
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"there is no engine {name!r}: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, Engine)):
+        raise InputError(f"{name!r} is no engine")
+    return found
+
+
+def identity_of(plan: Plan, output: Output) -> list[str]:
+    """Return the names of the fields that tell an output's rows apart."""
+    fold = plan.fold(output.of)
+    key = [member.name for member in fold.key]
+    return [*key, WINDOW_FIELD_NAMES[0]] if fold.window is not None else key
+
+
+def table_of(rows: pa.Table | pa.RecordBatch, plan: Plan, output: Output) -> Table:
+    """Return rows by what tells them apart: the key, and the window's start if there is one."""
+    names = identity_of(plan, output)
+    return {tuple(row[name] for name in names): row for row in rows.to_pylist()}
+
+
+def difference(
+    plan: Plan,
+    output: Output,
+    where: str,
+    tables: tuple[Table, Table],
+    read: tuple[Sequence[Share], Mapping[str, int]],
+) -> Difference:
+    """Return the first key that differs, and the events behind it.
+
+    tables: as expected and as found. read: which inputs, up to which cut.
+    """
+    (expected, found), (shares, cut) = tables, read
+    differing = first_difference(expected, found)
+    if differing is None:
+        return Difference(f"{where}: rows that were final before differ", output.name)
+    key, one, other = differing
+    row = one or other or {}
+    events = _events_of(plan, row, shares, cut)
+    return Difference(where, output.name, repr(key), one, other, events)
+
+
+def _events_of(
+    plan: Plan, row: Mapping[str, Any], shares: Sequence[Share], cut: Mapping[str, int]
+) -> list[Mapping[str, Any]]:
+    """Return the first events with the fields that the row's key names, in its window."""
+    source = {member.name for member in plan.source.fields}
+    given = {
+        member.name: row[member.name]
+        for fold in plan.folds
+        for member in fold.key
+        if member.name in row and member.name in source
+    }
+    start, end = (row.get(name) for name in WINDOW_FIELD_NAMES)
+    time_field = plan.source.time_field
+    events: list[Mapping[str, Any]] = []
+    for share in shares:
+        if share.name not in cut:
+            continue
+        for entry in share.entries(plan, until=cut[share.name]):
+            if not isinstance(entry, Batch):
+                continue
+            chosen = pa.array([True] * entry.records.num_rows)
+            for name, value in given.items():
+                chosen = pc.and_(chosen, pc.equal(entry.records.column(name), value))
+            if time_field is not None and start is not None and end is not None:
+                times = entry.records.column(time_field)
+                inside = pc.and_(pc.greater_equal(times, start), pc.less(times, end))
+                chosen = pc.and_(chosen, inside)
+            rows = entry.records.append_column("offset", pa.array(entry.offsets()))
+            events += rows.filter(chosen).slice(0, EVENTS_MAX - len(events)).to_pylist()
+            if len(events) >= EVENTS_MAX:
+                return events
+    return events

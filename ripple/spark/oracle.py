@@ -1,0 +1,91 @@
+"""An oracle: what a pipeline's tables must be, in exact Python types, without the engine.
+
+It is the reference interpreter of the test kit, which shares no code with engine, windows and
+aggregates: fractions and sorted lists, each value rounded once. Here each key has windows of its
+own, so that an event costs what its key's open windows cost, and not those of all keys.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ripple.testing.reference import Reference, Table, _EventFold, _View, same_row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.pipeline.plan import Fold, Plan
+    from ripple.testing.windows import Event, Key
+
+__all__ = ["Oracle", "Table", "same_row"]
+
+
+class Oracle(Reference):
+    """One input through a pipeline, slow and exact."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self._by_key = _ByKey(plan.folds[0])
+        self._fold = self._by_key  # type: ignore[assignment] # what is asked of it, it has
+
+    def apply_rows(self, rows: pa.RecordBatch) -> None:
+        """Consume records in their order."""
+        for row in rows.to_pylist():
+            self.apply(row)
+
+    def finish(self) -> dict[str, Table]:
+        """End every window; return each output's rows by key, and window start if windowed."""
+        self.close()
+        self._by_key.bring_up(self.watermark_ns)
+        return self.tables()
+
+
+class _ByKey:
+    """The first fold, whose keys see the watermark move when they have their next event.
+
+    A window's rows are those that it has at each of its watermarks, and between two of a key's
+    events they do not change.
+    """
+
+    def __init__(self, fold: Fold) -> None:
+        self._fold = fold
+        self._folds: dict[Key, tuple[_EventFold, int | None]] = {}
+
+    def step(self, event: Event | None, before_ns: int | None, after_ns: int | None) -> None:
+        """Take an event, if there is one."""
+        if event is None:
+            return
+        known = self._folds.get(event.key)
+        if known is None:
+            fold = _EventFold(self._fold)
+        else:
+            fold, seen_ns = known
+            fold.step(None, seen_ns, before_ns)
+        fold.step(event, before_ns, after_ns)
+        self._folds[event.key] = fold, after_ns
+
+    def bring_up(self, watermark_ns: int | None) -> None:
+        """Let all keys see the watermark."""
+        for key, (fold, seen_ns) in self._folds.items():
+            fold.step(None, seen_ns, watermark_ns)
+            self._folds[key] = fold, watermark_ns
+
+    @property
+    def view(self) -> _View:
+        """The rows of all keys."""
+        whole = _View()
+        for fold, _ in self._folds.values():
+            whole.rows.update(fold.view.rows)
+            whole.failed.update(fold.view.failed)
+        return whole
+
+
+def first_difference(
+    expected: Table, found: Table
+) -> tuple[Any, dict[str, Any] | None, dict[str, Any] | None] | None:
+    """Return the first key, in their order as text, whose rows differ, and both rows."""
+    for key in sorted({*expected, *found}, key=repr):
+        one, other = expected.get(key), found.get(key)
+        if one is None or other is None or not same_row(one, other):
+            return key, one, other
+    return None

@@ -1,0 +1,126 @@
+"""Checks of a pipeline, spread over tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from ripple.checkpoint import partitions
+from ripple.errors import InputError
+from ripple.log_place import PREFIX
+from ripple.spark import packets
+from ripple.spark.against import AgainstCheckpoints, AgainstLog
+from ripple.spark.checkpoint_table import store_at
+from ripple.spark.crashes import Crashes
+from ripple.spark.exact import AgainstOracle
+from ripple.spark.finding import OUR_ENGINE
+from ripple.spark.log_table import open_topic
+from ripple.spark.options import NOWHERE, Bound
+from ripple.spark.parcel import Parcel
+from ripple.spark.session import blaming, register
+from ripple.spark.shares import source_at
+from ripple.spark.verdict import Verdict
+from ripple.spark.work import packets_from, pickled
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from ripple.pipeline.builder import Pipeline
+    from ripple.pipeline.plan import Plan
+    from ripple.spark.fold import Job
+    from ripple.spark.shares import Source
+
+CRASHES_DEFAULT = 100
+CRASHES_PER_TASK = 50
+ORACLE_ROWS_DEFAULT = 100_000
+CHECKPOINTS = "checkpoints:"
+
+
+def validate(
+    spark: SparkSession,
+    pipeline: str | os.PathLike[str] | Pipeline | Plan,
+    source: str,
+    *,
+    crashes: int = CRASHES_DEFAULT,
+    oracle_rows: int = ORACLE_ROWS_DEFAULT,
+    against: tuple[str, ...] = (),
+    start: Bound = NOWHERE,
+    stop: Bound = NOWHERE,
+    header: bool = False,
+    seed: int = 0,
+    engine: str = OUR_ENGINE,
+) -> Verdict:
+    """Check a pipeline over an input, and what live runs have made of it.
+
+    crashes: over all shares. oracle_rows: of each share's first records, compared with the oracle;
+    0 for none. against: ``log:DIR/TOPIC`` (for ``OUTPUT=log:...`` where there are several outputs)
+    or ``checkpoints:DIR``, as live runs have written them from this input. seed: of the crashes.
+    engine: what is under test. Raises PlanError, InputError, OutputError and SparkJobError.
+    """
+    register(spark)
+    parcel = Parcel.of(pipeline, pickled)
+    plan = parcel.plan()
+    given = source_at(source, plan, start=start, stop=stop, header=header)
+    jobs: list[Job] = [*_crashes(parcel, given, crashes, seed, engine)]
+    if oracle_rows:
+        jobs += [AgainstOracle(parcel, share, oracle_rows, engine) for share in given.shares]
+    for place in against:
+        jobs += _against(parcel, plan, given, place, engine)
+    if not jobs:
+        raise InputError("nothing to check: ask for crashes, the oracle, or what was written")
+    with blaming():
+        found = packets_from(spark, jobs).where(f"kind = '{packets.FINDING}'")
+        rows = found.select("about").collect()
+    abouts = [json.loads(row.about) for row in rows]
+    return Verdict.of(plan.name, plan.topology_hash, source, abouts)
+
+
+def _crashes(
+    parcel: Parcel, source: Source, count: int, seed: int, engine: str
+) -> Iterator[Crashes]:
+    """Yield jobs that crash so often together, each share as often as any other."""
+    shares = len(source.shares)
+    for share in source.shares:
+        left = count // shares + (share.number < count % shares)
+        number = 0
+        while left > 0:
+            part = min(left, CRASHES_PER_TASK)
+            yield Crashes(
+                parcel, share, part, 1_000_003 * seed + 1009 * share.number + number, engine
+            )
+            left, number = left - part, number + 1
+
+
+def _against(
+    parcel: Parcel, plan: Plan, source: Source, place: str, engine: str
+) -> list[AgainstCheckpoints | AgainstLog]:
+    if place.startswith(CHECKPOINTS):
+        path = place.removeprefix(CHECKPOINTS)
+        found = asyncio.run(partitions(store_at(path)))
+        own = [number for pipeline, number in found if pipeline == plan.name]
+        if not own:
+            raise InputError(f"{path} has no checkpoints of pipeline {plan.name!r}")
+        return [
+            AgainstCheckpoints(parcel, source.shares, path, plan.name, number, engine)
+            for number in sorted(own)
+        ]
+    output, equals, rest = place.partition("=")
+    if not equals or ":" in output:
+        output, rest = plan.outputs[0].name, place
+        if len(plan.outputs) > 1:
+            names = ", ".join(one.name for one in plan.outputs)
+            raise InputError(f"the pipeline has the outputs {names}: say which is in {place}")
+    plan.output(output)
+    if not rest.startswith(PREFIX):
+        raise InputError(
+            f"cannot compare with {place!r}: name log:DIR/TOPIC or checkpoints:DIR, as a live run "
+            "has written them"
+        )
+    topic, only = open_topic(rest)
+    numbers: Any = range(topic.partitions) if only is None else [only]
+    path = rest if only is None else rest.rpartition("/")[0]
+    return [AgainstLog(parcel, source.shares, output, path, n, engine) for n in numbers]

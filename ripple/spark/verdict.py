@@ -1,0 +1,159 @@
+"""What all checks together have found: for the terminal, as JSON, as one page of HTML."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MEANINGS = {
+    "crashes": "crashes at random points, back from the state stored before: same digests",
+    "oracle": "every row and counter against exact types that share no code with the engine",
+    "outputs": "live outputs against a fresh evaluation at the same cut",
+    "checkpoints": "checkpoints against a fresh evaluation at the same cut",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The findings of all jobs, in the order of their checks and what they are of."""
+
+    pipeline: str
+    topology_hash: str
+    source: str
+    findings: tuple[Mapping[str, Any], ...]
+
+    @classmethod
+    def of(
+        cls, pipeline: str, topology_hash: str, source: str, found: Iterable[Mapping[str, Any]]
+    ) -> Verdict:
+        """Put findings in order."""
+        order = list(MEANINGS)
+        listed = sorted(found, key=lambda one: (order.index(one["check"]), one["of"]))
+        return cls(pipeline, topology_hash, source, tuple(listed))
+
+    @property
+    def holds(self) -> bool:
+        """Whether something was compared, and nothing differs."""
+        return any(one["cases"] for one in self.findings) and not self.differences
+
+    @property
+    def differences(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Where something differs: which check, and what."""
+        return [
+            (f"{one['check']} of {one['of']}", each)
+            for one in self.findings
+            for each in one["differences"]
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "pipeline": self.pipeline,
+            "topology": self.topology_hash,
+            "source": self.source,
+            "holds": self.holds,
+            "findings": [dict(one) for one in self.findings],
+        }
+
+    def _sums(self) -> list[tuple[str, int, int, int]]:
+        """Return per check how many comparisons, differences and records there were."""
+        found = []
+        for check in MEANINGS:
+            own = [one for one in self.findings if one["check"] == check]
+            if own:
+                cases = sum(one["cases"] for one in own)
+                differing = sum(len(one["differences"]) for one in own)
+                found.append((check, cases, differing, sum(one["rows"] for one in own)))
+        return found
+
+    def text(self) -> str:
+        """Return it for people."""
+        lines = [f"pipeline {self.pipeline}, topology {self.topology_hash}, from {self.source}"]
+        for check, cases, differing, rows in self._sums():
+            what = f"{differing} differ" if differing else "all equal"
+            lines.append(f"{check:<12} {cases:>9,} compared over {rows:,} records: {what}")
+        lines += [
+            f"             {one['of']}: {one['note']}" for one in self.findings if one["note"]
+        ]
+        for where, each in self.differences:
+            lines += ["", f"{where}: {each['what']}"]
+            if each["output"]:
+                lines.append(f"  output    {each['output']}, first key {each['key']}")
+                lines.append(f"  expected  {_row(each['expected'])}")
+                lines.append(f"  found     {_row(each['found'])}")
+            lines += [f"  event     {_row(event)}" for event in each["events"]]
+        nothing = "" if any(one["cases"] for one in self.findings) else " (nothing was compared)"
+        lines += ["", "holds" if self.holds else f"does not hold{nothing}"]
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """Return it as a page that needs nothing else."""
+        rows = "".join(
+            f"<tr><td>{check}<td>{escape(MEANINGS[check])}<td class=n>{cases:,}<td class=n>{rows:,}"
+            f"<td class={'bad' if differing else 'good'}>{differing or 'all equal'}</tr>"
+            for check, cases, differing, rows in self._sums()
+        )
+        told = "".join(_told(where, each) for where, each in self.differences)
+        verdict = "holds" if self.holds else "does not hold"
+        return _PAGE.format(
+            title=escape(f"{self.pipeline}: {verdict}"),
+            verdict=f"<span class={'good' if self.holds else 'bad'}>{verdict}</span>",
+            about=escape(f"topology {self.topology_hash}, from {self.source}"),
+            rows=rows,
+            plots=self._plots(),
+            told=told,
+        )
+
+    def _plots(self) -> str:
+        """Return where crashes were along each input, and how much each job has compared."""
+        crashes = [one for one in self.findings if one["at"]]
+        if not crashes:
+            return ""
+        height = 22 * len(crashes)
+        marks = []
+        for at, one in enumerate(crashes):
+            y = 22 * at + 11
+            color = "#b00" if one["differences"] else "#2a7"
+            marks.append(f'<text x="0" y="{y + 4}">{escape(one["of"])}</text>')
+            marks.append(f'<line x1="240" x2="840" y1="{y}" y2="{y}" stroke="#ccc"/>')
+            marks += [
+                f'<circle cx="{240 + 600 * x:.1f}" cy="{y}" r="3" fill="{color}"/>'
+                for x in one["at"]
+            ]
+        return (
+            "<h2>Where it crashed, from the beginning of the input to its end</h2>"
+            f'<svg viewBox="0 0 850 {height}" width="850" height="{height}">{"".join(marks)}</svg>'
+        )
+
+
+def _row(row: Mapping[str, Any] | None) -> str:
+    return "no row" if row is None else json.dumps(dict(row), ensure_ascii=False)
+
+
+def _told(where: str, each: Mapping[str, Any]) -> str:
+    lines = [f"output    {each['output']}, first key {each['key']}"] if each["output"] else []
+    if each["output"]:
+        lines += [f"expected  {_row(each['expected'])}", f"found     {_row(each['found'])}"]
+    lines += [f"event     {_row(event)}" for event in each["events"]]
+    body = escape("\n".join(lines))
+    return f"<h2 class=bad>{escape(where)}</h2><p>{escape(each['what'])}</p><pre>{body}</pre>"
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>{title}</title>
+<style>
+body {{ font: 15px/1.45 system-ui, sans-serif; max-width: 60em; margin: 2em auto; color: #222 }}
+table {{ border-collapse: collapse }} td, th {{ padding: .3em .8em; border-bottom: 1px solid #ddd;
+text-align: left }} .n {{ text-align: right }} .good {{ color: #175 }} .bad {{ color: #b00 }}
+pre {{ background: #f6f6f6; padding: 1em; overflow-x: auto }} svg text {{ font: 12px sans-serif }}
+</style>
+<h1>{title}</h1><p>{about}. It {verdict}.</p>
+<table><tr><th>Check<th>What<th>Compared<th>Records<th>Differ</tr>{rows}</table>
+{plots}{told}
+</html>
+"""

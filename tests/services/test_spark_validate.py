@@ -1,0 +1,111 @@
+"""Checks on Spark hold for what is right, find what is broken, and say where."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripple.cli.main import main
+from ripple.pipeline_file import load_plan
+from tests.services.package import ROOT
+from tests.services.spark_session import spark
+from tests.services.test_spark import file, pytestmark, trades
+from tests.spark.logs import topic_of
+
+__all__ = ["file", "pytestmark", "spark"]
+
+
+@pytest.fixture
+def live(file: Path, tmp_path: Path) -> str:
+    """A log, and a run over it that has kept checkpoints and written a log."""
+    plan = load_plan(f"{file}:whole")
+    place = topic_of(tmp_path / "lg", plan, trades(1000), partitions=2, key=("symbol",))
+    assert main(["run", f"{file}:whole", "--source", place, "--sink", f"log:{tmp_path}/lg/out",
+                 "--checkpoint-dir", f"{tmp_path}/kept"]) == 0  # fmt: skip
+    return place
+
+
+def test_what_is_right_holds_in_every_way(
+    spark: Any, file: Path, live: str, tmp_path: Path
+) -> None:
+    from ripple.spark import validate
+
+    written = (f"log:{tmp_path}/lg/out", f"checkpoints:{tmp_path}/kept")
+    verdict = validate(
+        spark, f"{file}:whole", live, crashes=30, oracle_rows=300, against=written, seed=3
+    )
+    assert verdict.holds, verdict.text()
+    assert {one["check"] for one in verdict.findings} == {
+        "crashes", "oracle", "outputs", "checkpoints",
+    }  # fmt: skip
+    assert sum(one["cases"] for one in verdict.findings if one["check"] == "crashes") == 32
+    assert verdict.text().endswith("\nholds")
+    page = verdict.html()
+    assert page.count("<circle") == 30
+    assert not re.findall(r'(?:src|href)="', page)
+
+
+def test_a_broken_engine_is_found_with_its_key_and_events(
+    spark: Any, file: Path, live: str
+) -> None:
+    from ripple.spark import validate
+
+    verdict = validate(
+        spark,
+        f"{file}:whole",
+        live,
+        crashes=20,
+        oracle_rows=300,
+        engine="tests.spark.broken:Inflates",
+    )
+    assert not verdict.holds
+    checks = {where.split()[0] for where, _ in verdict.differences}
+    assert "oracle" in checks
+    first = verdict.differences[0][1]
+    assert first["expected"] != first["found"]
+    assert first["key"] in verdict.text()
+    assert all(event["symbol"] in first["key"] for event in first["events"])
+    assert "does not hold" in verdict.html()
+    json.dumps(verdict.as_dict())
+
+
+def test_checks_that_cannot_be_made_are_said(spark: Any, file: Path, live: str) -> None:
+    from ripple.errors import InputError
+    from ripple.spark import validate
+    from ripple.spark.session import SparkJobError
+
+    with pytest.raises(InputError, match="nothing to check"):
+        validate(spark, f"{file}:whole", live, crashes=0, oracle_rows=0)
+    with pytest.raises(InputError, match="as a live run has written them"):
+        validate(spark, f"{file}:whole", live, against=("out.csv",))
+    with pytest.raises(SparkJobError, match="does not say what it reaches"):
+        validate(spark, f"{file}:whole", live, crashes=0, oracle_rows=0, against=(live,))
+
+
+def test_executors_of_their_own_come_to_the_same(file: Path, live: str, tmp_path: Path) -> None:
+    """As users call it, with executors that are processes beside the driver."""
+    digests = set()
+    for master in ("local[1]", "local-cluster[2,1,1024]"):
+        command = ["spark", "replay", f"{file}:whole", "--source", live, "--digest-only",
+                   "--master", master, "--conf", "spark.driver.memory=1g",
+                   "--conf", "spark.executor.memory=1g"]  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "ripple.cli.main", *command],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            timeout=500,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert re.fullmatch(r"[0-9a-f]{16}\n", done.stdout), done.stdout
+        digests.add(done.stdout)
+    assert len(digests) == 1

@@ -1,0 +1,48 @@
+"""Engines that are wrong on purpose: each check must find those that it is there for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from ripple.engine import Engine
+
+
+class Forgets(Engine):
+    """Comes back without the state of its first key."""
+
+    @classmethod
+    def restore(cls, plan: Any, snapshot: Any, **rest: Any) -> Any:
+        engine = super().restore(plan, snapshot, **rest)
+        engine.skips = 1
+        return engine
+
+    def apply(self, source: str, batch: pa.RecordBatch, next_offset: int, *rest: Any) -> Any:
+        if getattr(self, "skips", 0) and batch.num_rows > 1:
+            # The first record that comes again is counted for the second one.
+            rows = pa.concat_batches([batch.slice(1, 1), batch.slice(1)])
+            batch, self.skips = rows, 0
+        return super().apply(source, batch, next_offset, *rest)
+
+
+class Inflates(Engine):
+    """Takes the first record of each batch at another price, which no rounding hides."""
+
+    def apply(self, source: str, batch: pa.RecordBatch, next_offset: int, *rest: Any) -> Any:
+        at = batch.schema.get_field_index("price")
+        prices = batch.column(at).to_numpy().copy()
+        prices[:1] = 7e20
+        field = batch.schema.field(at)
+        batch = batch.set_column(at, field, pa.array(prices))
+        return super().apply(source, batch, next_offset, *rest)
+
+
+class CannotRestore(Engine):
+    """Finds its own state damaged."""
+
+    @classmethod
+    def restore(cls, plan: Any, snapshot: Any, **rest: Any) -> Any:
+        from ripple.engine.snapshot import SnapshotError
+
+        raise SnapshotError("it is not mine")

@@ -1,0 +1,212 @@
+"""What is right passes every check; what is broken on purpose is found, with key and events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ripple.cli.main import main
+from ripple.log import PartitionReader, PartitionWriter
+from ripple.pipeline.plan import Plan
+from ripple.pipeline_file import load_plan
+from ripple.spark.against import AgainstCheckpoints, AgainstLog
+from ripple.spark.crashes import Crashes
+from ripple.spark.exact import AgainstOracle
+from ripple.spark.log_table import open_topic
+from ripple.spark.parcel import Parcel
+from ripple.spark.shares import source_at
+from ripple.world import LiveClock
+from tests.examples import EXAMPLES
+from tests.spark.logs import topic_of
+
+SOURCE = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    price: float
+    size: int
+    t: rp.Timestamp
+
+events = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=4)
+keyed = events.filter("cheap", rp.col("price") < 1e30).partition("by", key="symbol")
+
+def shown(pipeline):
+    return pipeline.fold(
+        "rows", n=rp.count(), sum=rp.sum("price"), size=rp.sum("size"), mean=rp.mean("price"),
+        vwap=rp.vwap("price", "size"), low=rp.min("price"), high=rp.max("price"),
+        var=rp.variance("price"), sd=rp.stddev("price"), var_p=rp.variance_pop("price"),
+        sd_p=rp.stddev_pop("price"), first=rp.first("price"), last=rp.last("price"),
+        bars=rp.ohlc("price"), middle=rp.median("price"), p90=rp.percentile("price", 90),
+        top=rp.top_k("price", 2), kinds=rp.count_distinct("size"),
+    ).sink("out")
+
+running = shown(keyed)
+tumbling = shown(keyed.window("w", rp.Tumbling(20), lateness=6))
+sliding = shown(keyed.window("w", rp.Sliding(20, 7), lateness=6))
+session = shown(keyed.window("w", rp.Session(5), lateness=6))
+each = shown(keyed.window("w", rp.Session(5), lateness=6, trigger=rp.OnEveryElement()))
+interval = shown(keyed.window("w", rp.Tumbling(20), lateness=6, trigger=rp.OnInterval(7)))
+counted = shown(keyed.window("w", rp.Sliding(20, 7), lateness=6, trigger=rp.OnCount(3)))
+total = (
+    keyed.window("w", rp.Tumbling(20), lateness=6).fold("rows", n=rp.count(), high=rp.max("price"))
+    .partition("all", key=()).fold("total", n=rp.sum("n"), most=rp.max("high")).sink("out")
+)
+"""
+KINDS = ("running", "tumbling", "sliding", "session", "each", "interval", "counted", "total")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("checked") / "checked_pipelines.py"
+    path.write_text(SOURCE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def plans(file: Path) -> dict[str, Plan]:
+    return {kind: load_plan(f"{file}:{kind}") for kind in KINDS}
+
+
+@pytest.fixture(autouse=True)
+def _in_one_process(plans: dict[str, Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    by_hash = {plan.topology_hash: plan for plan in plans.values()}
+    monkeypatch.setattr(Parcel, "plan", lambda self: by_hash[self.topology_hash])
+
+
+def events(count: int, seed: int = 1) -> list[dict[str, Any]]:
+    chance, now, made = Random(seed), 0, []
+    for _ in range(count):
+        now += chance.choice([0, 0, 1, 1, 2, 9])
+        made.append(
+            {
+                "symbol": f"S{chance.randrange(4)}",
+                "price": chance.choice([0.1, 0.2, 1e17, -1e17, 2.5, -0.0, 1e-9, 1e40]),
+                "size": chance.choice([1, 2, 3, 100]),
+                "t": max(0, now - chance.choice([0, 0, 0, 3, 8, 15])),
+            }
+        )
+    return made
+
+
+def parcel_of(plan: Plan) -> Parcel:
+    return Parcel.of(plan, lambda plan: b"")
+
+
+def found(packets: Iterator[Any]) -> dict[str, Any]:
+    (packet,) = packets
+    return dict(packet.about)
+
+
+@pytest.mark.parametrize("seed", range(2 * EXAMPLES))
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_engine_agrees_with_the_oracle(
+    kind: str, seed: int, plans: dict[str, Plan], tmp_path: Path
+) -> None:
+    plan = plans[kind]
+    place = topic_of(tmp_path, plan, events(150, seed), partitions=1)
+    (share,) = source_at(place, plan).shares
+    about = found(AgainstOracle(parcel_of(plan), share, 120).run())
+    assert about["differences"] == []
+    assert about["rows"] == 120
+    assert about["cases"] > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_oracle_finds_an_engine_that_adds_wrongly(
+    kind: str, plans: dict[str, Plan], tmp_path: Path
+) -> None:
+    plan = plans[kind]
+    one = {"symbol": "S1", "price": 1.5, "size": 2, "t": 100}
+    place = topic_of(tmp_path, plan, [one, one], partitions=1)
+    (share,) = source_at(place, plan).shares
+    about = found(AgainstOracle(parcel_of(plan), share, 9, "tests.spark.broken:Inflates").run())
+    first = about["differences"][0]
+    assert first["output"] == "out"
+    assert first["expected"] != first["found"]
+    assert [event["offset"] for event in first["events"]] == [0, 1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_crashes_leave_no_trace(kind: str, plans: dict[str, Plan], tmp_path: Path) -> None:
+    plan = plans[kind]
+    place = topic_of(tmp_path, plan, events(300), partitions=1)
+    (share,) = source_at(place, plan).shares
+    about = found(Crashes(parcel_of(plan), share, 12, seed=5).run())
+    assert about["differences"] == []
+    assert about["cases"] == 13
+    assert len(about["at"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("engine", "told"), [("Forgets", "crash at offset"), ("CannotRestore", "it is not mine")]
+)
+def test_an_engine_that_comes_back_as_another_is_found(
+    engine: str, told: str, plans: dict[str, Plan], tmp_path: Path
+) -> None:
+    plan = plans["running"]
+    place = topic_of(tmp_path, plan, events(300), partitions=1)
+    (share,) = source_at(place, plan).shares
+    about = found(Crashes(parcel_of(plan), share, 12, 5, f"tests.spark.broken:{engine}").run())
+    first = about["differences"][0]
+    assert told in first["what"]
+    if engine == "Forgets":
+        assert first["expected"] != first["found"]
+        key = first["expected"]["symbol"]
+        assert {event["symbol"] for event in first["events"]} == {key}
+
+
+@pytest.fixture
+def live(file: Path, plans: dict[str, Plan], tmp_path: Path) -> tuple[Path, str]:
+    """A run with checkpoints, whose output is a log; it has ended before its input does."""
+    place = topic_of(tmp_path / "lg", plans["tumbling"], events(300), partitions=1)
+    arguments = ["--checkpoint-dir", f"{tmp_path}/kept", "--batch", "50"]
+    arguments += ["--commit-interval", "0s", "--checkpoint-interval", "0s"]
+    assert main(["run", f"{file}:tumbling", "--source", place, "--sink", f"log:{tmp_path}/lg/out",
+                 *arguments]) == 0  # fmt: skip
+    return tmp_path, place
+
+
+def test_what_a_run_has_written_is_what_it_should_be(
+    live: tuple[Path, str], plans: dict[str, Plan]
+) -> None:
+    folder, place = live
+    plan = plans["tumbling"]
+    parcel, shares = parcel_of(plan), source_at(place, plan).shares
+    about = found(AgainstCheckpoints(parcel, shares, f"{folder}/kept", "p", 0).run())
+    assert (about["differences"], about["rows"]) == ([], 300)
+    assert about["cases"] >= 1
+    about = found(AgainstLog(parcel, shares, "out", f"log:{folder}/lg/out", 0).run())
+    assert about["differences"] == []
+    assert about["cases"] > 10
+    broken = "tests.spark.broken:Inflates"
+    about = found(AgainstCheckpoints(parcel, shares, f"{folder}/kept", "p", 0, broken).run())
+    assert about["differences"]
+
+
+def test_an_output_with_one_wrong_row_is_found(
+    live: tuple[Path, str], plans: dict[str, Plan]
+) -> None:
+    folder, place = live
+    plan = plans["tumbling"]
+    topic, _ = open_topic(f"log:{folder}/lg/out")
+    with PartitionReader(topic, 0) as reader:
+        *_, last = reader.read()
+        notes = reader.notes_at(reader.range()[1] - 1)
+    row = last.records.slice(last.records.num_rows - 1).to_pylist()[0]
+    wrong = pa.RecordBatch.from_pylist([{**row, "n": row["n"] + 1}], last.records.schema)
+    with PartitionWriter(topic, 0, LiveClock()) as writer:
+        writer.append(wrong, notes=notes)
+    (first,) = found(
+        AgainstLog(
+            parcel_of(plan), source_at(place, plan).shares, "out", f"log:{folder}/lg/out", 0
+        ).run()
+    )["differences"]
+    assert first["found"]["n"] == first["expected"]["n"] + 1
+    assert len(first["events"]) == min(10, first["expected"]["n"])
