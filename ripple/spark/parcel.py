@@ -100,9 +100,9 @@ def _from_file(parcel: Parcel) -> Plan:
     if file.parent.is_dir():
         sys.path.insert(0, str(file.parent))
     with tempfile.TemporaryDirectory(prefix="ripple-") as folder:
-        copy = Path(folder) / file.name
+        copy = Path(folder).resolve() / file.name
         copy.write_bytes(parcel.text)
         try:
             return load_plan(f"{copy}:{parcel.chosen}" if parcel.chosen else str(copy))
         finally:
-            sys.path.remove(folder)
+            sys.path.remove(str(copy.parent))

@@ -1,0 +1,97 @@
+"""Partitions of a log as a table, read without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from ripple.errors import InputError
+from ripple.spark.log_table import LogTable, batches_of
+from ripple.spark.options import Bound
+from ripple.spark.shares import source_at
+from tests.engine.test_stages import PLANS, trades
+from tests.spark.logs import topic_of
+
+PLAN = PLANS["one-total"]
+EVENTS = trades(Random(3), 60)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    return topic_of(tmp_path, PLAN, EVENTS, partitions=2)
+
+
+def rows(table: LogTable) -> list[dict[str, Any]]:
+    return [row for one in table.splits for batch in batches_of(one) for row in batch.to_pylist()]
+
+
+def test_rows_are_records_with_their_place_in_batches_as_asked(place: str) -> None:
+    table = LogTable.of({"path": place, "batch_rows": "4"})
+    expected = [
+        {**event, "partition": number, "offset": at}
+        for number in range(2)
+        for at, event in enumerate(EVENTS[number::2])
+    ]
+    assert rows(table) == expected
+    assert {batch.num_rows for one in table.splits for batch in batches_of(one)} <= {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize(
+    ("column", "operation", "value"),
+    [("partition", op, 1) for op in ("=", "<", "<=", ">", ">=")]
+    + [("offset", op, 17) for op in ("=", "<", "<=", ">", ">=")],
+)
+def test_what_is_narrowed_is_what_the_condition_leaves(
+    place: str, column: str, operation: str, value: int
+) -> None:
+    whole = LogTable.of({"path": place})
+    python = {"=": "=="}.get(operation, operation)
+    expected = [row for row in rows(whole) if eval(f"{row[column]} {python} {value}")]
+    assert rows(whole.narrowed(column, operation, value)) == expected
+
+
+def test_conditions_on_time_lose_no_record(place: str) -> None:
+    whole = LogTable.of({"path": place})
+    now = EVENTS[40]["t"]
+    left = rows(whole.narrowed("t", ">", now))
+    assert [row for row in rows(whole) if row["t"] > now] == [row for row in left if row["t"] > now]
+    assert len(left) < 60
+    assert rows(whole.narrowed("t", "<", now)) == rows(whole)
+
+
+def test_a_range_is_of_offsets_partitions_or_time(place: str) -> None:
+    taken = LogTable.of({"path": place, "partitions": "1", "from": "1=3", "to": "5"})
+    assert [(row["partition"], row["offset"]) for row in rows(taken)] == [(1, 3), (1, 4)]
+    assert Bound.parse("1970-01-01T00:00:01.000002Z", "x") == Bound(time_ns=1_000_002_000)
+    assert Bound.parse("1970-01-01T01:00:01+01:00", "x") == Bound(time_ns=1_000_000_000)
+    assert Bound.parse("17ns", "x") == Bound(time_ns=17)
+    for wrong in ("", "soon", "1=", "a=3", "-1", "1_0"):
+        with pytest.raises(InputError):
+            Bound.parse(wrong, "x")
+
+
+def test_a_source_says_what_it_lacks(place: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="ends at offset 30, and 31 was asked for"):
+        source_at(place, PLAN, stop=Bound(offset=31))
+    with pytest.raises(InputError, match="there is no such file"):
+        source_at(f"{tmp_path}/missing.csv", PLAN)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="there is no file"):
+        source_at(f"csv:{tmp_path}/empty", PLAN)
+    with pytest.raises(InputError, match="cannot be asked for a time"):
+        source_at("synthetic:5", PLAN, start=Bound(time_ns=1))
+
+
+def test_files_of_a_folder_are_inputs_that_are_divided_anew(tmp_path: Path) -> None:
+    for name in ("b.csv", "a.csv", "_SUCCESS", ".hidden"):
+        (tmp_path / name).write_text("")
+    found = source_at(f"csv:{tmp_path}", PLAN)
+    assert [share.place for share in found.shares] == [
+        f"csv:{tmp_path}/a.csv",
+        f"csv:{tmp_path}/b.csv",
+    ]
+    assert found.divided_anew(PLAN) is not None
+    assert source_at(f"csv:{tmp_path}/a.csv", PLAN).divided_anew(PLAN) is None
