@@ -17,16 +17,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ripple import event_loop
+from ripple.checkpoint.checkpoints import is_file
 from ripple.daemon import say
 from ripple.errors import RippleError
 from ripple.events import PartitionFailed
 from ripple.partition.settings import Settings
 from ripple.pipeline_file import load_plan
 from ripple.store import RetryingStore
+from ripple.store.cached import CachedStore
 from ripple.store.opening import open_store
-from ripple.store.s3_settings import S3Settings
+from ripple.store.s3_settings import S3Settings, is_s3
 from ripple.telling import line_of
-from ripple.world import LiveClock, ObjectStore, live_world
+from ripple.world import LiveClock, LiveDisk, ObjectStore, live_world
 from ripple.world.tls import Tls
 from worker.backpressure import Intake, Pressure
 from worker.ends import Places
@@ -92,6 +94,15 @@ def _runtime(
     plan = load_plan(begin["pipeline"])
     settings = Settings(**begin["settings"])
     world = live_world(begin["root"], store=store)
+    checkpoints: ObjectStore = RetryingStore(store, world.clock, world.random)
+    if begin["cache"] and is_s3(begin["store"]):
+        checkpoints = CachedStore(
+            checkpoints,
+            LiveDisk(begin["cache"]),
+            world.random,
+            bytes_max=begin["cache_bytes"],
+            is_kept=is_file,
+        )
     ends = Places(
         plan,
         begin["source"],
@@ -136,7 +147,7 @@ def _runtime(
         return Site(
             world,
             plan,
-            RetryingStore(store, world.clock, world.random),
+            checkpoints,
             ends,
             partitions,
             settings,

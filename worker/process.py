@@ -80,6 +80,8 @@ async def _work(
             "store": settings.store,
             "s3": settings.s3.as_values(),
             "root": settings.root or os.curdir,
+            "cache": settings.cache,
+            "cache_bytes": settings.cache_mib << 20,
             "source": settings.source,
             "sinks": sinks,
             "deltas": addresses[f"deltas/{slot}"],

@@ -78,6 +78,13 @@ SETTINGS: tuple[Setting, ...] = (
         "default that of the store, where that is a folder",
         default="",
     ),
+    Setting(
+        name="cache",
+        help="folder of this worker's own that keeps checkpoints of a store in S3, so that they "
+        "need not be fetched again",
+        default="",
+    ),
+    Setting(name="cache_mib", help="how large that may become", default=10_240),
     Setting(name="source", help="log:DIR/TOPIC, whose partitions are divided"),
     Setting(
         name="sink",
@@ -139,6 +146,7 @@ _LEAST = {
     "move_away_ms": 0,
     "stop_ms": 1000,
     "processes": 0,
+    "cache_mib": 1,
 }
 
 
@@ -150,6 +158,8 @@ class Settings:
     coordinators: tuple[str, ...]
     store: str
     lanes: str
+    cache: str
+    cache_mib: int
     source: str
     sinks: tuple[str, ...]
     worker_id: str

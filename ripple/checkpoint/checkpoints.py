@@ -33,6 +33,7 @@ FILE_BYTES_MAX_DEFAULT = 1 << 32
 _NONCE_BYTES = 8
 _EPOCH_DIGITS = 10
 _PARTITION = re.compile(r"([^/]+)/(\d{5,})/manifest/")
+_FILE = re.compile(r"[^/]+/\d{5,}/state/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +350,11 @@ def _with(present: tuple[Checkpoint, ...], checkpoint: Checkpoint) -> tuple[Chec
 
 def _without(checkpoints: tuple[Checkpoint, ...], name: str) -> tuple[Checkpoint, ...]:
     return tuple(checkpoint for checkpoint in checkpoints if checkpoint.name != name)
+
+
+def is_file(name: str) -> bool:
+    """Return whether an object is a file of a checkpoint: nobody ever puts it a second time."""
+    return _FILE.match(name) is not None
 
 
 def prefix_of(pipeline: str, partition: int) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ripple.checkpoint import Checkpoint, CheckpointError, Checkpoints, decode_file, partitions
 from ripple.cli.checkpoint_tables import compare, write_table
-from ripple.cli.places import STORE, a_place
+from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.stores import store_to_read
 from ripple.errors import LimitError
 from ripple.fenced import DamagedError
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for action in (listing, show, verify, diff, export):
         action.add_argument(
             "--dir",
-            type=a_place,
+            type=a_store,
             default=DIR_DEFAULT,
             metavar=STORE,
             help="where they are (default: %(default)s)",

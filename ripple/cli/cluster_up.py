@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ripple.cli.exits import EXIT_FAILURE, say, say_inline
 from ripple.cli.numbers import positive
-from ripple.cli.places import STORE, a_place
+from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.up.plan import Asked, coordinators_of, processes
 from ripple.cli.up.process import Process, WillNotStartError
 from ripple.cli.up.reach import Reach, open_topic
@@ -52,8 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--store",
-        type=a_place,
-        default="",
+        type=a_store,
         metavar=STORE,
         help="of checkpoints and of the assignment; by default in the folder",
     )
@@ -96,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
         processes=options.processes,
         coordinators=options.coordinators,
         partitions=options.partitions or open_topic(options.source).partitions,
-        store=options.store,
+        store=options.store or "",
         free_ports=options.free_ports,
     )
     planned = processes(asked)

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from ripple import log_place
 from ripple.cli.exits import say
 from ripple.cli.numbers import count
-from ripple.cli.places import STORE, a_place
+from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.rejects import shown
 from ripple.cli.stores import store_to_read
 from ripple.connectors.dead_letter import text_of
@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for action in (listing, retry):
         action.add_argument(
             "--checkpoint-dir",
-            type=a_place,
+            type=a_store,
             required=True,
             metavar=STORE,
             help="that the pipeline was given, or the store of its cluster",

@@ -19,6 +19,14 @@ def a_place(text: str) -> str:
     return text
 
 
+def a_store(text: str) -> str:
+    """Read where checkpoints are: a folder, or ``s3://bucket/prefix``."""
+    place = a_place(text)
+    if "://" in place and not place.startswith("s3://"):
+        raise argparse.ArgumentTypeError(f"{place} is neither a folder nor s3://bucket/prefix")
+    return place
+
+
 def check_apart(source: str | None, targets: Iterable[str | None]) -> None:
     """Raise OutputError when two places are the same file, or both standard output.
 

@@ -14,7 +14,7 @@ from ripple.change.evolution import Comparison, Verdict, compare
 from ripple.change.lineage import Node
 from ripple.checkpoint import Checkpoints, partitions
 from ripple.cli.exits import EXIT_FAILURE, say
-from ripple.cli.places import STORE, a_place
+from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.stores import store_to_read
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.errors import InputError
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
     parser.add_argument(
         "--checkpoint-dir",
-        type=a_place,
+        type=a_store,
         metavar=STORE,
         help="compare with the newest whole checkpoint there",
     )

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.cli.numbers import positive
-from ripple.cli.places import STORE, a_place, check_apart
+from ripple.cli.places import STORE, a_place, a_store, check_apart
 from ripple.cli.progress import Progress
 from ripple.cli.rejects import open_letters, say_counts
 from ripple.cli.statistics import (
@@ -80,7 +80,7 @@ def _configure_lasting(parser: argparse.ArgumentParser) -> None:
         "each cut's output appears once in files and logs. The source is log:DIR/TOPIC.",
     )
     group.add_argument(
-        "--checkpoint-dir", type=a_place, metavar=STORE, help="where checkpoints are kept"
+        "--checkpoint-dir", type=a_store, metavar=STORE, help="where checkpoints are kept"
     )
     group.add_argument("--checkpoint-interval", metavar="SPAN", default="10s", help="(%(default)s)")
     group.add_argument(

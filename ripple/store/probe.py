@@ -7,9 +7,11 @@ storing, so that several who race all win.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.store.errors import UnsafeStoreError
+from ripple.world.errors import StoreError
 
 if TYPE_CHECKING:
     from ripple.world.ports import ObjectStore, Random
@@ -31,8 +33,11 @@ async def probe(store: ObjectStore, random: Random, where: str) -> None:
         again = await store.put_if_absent(name, b"again")
         kept = await store.get(name, length_max=NONCE_BYTES)
         listed = await store.list(name)
-    finally:
-        await store.delete(name)
+    except StoreError:
+        with suppress(StoreError):  # what went wrong first is told
+            await store.delete(name)
+        raise
+    await store.delete(name)
     if again or sum(won) > 1 or held != kept or (any(won) and held != racers[won.index(True)]):
         raise UnsafeStoreError(
             f"{where} lets a second put replace the first (If-None-Match: * does not hold there), "

@@ -57,6 +57,7 @@ class S3Store:
         self._prefix = f"{prefix}/" if prefix else ""
         self._random = random
         self._settings = settings or S3Settings()
+        self._address = f" at {self._settings.endpoint}" if self._settings.endpoint else ""
         self._part_bytes = part_bytes
         self._opened = AsyncExitStack()
         self._opening = asyncio.Lock()
@@ -64,8 +65,7 @@ class S3Store:
 
     def __str__(self) -> str:
         """Return where it is, for people."""
-        at = f" at {self._settings.endpoint}" if self._settings.endpoint else ""
-        return f"s3://{self._bucket}/{self._prefix}{at}"
+        return f"s3://{self._bucket}/{self._prefix}{self._address}"
 
     async def put_if_absent(self, name: str, data: bytes) -> bool:
         """Store an object unless the name is taken; return whether this call stored it."""
@@ -80,7 +80,7 @@ class S3Store:
                 )
             return True
         except TROUBLE as error:
-            trouble = store_error(error, "put", self._bucket, key)
+            trouble = self._error(error, "put", key)
             if not (is_taken(error) or trouble.done is None):
                 raise trouble from error
             owner = await self._owner(key)
@@ -103,7 +103,7 @@ class S3Store:
         except TROUBLE as error:
             if is_absent(error):
                 return None
-            raise store_error(error, "get", self._bucket, key) from error
+            raise self._error(error, "get", key) from error
         if len(data) != length:
             raise StoreError(f"{self._url(key)} came cut: {len(data)} of {length}", done=False)
         return data
@@ -122,7 +122,7 @@ class S3Store:
                     return sorted(names)
                 after = {"ContinuationToken": page["NextContinuationToken"]}
         except TROUBLE as error:
-            raise store_error(error, "list", self._bucket, key) from error
+            raise self._error(error, "list", key) from error
 
     async def delete(self, name: str) -> None:
         """Forget an object."""
@@ -131,7 +131,7 @@ class S3Store:
             await (await self._ready()).delete_object(**self._at(key))
         except TROUBLE as error:
             if not is_absent(error):
-                raise store_error(error, "delete", self._bucket, key) from error
+                raise self._error(error, "delete", key) from error
 
     async def close(self) -> None:
         """Close the connections; closing twice is allowed."""
@@ -181,7 +181,7 @@ class S3Store:
         except TROUBLE as error:
             if is_absent(error):
                 return None
-            trouble = store_error(error, "get", self._bucket, key)
+            trouble = self._error(error, "get", key)
             raise StoreError(f"put, then {trouble}", done=None) from error
         return str(found.get("Metadata", {}).get(NONCE, ""))
 
@@ -192,6 +192,9 @@ class S3Store:
                 return await call()
             await asyncio.sleep(attempt * (1 + self._random.below(1000)) / 1000)
         return await call()
+
+    def _error(self, error: Exception, operation: str, key: str) -> StoreError:
+        return store_error(error, operation, self._bucket, key, self._address)
 
     def _at(self, key: str) -> dict[str, str]:
         return {"Bucket": self._bucket, "Key": key}

@@ -55,9 +55,14 @@ def is_absent(error: Exception) -> bool:
     return _status(error) == 404 and _code(error) != "NoSuchBucket"
 
 
-def store_error(error: Exception, operation: str, bucket: str, key: str) -> StoreError:
-    """Return what went wrong: a StoreRefusedError where asking again would not help."""
-    where = f"{operation} s3://{bucket}/{key}"
+def store_error(
+    error: Exception, operation: str, bucket: str, key: str, at: str = ""
+) -> StoreError:
+    """Return what went wrong: a StoreRefusedError where asking again would not help.
+
+    at: the store's address, where it is not Amazon's.
+    """
+    where = f"{operation} s3://{bucket}/{key}{at}"
     code = _code(error)
     if isinstance(error, _NOBODY):
         return StoreRefusedError(

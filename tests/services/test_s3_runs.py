@@ -207,3 +207,4 @@ def test_a_cluster_goes_on_whoever_is_killed(
     expected = job.alone(tmp_path), job.tables_alone(tmp_path)
     assert (job.made(), job.tables_made()) == expected
     assert not (tmp_path / "state" / "store").exists()
+    assert list((tmp_path / "state" / "cache" / "worker-1").iterdir())

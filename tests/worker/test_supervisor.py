@@ -124,6 +124,8 @@ class Spawned:
             "pipeline": str(FILE),
             "store": str(folder / "state"),
             "s3": {},
+            "cache": "",
+            "cache_bytes": 0,
             "root": str(folder / "state"),
             "source": f"log:{folder}/ticks",
             "sinks": {"counts": f"log:{folder}/counts"},

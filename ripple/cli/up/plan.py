@@ -51,7 +51,6 @@ def processes(asked: Asked) -> list[Planned]:
     coordinators = [ports.pop(0) for _ in range(asked.coordinators)]
     addresses = [f"{HOST}:{one[0]}" for one in coordinators]
     store = asked.store or f"{asked.folder}/store"
-    lanes = {"lanes": f"{asked.folder}/lanes"} if asked.store else {}
     found = []
     for number, (port, health, metrics) in enumerate(coordinators, 1):
         peers = [address for address in addresses if address != f"{HOST}:{port}"]
@@ -72,7 +71,7 @@ def processes(asked: Asked) -> list[Planned]:
             "worker-id": name,
             "coordinator": ",".join(addresses),
             "store": store,
-            **lanes,
+            **(_own_folders(asked, name) if asked.store else {}),
             "source": asked.source,
             "host": HOST,
             "processes": asked.processes,
@@ -84,6 +83,11 @@ def processes(asked: Asked) -> list[Planned]:
         command = (sys.executable, "-m", "worker", asked.pipeline, *_flags(flags.items()))
         found.append(Planned(name, command, is_worker=True))
     return found
+
+
+def _own_folders(asked: Asked, name: str) -> dict[str, str]:
+    """Return where a worker has on the disk what is not in the store."""
+    return {"lanes": f"{asked.folder}/lanes", "cache": f"{asked.folder}/cache/{name}"}
 
 
 def coordinators_of(planned: Sequence[Planned]) -> str:
