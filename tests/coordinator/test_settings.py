@@ -11,6 +11,7 @@ from coordinator.limits import Limits
 from coordinator.settings import SETTINGS, Settings, load
 from ripple.errors import LimitError
 from ripple.settings import SettingsError, arguments, read_file
+from ripple.store.s3_settings import S3Settings
 
 # As the book has it.
 BOOK = b"""((cluster
@@ -217,3 +218,12 @@ def test_what_is_in_force_is_a_file_that_says_the_same() -> None:
     again = loaded(file=one.text.encode())
     assert (again.peers, again.limits, again.tls) == (one.peers, one.limits, one.tls)
     assert again.origins["insecure"].value is True
+
+
+def test_what_is_to_be_known_of_s3_is_read_from_the_file_that_workers_share() -> None:
+    file = b'[cluster]\ns3_endpoint = "http://minio:9000"\ns3_encryption = "aws:kms"\n'
+    one = loaded("--store", "s3://b/p", "--s3-kms-key=k", file=file)
+    assert one.s3 == S3Settings("http://minio:9000", "", "aws:kms", "k")
+    assert loaded("--store", "s").s3 == S3Settings()
+    with pytest.raises(SettingsError, match="s3_kms_key"):
+        loaded("--store", "s", environment={"RIPPLE_S3_KMS_KEY": "k"})

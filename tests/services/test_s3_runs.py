@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -180,7 +181,7 @@ def test_a_store_that_lets_a_second_put_win_is_refused_by_name(
     assert not (tmp_path / "out.csv").exists()
 
 
-@pytest.mark.parametrize("name", ["windows", "totals"])
+@pytest.mark.parametrize("name", ["totals", "venues"])
 def test_a_cluster_goes_on_whoever_is_killed(
     tmp_path: Path, server: ObjectServer, name: str
 ) -> None:
@@ -208,3 +209,16 @@ def test_a_cluster_goes_on_whoever_is_killed(
     assert (job.made(), job.tables_made()) == expected
     assert not (tmp_path / "state" / "store").exists()
     assert list((tmp_path / "state" / "cache" / "worker-1").iterdir())
+
+
+def test_a_worker_without_a_folder_for_what_stages_hand_over_in_logs_says_so(
+    tmp_path: Path, server: ObjectServer
+) -> None:
+    job = job_of("events", tmp_path, 4)
+    given = ["--store", URL, "--source", f"log:{job.source}", "--sink", job.sinks(job.folder)[0]]
+    command = [sys.executable, "-m", "worker", str(job.pipeline), "--coordinator", "localhost:1"]
+    ended = subprocess.run(
+        [*command, *given], cwd=ROOT, capture_output=True, text=True, check=False, timeout=WITHIN_S
+    )
+    assert ended.returncode == 1
+    assert "give --lanes, a folder that all workers have" in ended.stderr

@@ -93,3 +93,14 @@ def test_data_ports_of_processes_are_not_those_of_their_neighbours() -> None:
     for port, processes in ((0, 1), (9101, 114)):
         with pytest.raises(SettingsError, match=f"rpc_port is {port}"):
             delta_addresses("h", port, processes)
+
+
+def test_what_stages_hand_to_each_other_is_in_the_store_unless_that_is_in_s3() -> None:
+    coordinator = ("--coordinator", "localhost:1")
+    assert loaded([*GIVEN, *coordinator]).root == "s"
+    assert loaded([*GIVEN, *coordinator, "--lanes", "l"]).root == "l"
+    in_s3 = [*GIVEN[:1], "--store", "s3://b/p", *GIVEN[3:], *coordinator]
+    assert loaded(in_s3).root == ""
+    assert loaded([*in_s3, "--lanes", "l"]).root == "l"
+    settings = loaded(in_s3, {"RIPPLE_S3_REGION": "eu-north-1"})
+    assert settings.s3.region == "eu-north-1"
