@@ -27,6 +27,7 @@ BENCHMARKS = (
     "aggregates",
     "expressions",
     "io",
+    "kafka_reading",
     "checkpoint",
     "log",
     "recovery",

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 WAIT_MS = 500  # that a broker waits for records, asked for all that it has to say
 WAIT_FOR_SOME_MS = 20  # the same, while other partitions are not asked for
 FETCH_BYTES = 8 << 20
-PARTITION_BYTES_MIN = 1 << 20
+# Of a partition: what is larger takes new memory each time, which costs more than it saves.
+PARTITION_BYTES = 2 << 20
+PIECE_BYTES = 2 << 20
 FETCHES_AHEAD = 2  # of a partition: one that is decoded, and the next
 MISSED_MAX = 5  # times that a topic is not there, before it is not
 
@@ -120,7 +122,6 @@ class KafkaConsumer:
 
     def _go_on(self) -> None:
         """Begin whatever can be done now; nothing is begun twice."""
-        share = max(PARTITION_BYTES_MIN, FETCH_BYTES // max(1, len(self._assigned)))
         led: dict[int, list[Place]] = {}
         is_lost = False
         for place in self._assigned:
@@ -143,7 +144,7 @@ class KafkaConsumer:
                 self._begin(
                     node,
                     lambda node=node, wanted=wanted, wait_ms=wait_ms: self._fetch(  # type: ignore[misc]
-                        node, wanted, wait_ms, share
+                        node, wanted, wait_ms
                     ),
                 )
         if is_lost:
@@ -165,13 +166,15 @@ class KafkaConsumer:
         self._busy[what] = task
         task.add_done_callback(done)
 
-    async def _fetch(
-        self, node: int, wanted: Mapping[Place, int], wait_ms: int, share: int
-    ) -> None:
+    async def _fetch(self, node: int, wanted: Mapping[Place, int], wait_ms: int) -> None:
         slots = {place: self._slots[place] for place in wanted}
         try:
             answers = await self._client.fetch(
-                node, wanted, wait_ms=wait_ms, bytes_max=FETCH_BYTES, partition_bytes_max=share
+                node,
+                wanted,
+                wait_ms=wait_ms,
+                bytes_max=FETCH_BYTES,
+                partition_bytes_max=PARTITION_BYTES,
             )
         except (errors.KafkaError, BrokerError) as error:
             await self._wait_for_brokers(error)
@@ -202,12 +205,14 @@ class KafkaConsumer:
             slot.error = _of(place, error)
             return
         if behind > slot.fetch_at:
-            slot.fetched.append(
-                _named(
-                    place,
-                    decoded(answer.data, slot.fetch_at, answer.aborted, headers=self._headers),
-                )
+            pieces = decoded(
+                answer.data,
+                slot.fetch_at,
+                answer.aborted,
+                headers=self._headers,
+                piece_bytes=PIECE_BYTES,
             )
+            slot.fetched.append(_named(place, pieces))
             slot.fetch_at = behind
 
     async def _out_of_range(self, place: Place, offset: int) -> BrokerError:

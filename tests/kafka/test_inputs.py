@@ -1,4 +1,4 @@
-"""Partitions of a topic come through the same cuts, however they are fetched; on a simulated broker."""
+"""Topics come through the same cuts, however they are fetched; on a simulated broker."""
 
 from __future__ import annotations
 
