@@ -7,6 +7,7 @@ separated by a space only when their text would otherwise run together.
 
 from __future__ import annotations
 
+import re
 from typing import TypeAlias
 
 from ripple.errors import RippleError
@@ -17,7 +18,8 @@ DEPTH_MAX = 256
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b"}
 _UNESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b"}
-_MUST_QUOTE = frozenset(' \t\n\r\f"();\\')
+_PLAIN = re.compile(r"[!#-'*-:<-\[\]-~]+")
+_PIECE = re.compile(r'\s*([()"]|[^\s()"]+)?')
 
 
 class SexpError(RippleError):
@@ -43,23 +45,23 @@ def loads(text: str) -> Sexp:
     stack: list[list[Sexp]] = [[]]
     position, end = 0, len(text)
     while position < end:
-        char = text[position]
-        if char.isspace():
-            position += 1
-        elif char == "(":
+        found = _PIECE.match(text, position)
+        assert found is not None, "it matches anything"
+        piece, position = found[1], found.end()
+        if piece == "(":
             if len(stack) > DEPTH_MAX:
-                raise SexpError(f"nested deeper than {DEPTH_MAX} at position {position}")
+                raise SexpError(f"nested deeper than {DEPTH_MAX} at position {position - 1}")
             stack.append([])
-            position += 1
-        elif char == ")":
+        elif piece == ")":
             if len(stack) == 1:
-                raise SexpError(f"unexpected ')' at position {position}")
+                raise SexpError(f"unexpected ')' at position {position - 1}")
             closed = stack.pop()
             stack[-1].append(closed)
-            position += 1
-        else:
-            atom, position = _read_atom(text, position)
-            stack[-1].append(atom)
+        elif piece == '"':
+            piece, position = _read_quoted(text, position)
+            stack[-1].append(piece)
+        elif piece is not None:
+            stack[-1].append(piece)
     if len(stack) > 1:
         raise SexpError(f"{len(stack) - 1} unclosed '(' at the end")
     if len(stack[0]) != 1:
@@ -68,8 +70,12 @@ def loads(text: str) -> Sexp:
 
 
 def _atom(text: str) -> str:
-    plain = text and not any(c in _MUST_QUOTE or not " " <= c <= "~" for c in text)
-    if plain and "#|" not in text and "|#" not in text and not text.startswith("#;"):
+    if (
+        _PLAIN.fullmatch(text)
+        and "#|" not in text
+        and "|#" not in text
+        and not text.startswith("#;")
+    ):
         return text
     return '"' + "".join(_escape(c) for c in text) + '"'
 
@@ -81,15 +87,6 @@ def _escape(char: str) -> str:
         return char
     # sexplib escapes bytes, not code points, in decimal.
     return "".join(f"\\{byte:03d}" for byte in char.encode("utf-8", "surrogateescape"))
-
-
-def _read_atom(text: str, position: int) -> tuple[str, int]:
-    if text[position] == '"':
-        return _read_quoted(text, position + 1)
-    start = position
-    while position < len(text) and not text[position].isspace() and text[position] not in '()"':
-        position += 1
-    return text[start:position], position
 
 
 def _read_quoted(text: str, position: int) -> tuple[str, int]:

@@ -10,7 +10,7 @@ Invariant, beside those of a chain: epochs never fall along it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ripple.checkpoint.errors import CheckpointError
@@ -36,11 +36,19 @@ class HoldingContent:
 
     def to_fields(self, content: Holding) -> Mapping[str, Any]:
         """Return ``epoch`` and ``checkpoints``."""
-        return asdict(content)
+        checkpoints = [
+            _fields_of(one) | {"parts": [_fields_of(part) for part in one.parts]}
+            for one in content.checkpoints
+        ]
+        return {"epoch": content.epoch, "checkpoints": checkpoints}
 
     def from_fields(self, fields: Mapping[str, Any]) -> Holding:
         """Return what ``to_fields`` made."""
         return Holding(fields["epoch"], tuple(map(_checkpoint, fields["checkpoints"])))
+
+
+def _fields_of(value: Checkpoint | Part) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _checkpoint(held: dict[str, Any]) -> Checkpoint:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -18,9 +19,13 @@ def arrow_fields(fields: Iterable[Field]) -> list[pa.Field]:
 
     Nullability is not part of it: what is null where it must not be becomes a dead letter.
     """
-    listed = tuple(fields)
-    declared = to_arrow(Schema("row", listed)) if listed else []
-    return [pa.field(field.name, field.type) for field in declared]
+    return list(_arrow_fields(tuple(fields)))
+
+
+@lru_cache(maxsize=256)  # the parts of an engine ask for the same ones
+def _arrow_fields(fields: tuple[Field, ...]) -> tuple[pa.Field, ...]:
+    declared = to_arrow(Schema("row", fields)) if fields else ()
+    return tuple(pa.field(field.name, field.type) for field in declared)
 
 
 def conformed(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:

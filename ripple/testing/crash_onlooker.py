@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ripple.testing.sim_world import SimWorld
 
 _ENTRY = re.compile(r"\d+\.json")
+# Effects that change neither what is durable nor which names are there to look for.
+_UNSEEN = frozenset({"read", "store_read", "net_write", "create", "append", "truncate"})
 
 
 class Place(NamedTuple):
@@ -43,18 +45,21 @@ class Onlooker:
         self._places = places
         self._manifest = manifest
         self._in_store = in_store
-        self._seen_effects = -1
+        self._seen_effects = 0
+        self._has_looked = False
         self._records: dict[str, CutRecord] = {}
         self._read: dict[str, bytes] = {}
         self._entry_name = ""
 
     def look(self) -> None:
         """Look if anything has changed since the last time; raise AssertionError."""
-        effects = self._world.effects
-        if effects.count == self._seen_effects:
+        names = self._world.effects.names
+        if self._has_looked and len(names) == self._seen_effects:
             return
-        self._seen_effects = effects.count
-        if not effects.names or not effects.names[-1].endswith("read"):
+        happened = names[self._seen_effects :]
+        self._seen_effects = len(names)
+        if not (self._has_looked and _UNSEEN.issuperset(happened)):
+            self._has_looked = True
             for place in self._places:
                 self._look_at_output(place)
             self._look_at_manifest()

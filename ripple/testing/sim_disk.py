@@ -94,7 +94,7 @@ class SimDisk:
             if path in self._names.files:
                 raise FileExistsError(errno.EEXIST, "is a file", path)
             if path not in self._names.folders:
-                self.act("make_folder", path, partial(self._names.folders.setdefault, path))
+                self.act("make_folder", path, partial(self._names.add_folder, path))
 
     def rename(self, source: str, target: str) -> None:
         contents = self._file(source)
@@ -121,7 +121,7 @@ class SimDisk:
             raise FileNotFoundError(errno.ENOENT, "no such folder", folder)
         if self._names.within(folder):
             raise OSError(errno.ENOTEMPTY, "is not empty", folder)
-        self.act("remove_folder", folder, lambda: self._names.folders.pop(folder))
+        self.act("remove_folder", folder, lambda: self._names.remove_folder(folder))
 
     def sync_folder(self, folder: str) -> None:
         paths.parts(folder)

@@ -26,14 +26,11 @@ class Names:
         self.files: dict[str, Contents] = {}
         self._durable: dict[str, Contents] = {}
         self._unsynced: list[Change] = []
-        self._listed: dict[str, dict[str, None]] = {}  # the files in each folder
+        self._listed: dict[str, dict[str, None]] = {}  # what is in each folder, by its path
 
     def within(self, folder: str) -> list[str]:
         """Return the names in a folder, sorted."""
-        start = f"{folder}/" if folder else ""
-        at = len(start)
-        folders = [p[at:] for p in self.folders if p and p.startswith(start) and "/" not in p[at:]]
-        return sorted([*self._listed.get(folder, ()), *folders])
+        return sorted(self._listed.get(folder, ()))
 
     def used_bytes(self) -> int:
         """Return what all files take, counting each once whatever its names."""
@@ -50,9 +47,19 @@ class Names:
         for path, data in image.items():
             names = paths.parts(path)
             for length in range(1, len(names)):
-                self.folders["/".join(names[:length])] = None
+                self.add_folder("/".join(names[:length]))
             self.files[path] = self._durable[path] = Contents(data)
             self._list(path, is_there=True)
+
+    def add_folder(self, path: str) -> None:
+        """Let a folder be there, in one that is."""
+        self.folders[path] = None
+        self._list(path, is_there=True)
+
+    def remove_folder(self, path: str) -> None:
+        """Let an empty folder be gone."""
+        del self.folders[path]
+        self._list(path, is_there=False)
 
     def change(self, change: Change) -> None:
         """Change names now, durably only after a sync."""
@@ -77,9 +84,9 @@ class Names:
         synced: list[Change] = []
         rest: list[Change] = []
         for change in reversed(self._unsynced):
-            touched = {paths.folder_of(path) for path in change}
-            if touched & folders:
-                folders |= touched
+            touched = [paths.folder_of(path) for path in change]
+            if not folders.isdisjoint(touched):
+                folders.update(touched)
                 synced.append(change)
             else:
                 rest.append(change)
@@ -122,7 +129,7 @@ class Names:
         names = Names()
         names.folders = dict(self.folders)
         names.files = of(files)
-        for path in files:
+        for path in (*filter(None, self.folders), *files):
             names._list(path, is_there=True)
         names._durable = of(durable)
         names._unsynced = [

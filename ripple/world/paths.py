@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 
+
+@lru_cache(maxsize=1024)
 def parts(path: str) -> tuple[str, ...]:
     """Split a path; ``""`` is the root, ``()``. Raises ValueError for one that could leave it."""
     if not path:
