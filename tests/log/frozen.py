@@ -35,7 +35,7 @@ class Frozen:
 
     def start(self) -> bool:
         """Run until it stops; return whether it did before it ended."""
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._stopped.wait()
         return self._thread.is_alive() and self.calls == self.stop_at and not self._ended
