@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
 
 from tests.examples import EXAMPLES
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 # A machine under load must not turn a slow example into a failure; the example that fails a test
 # is printed in a form that repeats it.
-settings.register_profile("ripple", max_examples=30 * EXAMPLES, deadline=None, print_blob=True)
+examples = 20 if EXAMPLES == 1 else 30 * EXAMPLES
+settings.register_profile("ripple", max_examples=examples, deadline=None, print_blob=True)
 settings.load_profile("ripple")
+
+
+@pytest.fixture(scope="session")
+def mypy_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where what mypy knows of Ripple is kept, for all processes that test."""
+    return tmp_path_factory.getbasetemp().parent / "mypy"

@@ -6,3 +6,10 @@ import os
 
 EXAMPLES = int(os.environ.get("RIPPLE_EXAMPLES", "1"))
 """``RIPPLE_EXAMPLES=20`` tries 20 times as many random examples and seeds (``make wide``)."""
+
+THINNED = 2 if EXAMPLES == 1 else 1
+"""Where all of many like things are tried, every so-many-th is; all of them with more examples.
+
+Of the crashes of ``enumerate_crashes``, three and more at each effect, every second one still
+strikes every effect, in each of the ways by turns.
+"""

@@ -23,6 +23,7 @@ def crash_test(
     seeds: Iterable[int] = range(100),
     enumerated: Iterable[int] = (0,),
     pairs: int = 20,
+    every: int = 1,
     faults: Faults | None = None,
     without: tuple[str, ...] = (),
 ) -> Report:
@@ -30,7 +31,8 @@ def crash_test(
 
     First undisturbed, held to the reference. Then it is killed, and its machine loses power, at
     every effect (before, within and after it) of the arrangements that the seeds ``enumerated``
-    stand for, and ``pairs`` times once more during recovery; then random faults strike the runs of
+    stand for (or by every second one of these crashes: ``every=2``), and ``pairs`` times once more
+    during recovery; then random faults strike the runs of
     ``seeds``. In the end outputs, dead letters and digests must be those of the undisturbed run.
 
     events, inputs: as ``check_pipeline`` takes them; some 10 to 30 events are enough. Raises
@@ -43,6 +45,6 @@ def crash_test(
         scenario = CrashScenario(scenario, events, inputs=inputs)
     report = Report()
     for seed in enumerated:
-        report += enumerate_crashes(scenario, seed=seed, pairs=pairs, without=without)
+        report += enumerate_crashes(scenario, seed=seed, pairs=pairs, every=every, without=without)
     report += explore(scenario, seeds=seeds, faults=faults, without=without)
     return report

@@ -91,6 +91,8 @@ def enumerate_crashes(
     *,
     seed: int = 0,
     pairs: int = 0,
+    first: int = 0,
+    every: int = 1,
     check: Scenario | None = None,
     without: tuple[str, ...] = (),
 ) -> Report:
@@ -98,22 +100,24 @@ def enumerate_crashes(
 
     After one effect the world is what it is before the next, when more may have been promised. Each
     crash is a kill, a power cut that loses all that was not synced, and one that leaves some
-    of it. ``pairs`` more runs crash a second time while the first crash is recovered from. Raises
-    :class:`SimulationError` for the first run that fails.
+    of it. ``pairs`` more runs crash a second time while the first crash is recovered from.
+    Only each ``every``-th crash is tried, from number ``first`` on: every second one still strikes
+    every effect, at each of which there are three and more. Raises :class:`SimulationError` for the
+    first run that fails.
     """
     explorer = _Explorer(scenario, check, without)
     clean = explorer.run(seed, Planned(()))
     explorer.judge(clean)
     firsts = list(_crash_points(0, clean.effects[0]))
-    for fault in firsts:
+    for fault in firsts[first::every]:
         explorer.judge(explorer.run(seed, Planned([fault])))
     chance = Chance(seed, "pairs")
     for _ in range(pairs if firsts else 0):
-        first = chance.pick(firsts)
-        recovery = explorer.run(seed, Planned([first])).effects[1]
+        one = chance.pick(firsts)
+        recovery = explorer.run(seed, Planned([one])).effects[1]
         seconds = list(_crash_points(1, recovery))
         if seconds:
-            explorer.judge(explorer.run(seed, Planned([first, chance.pick(seconds)])))
+            explorer.judge(explorer.run(seed, Planned([one, chance.pick(seconds)])))
     return explorer.report
 
 

@@ -20,6 +20,7 @@ from ripple.world import StoreError
 from tests.assignment import scenarios
 from tests.assignment.examples import member
 from tests.assignment.scenarios import next_of
+from tests.examples import EXAMPLES
 
 
 def test_of_two_who_propose_a_version_one_has_won() -> None:
@@ -171,8 +172,8 @@ def test_a_version_under_another_number_is_refused() -> None:
 
 
 def test_proposers_survive_a_failing_store_and_kills() -> None:
-    report = explore(scenarios.proposers, seeds=range(150))
-    assert report.landed.total() > 100, report
+    report = explore(scenarios.proposers, seeds=range(75 * EXAMPLES))
+    assert report.landed.total() > 50, report
 
 
 # Where the search begins: the seed that found it out when this was written.

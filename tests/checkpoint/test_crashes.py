@@ -6,7 +6,7 @@ import pytest
 
 from ripple.testing import Scenario, SimulationError, enumerate_crashes, explore
 from tests.checkpoint import scenarios
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 
 PLACES = [
     (scenarios.on_disk, scenarios.survived_on_disk),
@@ -17,7 +17,7 @@ IDS = ["disk", "store"]
 
 @pytest.mark.parametrize(("scenario", "check"), PLACES, ids=IDS)
 def test_rival_owners_survive_a_crash_at_every_effect(scenario: Scenario, check: Scenario) -> None:
-    report = enumerate_crashes(scenario, check=check, pairs=3 * EXAMPLES)
+    report = enumerate_crashes(scenario, check=check, pairs=3 * EXAMPLES, every=THINNED)
     assert report.lives > report.runs > 50
 
 

@@ -135,8 +135,12 @@ def troubled(name: str, seed: int, seconds_max: int = SECONDS_MAX) -> Any:
     return scenario
 
 
+# Windows and three stages are disturbed in whole clusters, too: tests/worker/test_cluster.py.
+TROUBLED = ("by-value", "rows-by-value", "windows-by-venue", "three")[: 2 if EXAMPLES == 1 else 4]
+
+
 @pytest.mark.parametrize("seed", range(EXAMPLES))
-@pytest.mark.parametrize("name", ["by-value", "rows-by-value", "windows-by-venue", "three"])
+@pytest.mark.parametrize("name", TROUBLED)
 def test_machines_that_die_freeze_and_lose_each_other_make_the_same(name: str, seed: int) -> None:
     simulate(troubled(name, seed), seed)
 
@@ -144,10 +148,9 @@ def test_machines_that_die_freeze_and_lose_each_other_make_the_same(name: str, s
 @pytest.mark.parametrize(
     ("safeguard", "name", "seed"),
     [
-        ("come_back", "by-value", 2),
+        # come_back and final_rows: tests/worker/test_cluster.py.
         ("gone_keys", "by-value", 3),
         ("read_back", "by-value", 3),
-        ("final_rows", "windows-by-venue", 3),
     ],
 )
 def test_without_a_safeguard_something_else_comes_out(safeguard: str, name: str, seed: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ripple.testing import Scenario, SimulationError, enumerate_crashes, explore, repeat
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 from tests.log import scenarios
 
 SCENARIOS = [
@@ -19,7 +19,9 @@ SCENARIOS = [
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_log_survives_a_crash_at_every_effect(scenario: Scenario) -> None:
-    report = enumerate_crashes(scenario, check=scenarios.survived, pairs=10 * EXAMPLES)
+    report = enumerate_crashes(
+        scenario, check=scenarios.survived, pairs=10 * EXAMPLES, every=THINNED
+    )
     assert report.lives > report.runs > 50
 
 

@@ -18,6 +18,7 @@ from ripple.partition.letter_box import LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog, read_letters
 from ripple.testing import SimulationError, SimWorld, enumerate_crashes
 from ripple.world import Disk, LiveClock, LiveDisk
+from tests.examples import EXAMPLES, THINNED
 
 PATH = letters_path("vwap")
 RECORDS = 40
@@ -206,7 +207,7 @@ def kept_once(world: SimWorld, seed: int) -> None:
 
 
 def test_letters_are_kept_once_whatever_crashes() -> None:
-    report = enumerate_crashes(life, check=kept_once, pairs=40)
+    report = enumerate_crashes(life, check=kept_once, pairs=20 * EXAMPLES, every=THINNED)
     assert report.lives > report.runs > 50
 
 

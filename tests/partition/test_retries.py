@@ -19,6 +19,7 @@ from ripple.partition.retries import Retries, read_journal, retries_path
 from ripple.schema.types import Field, Float, Int, Int64, Schema, String
 from ripple.testing import Chance, SimulationError, SimWorld, enumerate_crashes
 from ripple.world import Disk, LiveClock, LiveDisk
+from tests.examples import EXAMPLES, THINNED
 from tests.log.trades import SCHEMA, read_all, records_of, rows_of
 
 LETTERS, JOURNAL = letters_path("ticks"), retries_path("ticks")
@@ -195,7 +196,9 @@ def nothing_twice(world: SimWorld, seed: int) -> None:
 def test_letters_are_retried_once_whatever_crashes(monkeypatch, safeguards) -> None:
     monkeypatch.setattr(retries, "LETTERS_MAX", 3)
     if not safeguards:
-        report = enumerate_crashes(scenario, check=nothing_twice, pairs=20)
+        report = enumerate_crashes(
+            scenario, check=nothing_twice, pairs=10 * EXAMPLES, every=THINNED
+        )
         assert report.lives > report.runs > 50
         return
     with pytest.raises(SimulationError):

@@ -6,14 +6,16 @@ import pytest
 
 from ripple.testing import SimulationError, enumerate_crashes, explore, repeat
 from ripple.testing.sim_faults import FAULTS_OF
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 from tests.sinks.kit import KINDS, Kind, committed, pipeline
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_cut_is_there_once_whatever_crashes(kind: str) -> None:
     chosen = KINDS[kind]
-    report = enumerate_crashes(pipeline(chosen), check=committed(chosen), pairs=8 * EXAMPLES)
+    report = enumerate_crashes(
+        pipeline(chosen), check=committed(chosen), pairs=8 * EXAMPLES, every=THINNED
+    )
     assert report.lives > report.runs > 50
 
 
@@ -26,15 +28,18 @@ def test_each_cut_is_there_once_under_random_faults(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_and_contents_become_durable_in_any_order(kind: str) -> None:
-    cut_power_often(KINDS[kind])
+    cut_power_often(KINDS[kind], every=THINNED)
 
 
-def cut_power_often(kind: Kind, *, without: tuple[str, ...] = ()) -> None:
-    """Cut the power after each effect, several times: each leaves something else of the rest."""
+def cut_power_often(kind: Kind, *, every: int = 1, without: tuple[str, ...] = ()) -> None:
+    """Cut the power after each effect, several times: each leaves something else of the rest.
+
+    every: which of six ways, by turns.
+    """
     program, check = pipeline(kind), committed(kind)
     (effects,) = repeat(program, seed=0, without=without).effects
     for number, name in enumerate(effects, 1):
-        for salt in range(2, 8) if "power_after" in FAULTS_OF[name] else ():
+        for salt in range(2 + number % every, 8, every) if "power_after" in FAULTS_OF[name] else ():
             plan = f"0.{number}:power_after:{salt}"
             done = repeat(program, seed=0, plan=plan, check=check, without=without)
             if done.error is not None:

@@ -155,8 +155,8 @@ from ripple.testing.sim_faults import Drawn
 from ripple.testing.sim_run import run
 from tests.world import scenarios
 for scenario in (scenarios.temp_and_rename, scenarios.counting_workers, scenarios.one_winner):
-    digests = [run(scenario, seed, Drawn(seed, Faults())).trace.digest() for seed in range(200)]
-    assert len(set(digests)) > 100
+    digests = [run(scenario, seed, Drawn(seed, Faults())).trace.digest() for seed in range(100)]
+    assert len(set(digests)) > 50
     print(scenario.__name__, hashlib.sha256("".join(digests).encode()).hexdigest())
 """
     outputs = [
