@@ -262,11 +262,18 @@ def _imports(path: Path) -> set[str]:
     }
 
 
+@cache
+def _nodes(path: Path) -> list[ast.AST]:
+    """Return whatever a file of Python has that is looked at here."""
+    looked_at = (ast.Import, ast.ImportFrom, ast.Assign, ast.Compare)
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, looked_at)]
+
+
+@cache
 def _all_imports(path: Path) -> set[str]:
-    text = path.read_text()
     if path.suffix == ".py":
         found: set[str] = set()
-        for node in ast.walk(ast.parse(text)):
+        for node in _nodes(path):
             if isinstance(node, ast.Import):
                 found.update(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -274,6 +281,7 @@ def _all_imports(path: Path) -> set[str]:
                     found.update(f"ripple.{alias.name}" for alias in node.names)
                 found.add(node.module)
     else:
+        text = path.read_text()
         found = set(re.findall(r"^\s*from ([\w.]+) c?import", text, re.MULTILINE))
         found |= set(re.findall(r"^\s*c?import ([\w.]+)", text, re.MULTILINE))
     return found
@@ -318,19 +326,19 @@ def test_a_part_imports_what_the_picture_says(part: str) -> None:
 
 def test_nothing_is_looked_up_in_a_range() -> None:
     """``x in range(...)`` walks through all of it unless x is an int and nothing but an int."""
-    trees = {path: ast.parse(path.read_text()) for path in _sources() if path.suffix == ".py"}
+    nodes = {path: _nodes(path) for path in _sources() if path.suffix == ".py"}
     named = {
         target.id
-        for tree in trees.values()
-        for node in ast.walk(tree)
+        for its in nodes.values()
+        for node in its
         if isinstance(node, ast.Assign) and _is_range(node.value)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
     found = [
         f"{path}:{node.lineno}"
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
+        for path, its in nodes.items()
+        for node in its
         if isinstance(node, ast.Compare)
         for how, where in zip(node.ops, node.comparators, strict=True)
         if isinstance(how, ast.In | ast.NotIn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+@cache
 def found() -> dict[str, list[tuple[int, str]]]:
     """Return every bypass of the library and of the processes, by file."""
     by_file = {}

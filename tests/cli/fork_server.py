@@ -34,12 +34,13 @@ AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC")
 class Command:
     """A server that runs one command at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, through: tuple[str, ...] = ()) -> None:
+        """Start it ``through`` a command that starts another, as ``setpriv`` does."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket = ours
         with theirs:
             self._server = subprocess.Popen(  # it ends when the socket does
-                [sys.executable, "-m", "tests.cli.fork_server", str(theirs.fileno())],
+                [*through, sys.executable, "-m", "tests.cli.fork_server", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
@@ -91,17 +92,23 @@ def _write(descriptor: int, given: bytes) -> None:
 
 
 @cache
-def _command(process: int, at_start: tuple[tuple[str, str], ...]) -> Command:
+def _command(
+    process: int, at_start: tuple[tuple[str, str], ...], through: tuple[str, ...]
+) -> Command:
     del process, at_start
-    return Command()
+    return Command(through)
 
 
 def run(
-    module: str, arguments: list[str], given: bytes, timeout_s: float
+    module: str,
+    arguments: list[str],
+    given: bytes,
+    timeout_s: float,
+    through: tuple[str, ...] = (),
 ) -> tuple[int, bytes, bytes]:
-    """Run ``python -m module`` in a fork of a server that was started with these variables."""
+    """Run ``python -m module`` in a fork of a server that was started so, with these variables."""
     held = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(AT_START)))
-    return _command(os.getpid(), held).run(module, arguments, given, timeout_s)
+    return _command(os.getpid(), held, through).run(module, arguments, given, timeout_s)
 
 
 def _serve(descriptor: int) -> tuple[str, list[str]]:

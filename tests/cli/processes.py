@@ -41,15 +41,23 @@ class Ended:
         return line
 
 
-def run(command: list[str], *arguments: object, given: str | bytes = b"") -> Ended:
-    """Run a command; those of Ripple in a process that is forked, not started (fork_server)."""
+def run(
+    command: list[str],
+    *arguments: object,
+    given: str | bytes = b"",
+    through: tuple[str, ...] = (),
+) -> Ended:
+    """Run a command; those of Ripple in a process that is forked, not started (fork_server).
+
+    through: a command that starts another one with fewer rights.
+    """
     texts = [str(argument) for argument in arguments]
     given = given.encode() if isinstance(given, str) else given
     if command in (DEMO, RIPPLE):
-        code, out, err = fork_server.run(command[-1], texts, given, TIMEOUT_S)
+        code, out, err = fork_server.run(command[-1], texts, given, TIMEOUT_S, through)
         return Ended(code, out.decode(), err.decode())
     ended = subprocess.run(
-        [*command, *texts],
+        [*through, *command, *texts],
         input=given,
         capture_output=True,
         cwd=ROOT,

@@ -24,7 +24,7 @@ from ripple.engine import Engine
 from ripple.errors import ConnectorError, InputError, OutputError
 from ripple.log import Topic
 from ripple.world import LiveDisk
-from tests.cli.processes import RIPPLE, run, shell
+from tests.cli.processes import RIPPLE, ripple, run, shell
 
 
 @rp.record(version=1)
@@ -127,18 +127,18 @@ class TestSchemes:
     def test_of_standard_input_and_output(self, folder: Path) -> None:
         pipeline = folder / "p.py"
         pipeline.write_text(PIPELINE)
-        command = f"$ripple run {pipeline} --source"
+        ended = shell(f"echo -n '{CSV}' | $ripple run {pipeline} --source csv:- --sink -")
+        assert ended.out == PLAIN, ended.err
         for given, source, sink, shown in (
-            (CSV, "csv:-", "-", PLAIN),
             (JSON, "jsonl:-", "csv:-", PLAIN),
             (CSV, "-", "jsonl:/dev/stdout", MARKED),
         ):
-            ended = shell(f"echo -n '{given}' | {command} {source} --sink {sink}")
+            ended = ripple("run", pipeline, "--source", source, "--sink", sink, given=given)
             assert ended.out == shown, ended.err
         (folder / "levels.txt").write_text(CSV)
         place = f"csv:{folder}/levels.txt"
         for sink in (place, f"jsonl:{folder}/./levels.txt"):
-            ended = shell(f"{command} {place} --sink {sink}")
+            ended = ripple("run", pipeline, "--source", place, "--sink", sink)
             assert ended.only_line.endswith("levels.txt: it is what is read from")
         assert (folder / "levels.txt").read_text() == CSV
 

@@ -13,7 +13,7 @@ from tests.cli.processes import BOOK_TRADES, RIPPLE, Ended, ripple, run
 
 PIPELINE = Path(__file__).parents[1] / "partition" / "pipeline_vwap.py"
 # Root may write wherever it likes, until it gives that up.
-POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
 
 pytestmark = pytest.mark.skipif(
     bool(POWERLESS) and shutil.which("setpriv") is None, reason="root cannot do without its powers"
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def powerless(*arguments: object) -> Ended:
-    return run([*POWERLESS, *RIPPLE], *arguments)
+    return run(RIPPLE, *arguments, through=POWERLESS)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def kept(tmp_path: Path) -> Iterator[Path]:
     folders = [kept, *(path for path in kept.rglob("*") if path.is_dir())]
     for path in [*kept.rglob("*"), kept]:
         path.chmod(0o555 if path.is_dir() else 0o444)
-    assert run([*POWERLESS, "tee", "-a"], kept / "trades" / "0" / "lock").code != 0
+    assert run(["tee", "-a"], kept / "trades" / "0" / "lock", through=POWERLESS).code != 0
     yield kept
     for folder in folders:
         folder.chmod(0o755)

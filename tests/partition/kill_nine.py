@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cli.processes import RIPPLE, ROOT
+from tests.cli.processes import RIPPLE, ROOT, ripple
 
 PIPELINE = Path(__file__).with_name("pipeline_vwap.py")
 PACE = ("--batch", "500", "--commit-interval", "5ms", "--checkpoint-interval", "50ms")
@@ -128,11 +128,9 @@ def _end(process: subprocess.Popen[str]) -> str:
 
 
 def _ripple(*arguments: str) -> str:
-    ended = subprocess.run(
-        [*RIPPLE, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    ended = ripple(*arguments)
+    assert ended.code == 0, ended.err
+    return ended.out
 
 
 def _say(line: str) -> None:
