@@ -68,8 +68,8 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("os.environ", "pathlib.Path", "ssl"),
     ),
     "ripple/kafka/background.py": (
-        {"threading"},
         "sinks of plain runs are called outside of an event loop, and aiokafka needs one",
+        ("threading",),
     ),
     "ripple/kafka/reading_places.py": (
         "asks a broker once, in a thread, from wherever a place is opened",

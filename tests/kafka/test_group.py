@@ -11,11 +11,13 @@ import pytest
 from ripple.testing import (
     Faults,
     SimCluster,
+    SimulationError,
     SimWorld,
     explore,
     on_cluster,
     repeat,
 )
+from ripple.testing.sim_broker import SimBroker
 from tests.examples import EXAMPLES
 from tests.kafka.owners import SOURCE, Readers, live, make_topics, undisturbed
 
@@ -34,12 +36,17 @@ def readers() -> Readers:
     return found
 
 
-def one_owner_after_the_other(readers: Readers) -> Any:
-    """A life, and another one whenever it has died, until the input is done."""
+def one_owner_after_the_other(readers: Readers, *, lets_ends_arrive: bool = False) -> Any:
+    """A life, and another one whenever it has died, until the input is done.
+
+    lets_ends_arrive: the end of a transaction that was lost comes at the last possible moment.
+    """
 
     @on_cluster
     async def scenario(cluster: SimCluster, seed: int) -> None:
         make_topics(cluster)
+        if lets_ends_arrive:
+            let_ends_arrive(cluster.broker)
         cluster.always(lambda: readers.look(cluster))
         done: list[bool] = []
         for turn in range(60):
@@ -59,6 +66,19 @@ def one_owner_after_the_other(readers: Readers) -> Any:
         raise AssertionError("not done in 60 lives")
 
     return scenario
+
+
+def let_ends_arrive(broker: SimBroker) -> None:
+    """Let the request that commits a transaction come just before a new producer ends it."""
+    begin_producer = broker.begin_producer
+
+    def begin(name: str) -> int:
+        before = broker._ids.get(name)
+        if before is not None and before.is_open:
+            broker.end(name, before.epoch, commits=True)
+        return begin_producer(name)
+
+    broker.begin_producer = begin  # type: ignore[method-assign]
 
 
 def two_owners(readers: Readers) -> Any:
@@ -103,15 +123,15 @@ def two_owners(readers: Readers) -> Any:
     return scenario
 
 
-def at_each(scenario: Any, effect: str, kinds: Iterable[str]) -> int:
+def at_each(scenario: Any, effect: str, kinds: Iterable[str], without: tuple[str, ...] = ()) -> int:
     """Let faults strike each effect of a name, one in a run; return how many did."""
-    clean = repeat(scenario, seed=0)
+    clean = repeat(scenario, seed=0, without=without)
     assert clean.error is None, clean.error
     places = [n for n, name in enumerate(clean.effects[0], 1) if name == effect]
     count = 0
     for kind in kinds:
         for place in places[:: max(1, 3 // EXAMPLES)]:
-            done = repeat(scenario, seed=0, plan=f"0.{place}:{kind}:0")
+            done = repeat(scenario, seed=0, plan=f"0.{place}:{kind}:0", without=without)
             assert done.error is None, f"{done.faults}: {done.error!r}"
             count += len(done.faults)
     return count
@@ -132,16 +152,47 @@ def test_delayed_end_txn_cannot_tear(readers: Readers) -> None:
     assert at_each(scenario, "broker_end", ("broker_late", "broker_lost_reply", "broker_unsent"))
 
 
-def test_txn_abort_then_reemit(readers: Readers) -> None:
-    report = explore(
-        one_owner_after_the_other(readers),
-        seeds=range(20 * EXAMPLES),
-        faults=Faults(kinds=KINDS),
-    )
-    for kind in KINDS:
-        assert report.landed[kind], report
+def test_end_that_arrives_just_before_the_next_producer_is_not_missed(readers: Readers) -> None:
+    scenario = one_owner_after_the_other(readers, lets_ends_arrive=True)
+    assert at_each(scenario, "broker_end", ("broker_unsent",))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_txn_abort_then_reemit(readers: Readers, kind: str) -> None:
+    scenario = one_owner_after_the_other(readers)
+    report = explore(scenario, seeds=range(2 * EXAMPLES), faults=Faults(kinds=(kind,)))
+    assert report.landed[kind], report
 
 
 def test_zombie_producer_fenced(readers: Readers) -> None:
-    report = explore(two_owners(readers), seeds=range(20 * EXAMPLES))
+    report = explore(
+        two_owners(readers), seeds=range(100, 100 + 2 * EXAMPLES), faults=Faults(kinds=())
+    )
     assert report.lives
+
+
+def test_superseded_owner_cannot_refence_producer(readers: Readers) -> None:
+    """It fences once, finds the higher epoch, and ends; who was fenced comes back and goes on."""
+    report = explore(two_owners(readers), seeds=range(3 * EXAMPLES), faults=Faults(kinds=KINDS))
+    assert report.landed.total()
+
+
+def test_missing_fence_before_reading_is_found_out(readers: Readers) -> None:
+    scenario = one_owner_after_the_other(readers, lets_ends_arrive=True)
+    with pytest.raises(AssertionError, match=r"torn|went back|cut records"):
+        at_each(scenario, "broker_end", ("broker_unsent",), without=("fence_first",))
+
+
+def test_cut_record_in_a_transaction_of_its_own_is_found_out(readers: Readers) -> None:
+    with pytest.raises(SimulationError, match="torn"):
+        explore(one_owner_after_the_other(readers), seeds=range(5), without=("one_transaction",))
+
+
+def test_missing_check_of_the_epoch_is_found_out(readers: Readers) -> None:
+    with pytest.raises(SimulationError, match="cut records"):
+        explore(
+            two_owners(readers),
+            seeds=range(20),
+            faults=Faults(kinds=KINDS),
+            without=("epoch_check",),
+        )
