@@ -28,6 +28,7 @@ BENCHMARKS = (
     "expressions",
     "io",
     "kafka_reading",
+    "kafka_writing",
     "checkpoint",
     "log",
     "recovery",

@@ -23,7 +23,7 @@ def test_reader_of_committed_records_sees_each_cut_once_and_in_order(tmp_path: P
     except MissingError as error:
         skip(error)
     with broker:
-        make_log(tmp_path, 30_000 * KILLS)
+        make_log(tmp_path, 12_000 * KILLS)
         killed = Run(tmp_path, broker.bootstrap, "killed", "killed")
         said = kill_often(killed, broker, KILLS, max(1, KILLS // 8))
         assert any("restored" in one for one in said), said
