@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,9 +13,16 @@ from hypothesis import strategies as st
 
 from ripple.batch import Batch
 from ripple.connectors.record_shape import RecordShape
+from ripple.encoding.arrow import dumps
+from ripple.errors import InputError
+from ripple.kafka.values.arrow import NOT_ONE as NOT_ONE_ARROW
+from ripple.kafka.values.arrow import OTHER_COLUMNS, ArrowValues
 from ripple.kafka.values.contract import TOMBSTONE, batch_of
 from ripple.kafka.values.csv import NOT_ONE, CsvValues
+from ripple.kafka.values.formats import FORMATS, values_of
 from ripple.kafka.values.json import JsonValues
+from ripple.kafka.values.msgpack import NOT_ONE as NOT_ONE_MAP
+from ripple.kafka.values.msgpack import MsgpackValues
 from ripple.schema.checks import Checks
 from ripple.schema.types import Field, Float, Int, Schema, String
 from ripple.world.broker import Read, Record, Records
@@ -143,3 +151,69 @@ def test_sizes_of_string_columns_do_not_matter() -> None:
     values = pa.array([b"", b"A,1,1"], pa.binary())
     assert CsvValues(SHAPE).batch(values.slice(1)).span == 1
     assert JsonValues(SHAPE).batch(values.slice(2)).span == 0
+
+
+def stream(**columns: list) -> bytes:
+    return dumps(pa.RecordBatch.from_pydict(columns)).to_pybytes()
+
+
+def test_arrow_values_of_one_row_are_records() -> None:
+    good = stream(symbol=["A"], price=[1.5], size=[2], more=[1])
+    values = [
+        *(
+            good,
+            b"",
+            b"no stream",
+            good[:-30],
+            stream(symbol=["A", "A"], price=[1, 1], size=[1, 1]),
+        ),
+        *(stream(symbol=["A"], price=[1.5]), stream(symbol=[1], price=[1.5], size=[2])),
+        *(stream(size=[2], price=pa.array([1.5], pa.float32()), symbol=["A"]), None),
+        *(
+            stream(symbol=["A"], price=[1.5], size=[0]),
+            stream(symbol=[None], price=[1.5], size=[2]),
+        ),
+        good,
+    ]
+    rows, refused = told(batch_of(read(values), ArrowValues(SHAPE)))
+    assert rows == {10: ROW, 17: ROW, 21: ROW}
+    assert refused == {
+        **dict.fromkeys((11, 12, 13, 14), NOT_ONE_ARROW),
+        **dict.fromkeys((15, 16), OTHER_COLUMNS),
+        18: TOMBSTONE,
+        19: "size is not positive",
+        20: NOT_ONE_ARROW,
+    }
+
+
+def test_msgpack_values_that_are_maps_are_records() -> None:
+    pack = msgspec.msgpack.encode
+    good = pack(ROW)
+    values = [
+        *(good, pack({**ROW, "more": [1]}), b"", good[:-1], good + good, pack([1]), b"\xc1", None),
+        *(
+            pack({**ROW, "size": 1.0}),
+            pack({**ROW, "size": True}),
+            pack({**ROW, "size": 2**64 - 1}),
+        ),
+        *(pack({**ROW, "price": 1}), pack({**ROW, "symbol": None}), pack({**ROW, "size": 0}), good),
+        b"\x91" * 100_000,
+    ]
+    rows, refused = told(batch_of(read(values), MsgpackValues(SHAPE)))
+    assert rows == {10: ROW, 11: ROW, 21: {**ROW, "price": 1.0}, 24: ROW}
+    assert refused == {
+        **dict.fromkeys((12, 13, 14, 15, 16, 25), NOT_ONE_MAP),
+        17: TOMBSTONE,
+        **dict.fromkeys((18, 19), "size is not an integer"),
+        20: "size does not fit in 64 bits",
+        22: "symbol is empty",
+        23: "size is not positive",
+    }
+
+
+def test_formats_are_found_by_name() -> None:
+    assert {type(values_of(name, SHAPE)) for name in FORMATS} == {
+        *(JsonValues, CsvValues, MsgpackValues, ArrowValues)
+    }
+    with pytest.raises(InputError, match="there is no format 'xml': there are json, csv, msgpack"):
+        values_of("xml", SHAPE)

@@ -39,6 +39,7 @@ NEED_EXTRAS = {
     "ripple.kafka.producer",
     "ripple.kafka.reading",
     "ripple.kafka.reading_places",
+    "ripple.kafka.values.msgpack",
     "ripple.kafka.refusals",
     "ripple.kafka.sink",
     "ripple.kafka.writing",

@@ -11,6 +11,8 @@ import pyarrow as pa
 from ripple.batch import RAW_BYTES_MAX, Batch, Rejected
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     import numpy.typing as npt
 
     from ripple.connectors.record_shape import RecordShape
@@ -63,6 +65,31 @@ def before(batch: Batch, end: int) -> Batch:
     if batch.first_offset < end:
         return batch.split_at(end)[0]
     return Batch(batch.records.slice(0, 0), end, (), batch.offsets()[:0])
+
+
+def at_rows(
+    parts: Sequence[tuple[Batch, Sequence[int] | npt.NDArray[np.int64]]],
+    refused: Iterable[Rejected],
+    count: int,
+    shape: RecordShape,
+) -> Batch:
+    """Return batches of some of ``count`` rows, each with the numbers of its rows, as one.
+
+    refused: rows that are in none of them.
+    """
+    found = list(refused)
+    offsets = [np.empty(0, np.int64)]
+    batches = [pa.RecordBatch.from_pylist([], schema=shape.arrow_schema())]
+    for part, numbers in parts:
+        at = np.asarray(numbers, np.int64)
+        found += [Rejected(int(at[bad.offset]), None, bad.reason, bad.raw) for bad in part.rejected]
+        offsets.append(at[part.offsets()])
+        batches.append(part.records)
+    rows = np.concatenate(offsets)
+    order = np.argsort(rows)
+    records = pa.concat_batches(batches).take(pa.array(order))
+    found.sort(key=lambda bad: bad.offset)
+    return Batch(records, count, tuple(found), rows[order])
 
 
 def shown_of(values: pa.Array) -> Shown:

@@ -12,6 +12,7 @@ from ripple.connectors.csv.format import CsvFormat
 from ripple.connectors.csv.reader import CsvReader
 from ripple.connectors.csv.source import LINE_LENGTH_BYTES_MAX
 from ripple.connectors.cutting import recut
+from ripple.kafka.values.contract import at_rows
 from ripple.kafka.values.json import buffers_of
 from ripple.kafka.values.lines import as_lines
 
@@ -63,7 +64,7 @@ class CsvValues:
         """Read the ``others`` one by one, and put all in order."""
         rows = np.delete(np.arange(len(values)), others)
         parts = [] if found is None else [(found, rows)]
-        refused = []
+        refused: list[Rejected] = []
         for row in others.tolist():
             text = values[row].as_py()
             one = None if text.startswith(b"#") else self._read(text, 1)
@@ -71,23 +72,7 @@ class CsvValues:
                 refused.append(Rejected(row, None, NOT_ONE, text[:RAW_BYTES_MAX]))
             else:
                 parts.append((one, np.array([row])))
-        refused += [
-            Rejected(int(at[bad.offset]), None, bad.reason, bad.raw)
-            for part, at in parts
-            for bad in part.rejected
-        ]
-        if not parts:
-            records, offsets = self._nothing(), np.empty(0, np.int64)
-        else:
-            offsets = np.concatenate([at[part.offsets()] for part, at in parts])
-            order = np.argsort(offsets)
-            table = pa.Table.from_batches([part.records for part, _ in parts]).combine_chunks()
-            (records,) = table.take(pa.array(order)).combine_chunks().to_batches() or [
-                self._nothing()
-            ]
-            offsets = offsets[order]
-        refused.sort(key=lambda bad: bad.offset)
-        return Batch(records, len(values), tuple(refused), offsets)
+        return at_rows(parts, refused, len(values), self.shape)
 
     def _nothing(self) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([], schema=self.shape.arrow_schema())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.errors import InputError
+from ripple.kafka.values.arrow import ArrowValues
 from ripple.kafka.values.csv import CsvValues
 from ripple.kafka.values.json import JsonValues
 
@@ -15,9 +16,19 @@ if TYPE_CHECKING:
     from ripple.kafka.values.contract import Values
 
 DEFAULT = "json"
+
+
+def _msgpack(shape: RecordShape) -> Values:
+    from ripple.kafka.values.msgpack import MsgpackValues  # noqa: PLC0415 - needs an extra
+
+    return MsgpackValues(shape)
+
+
 FORMATS: dict[str, Callable[[RecordShape], Values]] = {
     "json": JsonValues,
     "csv": CsvValues,
+    "msgpack": _msgpack,
+    "arrow": ArrowValues,
 }
 
 

@@ -1,0 +1,362 @@
+"""``ripple run`` reads topics of real brokers as it reads files and logs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from ripple.world.broker import Place, Record, Records
+from tests.services.kafka import Broker, Secure
+from tests.services.kafka_topics import Topics
+from tests.services.missing import MissingError, skip
+
+pytestmark = pytest.mark.services
+
+LATER_S = 60
+ROWS = 6_000
+PARTITIONS = 4
+PIPELINE = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    price: float = rp.field(finite=True)
+    size: int = rp.field(gt=0)
+    timestamp_ns: rp.Timestamp
+
+pipeline = (
+    rp.Pipeline("vwap")
+    .source("trades", Trade)
+    .partition("by-symbol", key="symbol")
+    .window("1min", rp.Tumbling("60s"), lateness="60s")
+    .fold("vwap", vwap=rp.vwap("price", "size"), total=rp.sum("size"))
+    .sink("output")
+)
+"""
+
+
+def trades(first: int = 0, rows: int = ROWS) -> list[tuple[str, float, int, int]]:
+    """Return trades in order of time, of which 50 are of one symbol before the next begins."""
+    return [
+        (f"S{number // 50 % 8}", 100 + number % 997 / 10, 1 + number % 9, number * 50_000_000)
+        for number in range(first, first + rows)
+    ]
+
+
+def as_csv(row: Sequence[object]) -> bytes:
+    return ",".join(map(str, row)).encode()
+
+
+def as_json(row: Sequence[object]) -> bytes:
+    names = ("symbol", "price", "size", "timestamp_ns")
+    return json.dumps(dict(zip(names, row, strict=True)), indent=1).encode()
+
+
+def records(rows, form: Callable[[Sequence[object]], bytes] = as_csv) -> list[Record]:
+    return [Record(row[0].encode(), form(row), 1 + row[3] // 1_000_000) for row in rows]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "vwap.py").write_text(PIPELINE)
+    lines = b"\n".join(as_csv(row) for row in trades())
+    (tmp_path / "trades.csv").write_bytes(lines + b"\n")
+    return tmp_path
+
+
+def started(folder: Path, *given: str, **environment: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "ripple.cli.main", "run", "vwap.py", *given]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ran(folder: Path, *given: str, **environment: str) -> str:
+    """Run to the end; return what was said."""
+    process = started(folder, *given, **environment)
+    _, said = process.communicate(timeout=LATER_S)
+    assert process.returncode == 0, said
+    return said
+
+
+def refused(folder: Path, *given: str, **environment: str) -> str:
+    """Run, and return the only line of what was said."""
+    process = started(folder, "--sink", "none.csv", *given, **environment)
+    out, said = process.communicate(timeout=LATER_S)
+    assert process.returncode == 1, said
+    assert not out
+    (line,) = said.splitlines()
+    assert "Traceback" not in said
+    return line
+
+
+def story(bootstrap: str, told: Callable[[Topics], Awaitable[None]], **security: object) -> None:
+    async def main() -> None:
+        async with Topics(bootstrap, **security) as topics:
+            await told(topics)
+
+    asyncio.run(asyncio.wait_for(main(), LATER_S))
+
+
+def filled(bootstrap: str, topic: str, rows, partitions: int = 1, **how: object) -> None:
+    async def told(topics: Topics) -> None:
+        await topics.create(topic, partitions)
+        await added(topics, topic, rows, partitions, **how)
+
+    story(bootstrap, told)
+
+
+async def added(topics: Topics, topic: str, rows, partitions: int, form=as_csv, **how) -> None:
+    for number in range(partitions):
+        own = [row for row in rows if int(row[0][1:]) % partitions == number]
+        await topics.append(Place(topic, number), records(own, form), **how)
+
+
+def test_plain_run_writes_what_it_writes_of_a_file(
+    broker: Broker, topic: str, folder: Path
+) -> None:
+    async def told(topics: Topics) -> None:
+        await topics.create(topic, 1)
+        for number, codec in enumerate((None, "gzip", "snappy", "lz4", "zstd")):
+            part = trades(number * ROWS // 5, ROWS // 5)
+            how = {"compression_type": codec, "linger_ms": 20}
+            await topics.append(Place(topic, 0), records(part), **how)
+
+    story(broker.bootstrap, told)
+    ran(folder, "--source", "trades.csv", "--sink", "file.csv")
+    place = f"kafka:{broker.bootstrap}/{topic}?format=csv"
+    ran(folder, "--source", place, "--sink", "topic.csv")
+    written = (folder / "topic.csv").read_bytes()
+    assert written == (folder / "file.csv").read_bytes()
+    assert written.count(b"\n") > 30
+
+
+def test_values_of_json_are_read_with_brokers_of_the_environment(
+    broker: Broker, topic: str, folder: Path
+) -> None:
+    filled(broker.bootstrap, topic, trades(), form=as_json)
+    ran(folder, "--source", "trades.csv", "--sink", "file.csv")
+    given = {"RIPPLE_KAFKA_BROKERS": broker.bootstrap}
+    ran(folder, "--source", f"kafka:{topic}", "--sink", "topic.csv", **given)
+    assert (folder / "topic.csv").read_bytes() == (folder / "file.csv").read_bytes()
+
+
+def test_what_cannot_be_decoded_is_a_dead_letter_and_the_run_goes_on(
+    broker: Broker, topic: str, folder: Path
+) -> None:
+    good = records(trades(rows=3))
+
+    async def told(topics: Topics) -> None:
+        await topics.create(topic, 1)
+        wrong = [Record(b"k", b"no trade"), Record(b"k", None), Record(b"k", b"S1,1,2,3\nS1,1,2,3")]
+        await topics.append(Place(topic, 0), [good[0], *wrong, *good[1:]])
+
+    story(broker.bootstrap, told)
+    place = f"kafka:{broker.bootstrap}/{topic}?format=csv"
+    said = ran(folder, "--source", place, "--sink", "topic.csv", "--dead-letter", "letters.jsonl")
+    letters = [json.loads(line) for line in (folder / "letters.jsonl").read_text().splitlines()]
+    assert [(letter["offset"], letter["reason"]) for letter in letters] == [
+        (1, "too few fields"),
+        (2, "the value is null"),
+        (3, "not one CSV record"),
+    ]
+    assert "Events processed:  6" in said
+
+
+def test_aborted_transactions_and_marks_are_passed_over(
+    broker: Broker, topic: str, folder: Path
+) -> None:
+    rows = trades()
+
+    async def told(topics: Topics) -> None:
+        await topics.create(topic, 1)
+        producer = await topics.producer("p")
+        for first in range(0, ROWS, ROWS // 6):
+            for commits in (False, True):
+                producer.begin()
+                part = rows[first : first + ROWS // 6]
+                await producer.send(Place(topic, 0), Records.of(records(part)))
+                await (producer.commit() if commits else producer.abort())
+
+    story(broker.bootstrap, told)
+    ran(folder, "--source", "trades.csv", "--sink", "file.csv", "--batch", "100000")
+    place = f"kafka:{broker.bootstrap}/{topic}?format=csv"
+    said = ran(folder, "--source", place, "--sink", "topic.csv", "--batch", "100000")
+    assert f"Events processed:  {ROWS}\n" in said
+    assert (folder / "topic.csv").read_bytes() == (folder / "file.csv").read_bytes()
+
+
+def test_run_that_is_killed_goes_on_and_writes_each_cut_once(
+    broker: Broker, topic: str, folder: Path
+) -> None:
+    rows, half = trades(), ROWS // 2
+    filled(broker.bootstrap, topic, rows[:half], PARTITIONS)
+    source = ("--source", f"kafka:{broker.bootstrap}/{topic}?format=csv")
+    lasting = ("--sink", "lives.csv", "--checkpoint-dir", "lives", "--commit-interval", "50ms")
+    often = ("--checkpoint-interval", "200ms", "--follow", "--batch", "100")
+    for number in range(4):
+        process = started(folder, *source, *lasting, *often)
+        before = (folder / "lives.csv").stat().st_size if number else 0
+        grown(folder / "lives.csv", before, LATER_S if number in (0, 2) else 2)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if number == 1:
+            story(broker.bootstrap, lambda topics: added(topics, topic, rows[half:], PARTITIONS))
+    ran(folder, *source, *lasting, "--batch", "100")
+    ran(folder, *source, "--sink", "once.csv", "--checkpoint-dir", "once", "--batch", "100")
+    assert last_of_each(folder / "lives.csv") == last_of_each(folder / "once.csv")
+    ran(folder, "--source", "trades.csv", "--sink", "file.csv")
+    closed = last_of_each(folder / "once.csv")
+    assert len(closed) > 30
+    assert closed.items() <= last_of_each(folder / "file.csv").items()
+
+
+def grown(path: Path, beyond: int = 0, within_s: float = LATER_S) -> None:
+    """Wait until a file has more than so many bytes."""
+    until = time.monotonic() + within_s
+    while (path.stat().st_size if path.exists() else 0) <= beyond and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def last_of_each(path: Path) -> dict[str, str]:
+    """Return the last row of each window and symbol."""
+    found = {}
+    for line in path.read_text().splitlines():
+        *key, vwap, total = line.split(",")
+        found[",".join(key)] = f"{vwap},{total}"
+    return found
+
+
+def test_run_goes_on_when_its_broker_comes_back(tmp_path: Path, folder: Path) -> None:
+    try:
+        own = Broker(tmp_path / "kafka")
+    except MissingError as error:
+        skip(error)
+    rows, half = trades(), ROWS // 2
+    with own:
+        filled(own.bootstrap, "t", rows[:half])
+        place = f"kafka:{own.bootstrap}/t?format=csv"
+        lasting = ("--sink", "topic.csv", "--checkpoint-dir", "state", "--commit-interval", "50ms")
+        process = started(folder, "--source", place, *lasting, "--follow")
+        grown(folder / "topic.csv")
+        own.kill()
+        time.sleep(2)
+        assert process.poll() is None, process.communicate()
+        before = (folder / "topic.csv").stat().st_size
+        own.start()
+        story(own.bootstrap, lambda topics: added(topics, "t", rows[half:], 1))
+        grown(folder / "topic.csv", before)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=LATER_S)
+        ran(folder, "--source", place, *lasting)
+        assert said.count("does not answer") == 1
+        assert said.count("answers again") == 1
+    ran(folder, "--source", "trades.csv", "--sink", "file.csv")
+    closed = last_of_each(folder / "topic.csv")
+    assert len(closed) > 30
+    assert closed.items() <= last_of_each(folder / "file.csv").items()
+
+
+def test_what_is_wrong_is_told_in_one_line(broker: Broker, topic: str, folder: Path) -> None:
+    filled(broker.bootstrap, topic, trades(rows=500), 2)
+    at = f"kafka:{broker.bootstrap}"
+    assert "cannot reach Kafka: 127.0.0.1:1: " in refused(folder, "--source", "kafka:127.0.0.1:1/t")
+    said = refused(folder, "--source", f"{at}/none")
+    assert said.endswith("/none: " + broker.bootstrap + " has no topic 'none'")
+    said = refused(folder, "--source", f"{at}/{topic}")
+    assert "choose one of its 2 partitions, as in" in said
+    said = refused(folder, "--source", f"{at}/{topic}?partition=2")
+    assert said.endswith("it has 2 partitions, and none '2'")
+    assert "there is no format 'xml'" in refused(folder, "--source", f"{at}/{topic}?format=xml")
+    said = refused(folder, "--source", f"{at}/{topic}?from=end")
+    assert "it says from, and there are" in said
+
+
+def test_topic_that_lost_records_or_was_made_anew_is_told(
+    broker: Broker, topic: str, folder: Path
+) -> None:
+    filled(broker.bootstrap, topic, trades(rows=500))
+    place = f"kafka:{broker.bootstrap}/{topic}?format=csv"
+    given = ("--source", place, "--checkpoint-dir", "state")
+    ran(folder, *given, "--sink", "none.csv")
+
+    async def removed(topics: Topics) -> None:
+        await topics.append(Place(topic, 0), records(trades(500, 500)))
+        await topics.remove_before(Place(topic, 0), 700)
+
+    story(broker.bootstrap, removed)
+    said = refused(folder, *given)
+    assert "begins at offset 700, and the run has read up to 500" in said
+    assert "begin anew in another --checkpoint-dir" in said
+
+    async def anew(topics: Topics, rows: int) -> None:
+        await topics.delete(topic)
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            try:
+                await topics.create(topic, 1)
+                break
+            except AssertionError:  # it is being removed still
+                continue
+        await topics.append(Place(topic, 0), records(trades(7, rows)))
+
+    story(broker.bootstrap, lambda topics: anew(topics, 300))
+    said = refused(folder, *given)
+    assert "ends at offset 300, and the run has read up to 500: it is another topic" in said
+    story(broker.bootstrap, lambda topics: anew(topics, 600))
+    assert "it is another topic of this name" in refused(folder, *given)
+
+
+@pytest.fixture
+def secure(tmp_path: Path) -> Iterator[tuple[Broker, Path]]:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made_by = ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt"]
+    of_whom = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    named = ["ec_paramgen_curve:prime256v1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*made_by, *named, *of_whom], check=True, capture_output=True)
+    try:
+        broker = Broker(tmp_path / "kafka", secure=Secure(key, certificate, "u", "secret-word"))
+    except MissingError as error:
+        skip(error)
+    with broker:
+        yield broker, certificate
+
+
+def test_tls_and_passwords_are_used_and_never_told(secure, folder: Path) -> None:
+    broker, certificate = secure
+    filled(broker.bootstrap, "t", trades())
+    place = f"kafka:{broker.secure_bootstrap}/t?format=csv"
+    (folder / "password").write_text("secret-word\n")
+    (folder / "ripple.toml").write_text(
+        '[kafka]\nsecurity_protocol = "SASL_SSL"\nsasl_mechanism = "SCRAM-SHA-256"\n'
+        f'sasl_username = "u"\nsasl_password_file = "password"\nca_file = "{certificate}"\n'
+    )
+    given = {"RIPPLE_CONFIG": "ripple.toml"}
+    said = ran(folder, "--source", place, "--sink", "topic.csv", **given)
+    ran(folder, "--source", "trades.csv", "--sink", "file.csv")
+    assert (folder / "topic.csv").read_bytes() == (folder / "file.csv").read_bytes()
+    assert "secret-word" not in said
+    (folder / "password").write_text("guessed-word\n")
+    said = refused(folder, "--source", place, **given)
+    assert "Authentication" in said
+    assert "guessed-word" not in said
+    (folder / "password").write_text("secret-word\n")
+    (folder / "ripple.toml").write_text((folder / "ripple.toml").read_text().split("ca_file")[0])
+    said = refused(folder, "--source", place, **given)
+    assert "certificate verify failed" in said
+    assert "secret-word" not in said
