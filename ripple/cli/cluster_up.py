@@ -18,9 +18,10 @@ from ripple.cli.numbers import positive
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.up.plan import Asked, coordinators_of, processes
 from ripple.cli.up.process import Process, WillNotStartError
-from ripple.cli.up.reach import Reach, open_topic
+from ripple.cli.up.reach import Reach
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.connectors.locate import sinks_by_output
+from ripple.connectors.registry import forms
 
 if TYPE_CHECKING:
     import argparse
@@ -38,7 +39,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument("--source", type=a_place, required=True, metavar="log:DIR/TOPIC")
+    parser.add_argument(
+        "--source", type=a_place, required=True, metavar="PLACE", help=forms("continued_source")
+    )
     parser.add_argument(
         "--sink",
         type=a_place,
@@ -94,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         workers=options.workers,
         processes=options.processes,
         coordinators=options.coordinators,
-        partitions=options.partitions or open_topic(options.source).partitions,
+        partitions=options.partitions or reach.partitions,
         store=options.store or "",
         free_ports=options.free_ports,
     )

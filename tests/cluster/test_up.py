@@ -106,7 +106,7 @@ def test_nobody_is_left_when_it_is_killed(job: Job) -> None:
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        (("--source", "trades.csv"), "trades.csv is no topic: a cluster reads and writes log:"),
+        (("--source", "trades.csv"), "needs a source that can be read again, not 'trades.csv'"),
         (("--source", "log:{source}/1"), "is one partition: name the topic, log:"),
         (("--source", "log:{source}s"), "cannot read"),
         (("--sink", "out.csv"), "out.csv is no topic"),

@@ -1,14 +1,16 @@
-"""How far the outputs of a cluster are behind its input, as their logs say it."""
+"""How far the outputs of a cluster are behind its input, as the places say it."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ripple.connectors.locate import open_inputs
 from ripple.connectors.log.sink import committed_in
 from ripple.connectors.text.cut_record import Owner
 from ripple.errors import InputError
-from ripple.log import PartitionReader, Topic
+from ripple.log import Topic
 from ripple.log.errors import LogError
 from ripple.log_place import PREFIX, LogPlace
 from ripple.world import LiveDisk
@@ -16,6 +18,7 @@ from ripple.world import LiveDisk
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.connectors.inputs import Inputs
     from ripple.pipeline.plan import Plan
 
 
@@ -37,35 +40,46 @@ class Reached:
 
 
 class Reach:
-    """Looks at the logs of a pipeline's input and its outputs."""
+    """Looks at a pipeline's input and the logs of its outputs."""
 
     def __init__(self, plan: Plan, source: str, sinks: Mapping[str, str]) -> None:
         """Connect places as users write them; sinks: by output.
 
-        Raises InputError for places that are no topics.
+        Raises InputError for places that cannot be read on, and sinks that are no logs.
         """
-        self._source = open_topic(source)
-        self._input = plan.source.name
+        self._plan = plan
+        self._source = source
+        if source.startswith(PREFIX):
+            _parsed(source)
+        self.partitions = len(self._inputs().names)
+        """How many the source has."""
         self._sinks = {Owner(plan.name, name): _parsed(place) for name, place in sinks.items()}
 
     def look(self) -> Reached:
         """Return how far the slowest output is.
 
-        Raises OutputError for a topic that holds the changes of another output.
+        Not to be called where an event loop runs. Raises OutputError for a topic that holds the
+        changes of another output.
         """
-        ends = {}
-        count = self._source.partitions
-        for partition in range(count):
-            with PartitionReader(self._source, partition) as reader:
-                # The only one has no number, as where it is read.
-                name = f"{self._input}/{partition}" if count > 1 else self._input
-                ends[name] = reader.range()[1]
+        ends = asyncio.run(self._ends())
         whole = sum(ends.values())
         return Reached(
             min((self._of(*sink, ends) for sink in self._sinks.items()), default=whole), whole
         )
 
-    def _of(self, owner: Owner, place: LogPlace, ends: dict[str, int]) -> int:
+    def _inputs(self) -> Inputs:
+        return open_inputs(self._source, self._plan, 1, follow=False)
+
+    async def _ends(self) -> Mapping[str, int]:
+        """Return by input where it ends now."""
+        inputs = self._inputs()
+        try:
+            _, ends = await inputs.bounds()
+        finally:
+            await inputs.close()
+        return ends
+
+    def _of(self, owner: Owner, place: LogPlace, ends: Mapping[str, int]) -> int:
         try:
             topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
         except (LogError, OSError):
@@ -80,18 +94,11 @@ class Reach:
         return sum(min(reached.get(name, 0), end) for name, end in ends.items())
 
 
-def open_topic(place: str) -> Topic:
-    """Return the topic at ``log:DIR/TOPIC``. Raises InputError."""
-    parsed = _parsed(place)
-    try:
-        return Topic.open(LiveDisk(parsed.folder, make=False), parsed.topic)
-    except (LogError, OSError) as error:
-        raise InputError(f"cannot read {place}: {error}") from error
-
-
 def _parsed(place: str) -> LogPlace:
     if not place.startswith(PREFIX):
-        raise InputError(f"{place} is no topic: a cluster reads and writes log:DIR/TOPIC")
+        raise InputError(
+            f"{place} is no topic: a cluster that is started here writes log:DIR/TOPIC"
+        )
     parsed = LogPlace.parse(place)
     if parsed.partition is not None:
         raise InputError(
