@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ripple.connectors.log.places import check_divided
 from ripple.errors import InputError
 from ripple.kafka.client import KafkaClient
+from ripple.kafka.dividing import check_division, sampled_keys
 from ripple.kafka.inputs import KafkaInputs
 from ripple.kafka.place import PREFIX, KafkaPlace
 from ripple.kafka.reading import KafkaReading
@@ -33,6 +34,7 @@ OPTIONS = ("format", "key", "partition")
 
 _log = logging.getLogger("ripple.kafka")
 _counts: dict[tuple[str, str], int] = {}
+_divided: set[tuple[str, str]] = set()
 
 
 def open_source(path: str, reading: Reading) -> KafkaSource:
@@ -66,6 +68,9 @@ def open_inputs(path: str, reading: Reading) -> KafkaInputs:
         partitions = {reading.name: Place(place.topic, number or 0)}
     else:
         partitions = {f"{reading.name}/{each}": Place(place.topic, each) for each in range(count)}
+    key = _key(place, reading)
+    if key:
+        _check_key(place, security, count)
     if reading.part is not None:
         part, of = reading.part
         check_divided(str(place), len(partitions), of)
@@ -76,7 +81,7 @@ def open_inputs(path: str, reading: Reading) -> KafkaInputs:
         values,
         reading.batch_rows,
         follow=reading.follow,
-        keyed_by=_key(place, reading),
+        keyed_by=key,
     )
 
 
@@ -114,6 +119,28 @@ def _key(place: KafkaPlace, reading: Reading) -> tuple[str, ...] | None:
         if field not in known:
             raise InputError(f"{place} says key={said}, and the fields are {', '.join(known)}")
     return fields
+
+
+def _check_key(place: KafkaPlace, security: Security, count: int) -> None:
+    """Raise InputError where records are not divided as the place says; a process asks once."""
+    asked = (place.brokers, place.topic)
+    if count == 1 or asked in _divided:
+        return
+    try:
+        keys = _in_a_thread(_sampled(place, security, count))
+    except (BrokerError, SettingsError) as error:
+        raise InputError(f"cannot read {place}: {error}") from error
+    check_division(str(place), keys, count)
+    _divided.add(asked)
+
+
+async def _sampled(place: KafkaPlace, security: Security, count: int) -> list[tuple[bytes, int]]:
+    reader = KafkaReading(place.brokers, security)
+    await reader.open()
+    try:
+        return await sampled_keys(reader, place.topic, count)
+    finally:
+        await reader.close()
 
 
 def _count(place: KafkaPlace, security: Security) -> int:
