@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 import pytest
 
+from ripple.cli.places import a_store
 from ripple.settings import SettingsError
-from ripple.store import DiskStore, MemoryStore, UnsafeStoreError
+from ripple.store import DiskStore, MemoryStore, StoreRefusedError, UnsafeStoreError
 from ripple.store.opening import open_store
 from ripple.store.probe import probe
 from ripple.store.s3_settings import S3Settings, split_url
@@ -63,6 +65,24 @@ def test_a_password_in_an_endpoint_is_refused_and_not_shown() -> None:
     with pytest.raises(SettingsError, match="AWS chain") as caught:
         S3Settings(endpoint="https://user:secret@host")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["gs://bucket/prefix", ""])
+def test_a_place_of_another_kind_is_refused_before_a_folder_is_made(place: str) -> None:
+    with pytest.raises(ArgumentTypeError):
+        a_store(place)
+
+
+def test_a_probe_that_cannot_be_made_tells_why_and_not_what_cleaning_up_met() -> None:
+    class Denying(MemoryStore):
+        async def put_if_absent(self, name: str, data: bytes) -> bool:
+            raise StoreRefusedError(f"put {name}: denied")
+
+        async def delete(self, name: str) -> None:
+            raise StoreRefusedError(f"delete {name}: denied")
+
+    with pytest.raises(StoreRefusedError, match="put probe/"):
+        asyncio.run(probe(Denying(), Chance(), "here"))
 
 
 def test_a_store_that_keeps_its_promise_passes_and_is_left_clean() -> None:
