@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ripple.keys.space import key_space
 from ripple.ops import OP, OP_NAMES, OP_REMOVE, OP_SET
@@ -17,38 +18,69 @@ if TYPE_CHECKING:
     from ripple.schema.types import Field
 
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+# Rows that readers do not have any more, which are kept for a while beside as many that they have.
+OLD_ROWS_MIN = 1 << 16
 
 
 class Shown:
-    """Keys that were shown and may have gone. key: its fields, () for one total."""
+    """Rows that were shown, and keys that may have gone. key: its fields, () for one total."""
 
     def __init__(self, key: tuple[Field, ...]) -> None:
         self._names = [field.name for field in key]
         self._keys = key_space(key)
         self._is_there = np.zeros(0, np.bool_)
+        self._rows: list[pa.Table] = []  # as they were shown, one after the other
+        self._count = 0
+        self._last = np.zeros(0, np.int64)  # which of them is a slot's, where one is there
 
-    def _mark(self, rows: pa.Table, is_there: bool | Bools) -> None:
+    def _slots(self, rows: pa.Table) -> Ints:
         columns = [rows.column(name).combine_chunks() for name in self._names]
-        slots = self._keys.slots(columns or [np.empty(rows.num_rows)])
+        slots: Ints = self._keys.slots(columns or [np.empty(rows.num_rows)])
         self._keys.adopt(slots)
         more = max(0, self._keys.capacity - len(self._is_there))
         self._is_there = np.concatenate([self._is_there, np.zeros(more, np.bool_)])
+        self._last = np.concatenate([self._last, np.zeros(more, np.int64)])
+        return slots
+
+    def _show(self, rows: pa.Table, is_there: bool | Bools) -> None:
+        slots = self._slots(rows)
         self._is_there[slots] = is_there
+        self._last[slots] = np.arange(self._count, self._count + rows.num_rows)
+        self._rows.append(rows)
+        self._count += rows.num_rows
+        left = np.flatnonzero(self._is_there)
+        if self._count > 2 * len(left) + OLD_ROWS_MIN:
+            self._rows = [self._shown(left)]
+            self._count, self._last[left] = len(left), np.arange(len(left))
+
+    def _shown(self, slots: Ints) -> pa.Table:
+        """Return the rows of slots that are there, without ``op``."""
+        rows = [one.drop_columns([OP]) if OP in one.column_names else one for one in self._rows]
+        whole = pa.concat_tables(rows, promote_options="default")
+        return whole.take(pa.array(self._last[slots]))
 
     def there(self, rows: pa.Table) -> None:
         """Note that these were shown."""
-        self._mark(rows, is_there=True)
+        self._show(rows, is_there=True)
 
     def changed(self, changes: Iterable[pa.RecordBatch]) -> None:
         """Note what an output's log says, with ``op`` as text."""
         for batch in changes:
             ops = batch.column(OP).to_pylist()
             is_there = np.array([op != OP_NAMES[OP_REMOVE] for op in ops], np.bool_)
-            self._mark(pa.Table.from_batches([batch]), is_there)
+            self._show(pa.Table.from_batches([batch]), is_there)
 
-    def settled(self, rows: pa.Table) -> None:
-        """Note that these are written anew, or stay as they are."""
-        self._mark(rows, is_there=False)
+    def settled(self, rows: pa.Table) -> pa.Table:
+        """Note that these are right from now on; return those that are to be written for it."""
+        slots = self._slots(rows)
+        known = np.flatnonzero(self._is_there[slots])
+        is_new = np.ones(rows.num_rows, np.bool_)
+        if len(known):
+            was, now = self._shown(slots[known]), rows.take(pa.array(known))
+            is_new[known] = ~_same(was.select(now.column_names), now)
+        self._is_there[slots] = False
+        return rows.filter(pa.array(is_new))
 
     def left(self) -> pa.Table:
         """Return the keys that were shown and not settled since."""
@@ -67,3 +99,20 @@ def published(schema: pa.Schema, rows: Sequence[pa.Table], removed: pa.Table) ->
     both = pa.concat_tables([sets, removed], promote_options="default")
     columns = [both.column(name).combine_chunks() for name in schema.names]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _same(one: pa.Table, other: pa.Table) -> Bools:
+    """Return which rows are bit for bit the same."""
+    same = np.ones(one.num_rows, np.bool_)
+    for was, now in zip(one.columns, other.columns, strict=True):
+        here, there = _bits(was.cast(now.type)), _bits(now)
+        equal = pc.fill_null(pc.equal(here, there), False)
+        neither = pc.and_(here.is_null(), there.is_null())
+        same &= pc.or_(equal, neither).to_numpy(zero_copy_only=False)
+    return same
+
+
+def _bits(column: pa.ChunkedArray) -> pa.Array:
+    """Return what is equal where the bits are: a NaN is a NaN, and 0 is not -0."""
+    whole = column.combine_chunks()
+    return whole.view(pa.int64()) if pa.types.is_float64(whole.type) else whole

@@ -268,10 +268,10 @@ class StageLife:
             table = engine.table(output)
             rows = [table, *final.of(output)]
             removed = table.slice(0, 0).select([])
-            if output in was_shown and self._world.guards("gone_keys"):
+            if output in was_shown:
                 shown = was_shown[output]
-                for part in rows:
-                    shown.settled(part)
+                rows = [shown.settled(part) for part in rows]
+            if output in was_shown and self._world.guards("gone_keys"):
                 removed = self._removed(shown.left(), is_lost=base.checkpoint is None)
             if standing.unfinished is not None:
                 self._outputs.supersede(output)

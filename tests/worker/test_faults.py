@@ -80,7 +80,14 @@ class Seen:
         ]
 
 
-def tell(story: Story, trial: ClusterTrial, **shape: Any) -> None:
+def tell(
+    story: Story,
+    trial: ClusterTrial,
+    *,
+    seed: int = 0,
+    without: tuple[str, ...] = (),
+    **shape: Any,
+) -> None:
     """Let a story happen to a cluster, which then comes to what one process makes."""
 
     @on_cluster
@@ -94,7 +101,7 @@ def tell(story: Story, trial: ClusterTrial, **shape: Any) -> None:
         await seen.scene.come_to_rest()
         await trial.compare(seen.scene)
 
-    done = repeat(scenario, seed=0)
+    done = repeat(scenario, seed=seed, without=without)
     if done.error is not None:
         raise done.error
 

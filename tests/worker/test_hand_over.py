@@ -13,7 +13,7 @@ from ripple.assignment import Phase, epoch_of
 from ripple.events import Began, Committed, Restored
 from ripple.testing.cluster_worker import topic_of
 from tests.worker import trials
-from tests.worker.test_faults import Seen, tell
+from tests.worker.test_faults import Seen, Story, tell
 
 MOVED = 0
 SETTLED_S = 60.0
@@ -77,29 +77,38 @@ def parties(move: Move) -> dict[str, list[str]]:
 def test_whoever_dies_at_a_step_of_a_move_leaves_one_owner(step: str) -> None:
     for who in ("the owner", "the next owner", "one coordinator", "both coordinators",
                 "both owners"):  # fmt: skip
+        tell(dying(who, step), trials.windows, coordinators=2, alongside=True)
 
-        async def story(seen: Seen, who: str = who) -> None:
-            move = Move(seen)
-            victims, hit = parties(move)[who], asyncio.Event()
 
-            def strike() -> None:
-                for name in victims:
-                    seen.cluster.host(name).kill()
-                hit.set()
+def test_later_stage_whose_owner_died_writes_only_what_readers_lack() -> None:
+    """I16, of the partitions that its owner had beside the one that moves."""
+    story = dying("the owner", "it is to move")
+    tell(story, trials.totals, coordinators=2, partitions=2, alongside=True)
 
-            def look() -> None:
-                if not looked and STEPS[step](move):
-                    looked.append(True)
-                    seen.cluster.loop.call_soon(strike)
 
-            looked: list[bool] = []
-            move.begin()
-            seen.cluster.always(look)
-            await asyncio.wait_for(hit.wait(), SETTLED_S)
-            if len(victims) == 1:  # whoever is left does it alone
-                await seen.until(lambda: is_live(seen), f"nobody has it: {step}, {who}")
+def dying(who: str, step: str) -> Story:
+    async def story(seen: Seen) -> None:
+        move = Move(seen)
+        victims, hit = parties(move)[who], asyncio.Event()
 
-        tell(story, trials.windows, coordinators=2, alongside=True)
+        def strike() -> None:
+            for name in victims:
+                seen.cluster.host(name).kill()
+            hit.set()
+
+        def look() -> None:
+            if not looked and STEPS[step](move):
+                looked.append(True)
+                seen.cluster.loop.call_soon(strike)
+
+        looked: list[bool] = []
+        move.begin()
+        seen.cluster.always(look)
+        await asyncio.wait_for(hit.wait(), SETTLED_S)
+        if len(victims) == 1:  # whoever is left does it alone
+            await seen.until(lambda: is_live(seen), f"nobody has it: {step}, {who}")
+
+    return story
 
 
 def is_live(seen: Seen) -> bool:

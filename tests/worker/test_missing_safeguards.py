@@ -1,0 +1,49 @@
+"""Clusters without one of their safeguards: what just has to happen for its absence to be seen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ripple.testing.cluster_trial import ClusterTrial
+from tests.worker import trials
+from tests.worker.test_faults import Seen, Story, tell
+from tests.worker.test_hand_over import STEPS, Move
+
+
+async def moves(seen: Seen) -> None:
+    """A partition moves by plan, while there is still much to come."""
+    move = Move(seen)
+    move.begin()
+    await seen.until(lambda: STEPS["the move is complete"](move), "it does not move")
+
+
+async def dies(seen: Seen) -> None:
+    """The owner of a later stage's partition dies again and again, and its senders go on."""
+    last = len(seen.shares) - 1
+    for _ in range(3):
+        await asyncio.sleep(2)
+        name = seen.owner(last)
+        seen.cluster.host(name).kill()
+        await asyncio.sleep(4)
+        seen.scene.start(name)
+        await seen.owned()
+
+
+RARELY: dict[str, Any] = {"rarely": True, "partitions": 2}
+
+# What goes on, over what, and what it is found out by.
+MISSED: dict[str, tuple[Story, ClusterTrial, dict[str, Any], str]] = {
+    "fence_check": (moves, trials.windows, {}, "I4"),
+    "read_back": (dies, trials.rows, RARELY, "the cluster has|I16"),
+}
+
+
+@pytest.mark.parametrize("safeguard", MISSED)
+def test_absence_of_a_safeguard_is_seen_at_once(safeguard: str) -> None:
+    story, trial, shape, why = MISSED[safeguard]
+    with pytest.raises(AssertionError, match=why):
+        tell(story, trial, without=(safeguard,), alongside=True, **shape)
+    tell(story, trial, alongside=True, **shape)
