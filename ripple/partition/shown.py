@@ -105,14 +105,19 @@ def _same(one: pa.Table, other: pa.Table) -> Bools:
     """Return which rows are bit for bit the same."""
     same = np.ones(one.num_rows, np.bool_)
     for was, now in zip(one.columns, other.columns, strict=True):
-        here, there = _bits(was.cast(now.type)), _bits(now)
-        equal = pc.fill_null(pc.equal(here, there), False)
-        neither = pc.and_(here.is_null(), there.is_null())
-        same &= pc.or_(equal, neither).to_numpy(zero_copy_only=False)
+        same &= _equal(was.cast(now.type).combine_chunks(), now.combine_chunks())
     return same
 
 
-def _bits(column: pa.ChunkedArray) -> pa.Array:
-    """Return what is equal where the bits are: a NaN is a NaN, and 0 is not -0."""
-    whole = column.combine_chunks()
-    return whole.view(pa.int64()) if pa.types.is_float64(whole.type) else whole
+def _equal(one: pa.Array, other: pa.Array) -> Bools:
+    if pa.types.is_nested(one.type):  # Arrow does not compare these
+        pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+        return np.array([repr(was) == repr(now) for was, now in pairs], np.bool_)
+    if pa.types.is_floating(one.type):  # a NaN is a NaN, and 0 is not -0
+        bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[one.type.bit_width]
+        one, other = one.view(bits), other.view(bits)
+    equal = pc.fill_null(pc.equal(one, other), False)
+    both: Bools = pc.or_(equal, pc.and_(one.is_null(), other.is_null())).to_numpy(
+        zero_copy_only=False
+    )
+    return both
