@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,3 +24,9 @@ settings.load_profile("ripple")
 def mypy_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where what mypy knows of Ripple is kept, for all processes that test."""
     return tmp_path_factory.getbasetemp().parent / "mypy"
+
+
+@pytest.fixture
+def unshrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a failure that is wanted be told as it was found: no shorter one is looked for."""
+    monkeypatch.setattr(sys.modules["ripple.testing.explore"], "SHRINK_RUNS_MAX", 0)

@@ -30,6 +30,7 @@ def test_damaged_object_is_passed_over() -> None:
     explore(scenarios.bad_medium, seeds=range(20 * EXAMPLES), faults=scenarios.QUIET)
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize(
     ("scenario", "check", "safeguard"),
     [

@@ -30,6 +30,7 @@ def test_log_survives_random_faults(scenario: Scenario) -> None:
     explore(scenario, seeds=range(60 * EXAMPLES), check=scenarios.survived)
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize(
     "safeguard", ["fsync_file", "fsync_folder", "folder_sync", "torn_tail_cut", "idempotent_append"]
 )

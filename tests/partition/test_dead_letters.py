@@ -211,6 +211,7 @@ def test_letters_are_kept_once_whatever_crashes() -> None:
     assert report.lives > report.runs > 50
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize("safeguard", ["letter_once", "sync_before_commit", "fsync_file"])
 def test_missing_safeguard_is_found_out(safeguard: str) -> None:
     with pytest.raises(SimulationError):

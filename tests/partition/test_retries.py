@@ -192,6 +192,7 @@ def nothing_twice(world: SimWorld, seed: int) -> None:
     read_journal(world.disk, JOURNAL)
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize("safeguards", [(), ("retry_intent",), ("fsync_file",)])
 def test_letters_are_retried_once_whatever_crashes(monkeypatch, safeguards) -> None:
     monkeypatch.setattr(retries, "LETTERS_MAX", 3)

@@ -63,6 +63,7 @@ MISSING = [
 ]
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize(("kind", "safeguard"), MISSING)
 def test_missing_safeguard_is_found_out(kind: str, safeguard: str) -> None:
     chosen = KINDS[kind]
