@@ -30,9 +30,9 @@ from ripple.spark.shares import source_at
 from ripple.spark.work import pickled
 from ripple.world import LiveClock, LiveDisk
 
-EVENTS = 1_000_000 if QUICK else 4_000_000
+EVENTS = 1_000_000 if QUICK else 10_000_000
 SYMBOLS = 2_000
-ROUNDS = 2 if QUICK else 4
+ROUNDS = 2 if QUICK else 3
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
