@@ -32,7 +32,7 @@ from ripple.world import LiveClock, LiveDisk
 
 EVENTS = 1_000_000 if QUICK else 10_000_000
 SYMBOLS = 2_000
-ROUNDS = 2 if QUICK else 3
+ROUNDS = 2 if QUICK else 4
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
