@@ -6,10 +6,11 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ripple.connectors.connector import Part
+from ripple.connectors.contract import Commit
 from ripple.errors import InputError, OutputError
 from ripple.kafka.background import Background
 from ripple.kafka.batches import COMPRESSIONS, Compression
-from ripple.kafka.cuts import newest
+from ripple.kafka.cuts import newest, topic_of
 from ripple.kafka.group import KafkaGroup, Whose, Written
 from ripple.kafka.place import PREFIX, KafkaPlace
 from ripple.kafka.rows import FORMS, Rows, ValueForm
@@ -19,7 +20,7 @@ from ripple.kafka.writing import Writing
 from ripple.partition.group import Groups
 from ripple.pipeline.stages import stages_of
 from ripple.settings import SettingsError
-from ripple.world.broker import BrokerError, Place
+from ripple.world.broker import BrokerError, NoTopicError, Place
 from ripple.world.live import LiveClock
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from ripple.connectors.connector import Grouping
     from ripple.connectors.connector import Writing as Asked
-    from ripple.connectors.contract import Commit
     from ripple.kafka.cuts import Cuts
     from ripple.kafka.settings import Security
     from ripple.partition.group import ReadableGroup
@@ -117,23 +117,41 @@ def open_group(paths: Mapping[str, str], asked: Grouping) -> ReadableGroup:
 
 
 def reached(path: str, asked: Asked) -> Commit | None:
-    """Return what the sink of a part has committed; None if nothing. Raises OutputError."""
+    """Return what the sink of a part has committed; without a part, what all of them have.
+
+    None if nothing. Raises OutputError.
+    """
     target = _Target.parse(path)
     brokers = target.place.brokers
     background, broker = _looking.get(brokers) or (Background(), _broker(target.place, "none"))
     _looking[brokers] = background, broker
-    whose = Whose(asked.plan.name, asked.part or Part(0, 1))
+    stages = range(1) if asked.part else range(len(stages_of(asked.plan)))
 
-    async def look() -> Cuts | None:
-        await broker.make(whose.place.topic, whose.part.of, is_compacted=True)
-        return await newest(broker, whose.place)
+    async def look() -> list[Cuts | None]:
+        found = []
+        for stage in stages:
+            topic = topic_of(asked.plan.name, stage)
+            try:
+                count = await broker.partitions(topic)
+            except NoTopicError:
+                continue
+            numbers = range(count) if asked.part is None else [asked.part.number]
+            found += [await newest(broker, Place(topic, number)) for number in numbers]
+        return found
 
     try:
         found = background.call(look())
     except BrokerError as error:
         raise OutputError(f"cannot look into {target.place}: {error}") from error
-    one = None if found is None else found.outputs.get(asked.output.name)
-    return None if one is None else one.commit
+    name = asked.output.name
+    commits = [one.outputs[name].commit for one in found if one and name in one.outputs]
+    if len(commits) < 2:
+        return commits[0] if commits else None
+    lowest: dict[str, int] = {}
+    for commit in commits:
+        for each, offset in commit.cut.items():
+            lowest[each] = min(offset, lowest.get(each, offset))
+    return Commit(lowest, "")
 
 
 def _broker(place: KafkaPlace, compression: Compression) -> Writing:

@@ -196,4 +196,4 @@ def test_cut_record_in_a_transaction_of_its_own_is_found_out(readers: Readers) -
 
 
 def test_missing_check_of_the_epoch_is_found_out(readers: Readers) -> None:
-    assert "cut records" in next(errors_of(two_owners(readers), range(40), "epoch_check"))
+    assert "cut records" in next(errors_of(two_owners(readers), range(10, 40), "epoch_check"))

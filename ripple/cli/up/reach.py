@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ripple.connectors.connector import Writing
+from ripple.connectors.installed import load
 from ripple.connectors.locate import open_inputs
 from ripple.connectors.log.sink import committed_in
+from ripple.connectors.registry import find
 from ripple.connectors.text.cut_record import Owner
 from ripple.errors import InputError
 from ripple.log import Topic
@@ -16,10 +20,13 @@ from ripple.log_place import PREFIX, LogPlace
 from ripple.world import LiveDisk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
     from ripple.pipeline.plan import Plan
+
+    _Commits = Callable[[Owner], list[Commit | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,9 @@ class Reach:
             _parsed(source)
         self.partitions = len(self._inputs().names)
         """How many the source has."""
-        self._sinks = {Owner(plan.name, name): _parsed(place) for name, place in sinks.items()}
+        self._sinks = {
+            Owner(plan.name, name): _commits(plan, name, place) for name, place in sinks.items()
+        }
 
     def look(self) -> Reached:
         """Return how far the slowest output is.
@@ -63,9 +72,8 @@ class Reach:
         """
         ends = asyncio.run(self._ends())
         whole = sum(ends.values())
-        return Reached(
-            min((self._of(*sink, ends) for sink in self._sinks.items()), default=whole), whole
-        )
+        found = [_sum_of(commits(owner), ends) for owner, commits in self._sinks.items()]
+        return Reached(min(found, default=whole), whole)
 
     def _inputs(self) -> Inputs:
         return open_inputs(self._source, self._plan, 1, follow=False)
@@ -79,25 +87,40 @@ class Reach:
             await inputs.close()
         return ends
 
-    def _of(self, owner: Owner, place: LogPlace, ends: Mapping[str, int]) -> int:
-        try:
-            topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
-        except (LogError, OSError):
-            return 0
-        reached: dict[str, int] = {}
-        for partition in range(topic.partitions):
-            commit = committed_in(topic, partition, owner)
-            for name, offset in ({} if commit is None else commit.cut).items():
-                # A later stage's cut has the names of its senders before those of the inputs.
-                of = next((end for end in ends if name == end or name.endswith(f"/{end}")), name)
-                reached[of] = min(offset, reached.get(of, offset))
-        return sum(min(reached.get(name, 0), end) for name, end in ends.items())
+
+def _commits(plan: Plan, output: str, place: str) -> _Commits:
+    """Return what tells what the partitions of an output have committed."""
+    found = find(place, "continued_sink")
+    if not found.use.is_group or not found.use.reached:
+        return partial(_in_log, _parsed(place))
+    ask = load(found.connector.scheme, found.connector.package, found.use.reached)
+    asked = Writing(plan, plan.output(output))
+    return lambda _: [ask(found.path, asked)]
+
+
+def _in_log(place: LogPlace, owner: Owner) -> list[Commit | None]:
+    try:
+        topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
+    except (LogError, OSError):
+        return []
+    return [committed_in(topic, partition, owner) for partition in range(topic.partitions)]
+
+
+def _sum_of(commits: list[Commit | None], ends: Mapping[str, int]) -> int:
+    reached: dict[str, int] = {}
+    for commit in commits:
+        for name, offset in ({} if commit is None else commit.cut).items():
+            # A later stage's cut has the names of its senders before those of the inputs.
+            of = next((end for end in ends if name == end or name.endswith(f"/{end}")), name)
+            reached[of] = min(offset, reached.get(of, offset))
+    return sum(min(reached.get(name, 0), end) for name, end in ends.items())
 
 
 def _parsed(place: str) -> LogPlace:
     if not place.startswith(PREFIX):
         raise InputError(
-            f"{place} is no topic: a cluster that is started here writes log:DIR/TOPIC"
+            f"{place} is no topic: a cluster that is started here writes log:DIR/TOPIC "
+            "or kafka:BROKERS/TOPIC"
         )
     parsed = LogPlace.parse(place)
     if parsed.partition is not None:
