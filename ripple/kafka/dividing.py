@@ -27,7 +27,7 @@ def check_division(where: str, keys: Sequence[tuple[bytes, int]], partitions: in
         return
     key, found = wrong[0]
     is_crc = all(zlib.crc32(key) % partitions == number for key, number in keys)
-    by = "CRC-32 of it, as librdkafka does by default" if is_crc else "something else than murmur2"
+    by = "CRC-32 of it (librdkafka's default)" if is_crc else "something else than murmur2"
     raise InputError(
         f"{where} says by which key its records are divided, and the key {key!r:.60} lies in "
         f"partition {found}, where {by} puts it: murmur2, which Ripple goes by, puts it in "
