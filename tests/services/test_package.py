@@ -41,7 +41,6 @@ NEED_EXTRAS = {
     "ripple.kafka.reading_places",
     "ripple.kafka.values.msgpack",
     "ripple.kafka.refusals",
-    "ripple.kafka.sink",
     "ripple.kafka.writing",
     "ripple.kafka.writing_places",
     "ripple.rpc",
