@@ -10,6 +10,7 @@ matters sets PYTHONHASHSEED, and then the command is started anew.
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import socket
@@ -137,6 +138,7 @@ def _serve(descriptor: int) -> tuple[str, list[str]]:
 if __name__ == "__main__":
     for name in (*MODULES, *BESIDE):
         import_module(name)
+    gc.freeze()  # so that no fork goes through what is there already
     command, own = _serve(int(sys.argv[1]))
     main = import_module(command)
     sys.argv = [str(main.__file__), *own]
