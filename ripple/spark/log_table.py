@@ -66,8 +66,9 @@ def range_of(topic: Topic, partition: int, start: Bound, stop: Bound) -> tuple[i
             f"{place} begins at offset {first}: what was before it was removed, and {begin} was "
             "asked for; say from where on"
         )
-    if until > end:
-        raise InputError(f"{place} ends at offset {end}, and {until} was asked for")
+    for asked in (begin, until):
+        if asked > end:
+            raise InputError(f"{place} ends at offset {end}, and {asked} was asked for")
     return begin, max(begin, until)
 
 

@@ -78,7 +78,6 @@ def session(master: str | None = None, *, name: str = "ripple", **settings: str)
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
     register(spark)
     return spark
 

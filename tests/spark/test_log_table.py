@@ -76,6 +76,8 @@ def test_a_range_is_of_offsets_partitions_or_time(place: str) -> None:
 def test_a_source_says_what_it_lacks(place: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="ends at offset 30, and 31 was asked for"):
         source_at(place, PLAN, stop=Bound(offset=31))
+    with pytest.raises(InputError, match="ends at offset 30, and 40 was asked for"):
+        source_at(place, PLAN, start=Bound(offset=40))
     with pytest.raises(InputError, match="there is no such file"):
         source_at(f"{tmp_path}/missing.csv", PLAN)
     (tmp_path / "empty").mkdir()
