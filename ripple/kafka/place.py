@@ -43,6 +43,11 @@ class KafkaPlace(NamedTuple):
                 f"{name!r} names no broker, as in {PREFIX}127.0.0.1:9092/{topic}, and there is no "
                 f"{BROKERS_VARIABLE}"
             )
+        if topic.isdigit() and "/" in brokers:
+            raise InputError(
+                f"{name!r}: a partition is named behind the topic, as in "
+                f"{PREFIX}{brokers}?partition={topic}"
+            )
         for broker in brokers.split(","):
             if not _BROKER.fullmatch(broker):
                 raise InputError(f"{broker!r} is not the address of a broker: it must be HOST:PORT")

@@ -39,6 +39,7 @@ def test_brokers_of_a_place_that_names_none_are_those_of_the_environment(monkeyp
         ("kafka:a:1/", "cannot tell which topic"),
         ("kafka:a:1/two words", "cannot tell which topic"),
         ("kafka:a:1/..", "cannot tell which topic"),
+        ("kafka:a:1/trades/2", "as in kafka:a:1/trades?partition=2"),
         ("kafka:a:1,/trades", "'' is not the address of a broker"),
         ("kafka:u:p@a:1/trades", "is not the address of a broker"),
         ("kafka:a:1/trades?format=csv&format=json", "says format twice"),
