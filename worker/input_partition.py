@@ -184,20 +184,23 @@ class InputPartition(Owned):
         sending = None
         if site.exchange is not None and duty.lanes is None:
             sending = site.exchange.send(0, duty.number, epoch, inputs.wake)
+        outputs, division = duty.outputs(epoch), duty.division()
+        lanes = None if duty.lanes is None else duty.lanes()
+        life: Life | None = None
         gate = None if site.intake is None else site.intake.gate(lambda: _held_by(life))
         life = Life(
             duty.plan,
             inputs,
-            duty.outputs(epoch),
+            outputs,
             keeper,
             settings=site.settings,
             tell=self._told,
             stop=lambda: self._is_to_stop,
             staged=duty.staged,
             sends=sending,
-            lanes=None if duty.lanes is None else duty.lanes(),
+            lanes=lanes,
             engine=duty.engine,
-            division=duty.division(),
+            division=division,
             intake=gate,
         )
         self._report, self._inputs, self._keeper = life.report, inputs, keeper
@@ -228,9 +231,9 @@ class InputPartition(Owned):
         )
 
 
-def _held_by(life: Life) -> dict[str, int]:
+def _held_by(life: Life | None) -> dict[str, int]:
     """Return what a life holds of its process's queues."""
-    live = life.live
+    live = None if life is None else life.live
     if live is None:
         return {}
     divided = live.engine.held_bytes if isinstance(live.engine, Router) else 0
