@@ -113,7 +113,16 @@ def test_partitions_of_a_log_may_be_written_apart_and_a_file_once(tmp_path):
 NO_PLACES = {
     *("--pipeline", "--name", "before", "after", "--fold", "--input", "--reason", "--from"),
     *("--key", "--time-field", "--compression", "--retention-age", "--rebuild"),
-    *("--checkpoint-interval", "--commit-interval", "--host", "worker"),
+    *(
+        "--checkpoint-interval",
+        "--commit-interval",
+        "--host",
+        "worker",
+        "--to",
+        "--master",
+        "--conf",
+        "--engine",
+    ),
 }
 
 
