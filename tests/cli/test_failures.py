@@ -11,7 +11,7 @@ import pytest
 from ripple.cli import vwap_demo
 from ripple.cli.exits import Parser
 from ripple.cli.main import SUBCOMMANDS
-from ripple.cli.places import a_place, check_apart
+from ripple.cli.places import a_place, a_store, check_apart
 from ripple.errors import OutputError
 from tests.cli.processes import BOOK_TRADES, demo, ripple, shell
 
@@ -113,26 +113,19 @@ def test_partitions_of_a_log_may_be_written_apart_and_a_file_once(tmp_path):
 NO_PLACES = {
     *("--pipeline", "--name", "before", "after", "--fold", "--input", "--reason", "--from"),
     *("--key", "--time-field", "--compression", "--retention-age", "--rebuild"),
-    *(
-        "--checkpoint-interval",
-        "--commit-interval",
-        "--host",
-        "worker",
-        "--to",
-        "--master",
-        "--conf",
-        "--engine",
-    ),
+    *("--checkpoint-interval", "--commit-interval", "--host", "worker"),
+    *("--to", "--master", "--conf", "--engine"),
 }
 
 
 def _texts(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentParser, str]]:
     """Yield the arguments that are texts: whose they are, and their names."""
+    types = (None, a_place, a_store)
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for below in action.choices.values():
                 yield from _texts(below)
-        elif action.nargs != 0 and action.choices is None and action.type in (None, a_place):
+        elif action.nargs != 0 and action.choices is None and action.type in types:
             yield parser, (action.option_strings or [action.dest])[-1]
 
 
