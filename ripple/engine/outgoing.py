@@ -142,7 +142,7 @@ class RowTable:
     """
 
     def __init__(self, column: Column, above: Fold, fold: Fold, targets: int) -> None:
-        key, values = row_key(above), row_values(above, fold)
+        key, values = above.row_key, row_values(above, fold)
         self._column = column
         self._key = [member.name for member in key]
         self._group = [member.name for member in fold.key]
@@ -384,16 +384,9 @@ class Outgoing:
             self._retain(rows)
 
 
-def row_key(fold: Fold) -> tuple[Field, ...]:
-    """Return what tells one row of a fold from another: with windows also their start."""
-    if fold.window is None:
-        return fold.key
-    return (*fold.key, *(member for member in fold.row if member.name == "window_start_ns"))
-
-
 def row_values(above: Fold, fold: Fold) -> tuple[Field, ...]:
     """Return the fields beside the key that ``fold`` reads of the rows of ``above``."""
-    key = {member.name for member in row_key(above)}
+    key = {member.name for member in above.row_key}
     read = set(fold.fields_read) - key
     return tuple(member for member in above.row if member.name in read)
 
@@ -416,7 +409,7 @@ def partial_schema(fold: Fold) -> pa.Schema:
 
 def row_schema(above: Fold, fold: Fold) -> pa.Schema:
     """Return the schema of the rows of ``above`` as ``fold`` reads them."""
-    return pa.schema([*arrow_fields(row_key(above)), _OP, *arrow_fields(row_values(above, fold))])
+    return pa.schema([*arrow_fields(above.row_key), _OP, *arrow_fields(row_values(above, fold))])
 
 
 _OP = pa.field(OP, pa.int8(), nullable=False)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ripple.engine.arrow_types import arrow_fields
 from ripple.engine.edge_changes import ops_of
 from ripple.engine.ledger import Ledger
-from ripple.engine.outgoing import row_key, row_values
+from ripple.engine.outgoing import row_values
 from ripple.engine.remote_groups import SENDER
 from ripple.engine.result_rows import COLUMN_KINDS, row_arrays, typed_column
 from ripple.engine.slot_arrays import grown
@@ -59,7 +59,7 @@ class RemoteRows:
         """Copy the rows of ``fold`` that ``senders`` have, as ``above`` reads them."""
         self.fold = fold
         self._senders = senders
-        self.keys = key_space(row_key(fold))
+        self.keys = key_space(fold.row_key)
         self.fields = row_values(fold, above)
         self._arrow = arrow_fields(self.fields)
         self._kinds = [kind_of(type_of(member)) for member in self.fields]

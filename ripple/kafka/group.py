@@ -18,8 +18,8 @@ from ripple.errors import OutputError
 from ripple.events import Tell, untold
 from ripple.fenced import FencedError
 from ripple.kafka.cuts import Cuts, Reached, committed, newest, topic_of
-from ripple.kafka.rows import divided, joined, partition_numbers
-from ripple.keys.partitioner import key_bytes
+from ripple.kafka.rows import divided, joined
+from ripple.keys.partitioner import partition_numbers
 from ripple.partition.group import Standing
 from ripple.world.broker import BrokerError, NoTopicError, Place, Records, TooLargeError
 from ripple.world.ports import all_guards
@@ -216,7 +216,7 @@ class KafkaGroup:
         number, of = self._whose.part
         if of == 1 or not self._whose.key:
             return rows
-        numbers = partition_numbers(key_bytes(rows, self._whose.key), of)
+        numbers = partition_numbers(rows, self._whose.key, of)
         return rows.filter(pa.array(numbers == number))
 
     # --- what happens at the broker ---

@@ -14,16 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.connectors.text.sink import TextFormat, TextLines
-from ripple.hashing import partitions_of
-from ripple.keys.partitioner import key_bytes
+from ripple.keys.partitioner import in_order, key_bytes, numbers_of
 from ripple.ops import OP, OP_NAMES, OP_REMOVE, OP_SET
 from ripple.schema.arrow import to_arrow
 from ripple.schema.types import Bool, Float, Schema, String
 from ripple.world.broker import Records
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from ripple.pipeline.plan import Output, Plan
 
 ValueForm = Literal["json", "csv"]
@@ -34,12 +31,9 @@ class Rows:
     """What makes the changes of one output into records. name: of the topic, for errors."""
 
     def __init__(self, plan: Plan, output: Output, name: str, form: ValueForm = "json") -> None:
-        fold = plan.fold(output.of)
-        window = ("window_start_ns",) if fold.window is not None else ()
-        self.key = (*(member.name for member in fold.key), *window)
-        fields = {member.name: member for member in output.fields}
-        self._fields = [fields[name] for name in self.key]
-        self._types = to_arrow(Schema("keys", tuple(self._fields))).types if self.key else []
+        self._fields = plan.fold(output.of).row_key
+        self.key = tuple(member.name for member in self._fields)
+        self._types = to_arrow(Schema("keys", self._fields)).types if self.key else []
         self._lines = TextLines(TextFormat(form, removes="skip"), name, b"")
 
     def of(self, changes: pa.RecordBatch, timestamp_ms: int) -> Records:
@@ -75,29 +69,17 @@ class Rows:
         return parts
 
 
-def partition_numbers(keys: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
-    """Return where Kafka's default partitioner puts records of these keys, none of them null."""
-    numbers = np.zeros(len(keys), np.int32)
-    if len(keys) and partitions > 1:
-        _, offsets, data = keys.buffers()
-        ends = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
-        partitions_of(ends, np.frombuffer(data or b"", np.uint8), numbers, partitions)
-    return numbers
-
-
 def divided(records: Records, partitions: int) -> list[tuple[int, Records]]:
     """Return (partition, its records in their order) for those that have some, ascending."""
     if partitions == 1 or not len(records):
         return [(0, records)] if len(records) else []
-    numbers = partition_numbers(records.keys, partitions)
-    order = np.argsort(numbers, kind="stable")
-    present, starts = np.unique(numbers[order], return_index=True)
-    found = []
-    for number, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
-        index = pa.array(rows)
-        times = records.timestamps_ms[rows]
-        found.append((number, Records(records.keys.take(index), records.values.take(index), times)))
-    return found
+    order, parts = in_order(numbers_of(records.keys, partitions))
+    keys, values = (column.take(pa.array(order)) for column in (records.keys, records.values))
+    times = records.timestamps_ms[order]
+    return [
+        (number, Records(keys.slice(at, n), values.slice(at, n), times[at : at + n]))
+        for number, at, n in parts
+    ]
 
 
 def joined(parts: list[Records]) -> Records:

@@ -30,17 +30,9 @@ def partitioned(
 
     Raises SchemaError when a key column is missing, of another type, or none somewhere.
     """
-    numbers = partition_numbers(records, key, partitions)
-    if not len(numbers):
-        return []
-    order = np.argsort(numbers, kind="stable")
-    sorted_records = records.take(pa.array(order))
-    present, starts = np.unique(numbers[order], return_index=True)
-    ends = [*starts[1:], len(numbers)]
-    return [
-        (int(partition), sorted_records.slice(int(start), int(end - start)))
-        for partition, start, end in zip(present, starts, ends, strict=True)
-    ]
+    order, parts = in_order(partition_numbers(records, key, partitions))
+    ordered = records.take(pa.array(order))
+    return [(number, ordered.slice(start, count)) for number, start, count in parts]
 
 
 def partition_numbers(
@@ -49,17 +41,31 @@ def partition_numbers(
     """Return the partition, from 0 to ``partitions`` - 1, of each row."""
     if not key or partitions < 1:
         raise SchemaError(f"{len(key)} key columns and {partitions} partitions: need 1 or more")
-    numbers = np.empty(records.num_rows, np.int32)
-    if records.num_rows:
-        keys = key_bytes(records, key)
+    if not records.num_rows:
+        return np.empty(0, np.int32)
+    return numbers_of(key_bytes(records, key), partitions)
+
+
+def numbers_of(keys: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
+    """Return the partition of each key, given as its bytes: binary, and none of them null."""
+    numbers = np.zeros(len(keys), np.int32)
+    if len(keys):
         _, offsets, data = keys.buffers()
-        partitions_of(
-            np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + records.num_rows + 1],
-            np.frombuffer(data or b"", np.uint8),
-            numbers,
-            partitions,
-        )
+        ends = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+        partitions_of(ends, np.frombuffer(data or b"", np.uint8), numbers, partitions)
     return numbers
+
+
+def in_order(
+    numbers: npt.NDArray[np.int32],
+) -> tuple[npt.NDArray[np.intp], list[tuple[int, int, int]]]:
+    """Return the rows, those of one partition behind each other in their order, and who has which.
+
+    The latter as (partition, where its rows begin, how many), for those that have some, ascending.
+    """
+    order = np.argsort(numbers, kind="stable")
+    present, starts, counts = np.unique(numbers[order], return_index=True, return_counts=True)
+    return order, list(zip(present.tolist(), starts.tolist(), counts.tolist(), strict=True))
 
 
 def key_bytes(records: pa.RecordBatch, key: Sequence[str]) -> pa.Array:

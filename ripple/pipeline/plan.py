@@ -178,6 +178,16 @@ class Fold:
         window = WINDOW_FIELD_NAMES if self.window is not None else ()
         return (*(member.name for member in self.key), *window)
 
+    @property
+    def row_key(self) -> Fields:
+        """The fewest fields that tell one result row from another: the key, and a window's start.
+
+        A session's end may move, and its start tells it from others already.
+        """
+        if self.window is None:
+            return self.key
+        return (*self.key, *(one for one in self.row if one.name == WINDOW_FIELD_NAMES[0]))
+
 
 WINDOW_FIELD_NAMES = ("window_start_ns", "window_end_ns")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from ripple.engine.outgoing import row_key, row_values
+from ripple.engine.outgoing import row_values
 from ripple.errors import OutputError
 from ripple.log import LogSettings, Topic
 from ripple.log.body import columns_of
@@ -68,7 +68,7 @@ def lanes_into(plan: Plan, stage: int, senders: int) -> LaneTopic:
     into = stages_of(plan)[stage]
     assert into.edge is not None
     above, fold = plan.fold(into.edge.of), plan.fold(into.edge.to)
-    fields = (*row_key(above), *row_values(above, fold))
+    fields = (*above.row_key, *row_values(above, fold))
     name = f"stage-{stage}"
     schema = lane_schema(f"{plan.name}.{name}", fields)
     return LaneTopic(_path(plan, name), schema, senders, into.partitions or 1)

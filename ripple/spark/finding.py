@@ -102,9 +102,7 @@ def engine_class(name: str) -> type[Engine]:
 
 def identity_of(plan: Plan, output: Output) -> list[str]:
     """Return the names of the fields that tell an output's rows apart."""
-    fold = plan.fold(output.of)
-    key = [member.name for member in fold.key]
-    return [*key, WINDOW_FIELD_NAMES[0]] if fold.window is not None else key
+    return [member.name for member in plan.fold(output.of).row_key]
 
 
 def table_of(rows: pa.Table | pa.RecordBatch, plan: Plan, output: Output) -> Table:

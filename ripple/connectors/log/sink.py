@@ -47,7 +47,7 @@ def schema_of_output(plan: Plan, output: Output) -> Schema:
     where they are not part of the key, because a Remove has no values: not even the end of a
     session, which is not what tells it from others.
     """
-    identity = {*(member.name for member in plan.fold(output.of).key), "window_start_ns"}
+    identity = {member.name for member in plan.fold(output.of).row_key}
     fields = (
         member
         if member.name in identity or isinstance(member.type, Option)
