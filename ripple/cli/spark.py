@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from ripple.spark.options import Bound
 from ripple.spark.shares import source_at
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ripple.spark.progress import Standing
     from ripple.spark.report import Report
 
@@ -187,29 +189,25 @@ def _range(options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-class _spark:  # noqa: N801 - a context, used as one
-    """A session of Spark for a command. Raises MissingError where it cannot be had."""
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self._options = options
-
-    def __enter__(self) -> Any:
-        settings = {}
-        for text in self._options.conf:
-            name, equals, value = text.partition("=")
-            if not equals:
-                raise OutputError(f"--conf takes KEY=VALUE, not {text!r}")
-            settings[name] = value
-        try:
-            from ripple.spark.session import session  # noqa: PLC0415 - imports pyspark
-        except ModuleNotFoundError as error:
-            raise MissingError(str(error)) from error
-        self._session = session(self._options.master, **settings)
-        return self._session
-
-    def __exit__(self, *_: object) -> None:
+@contextmanager
+def _spark(options: argparse.Namespace) -> Iterator[Any]:
+    """Hold a session of Spark for a command. Raises MissingError where it cannot be had."""
+    settings = {}
+    for text in options.conf:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise OutputError(f"--conf takes KEY=VALUE, not {text!r}")
+        settings[name] = value
+    try:
+        from ripple.spark.session import session  # noqa: PLC0415 - imports pyspark
+    except ModuleNotFoundError as error:
+        raise MissingError(str(error)) from error
+    spark = session(options.master, **settings)
+    try:
+        yield spark
+    finally:
         with suppress(Exception):  # a JVM that died has said so already
-            self._session.stop()
+            spark.stop()
 
 
 class Progress:

@@ -32,7 +32,9 @@ from ripple.spark.oracle import Table, first_difference
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ripple.checkpoint.format import Checkpoint
     from ripple.engine import Changes
+    from ripple.engine.snapshot import Snapshot
     from ripple.pipeline.plan import Output, Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
@@ -74,26 +76,32 @@ class AgainstCheckpoints:
             fresh.go_to(checkpoint.cut)
             finding.cases += 1
             finding.rows = fresh.rows
-            found = fresh.engine.snapshot().digests
-            differing = [name for name, both in checkpoint.digests.items() if both != found[name]]
             snapshot = asyncio.run(checkpoints.read(named(listed, checkpoint.name)))
-            try:
-                restored: Engine | None = Engine.restore(plan, snapshot)
-            except RippleError as error:
-                restored = None
-                finding.differences.append(Difference(f"{where} cannot be restored: {error}"))
-            for output in plan.outputs:
-                if restored is None or output.name not in restored.digests:
-                    continue
-                expected = table_of(fresh.engine.table(output.name), plan, output)
-                there = table_of(restored.table(output.name), plan, output)
-                if output.of in differing or first_difference(expected, there) is not None:
-                    finding.differences.append(
-                        difference(plan, output, where, (expected, there), (self.shares, one))
-                    )
+            finding.differences += self._differences(fresh, checkpoint, snapshot, where)
             if finding.differences:
                 break
         yield finding.packet()
+
+    def _differences(
+        self, fresh: Fresh, checkpoint: Checkpoint, snapshot: Snapshot, where: str
+    ) -> Iterator[Difference]:
+        """Yield in what a checkpoint differs from an engine that has read up to its cut."""
+        plan, engine = fresh.plan, fresh.engine
+        found = engine.snapshot().digests
+        differing = [name for name, both in checkpoint.digests.items() if both != found[name]]
+        try:
+            restored = Engine.restore(plan, snapshot)
+        except RippleError as error:
+            yield Difference(f"{where} cannot be restored: {error}")
+            return
+        for output in plan.outputs:
+            if output.name not in restored.digests:
+                continue
+            expected = table_of(engine.table(output.name), plan, output)
+            there = table_of(restored.table(output.name), plan, output)
+            if output.of in differing or first_difference(expected, there) is not None:
+                cut = dict(checkpoint.cut)
+                yield difference(plan, output, where, (expected, there), (self.shares, cut))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +136,7 @@ class AgainstLog:
         if reached.digest not in ("", digest):
             text = f"{where}: the log has recorded digest {reached.digest}, a fresh evaluation "
             finding.differences.append(Difference(f"{text}has {digest}", output.name))
-        expected = {**fresh.final[output.name]}
-        expected.update(table_of(fresh.engine.table(output.name), plan, output))
+        expected = fresh.table(output)
         found = _written(topic, self.partition, plan, output)
         finding.cases += len(expected)
         if first_difference(expected, found) is not None:
@@ -170,7 +177,7 @@ class Fresh:
         staged: bool,
     ) -> None:
         """Make it. Raises InputError where an input of the cut is not among the shares."""
-        self._plan = plan
+        self.plan = plan
         by_name = {share.name: share for share in shares}
         missing = [name for name in cut if name not in by_name]
         if missing:
@@ -181,7 +188,7 @@ class Fresh:
         self._shares = [by_name[name] for name in cut]
         kind = engine_class(engine)
         self.engine = kind(plan, 0, tuple(cut), staged=staged, finals=True)
-        self.final: dict[str, Table] = {output.name: {} for output in plan.outputs}
+        self._final: dict[str, Table] = {output.name: {} for output in plan.outputs}
 
     @property
     def rows(self) -> int:
@@ -192,7 +199,7 @@ class Fresh:
         """Read up to a cut, all inputs side by side. Raises InputError where they end before."""
         drive, present = Drive(self.engine), self.engine.cut
         turns = deque(
-            (share.name, share.entries(self._plan, since=present[share.name], until=end))
+            (share.name, share.entries(self.plan, since=present[share.name], until=end))
             for share in self._shares
             for end in [cut[share.name]]
             if present[share.name] < end
@@ -206,9 +213,14 @@ class Fresh:
                 self.keep(drive.bring_up())
         self.keep(drive.bring_up())
 
+    def table(self, output: Output) -> Table:
+        """Return all rows that an output has had, those that became final among them."""
+        rows = self.engine.table(output.name)
+        return {**self._final[output.name], **table_of(rows, self.plan, output)}
+
     def keep(self, changes: Changes) -> None:
         """Keep the rows that became final."""
-        for output in self._plan.outputs:
+        for output in self.plan.outputs:
             rows = changes.final.get(output.name)
             if rows is not None and rows.num_rows:
-                self.final[output.name].update(table_of(rows, self._plan, output))
+                self._final[output.name].update(table_of(rows, self.plan, output))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.batch import Batch
 from ripple.partition.drive import Drive
 from ripple.spark.against import Fresh
-from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference, table_of
+from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference
 from ripple.spark.oracle import Oracle, first_difference
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ class AgainstOracle:
         finding.rows = cut[share.name] - share.first
         tables = oracle.finish()
         for output in plan.outputs:
-            found = {**fresh.final[output.name]}
-            found.update(table_of(fresh.engine.table(output.name), plan, output))
-            expected = tables[output.name]
+            found, expected = fresh.table(output), tables[output.name]
             finding.cases += len(expected)
             if first_difference(expected, found) is not None:
                 where = f"the first {finding.rows} records, by exact types"

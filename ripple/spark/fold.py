@@ -21,6 +21,7 @@ from ripple.errors import InputError
 from ripple.partition.drive import Drive
 from ripple.pipeline.stages import divided_into, stages_of
 from ripple.spark import packets
+from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packets import Packet, packets_in, packets_of
 from ripple.window import OnCount, OnInterval
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from ripple.spark.progress import Teller
     from ripple.spark.shares import Share, Source
 
-BATCH_ROWS = 1 << 16
 # After so many batches a sender gives away what it has for the next stage, where rows become final.
 BATCHES_BETWEEN_SENDS = 16
 LETTERS_MAX = 1 << 14

@@ -16,7 +16,7 @@ from ripple.log import PartitionReader, Topic, TopicError
 from ripple.log.body import columns_of
 from ripple.log_place import PREFIX, LogPlace
 from ripple.spark import options as given
-from ripple.spark.options import NOWHERE, Bound
+from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
 from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ripple.batch import Marker
 
 OPTIONS = ("path", "partitions", "from", "to", "batch_rows")
-BATCH_ROWS = 1 << 16
 PARTITION, OFFSET = "partition", "offset"
 _HOLDS = {
     "=": operator.eq,

@@ -12,6 +12,8 @@ from ripple.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+# Records that a task takes in at once, unless somebody says otherwise.
+BATCH_ROWS = 1 << 16
 _DIGITS_MAX = 19
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ripple.testing.reference import Reference, Table, _EventFold, _View, same_row
+from ripple.testing.reference import EventFold, Reference, Table, View, same_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ class _ByKey:
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
-        self._folds: dict[Key, tuple[_EventFold, int | None]] = {}
+        self._folds: dict[Key, tuple[EventFold, int | None]] = {}
 
     def step(self, event: Event | None, before_ns: int | None, after_ns: int | None) -> None:
         """Take an event, if there is one."""
@@ -57,7 +57,7 @@ class _ByKey:
             return
         known = self._folds.get(event.key)
         if known is None:
-            fold = _EventFold(self._fold)
+            fold = EventFold(self._fold)
         else:
             fold, seen_ns = known
             fold.step(None, seen_ns, before_ns)
@@ -71,9 +71,9 @@ class _ByKey:
             self._folds[key] = fold, watermark_ns
 
     @property
-    def view(self) -> _View:
+    def view(self) -> View:
         """The rows of all keys."""
-        whole = _View()
+        whole = View()
         for fold, _ in self._folds.values():
             whole.rows.update(fold.view.rows)
             whole.failed.update(fold.view.failed)

@@ -83,7 +83,8 @@ class Parcel:
 
 @lru_cache(maxsize=4)
 def _opened(parcel: Parcel) -> Plan:
-    plan = pickle.loads(parcel.pickled) if parcel.pickled else _from_file(parcel)  # noqa: S301 - the driver's own
+    # Spark hands its own tasks over pickled: whoever can change a parcel runs code here already.
+    plan = pickle.loads(parcel.pickled) if parcel.pickled else _from_file(parcel)  # noqa: S301
     assert isinstance(plan, Plan)
     if plan.topology_hash != parcel.topology_hash:
         raise DifferingError(

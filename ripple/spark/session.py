@@ -18,6 +18,9 @@ with needed("spark", "ripple.spark"):
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+from ripple.spark.sources import CheckpointSource, LogSource
+from ripple.spark.work import WorkSource
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -39,9 +42,6 @@ def register(spark: SparkSession) -> None:
 
     It also lets Python data sources take conditions, which Spark does not by default.
     """
-    from ripple.spark.sources import CheckpointSource, LogSource  # noqa: PLC0415 - a cycle else
-    from ripple.spark.work import WorkSource  # noqa: PLC0415 - likewise
-
     spark.conf.set(PUSHDOWN, "true")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # registered before

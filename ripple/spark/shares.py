@@ -19,7 +19,7 @@ from ripple.log_place import PREFIX, LogPlace
 from ripple.partition.plain import at_once
 from ripple.pipeline.stages import divided_why
 from ripple.spark.log_table import open_topic, range_of
-from ripple.spark.options import NOWHERE, Bound
+from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ripple.batch import Batch, Marker
     from ripple.connectors.inputs import Inputs
     from ripple.pipeline.plan import Plan
-
-BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ Emission: TypeAlias = Emit | Retract
 
 
 @dataclass
-class _View:
+class View:
     """The rows of a fold, and for those that are not there because they cannot be computed, why.
 
     unfolded: the rows, by key, that the fold above cannot take in, and why.
@@ -112,7 +112,7 @@ class Reference:
         )
         self.dead_letters: list[tuple[str, int, str, str]] = []
         self._inputs = {name: _Input(rank) for rank, name in enumerate(names)}
-        self._fold = _EventFold(plan.folds[0])
+        self._fold = EventFold(plan.folds[0])
         self._emitted: dict[str, Table] = {output.name: {} for output in plan.outputs}
 
     # --- inputs ---
@@ -229,7 +229,7 @@ class Reference:
         }
         return {name: rows for name, rows in found.items() if rows}
 
-    def _views(self) -> dict[str, _View]:
+    def _views(self) -> dict[str, View]:
         first, *others = self.plan.folds
         views = {first.name: self._fold.view}
         for fold in others:
@@ -257,12 +257,12 @@ class Reference:
         return emitted
 
 
-class _EventFold:
+class EventFold:
     """The first fold: its open windows, and the rows that it shows."""
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
-        self.view = _View()
+        self.view = View()
         self.open: list[Window] = []
 
     def step(self, event: Event | None, before_ns: int | None, after_ns: int | None) -> None:
@@ -316,7 +316,7 @@ class _EventFold:
         self.view.put(identity, _result_row(self.fold, row, rows, places))
 
 
-def _folded_view(fold: Fold, below: _View) -> _View:
+def _folded_view(fold: Fold, below: View) -> View:
     """Return the view of a fold over all rows of another one; note those that it cannot take in."""
     groups: dict[Key, list[Row]] = {}
     kinds = kinds_of(fold.fields_in)
@@ -329,7 +329,7 @@ def _folded_view(fold: Fold, below: _View) -> _View:
             below.unfolded[key] = refused
             continue
         groups.setdefault(tuple(row[field.name] for field in fold.key), []).append(row)
-    view = _View()
+    view = View()
     for key, members in groups.items():
         named = dict(zip((field.name for field in fold.key), key, strict=True))
         view.put(key, _result_row(fold, named, members, [()] * len(members)))

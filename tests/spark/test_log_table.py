@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import eq, ge, gt, le, lt
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +18,7 @@ from tests.spark.logs import topic_of
 
 PLAN = PLANS["one-total"]
 EVENTS = trades(Random(3), 60)
+HOLDS = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 @pytest.fixture
@@ -41,15 +43,13 @@ def test_rows_are_records_with_their_place_in_batches_as_asked(place: str) -> No
 
 @pytest.mark.parametrize(
     ("column", "operation", "value"),
-    [("partition", op, 1) for op in ("=", "<", "<=", ">", ">=")]
-    + [("offset", op, 17) for op in ("=", "<", "<=", ">", ">=")],
+    [("partition", op, 1) for op in HOLDS] + [("offset", op, 17) for op in HOLDS],
 )
 def test_what_is_narrowed_is_what_the_condition_leaves(
     place: str, column: str, operation: str, value: int
 ) -> None:
     whole = LogTable.of({"path": place})
-    python = {"=": "=="}.get(operation, operation)
-    expected = [row for row in rows(whole) if eval(f"{row[column]} {python} {value}")]
+    expected = [row for row in rows(whole) if HOLDS[operation](row[column], value)]
     assert rows(whole.narrowed(column, operation, value)) == expected
 
 
