@@ -68,6 +68,8 @@ def written(changes: pa.RecordBatch, text_format: TextFormat) -> str:
 @example(
     [0.00005, 0.00015, 1.00005, 0.03125, 123456.78125, 9007199254740993.5, 922337203685477.5], 4
 )
+@example([0.025, 0.1, 0.99999999, 9.999999949, 9999999.99999995, 99999999.5, -1e-4], 7)
+@example([0.025, 0.1, 0.99999999, 9.999999949, 9999999.99999995, 99999999.5, -1e-4], 8)
 def test_doubles_are_written_as_printf_and_repr_write_them(
     values: list[float], decimals: int
 ) -> None:

@@ -36,27 +36,31 @@ cdef extern from *:
         100000000000000ULL, 1000000000000000ULL, 10000000000000000ULL, 100000000000000000ULL,
         1000000000000000000ULL, 10000000000000000000ULL};
     static inline int digit_count(uint64_t value) {
-        /* 1233 / 4096 is a little less than the logarithm of 2. */
-        int digits = ((64 - __builtin_clzll(value | 1)) * 1233) >> 12;
-        return digits + (value >= TENS[digits] || !digits);
+        /* 1233 / 4096 is a little less than the logarithm of 2. No branch: lengths vary. */
+        value |= 1;
+        const int digits = ((64 - __builtin_clzll(value)) * 1233) >> 12;
+        return digits + (value >= TENS[digits]);
     }
-    /* The last `digits` of a number below 10^8, at most eight; writes 8 bytes. Halves of it, and
-       halves of these, lie side by side in one word. */
-    static inline char* last_digits(char* out, uint64_t value, int digits) {
+    #define HALF (1ULL << 63)
+    /* The eight digits of a number below 10^8 as text, the first one lowest. Halves of it, and halves
+       of these, lie side by side in one word, as P. Khuong has them ("How to print integers really
+       fast"): a half h of x moves beside the rest by x << bits minus h times what is left of it. */
+    static inline uint64_t digits_8(uint64_t value) {
         const uint64_t high = value / 10000;
-        const uint64_t fours = high | (value - 10000 * high) << 32;
+        const uint64_t fours = (value << 32) - high * ((10000ULL << 32) - 1);
         const uint64_t hundreds = ((fours * 10486) >> 20) & 0x0000007F0000007FULL;
-        const uint64_t twos = hundreds | (fours - 100 * hundreds) << 16;
+        const uint64_t twos = (fours << 16) - hundreds * ((100ULL << 16) - 1);
         const uint64_t tens = ((twos * 103) >> 10) & 0x000F000F000F000FULL;
-        uint64_t ones = (tens | (twos - 10 * tens) << 8) | 0x3030303030303030ULL;
-        if (digits == 0)
-            return out;
-        ones >>= 64 - 8 * digits;
+        return ((twos << 8) - tens * ((10ULL << 8) - 1)) | 0x3030303030303030ULL;
+    }
+    /* The last one to eight of them; writes 8 bytes. */
+    static inline char* last_of_8(char* out, uint64_t digits, int count) {
+        digits >>= 64 - 8 * count;
     #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-        ones = __builtin_bswap64(ones);
+        digits = __builtin_bswap64(digits);
     #endif
-        memcpy(out, &ones, 8);
-        return out + digits;
+        memcpy(out, &digits, 8);
+        return out + count;
     }
     /* Texts are short: two pieces that may overlap, and no call. */
     static inline char* copied(char* out, const void* text, size_t length) {
@@ -82,6 +86,13 @@ cdef extern from *:
         }
         return out + length;
     }
+    /* Of n texts, the length of the longest. */
+    static inline int32_t longest(const int32_t* ends, int64_t n) {
+        int32_t most = 0;
+        for (int64_t i = 0; i < n; i++)
+            most = ends[i + 1] - ends[i] > most ? ends[i + 1] - ends[i] : most;
+        return most;
+    }
     /* Whether CSV has no other use for any of these bytes. */
     static inline int are_plain(const uint8_t* text, int64_t length) {
         uint8_t special = 0;
@@ -94,10 +105,13 @@ cdef extern from *:
     ctypedef unsigned long long uint128     # 128 bits: the C declaration above counts
     char* shortest_scientific(char* out, double value) nogil
     char* fixed_decimals(char* out, double value, int decimals) nogil
-    char* last_digits(char* out, uint64_t value, int digits) nogil
+    uint64_t digits_8(uint64_t value) nogil
+    char* last_of_8(char* out, uint64_t digits, int count) nogil
     char* copied(char* out, const void* text, size_t length) nogil
+    int32_t longest(const int32_t* ends, int64_t n) nogil
     bint are_plain(const uint8_t* text, int64_t length) nogil
     const uint64_t[20] TENS
+    const uint64_t HALF
     int digit_count(uint64_t value) nogil
 
 KINDS = ("string", "integer", "float", "bool", "raw", "op")
@@ -110,6 +124,7 @@ cdef enum Kind:
 cdef enum:
     DECIMALS_MAX = 30
     NUMBER_BYTES_MAX = 1 + 309 + 1 + DECIMALS_MAX
+    ESCAPED = 6             # bytes that one byte of a text becomes at most
     SLACK_BYTES = 16        # what may be written behind a value, to be written over
     FEWEST_BYTES = 1 << 12
 
@@ -139,6 +154,7 @@ cdef class RowFormatter:
     cdef vector[Column] columns
     cdef vector[string] ops
     cdef string suffix
+    cdef char[SLACK_BYTES] suffix_start
     cdef char* out          # kept between calls, so that it grows once
     cdef size_t room
     cdef bint json
@@ -146,8 +162,8 @@ cdef class RowFormatter:
 
     def __init__(self, columns: list, suffix: bytes, *, json: bool = False, left_out: int = -1) -> None:
         cdef Column column
-        memset(column.start, 0, SLACK_BYTES)
         self.suffix, self.json, self.left_out = suffix, json, left_out
+        _start(self.suffix, self.suffix_start)
         for name in OP_NAMES:
             self.ops.push_back((f'"{name}"' if json else name).encode())
         for position, prefix, kind, decimals in columns:
@@ -155,7 +171,7 @@ cdef class RowFormatter:
                 raise ValueError(f"decimals must be in 0..{DECIMALS_MAX}, not {decimals}")
             column.position, column.prefix, column.kind = position, prefix, KINDS.index(kind)
             column.decimals = -1 if decimals is None else decimals
-            memcpy(column.start, column.prefix.data(), min(column.prefix.size(), <size_t>SLACK_BYTES))
+            _start(column.prefix, column.start)
             self.columns.push_back(column)
 
     def __dealloc__(self):
@@ -235,44 +251,46 @@ cdef class RowFormatter:
         """Write rows, without those that ``op`` removes; return how many bytes, -1 without memory."""
         cdef const Column* columns = self.columns.data()
         cdef const Column* column
-        cdef size_t count = self.columns.size(), texts = 0, i, need
-        cdef size_t fixed = self.suffix.size() + SLACK_BYTES
-        cdef Py_ssize_t row, at
+        cdef size_t count = self.columns.size(), i, need = self.suffix.size() + SLACK_BYTES
+        cdef Py_ssize_t row
         cdef char* p = self.out
-        cdef char* grown
+        cdef char* end = p + self.room
         for i in range(count):
-            fixed += columns[i].prefix.size() + NUMBER_BYTES_MAX
-            texts += columns[i].offsets != NULL
+            need += columns[i].prefix.size() + NUMBER_BYTES_MAX
+            if columns[i].offsets != NULL:
+                need += 2 + ESCAPED * <size_t>longest(columns[i].offsets + columns[i].first, rows)
         for row in range(rows):
             if op != NULL and op[row] == REMOVE:
                 if ends != NULL:
                     ends[row] = <int32_t>(p - self.out)
                 continue
-            need = fixed
-            if texts:
-                for i in range(count):
-                    if columns[i].offsets != NULL:
-                        at = columns[i].first + row
-                        # At worst every byte becomes a six-byte escape, in quotes.
-                        need += 6 * (columns[i].offsets[at + 1] - columns[i].offsets[at]) + 2
-            if <size_t>(p - self.out) + need > self.room:
-                need = 2 * (<size_t>(p - self.out) + need) + FEWEST_BYTES
-                grown = <char*>realloc(self.out, need)
-                if grown == NULL:
+            if <size_t>(end - p) < need:
+                p = self.grow(p - self.out, need)
+                if p == NULL:
                     return -1
-                p = grown + (p - self.out)
-                self.out, self.room = grown, need
+                end = self.out + self.room
             for i in range(count):
                 column = columns + i
-                memcpy(p, column.start, SLACK_BYTES)  # nearly always all of it
-                if column.prefix.size() > SLACK_BYTES:
-                    memcpy(p, column.prefix.data(), column.prefix.size())
-                p += column.prefix.size()
+                p = _again(p, column.prefix, column.start)
                 p = _value(p, column, column.first + row, self.json, self.ops)
-            p = copied(p, self.suffix.data(), self.suffix.size())
+            p = _again(p, self.suffix, self.suffix_start)
             if ends != NULL:
                 ends[row] = <int32_t>(p - self.out)
         return p - self.out
+
+    cdef char* grow(self, size_t used, size_t need) noexcept nogil:
+        """Make room for ``need`` bytes more; return where they begin, or null without memory."""
+        cdef size_t room = 2 * (used + need) + FEWEST_BYTES
+        cdef char* grown = <char*>realloc(self.out, room)
+        if grown == NULL:
+            return NULL
+        self.out, self.room = grown, room
+        return grown + used
+
+
+cdef void _start(const string& text, char* start) noexcept:
+    memset(start, 0, SLACK_BYTES)
+    memcpy(start, text.data(), min(text.size(), <size_t>SLACK_BYTES))
 
 
 cdef inline const uint8_t* _values(const ArrowArray* array) noexcept nogil:
@@ -320,23 +338,13 @@ cdef inline char* _value(
 ) noexcept nogil:
     cdef const uint8_t* text
     cdef Py_ssize_t length
-    cdef double number
     cdef int op = 0
     if _is_null(column, at):
         return _literal(p, b"null", 4) if json else p
     if column.kind == INTEGER:
         return _integer(p, (<const int64_t*>column.values)[at])
     if column.kind == FLOAT:
-        number = (<const double*>column.values)[at]
-        if not isfinite(number):
-            if json:
-                return _literal(p, b"null", 4)
-            if isnan(number):
-                return _literal(p, b"nan", 3)
-            return _literal(p, b"-inf", 4) if number < 0 else _literal(p, b"inf", 3)
-        if column.decimals < 0:
-            return _shortest(p, number)
-        return _fixed(p, number, column.decimals)
+        return _float(p, (<const double*>column.values)[at], column.decimals, json)
     if column.kind == BOOL:
         if (column.values[at >> 3] >> (at & 7)) & 1:
             return _literal(p, b"true", 4)
@@ -351,27 +359,31 @@ cdef inline char* _value(
     return _json_string(p, text, length) if json else _csv_string(p, text, length)
 
 
+cdef inline char* _again(char* p, const string& text, const char* start) noexcept nogil:
+    """Write what every row has; ``start`` is its first SLACK_BYTES, which are nearly always all."""
+    memcpy(p, start, SLACK_BYTES)
+    if text.size() > SLACK_BYTES:
+        memcpy(p, text.data(), text.size())
+    return p + text.size()
+
+
 cdef inline char* _literal(char* p, const char* text, Py_ssize_t length) noexcept nogil:
     memcpy(p, text, length)
     return p + length
 
 
 cdef inline char* _unsigned(char* p, uint64_t value) noexcept nogil:
-    return _padded(p, value, digit_count(value))
-
-
-cdef inline char* _padded(char* p, uint64_t value, int digits) noexcept nogil:
-    """The last ``digits`` of a number."""
     cdef uint64_t high
+    cdef int digits = digit_count(value)
     if digits <= 8:
-        return last_digits(p, value % 100000000 if value >= 100000000 else value, digits)
+        return last_of_8(p, digits_8(value), digits)
     high = value // 100000000
     if digits <= 16:
-        p = last_digits(p, high % 100000000 if high >= 100000000 else high, digits - 8)
+        p = last_of_8(p, digits_8(high), digits - 8)
     else:
-        p = last_digits(p, high // 100000000, digits - 16)
-        p = last_digits(p, high % 100000000, 8)
-    return last_digits(p, value % 100000000, 8)
+        p = last_of_8(p, digits_8(high // 100000000), digits - 16)
+        p = last_of_8(p, digits_8(high % 100000000), 8)
+    return last_of_8(p, digits_8(value % 100000000), 8)
 
 
 cdef inline char* _integer(char* p, int64_t value) noexcept nogil:
@@ -381,38 +393,56 @@ cdef inline char* _integer(char* p, int64_t value) noexcept nogil:
     return _unsigned(p, <uint64_t>value)
 
 
-cdef inline char* _fixed(char* p, double value, int decimals) noexcept nogil:
-    """The exact binary value rounded half to even to ``decimals`` digits after the point.
-
-    A double is mantissa * 2**exponent, so mantissa * 10**decimals shifted right is the rounded
-    number in units of the last digit, and the bits shifted out say which way to round.
-    """
-    cdef uint64_t bits, q, scale, whole
-    cdef uint128 product, shifted
+cdef inline char* _float(char* p, double value, int decimals, bint json) noexcept nogil:
+    cdef uint64_t bits
     cdef int shift
     memcpy(&bits, &value, 8)
     shift = 1075 - <int>((bits >> 52) & 0x7FF)
-    if decimals > 9 or shift < 1 or shift > 1074:
-        return fixed_decimals(p, value, decimals)
-    if signbit(value):
+    if 0 <= decimals < 8 and 1 <= shift <= 63:
+        return _fixed(p, bits, shift, decimals)
+    if not isfinite(value):
+        if json:
+            return _literal(p, b"null", 4)
+        if isnan(value):
+            return _literal(p, b"nan", 3)
+        return _literal(p, b"-inf", 4) if value < 0 else _literal(p, b"inf", 3)
+    return _shortest(p, value) if decimals < 0 else fixed_decimals(p, value, decimals)
+
+
+cdef inline char* _fixed(char* p, uint64_t bits, int shift, int decimals) noexcept nogil:
+    """The exact binary value rounded half to even to ``decimals`` digits after the point.
+
+    The double is mantissa / 2**shift. What is shifted out, as a fraction of 2**64, times 10**decimals
+    is the digits after the point, and below them what says which way to round.
+    """
+    cdef uint64_t mantissa, whole, part, rest, units, scale = TENS[decimals]
+    cdef uint128 product
+    cdef int digits
+    if bits >> 63:
         p[0] = b"-"
         p += 1
-    scale = TENS[decimals]
-    q = 0
-    if shift < 127:
-        product = <uint128>((bits & ((<uint64_t>1 << 52) - 1)) | (<uint64_t>1 << 52)) * scale
-        shifted = product >> shift
-        if shifted >> 63:
-            return fixed_decimals(p, fabs(value), decimals)
-        # Half of the last digit's unit, less the least of it where half goes down to an even digit.
-        product += (<uint128>1 << (shift - 1)) - 1 + (<uint64_t>shifted & 1)
-        q = <uint64_t>(product >> shift)
-    whole = q // scale
-    p = _unsigned(p, whole)
+    mantissa = (bits & ((<uint64_t>1 << 52) - 1)) | (<uint64_t>1 << 52)
+    whole = mantissa >> shift
+    product = <uint128>(mantissa << (64 - shift)) * scale
+    part, rest = <uint64_t>(product >> 64), <uint64_t>product
+    units = whole * scale + part        # of the last digit; the lowest bit even if it is too large
+    if rest > HALF or (rest == HALF and units & 1):
+        units += 1
+        part += 1
+    if whole < 100000000 and units < 100000000:
+        digits = max(digit_count(units), decimals + 1)
+        bits = digits_8(units)
+        p = last_of_8(p, bits, digits) - decimals
+    else:
+        if part == scale:
+            part = 0
+            whole += 1
+        p = _unsigned(p, whole)
+        bits = digits_8(part)
     if decimals == 0:
         return p
     p[0] = b"."
-    return _padded(p + 1, q - whole * scale, decimals)
+    return last_of_8(p + 1, bits, decimals)
 
 
 cdef inline char* _shortest(char* p, double value) noexcept nogil:
