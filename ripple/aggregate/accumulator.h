@@ -192,6 +192,9 @@ static inline int value_span(const Accumulators* a, int64_t slot, int* low, int*
 static inline Real value_real(const Accumulators* a, int64_t slot)
 {
     uint64_t scratch[WIDE_LIMBS];
+    const Slot* s = slot_at(a, slot);
+    if (__builtin_expect(s->base != SPILLED, 1))
+        return real_of_limbs(s->limb, LIMBS, s->base - BIAS, scratch);
     const Value v = value_of(a, slot);
     return real_of_limbs(v.limb, v.count, v.base - BIAS, scratch);
 }

@@ -51,36 +51,63 @@ static inline uint64_t bits_of_double(double value)
 static inline double real_round(Real x)
 {
     const uint64_t sign = (uint64_t)(x.negative != 0) << 63;
-    if (x.top == 0)
-        return 0.0;
-    int lowest = x.exponent + bit_length128(x.top) - 53; /* of the result, if it is normal */
-    if (lowest < -1074)
-        lowest = -1074;
-    const int drop = lowest - x.exponent;
-    uint64_t mantissa;
-    if (drop <= 0) {
-        mantissa = (uint64_t)(x.top << -drop);
-    } else if (drop > 128) {
-        mantissa = 0; /* below half of the smallest subnormal */
-    } else {
-        const u128 half = (u128)1 << (drop - 1);
-        const u128 below = x.top & (half - 1);
-        mantissa = drop == 128 ? 0 : (uint64_t)(x.top >> drop);
-        if ((x.top & half) && (below || x.sticky || (mantissa & 1)))
-            mantissa++;
+    uint64_t top = (uint64_t)(x.top >> 64), rest = (uint64_t)x.top;
+    int exponent = x.exponent + 64;
+    if (!top) {
+        top = rest, rest = 0, exponent -= 64;
+        if (!top)
+            return 0.0;
     }
+    const int shift = __builtin_clzll(top);
+    if (shift) {
+        top = top << shift | rest >> (64 - shift);
+        rest <<= shift, exponent -= shift;
+    }
+    int drop = 11; /* bits of top, the highest of which is set now, that are not the result's */
+    if (__builtin_expect(exponent + drop < -1074, 0)) {
+        drop = -1074 - exponent;
+        if (drop > 63) /* half of the smallest subnormal, or not even that */
+            return double_of_bits(sign | (drop == 64 && (top << 1 || rest || x.sticky)));
+    }
+    /* No branch for what is as likely as not. */
+    uint64_t mantissa = top >> drop;
+    const uint64_t half = 1ULL << (drop - 1), below = top & (2 * half - 1);
+    mantissa += (below + (half - 1) + ((mantissa | (rest != 0) | (x.sticky != 0)) & 1)) >> drop;
     /* mantissa carries its leading bit into the exponent field; so does rounding up. */
+    const int lowest = exponent + drop;
     if (lowest > 971 || (lowest == 971 && mantissa >> 53))
         return double_of_bits(sign | 0x7FF0000000000000ULL);
     return double_of_bits(sign | ((((uint64_t)(lowest + 1074)) << 52) + mantissa));
 }
 
-/* x / divisor, exactly; x is normal (real_of_limbs, real_of_integer), divisor > 0. */
+/* The quotient of 128 bits; high < divisor, so that it fits. C has no word for this instruction. */
+static inline uint64_t divide_128(uint64_t high, uint64_t low, uint64_t divisor, uint64_t* rest)
+{
+#ifdef __x86_64__
+    uint64_t quotient;
+    __asm__("divq %4" : "=a"(quotient), "=d"(*rest) : "0"(low), "1"(high), "r"(divisor) : "cc");
+    return quotient;
+#else
+    const u128 dividend = (u128)high << 64 | low;
+    *rest = (uint64_t)(dividend % divisor);
+    return (uint64_t)(dividend / divisor);
+#endif
+}
+
+/* x / divisor, as exact as a Real is: 64 bits and whether there is more. x is normal (real_of_limbs,
+ * real_of_integer), divisor > 0. */
 static inline Real real_divide(Real x, uint64_t divisor)
 {
-    const u128 quotient = x.top / divisor;
-    Real out = {quotient, x.exponent, x.sticky || quotient * divisor != x.top, x.negative};
-    return out;
+    const int shift = __builtin_clzll(divisor);
+    const uint64_t high = (uint64_t)(x.top >> 64), low = (uint64_t)x.top;
+    uint64_t rest;
+    divisor <<= shift;
+    /* Halved if the quotient would not fit: no branch, for it is as likely as not. */
+    const uint64_t halved = high >= divisor;
+    x.top = divide_128(high >> halved, low >> halved | (high & halved) << 63, divisor, &rest);
+    x.exponent += shift + (int)halved;
+    x.sticky |= (rest | (low & halved)) != 0;
+    return x;
 }
 
 /* x / divisor for a count that removals may have taken below zero; zero divides to zero. */
@@ -95,23 +122,21 @@ static inline Real real_divide_signed(Real x, int64_t divisor)
 /* The double nearest to x / y, both normal; 0 when truncated operands cannot decide it. */
 static inline int real_ratio(Real x, Real y, double* out)
 {
-    *out = 0.0;
-    if (x.top == 0)
-        return 1;
     const uint64_t divisor = (uint64_t)(y.top >> 64);
-    Real low = x;
-    low.negative = x.negative != y.negative;
-    low.exponent = x.exponent - (y.exponent + 64);
-    if (!y.sticky && !(uint64_t)y.top) {
-        *out = real_round(real_divide(low, divisor));
+    x.negative = x.negative != y.negative;
+    x.exponent -= y.exponent + 64;
+    Real high = real_divide(x, divisor);
+    *out = real_round(high);
+    if (x.top == 0 || (!y.sticky && !(uint64_t)y.top))
         return 1;
-    }
     /* divisor <= |y| < divisor + 1 in units of its last place: bracket the quotient, and
      * both ends must round alike. Ambiguous about once in 500. */
-    Real high = low;
-    low.top = divisor == UINT64_MAX ? x.top >> 64 : x.top / (divisor + 1);
-    high.top = x.top / divisor + 2;
-    low.sticky = high.sticky = 0;
+    high.top++;
+    high.sticky = 0;
+    Real low = x;
+    low.top >>= 64;
+    if (divisor != UINT64_MAX)
+        low = real_divide(x, divisor + 1);
     *out = real_round(low);
     return bits_of_double(*out) == bits_of_double(real_round(high));
 }
@@ -126,7 +151,8 @@ static inline Real real_of_integer(i128 value)
 
 /* The real in `count` two's complement limbs whose lowest bit weighs 2^exponent.
  * scratch: of the same length; has the magnitude of a negative one then. */
-static inline Real real_of_limbs(const uint64_t* limb, int count, int exponent, uint64_t* scratch)
+static inline __attribute__((always_inline)) Real
+real_of_limbs(const uint64_t* limb, int count, int exponent, uint64_t* scratch)
 {
     Real out = {0, 0, 0, 0};
     const uint64_t* magnitude = limb;
