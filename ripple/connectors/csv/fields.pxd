@@ -26,7 +26,7 @@ cdef enum Kind:
 cdef struct Column:
     Kind kind
     bint optional, finite, ranged, measured
-    int64_t low, high           # both inclusive
+    int64_t low, high           # both inclusive; of integers that are not ranged, all
     double low_float, high_float
     Py_ssize_t shortest, longest    # of strings, in characters
     bint wanted             # the pointers below are null otherwise
@@ -188,7 +188,7 @@ cdef inline Verdict absent(Column& column, Py_ssize_t row) noexcept nogil:
 
 cdef inline Verdict accept_integer(int64_t value, Column& column, Py_ssize_t row) noexcept nogil:
     """Judge a value, however it was read, and store it."""
-    if column.ranged and not (column.low <= value <= column.high):
+    if value < column.low or value > column.high:
         return NOT_IN_RANGE
     if column.wanted:
         (<int64_t*>column.values)[row] = value

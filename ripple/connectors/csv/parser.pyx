@@ -10,14 +10,14 @@ record ends is asked only of one that does not end well in its first line.
 Plain lines, nearly all of them, are read apart and faster; all others go the careful way, alone.
 """
 
-from libc.stdint cimport uint8_t, uintptr_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, uint8_t, uintptr_t
 from libc.string cimport memchr, memset
 from libcpp.vector cimport vector
 
 from ripple.connectors.csv.fields cimport (
     BOOL, FLOAT, GOOD, INTEGER, NOT_UTF8, NUL_BYTE, STRING, TOO_LONG, Column, Verdict, parse_line,
 )
-from ripple.connectors.csv.plain_lines cimport SLACK_BYTES, Marks, look, plain_line
+from ripple.connectors.csv.plain_lines cimport SLACK_BYTES, Lines, Marks, look, plain_line
 from ripple.connectors.text_values cimport is_ascii, is_utf8, newlines
 
 import pyarrow as pa
@@ -65,6 +65,7 @@ cdef class CsvParser:
             column.kind = kinds[kind]
             column.wanted, column.optional, column.finite = wanted, optional, finite
             column.ranged = interval is not None
+            column.low, column.high = INT64_MIN, INT64_MAX
             if column.ranged and column.kind == FLOAT:
                 column.low_float, column.high_float = interval
             elif column.ranged:
@@ -179,13 +180,17 @@ cdef Py_ssize_t _parse_lines(
     cdef Py_ssize_t rows = 0
     cdef bint known = False, ascii = False, quotes = False      # of the whole block
     cdef int careful = 0, step = 0      # how many lines are to be read carefully; the last number
+    cdef Column* columns_begin = columns.data()
+    cdef Column* columns_end = columns_begin + columns.size()
+    cdef Lines whole
     cdef Marks marks
     cdef Bad bad
-    marks.end, marks.portable = end, way == PORTABLE
-    look(marks, p)
+    whole.end, whole.portable = end, way == PORTABLE
+    whole.begin = end if whole.portable else data
+    marks = look(whole, p)
     while p < end:
         if way != CAREFUL and careful <= 0:
-            stop = plain_line(p, marks, columns.data(), columns.size(), rows)
+            stop = plain_line(p, whole, marks, columns_begin, columns_end, rows)
             if stop != NULL and stop - p <= length_bytes_max:
                 rows += 1
                 lines[0] += 1
@@ -234,7 +239,7 @@ cdef Py_ssize_t _parse_lines(
         lines[0] += 1
         p = stop + 1
         if careful <= 0:
-            look(marks, p)
+            marks = look(whole, p)
     used[0] = min(p - data, size)
     return rows
 

@@ -19,49 +19,63 @@ cdef extern from "plain_text.h" namespace "ripple" nogil:
     enum:
         SLACK_BYTES
     cppclass Marks:
+        pass
+    cppclass Lines:
+        const uint8_t* begin
         const uint8_t* end
         bint portable
-    void look(Marks& marks, const uint8_t* p)
-    const uint8_t* next_mark(Marks& marks)
+    Marks look(const Lines& lines, const uint8_t* p)
+    bint next_mark(Marks& marks, const Lines& lines, const uint8_t** found)
     int point_16(const uint8_t* p)
     uint64_t digits_8(const uint8_t* p, int count, uint64_t* other)
     const uint64_t[9] WHOLE_POWERS_OF_TEN
-    uint64_t digits_19(const uint8_t* p, int count, uint64_t* other)
+    uint64_t digits_19(const Lines& lines, const uint8_t* p, int count, uint64_t* other)
+    uint64_t decimal_8(const uint8_t* p, int count, int* fraction, uint64_t* other)
 
 
 cdef inline const uint8_t* plain_line(
-    const uint8_t* p, Marks& marks, Column* columns, Py_ssize_t count, Py_ssize_t row
+    const uint8_t* p,
+    const Lines& lines,
+    Marks& left,
+    Column* columns,
+    Column* columns_end,
+    Py_ssize_t row,
 ) noexcept nogil:
     """Parse the line at ``p`` into ``row``; return where it ends, or null if it is not plain.
 
-    ``p`` is where ``marks`` look, or behind the last mark that was found.
+    ``p`` is where ``left`` begins, or behind the last mark that was found.
     """
-    cdef const uint8_t* stop = p
-    cdef Py_ssize_t i
+    cdef const uint8_t* stop
+    cdef Column* column = columns
+    cdef Marks marks = left
     cdef bint read
     if p[0] == b"#" or p[0] < b" ":
         return NULL
-    for i in range(count):
-        stop = next_mark(marks)
-        if stop == NULL or (stop[0] == b",") != (i + 1 < count):
+    while True:
+        if not next_mark(marks, lines, &stop):
             return NULL
-        if columns[i].kind == STRING:
-            read = _string(p, stop, columns[i], row)
+        if column.kind == STRING:
+            read = _string(p, stop, column[0], row)
         elif p == stop:
-            read = absent(columns[i], row) == GOOD
-        elif columns[i].kind == INTEGER:
-            read = _integer(p, stop, columns[i], row)
-        elif columns[i].kind == FLOAT:
-            read = _float(p, stop, columns[i], row)
+            read = absent(column[0], row) == GOOD
+        elif column.kind == INTEGER:
+            read = _integer(p, stop, lines, column[0], row)
+        elif column.kind == FLOAT:
+            read = _float(p, stop, lines, column[0], row)
         else:
-            read = _bool(p, stop, columns[i], row)
+            read = _bool(p, stop, column[0], row)
         if not read:
             return NULL
         p = stop + 1
-    if stop[0] == b"\r":
-        stop = next_mark(marks)
-        if stop != p:
+        column += 1
+        if column == columns_end:
+            break
+        if stop[0] != b",":
             return NULL
+    if stop[0] == b"\r":
+        if not next_mark(marks, lines, &stop) or stop != p:
+            return NULL
+    left = marks
     return stop if stop[0] == b"\n" else NULL
 
 
@@ -86,49 +100,64 @@ cdef inline bint _string(
 
 
 cdef inline bint _integer(
-    const uint8_t* p, const uint8_t* stop, Column& column, Py_ssize_t row
+    const uint8_t* p, const uint8_t* stop, const Lines& lines, Column& column, Py_ssize_t row
 ) noexcept nogil:
     cdef bint negative = p[0] == b"-"
     cdef const uint8_t* digits = p + negative
     cdef Py_ssize_t count = stop - digits
-    cdef uint64_t other = 0, magnitude = 0
+    cdef uint64_t other = 0, magnitude
     cdef int64_t value
-    if 1 <= count <= 19:
-        magnitude = digits_19(digits, <int>count, &other)
-    if other or magnitude > <uint64_t>0x7FFFFFFFFFFFFFFF or not 1 <= count <= 19:
+    if <size_t>(count - 1) >= 19:
+        return integer_field(&p, stop, column, row) == GOOD
+    magnitude = digits_19(lines, digits, <int>count, &other)
+    if other or magnitude >> 63:
         return integer_field(&p, stop, column, row) == GOOD
     value = -<int64_t>magnitude if negative else <int64_t>magnitude
     return accept_integer(value, column, row) == GOOD
 
 
 cdef inline bint _float(
-    const uint8_t* p, const uint8_t* stop, Column& column, Py_ssize_t row
+    const uint8_t* p, const uint8_t* stop, const Lines& lines, Column& column, Py_ssize_t row
 ) noexcept nogil:
     cdef bint negative = p[0] == b"-"
     cdef const uint8_t* digits = p + negative
-    cdef Py_ssize_t whole = point_16(digits), fraction = 0
-    cdef uint64_t other = 0
-    cdef int64_t mantissa
+    cdef Py_ssize_t count = stop - digits
+    cdef int fraction = 0
+    cdef uint64_t other = 0, mantissa = 0
     cdef double value
-    if digits + whole < stop:
-        fraction = stop - digits - whole - 1
-        if not (1 <= whole <= 8 and 1 <= fraction <= 8 and whole + fraction <= 15):
-            return float_field(&p, stop, column, row) == GOOD
-        mantissa = <int64_t>(
-            digits_8(digits, <int>whole, &other) * WHOLE_POWERS_OF_TEN[fraction]
-            + digits_8(digits + whole + 1, <int>fraction, &other)
-        )
-    else:
-        whole = stop - digits
-        if not 1 <= whole <= 15:
-            return float_field(&p, stop, column, row) == GOOD
-        mantissa = <int64_t>digits_19(digits, <int>whole, &other)
+    if 3 <= count <= 8:
+        mantissa = decimal_8(digits, <int>count, &fraction, &other)
+    if fraction == 0:
+        other = 0
+        mantissa = _long_decimal(digits, stop, lines, &fraction, &other)
     if other:
         return float_field(&p, stop, column, row) == GOOD
-    value = <double>mantissa / POWERS_OF_TEN[fraction]
+    value = <double><int64_t>mantissa / POWERS_OF_TEN[fraction]
     if negative:
         value = -value
     return accept_float(value, column, row) == GOOD
+
+
+cdef inline uint64_t _long_decimal(
+    const uint8_t* digits, const uint8_t* stop, const Lines& lines, int* fraction, uint64_t* other
+) noexcept nogil:
+    """The same as ``decimal_8``, of up to 15 digits, with or without a point among them."""
+    cdef Py_ssize_t whole = point_16(digits), behind
+    if digits + whole < stop:
+        behind = stop - digits - whole - 1
+        if not (1 <= whole <= 8 and 1 <= behind <= 8 and whole + behind <= 15):
+            other[0] = 1
+            return 0
+        fraction[0] = <int>behind
+        return (
+            digits_8(digits, <int>whole, other) * WHOLE_POWERS_OF_TEN[behind]
+            + digits_8(digits + whole + 1, <int>behind, other)
+        )
+    whole = stop - digits
+    if not 1 <= whole <= 15:
+        other[0] = 1
+        return 0
+    return digits_19(lines, digits, <int>whole, other)
 
 
 cdef inline bint _bool(

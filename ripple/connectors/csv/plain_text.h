@@ -76,36 +76,45 @@ enum {
 /* What is known of marks: those among the 64 bytes at `at` that were not taken yet. */
 struct Marks {
     const uint8_t* at;
-    const uint8_t* end; /* of what may be read */
-    uint64_t left;      /* the lowest bit is the first byte */
+    uint64_t left; /* the lowest bit is the first byte */
+};
+
+/* The bytes that may be read: from `begin` on where 16 at once are, which is nowhere if `portable`. */
+struct Lines {
+    const uint8_t* begin;
+    const uint8_t* end;
     int portable;
 };
 
-inline void look(Marks& marks, const uint8_t* p) {
-    marks.at = p;
-    marks.left = 0;
-    if (marks.end - p >= 64 + SLACK_BYTES)
-        marks.left = marks.portable ? marks_64_portable(p) : marks_64(p);
+inline Marks look(const Lines& lines, const uint8_t* p) {
+    uint64_t left = 0;
+    if (lines.end - p >= 64 + SLACK_BYTES)
+        left = lines.portable ? marks_64_portable(p) : marks_64(p);
+    return Marks{p, left};
 }
 
-/* Look at the next bytes until there is a mark; 0 where that cannot be told. Apart from the loop over
-   fields, which needs its registers. */
-__attribute__((noinline, unused)) static int look_further(Marks& marks) {
-    while (!marks.left) {
-        if (marks.end - marks.at < 128 + SLACK_BYTES)
-            return 0;
-        look(marks, marks.at + 64);
+/* Look at the next bytes until there is a mark; none is left where that cannot be told. Apart from the
+   loop over fields, which needs its registers. */
+__attribute__((noinline, unused)) static Marks look_further(const Lines& lines, const uint8_t* at) {
+    while (lines.end - at >= 128 + SLACK_BYTES) {
+        at += 64;
+        const Marks marks = look(lines, at);
+        if (marks.left)
+            return marks;
     }
-    return 1;
+    return Marks{at, 0};
 }
 
-/* The next mark, or null where that cannot be told. */
-inline const uint8_t* next_mark(Marks& marks) {
-    if (__builtin_expect(!marks.left, 0) && !look_further(marks))
-        return nullptr;
-    const uint8_t* found = marks.at + __builtin_ctzll(marks.left);
+/* Find the next mark; 0 where that cannot be told. */
+inline int next_mark(Marks& marks, const Lines& lines, const uint8_t** found) {
+    if (__builtin_expect(!marks.left, 0)) {
+        marks = look_further(lines, marks.at);
+        if (!marks.left)
+            return 0;
+    }
+    *found = marks.at + (unsigned)__builtin_ctzll(marks.left);
     marks.left &= marks.left - 1;
-    return found;
+    return 1;
 }
 
 /* Where in the next 16 bytes the first point is, or 16. */
@@ -117,24 +126,70 @@ inline int point_16(const uint8_t* p) {
     return found ? 8 + (__builtin_ctzll(found) >> 3) : 16;
 }
 
-/* The value of 1 to 8 digits; sets bits of `other` if a byte is no digit. Reads 8 bytes. */
-inline uint64_t digits_8(const uint8_t* p, int count, uint64_t* other) {
-    uint64_t word = (load_8(p) ^ each_byte('0')) << (64 - 8 * count);
+/* The value of the 1 to 8 digits that a word begins with; sets bits of `other` if a byte is none. Pairs
+   of digits, and pairs of these, are put together side by side (D. Lemire, "Quickly parsing eight
+   digits"). */
+inline uint64_t digits_of(uint64_t word, int count, uint64_t* other) {
+    word = (word ^ each_byte('0')) << (64 - 8 * count);
     *other |= ((word + each_byte(0x76)) | word) & each_byte(0x80);
     word = word * 10 + (word >> 8);
     return (((word & 0x000000FF000000FFU) * 0x000F424000000064U)
             + (((word >> 16) & 0x000000FF000000FFU) * 0x0000271000000001U)) >> 32;
 }
 
-/* The same of 1 to 19. */
-inline uint64_t digits_19(const uint8_t* p, int count, uint64_t* other) {
+/* The same of those at p. Reads 8 bytes. */
+inline uint64_t digits_8(const uint8_t* p, int count, uint64_t* other) {
+    return digits_of(load_8(p), count, other);
+}
+
+const uint64_t TEN_TO_8 = 100000000, TEN_TO_16 = TEN_TO_8 * TEN_TO_8;
+
+#ifdef __SSE2__
+/* The value of the 1 to 16 digits that end at `end`; sets bits of `other` as above. Reads the 16 bytes
+   before `end`. */
+inline uint64_t digits_16(const uint8_t* end, int count, uint64_t* other) {
+    static const uint8_t KEPT[32] = {0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,
+                                     0,   0,   0,   0,   0,   255, 255, 255, 255, 255, 255,
+                                     255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    const __m128i nine = _mm_set1_epi8(9);
+    __m128i digits = _mm_xor_si128(_mm_loadu_si128((const __m128i*)(end - 16)), _mm_set1_epi8('0'));
+    digits = _mm_and_si128(digits, _mm_loadu_si128((const __m128i*)(KEPT + count)));
+    *other |= 0xFFFF ^ _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(digits, nine), nine));
+    /* Pairs, pairs of these, and so on, up to two halves of eight. */
+    __m128i even = _mm_and_si128(digits, _mm_set1_epi16(0xFF));
+    digits = _mm_add_epi16(_mm_mullo_epi16(even, _mm_set1_epi16(10)), _mm_srli_epi16(digits, 8));
+    digits = _mm_madd_epi16(digits, _mm_set1_epi32(100 | 1 << 16));
+    digits = _mm_packs_epi32(digits, digits);
+    digits = _mm_madd_epi16(digits, _mm_set1_epi32(10000 | 1 << 16));
+    const uint64_t halves = (uint64_t)_mm_cvtsi128_si64(digits);
+    return (halves & 0xFFFFFFFF) * TEN_TO_8 + (halves >> 32);
+}
+#endif
+
+/* The value of 1 to 19 digits; sets bits of `other` as above. */
+inline uint64_t digits_19(const Lines& lines, const uint8_t* p, int count, uint64_t* other) {
     if (count <= 8)
         return digits_8(p, count, other);
-    uint64_t last = digits_8(p + count - 8, 8, other);
-    if (count <= 16)
-        return digits_8(p, count - 8, other) * 100000000U + last;
-    return (digits_8(p, count - 16, other) * 100000000U
-            + digits_8(p + count - 16, 8, other)) * 100000000U + last;
+    const int above = count <= 16 ? 0 : count - 16;
+    const uint64_t high = above ? digits_8(p, above, other) * TEN_TO_16 : 0;
+#ifdef __SSE2__
+    if (p + count - lines.begin >= 16)
+        return high + digits_16(p + count, count - above, other);
+#endif
+    return high + digits_8(p + above, count - above - 8, other) * TEN_TO_8
+           + digits_8(p + count - 8, 8, other);
+}
+
+/* The digits of a decimal of up to 8 bytes, without its point, and how many come behind that: 0 if there
+   is none, or nothing before it. Sets bits of `other` as above. Reads 8 bytes. */
+inline uint64_t decimal_8(const uint8_t* p, int count, int* fraction, uint64_t* other) {
+    const uint64_t word = load_8(p);
+    uint64_t point = zero_bytes(word ^ each_byte('.'));
+    point = (point & (0 - point)) >> 7; /* the lowest bit of the first one's byte */
+    const int at = point ? __builtin_ctzll(point) >> 3 : 0;
+    const uint64_t before = point - 1;
+    *fraction = at && at < count ? count - 1 - at : 0;
+    return digits_of((word & before) | ((word >> 8) & ~before), count - 1, other);
 }
 
 const uint64_t WHOLE_POWERS_OF_TEN[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
