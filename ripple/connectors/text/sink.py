@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit
     from ripple.connectors.target import Target
 
-T = TypeVar("T")
 Kind = Literal["string", "integer", "float", "bool", "raw", "op"]
 Converter = Callable[[pa.Array], pa.Array]
 
@@ -68,15 +67,22 @@ class TextLines:
 
         Raises OutputError when the columns have changed, or a text is not UTF-8.
         """
-        lines = self._written(changes, lambda layout: layout.lines(changes))
-        assert self._layout is not None
-        return self._layout.header + lines if is_first else lines
+        layout = self._laid_out(changes)
+        try:
+            lines = layout.lines(changes)
+        except SchemaError as error:
+            raise OutputError(f"cannot write {self._name}: {error}") from error
+        return layout.header + lines if is_first else lines
 
     def values(self, changes: pa.RecordBatch) -> pa.Array:
         """Return each row by itself, as binary: null where it is left out. Raises OutputError."""
-        return self._written(changes, lambda layout: layout.values(changes))
+        layout = self._laid_out(changes)
+        try:
+            return layout.values(changes)
+        except SchemaError as error:
+            raise OutputError(f"cannot write {self._name}: {error}") from error
 
-    def _written(self, changes: pa.RecordBatch, write: Callable[[_Layout], T]) -> T:
+    def _laid_out(self, changes: pa.RecordBatch) -> _Layout:
         layout = self._layout
         if layout is None or layout.schema != changes.schema:
             layout = _Layout(changes.schema, self._format, self._end)
@@ -86,10 +92,7 @@ class TextLines:
                     f"changes came with {', '.join(layout.names)}: use a sink for each output"
                 )
             self._layout = layout
-        try:
-            return write(layout)
-        except SchemaError as error:
-            raise OutputError(f"cannot write {self._name}: {error}") from error
+        return layout
 
 
 class TextSink(BasicSink):
@@ -157,12 +160,22 @@ class _Layout:
 
     def lines(self, changes: pa.RecordBatch) -> bytes:
         """Return the lines of changes; raises SchemaError for a text that is not UTF-8."""
-        return self._formatted(changes, self._formatter.format)
+        rows = self._converted(changes) if self._converters else changes
+        try:
+            return self._formatter.format(rows)
+        except UnicodeError:
+            check_text(changes)
+            raise
 
     def values(self, changes: pa.RecordBatch) -> pa.Array:
         """Return each row as binary, null where it is left out; raises as ``lines``."""
         ends = np.empty(changes.num_rows + 1, np.int32)
-        data = self._formatted(changes, lambda rows: self._formatter.values(rows, ends))
+        rows = self._converted(changes) if self._converters else changes
+        try:
+            data = self._formatter.values(rows, ends)
+        except UnicodeError:
+            check_text(changes)
+            raise
         valid = None
         if self._op_at >= 0:
             is_there = changes.column(self._op_at).to_numpy() != OP_REMOVE
@@ -171,21 +184,12 @@ class _Layout:
         buffers = [valid, pa.py_buffer(ends), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.binary(), changes.num_rows, buffers)
 
-    def _formatted(
-        self, changes: pa.RecordBatch, write: Callable[[pa.RecordBatch], bytes]
-    ) -> bytes:
-        rows = changes
-        if self._converters:
-            check_text(changes)
-            columns = changes.columns
-            for at, converter in self._converters.items():
-                columns[at] = converter(columns[at])
-            rows = pa.record_batch(columns, self.schema.names)
-        try:
-            return write(rows)
-        except UnicodeError:
-            check_text(changes)
-            raise
+    def _converted(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+        check_text(changes)
+        columns = changes.columns
+        for at, converter in self._converters.items():
+            columns[at] = converter(columns[at])
+        return pa.record_batch(columns, self.schema.names)
 
 
 def _written_as(data_type: pa.DataType) -> tuple[Kind, Converter | None]:
