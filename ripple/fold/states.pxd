@@ -33,6 +33,9 @@ cdef class States:
     cdef readonly bint may_fail     # whether ``failed`` may have something to say
     cdef bint retractable
     cdef int64_t room
+    # Results on their way into a column: kept, so that room for them is found once.
+    cdef vector[int64_t] bits
+    cdef vector[uint8_t] valid
 
     cdef int input_at(self, bound) except -1
     cdef int compile(self, state, list inputs, dict known) except -1
@@ -54,6 +57,7 @@ cdef class States:
         const vector[const uint8_t*]& chosen,
         int64_t direction,
     ) except -1
+    cdef void fetch(self, const int64_t* slots, Py_ssize_t n) noexcept nogil
     cdef dict read(self, slots)
     cpdef reserve(self, int64_t slots)
     cdef int show_found(

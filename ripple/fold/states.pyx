@@ -9,7 +9,7 @@ aggregates (ordered ones, users' own) keep their state by slot and are called on
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
 import numpy as np
@@ -34,6 +34,9 @@ cdef extern from *:
     #define prefetch(address) __builtin_prefetch(address)
     """
     void prefetch(const void* address) noexcept nogil
+
+cdef enum:
+    CACHE_LINE_BYTES = 64
 
 cdef int64_t CACHED_BYTES = 1 << 15  # so much is in a fast cache anyway
 
@@ -258,9 +261,7 @@ cdef class States:
         cdef Part part
         cdef size_t i
         cdef int k, failed = 0
-        if self.room * self.records.stride > CACHED_BYTES:
-            for i in range(n):
-                prefetch(self.records.block + slots[i] * self.records.stride)
+        self.fetch(slots, n)
         for i in range(self.adds.size()):
             add = &self.adds[i]
             part = self.parts[add.part]
@@ -270,6 +271,19 @@ cdef class States:
             with nogil:
                 failed |= part.fold_in(slots, n, row, chosen[add.nulls], two, add.how, direction)
         return check_memory(failed)
+
+    cdef void fetch(self, const int64_t* slots, Py_ssize_t n) noexcept nogil:
+        """Let the records of slots come into the cache, all of them at a time."""
+        cdef int64_t stride = self.records.stride
+        cdef const char* record
+        cdef Py_ssize_t i
+        if self.room * stride <= CACHED_BYTES:
+            return
+        for i in range(n):
+            record = self.records.block + slots[i] * stride
+            prefetch(record)
+            if stride > CACHE_LINE_BYTES:
+                prefetch(record + CACHE_LINE_BYTES)
 
     def results(self, slots):
         """Return (slots that can be read, every result column of them by name, why not the others).
@@ -339,12 +353,15 @@ cdef class States:
         self, Column column, const int64_t* slots, Py_ssize_t n, dict beside
     ) except -1:
         cdef const int64_t[::1] given
-        cdef vector[int64_t] bits
-        cdef vector[uint8_t] valid
+        cdef int64_t* bits
+        cdef uint8_t* valid
         cdef Py_ssize_t i
         cdef int f, fields = len(self.shown)
-        bits.resize(n * fields)
-        valid.resize(n * fields, 1)
+        self.fetch(slots, n)
+        if <Py_ssize_t>self.bits.size() < n * fields:
+            self.bits.resize(n * fields)
+            self.valid.resize(n * fields)
+        bits, valid = self.bits.data(), self.valid.data()
         at = listed(slots, n) if self.others else None
         others = [state.results(at) for _, state, _ in self.others]
         made = [None] * fields
@@ -354,8 +371,9 @@ cdef class States:
                 check_length(n, given.shape[0])
                 for i in range(n):
                     bits[f * n + i] = given[i]
+                memset(valid + f * n, 1, n)
             elif source[0] is not None:
-                (<Read>source[0]).read(slots, n, &bits[f * n], &valid[f * n])
+                (<Read>source[0]).read(slots, n, bits + f * n, valid + f * n)
             else:
                 made[f] = self.typed(f, *others[source[1]][source[2]])
         if isinstance(column, InputColumn):
@@ -368,7 +386,7 @@ cdef class States:
             if made[f] is not None:
                 column.write_field(f, at, made[f][0], made[f][1])
             else:
-                write_bits(&column.fields[f], slots, n, &bits[f * n], &valid[f * n])
+                write_bits(&column.fields[f], slots, n, bits + f * n, valid + f * n)
         if isinstance(column, InputColumn):
             column.graph.mark_dirty(column)
         return 0
