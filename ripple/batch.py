@@ -9,10 +9,11 @@ number consumed.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ripple.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rejected:
     """A record that does not have the declared form.
 
@@ -56,7 +57,7 @@ class Rejected:
 RAW_BYTES_MAX = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batch:
     """Records of one source that follow each other.
 
@@ -127,7 +128,7 @@ class Batch:
         return Batch(self.records, next_offset, self.rejected, self.offsets())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marker:
     """A promise of the source: no event below ``watermark_ns`` follows.
 

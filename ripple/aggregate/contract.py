@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ripple.errors import PlanError
+from ripple.frozen import frozen
 from ripple.schema.types import FieldType, Float, Int, Int64, Option
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class State(ABC):
         return column
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """An aggregate whose input types are known.
 

@@ -9,15 +9,16 @@ import pyarrow as pa
 
 class _NoPandas:
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002 - the signature is importlib's
-        if fullname == "pandas":
-            raise ModuleNotFoundError("no pandas in this process", name=fullname)
+        if fullname in {"pandas", "dateutil"}:
+            raise ModuleNotFoundError(f"no {fullname} in this process", name=fullname)
 
 
 def keep_pandas_out() -> None:
     """Make Arrow believe, for the rest of the process, that pandas is not installed.
 
-    Arrow imports pandas, where it is installed, at the first array made from Python or NumPy
-    values, to recognise pandas' own types. That takes as long as everything else in a short run.
+    Arrow imports pandas and what its dates are made of, where they are installed, at the first
+    array made from Python or NumPy values, to recognise pandas' own types. That takes as long as
+    everything else in a short run.
     Only for commands whose process runs none of the user's code.
     """
     if "pandas" in sys.modules:

@@ -16,6 +16,8 @@ from itertools import islice, takewhile
 from types import CodeType
 from typing import Any
 
+from ripple.frozen import frozen
+
 _NOTHING = frozenset({"NOP", "EXTENDED_ARG", "CACHE"})
 _GO = frozenset({"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"})
 _END = frozenset({"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"})
@@ -39,7 +41,7 @@ _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 Chain = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """One operation.
 

@@ -11,7 +11,6 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial, partialmethod
 from types import (
@@ -33,6 +32,7 @@ import numpy as np
 from ripple.code import data, names, objects
 from ripple.code.bytecode import operations
 from ripple.code.owner import is_python, library_of_module
+from ripple.frozen import frozen
 from ripple.sexp import Sexp
 
 # For one code: with what it reads.
@@ -52,7 +52,7 @@ _NUMBER = re.compile(r"(?<=\['object', ')(\d+)(?='\])")
 _MEANINGFUL_FLAGS = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200  # *a, **k, generator, coroutines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeForm:
     """What some code is.
 

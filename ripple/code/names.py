@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,6 +11,7 @@ from ripple.code.attributes import attributes, is_plain
 from ripple.code.bytecode import Chain, Reads, reads
 from ripple.code.owner import find, is_python, library_of_globals, library_of_module
 from ripple.code.place import within
+from ripple.frozen import frozen
 from ripple.sexp import Sexp
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _LATE = "imported when it runs: its code is seen, its values are not"
 _ABSENT = "it is not there when the plan is made"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Imported:
     """A module of the user's that a function imports when it runs."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ class Part(NamedTuple):
     of: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     """One of the things that a connector's places are good for.
 
@@ -47,7 +48,7 @@ class Use:
     is_group: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Connector:
     """One kind of place, and how it is used; None where it cannot be.
 
@@ -73,7 +74,7 @@ class Connector:
     package: str = "ripple"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """What a source is asked for.
 
@@ -91,7 +92,7 @@ class Reading:
     part: Part | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writing:
     """What a sink is asked for.
 
@@ -107,7 +108,7 @@ class Writing:
     part: Part | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grouping:
     """What outputs that are committed together are asked for.
 

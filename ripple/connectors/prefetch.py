@@ -5,9 +5,10 @@ from __future__ import annotations
 import atexit
 import sys
 import threading
-from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ripple.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _End:
     error: BaseException | None
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ripple.errors import SchemaError
+from ripple.frozen import frozen
 from ripple.schema.failing import Judge
 from ripple.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
 
@@ -35,7 +36,7 @@ TYPE_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordShape:
     """The records of ``schema`` that a source delivers.
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.delta.held import grown, held_column
 from ripple.delta.kernel import place_rows
 from ripple.delta.layout import (
     Batch,
-    Bytes,
     Layout,
     cleared_bitmap,
     ops_of,
@@ -23,6 +21,10 @@ from ripple.keys.space import key_space
 from ripple.ops import OP_FINAL, OP_REMOVE
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.delta.layout import Bytes
+
     Slots = npt.NDArray[np.int64]
 
 SPARE_ROWS = 4096  # a column may hold as many dead values as live ones, and so many more

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,6 +29,8 @@ from ripple.keys.space import key_space
 from ripple.ops import OP, OP_FINAL, OP_NAMES, OP_PATCH, OP_REMOVE, OP_SET
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     Rows = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
 

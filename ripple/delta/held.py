@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.delta.kernel import scatter
-from ripple.delta.layout import NOTHING, Bytes, Ops, bitmap
+from ripple.delta.layout import NOTHING, bitmap
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.delta.layout import Bytes, Ops
+
     Slots = npt.NDArray[np.int64]
     Bits = tuple[Bytes, int]
 

@@ -35,7 +35,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.delta.kernel import note_changes
@@ -46,11 +45,14 @@ from ripple.schema import types
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from ripple.keys.space import KeySpace
 
+    Bytes: TypeAlias = npt.NDArray[np.uint8]
+    Ops: TypeAlias = npt.NDArray[np.int8]
+
 Batch: TypeAlias = pa.RecordBatch
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Ops: TypeAlias = npt.NDArray[np.int8]
 
 CLEARED = "_cleared."
 

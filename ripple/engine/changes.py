@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
+from ripple.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Changes:
     """All deltas between two cuts.
 

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.errors import InputError
+from ripple.frozen import frozen
 from ripple.keys.partitioner import partition_numbers
 from ripple.ops import OP, OP_FINAL, OP_REMOVE, OP_SET
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from ripple.cut import Cut
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
+
 
 _OPS = np.array([OP_SET, OP_REMOVE, OP_FINAL], np.int8)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EdgeChanges:
     """What one partition of a stage has for one partition of the next.
 

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.arguments import need_bool, shown
@@ -31,10 +30,12 @@ from ripple.window import duration_ns, watermark
 from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ripple.engine.division import Division
     from ripple.schema.exported import Lent
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
 
 
 class Engine(Partition):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.internal import as_now
 from ripple.engine.ledger import Ledger
-from ripple.engine.result_rows import Bounds, ResultRows
+from ripple.engine.result_rows import ResultRows
 from ripple.engine.uncomputable import UncomputableRows
 from ripple.fold.keyed import Keyed
 from ripple.fold.states import States
@@ -21,12 +20,16 @@ from ripple.keys.space import KeySpace, key_space
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    import numpy.typing as npt
+
+    from ripple.engine.result_rows import Bounds
     from ripple.engine.rows import Rows
     from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold
     from ripple.schema.types import Field
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
+
 
 _NONE = np.empty(0, np.int64)
 

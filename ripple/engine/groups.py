@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.aggregate.parts import Tally
@@ -23,10 +22,13 @@ from ripple.keys.space import key_space
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from ripple.graph.node import Graph, Node
     from ripple.pipeline.plan import Fold
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
+
 
 _NONE = np.empty(0, np.int64)
 MEMBERS = internal("members")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.saving import STATE_OP
@@ -13,6 +13,9 @@ from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.keys.space import KeySpace, key_space
 from ripple.ops import OP_SET
 from ripple.schema.types import Bool, Field, Int64, String
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 def applied(base: Snapshot, *changes: Snapshot) -> Snapshot:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ripple.errors import InputError
 from ripple.window import watermark
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ripple.schema.exported import Lent
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.saving import STATE_OP, Saving
@@ -14,7 +13,10 @@ from ripple.engine.slot_arrays import grown
 from ripple.keys.space import KeySpace
 from ripple.ops import OP_REMOVE
 
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
 
 
 class Dumps(Protocol):

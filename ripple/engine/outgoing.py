@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.arrow_types import arrow_fields
@@ -24,14 +23,17 @@ from ripple.schema.types import Bool, Field, Int64, String
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    import numpy.typing as npt
+
     from ripple.cut import Cut
     from ripple.graph.column import Column
     from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold, Plan
     from ripple.pipeline.stages import Stage
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+    Ints = npt.NDArray[np.int64]
+    Bools = npt.NDArray[np.bool_]
+
 
 GONE_ROWS_MIN = 1 << 16  # fewer that went, of which a target was not told, are kept in any case
 

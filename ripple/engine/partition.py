@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.arguments import need_bool, need_whole, shown
@@ -25,6 +24,8 @@ from ripple.hashing import mix_of
 from ripple.pipeline.stages import stages_of
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ripple.cut import Cut
     from ripple.engine.edge_changes import EdgeChanges
     from ripple.engine.groups import Groups
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from ripple.pipeline.plan import Fold, Plan
     from ripple.schema.types import Field
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
+
 
 _ALL = 1 << 62  # slots
 

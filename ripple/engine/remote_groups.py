@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.aggregate.parts import Tally
@@ -25,10 +24,13 @@ from ripple.ops import OP_REMOVE
 from ripple.schema.types import Field, Int64
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
+
 
 _NONE = np.empty(0, np.int64)
 SENDER = Field(internal("sender"), Int64())

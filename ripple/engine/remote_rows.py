@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.arrow_types import arrow_fields
@@ -27,10 +26,13 @@ from ripple.pipeline.plan import type_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
+
 
 _NONE = np.empty(0, np.int64)
 _NOBODY = -1

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.aggregate import AggregateError
@@ -21,15 +20,18 @@ from ripple.fold.columns import picked
 from ripple.pipeline.plan import Fold, Map, type_of
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ripple.aggregate.integers import Counts
     from ripple.fold.states import States
     from ripple.graph.column import Column, InputColumn
     from ripple.keys.slots import SlotSet
 
-Ints = npt.NDArray[np.int64]
-# Slots that have a row, then per field the values and the masks (None: no nulls) of those rows.
-Computed = tuple[Ints, list[Any], list[Any]]
-Bounds = Callable[[Ints], dict[str, Any]]
+    Ints = npt.NDArray[np.int64]
+    # Slots that have a row, then per field the values and the masks (None: no nulls) of those rows.
+    Computed = tuple[Ints, list[Any], list[Any]]
+    Bounds = Callable[[Ints], dict[str, Any]]
+
 _NO_BOUNDS: dict[str, Any] = {}
 
 SHOWN = internal("shown")

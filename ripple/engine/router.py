@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.arrow_types import arrow_fields
@@ -26,6 +25,8 @@ from ripple.window import watermark
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    import numpy.typing as npt
+
     from ripple.cut import Cut
     from ripple.engine.inputs import Input
     from ripple.engine.rows import Rows
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold, Plan
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
+
 
 OFFSET, WATERMARK = internal("offset"), internal("watermark_ns")
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.arguments import shown
@@ -16,18 +14,22 @@ from ripple.errors import NodeError, SchemaError
 from ripple.expression.bound import Bound, Values, numbers
 from ripple.expression.typed import Kind, kind_of
 from ripple.fold.columns import Columns
+from ripple.frozen import frozen
 from ripple.pipeline.plan import Derive, Filter, Map, Step, type_of
 from ripple.schema.columns import Fitted, called, fitted, objects
 from ripple.schema.exported import Lent
 from ripple.schema.types import Field
 
-Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_]
+    Ints = npt.NDArray[np.int64]
 
 _NUMERIC = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RejectedRow:
     """A row that a step could not process: its index in the batch, the step, and why."""
 

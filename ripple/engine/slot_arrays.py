@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
-Ints = npt.NDArray[np.int64]
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
 
 
 def grown(array: Ints, size: int, fill: int) -> Ints:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
 from ripple.errors import RippleError
+from ripple.frozen import frozen
 
 
 class SnapshotError(RippleError):
@@ -19,7 +20,7 @@ def uncomputable_counter(fold: str) -> str:
     return f"uncomputable/{fold}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """Everything that a partition's future depends on.
 

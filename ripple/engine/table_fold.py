@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ripple.engine.groups import Groups
 from ripple.engine.result_rows import ResultRows
 from ripple.engine.uncomputable import UncomputableRows
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ripple.graph.column import Column
     from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
 
 
 class TableFold(Groups):

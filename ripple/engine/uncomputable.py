@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from heapq import nsmallest
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.frozen import frozen
 from ripple.keys.space import KeySpace
 
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
 
 ROWS_NAMED_MAX = 10  # of each fold; all are counted
 REASON_LENGTH_MAX = 500  # characters
@@ -32,7 +34,7 @@ class Failure(NamedTuple):
         return cls(step, text.encode("utf-8", "backslashreplace").decode()[:REASON_LENGTH_MAX])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UncomputableRow:
     """A row that is not there. key: its key fields, then its window's start if it has one.
 
@@ -45,7 +47,7 @@ class UncomputableRow:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Uncomputable:
     """The rows of one fold that cannot be computed at a cut, or not be folded by the fold above.
 
@@ -102,6 +104,8 @@ class UncomputableRows:
         return first_rows((*self._final_rows, *self._named(list(self.failures))))
 
     def _named(self, slots: list[int]) -> Iterable[UncomputableRow]:
+        if not slots:
+            return
         arrays = self._space.arrays(np.array(slots, np.int64))
         keys = zip(*(array.to_pylist() for array in arrays), strict=True) if arrays else [()]
         for slot, key in zip(slots, keys, strict=False):

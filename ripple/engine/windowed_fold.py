@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.engine.event_fold import EventFold
@@ -21,11 +20,14 @@ from ripple.window.book import SessionWindows, windows_of
 from ripple.window.timers import Timers
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ripple.engine.rows import Rows
     from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
+
 
 WINDOW_START = Field("window_start_ns", Int64())
 _NONE = np.empty(0, np.int64)

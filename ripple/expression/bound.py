@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.errors import PlanError, SchemaError
 from ripple.expression.compile import compile_tree
 from ripple.expression.program import FAILURES, NULL_STATE
 from ripple.expression.typed import FIELD_TYPES, Kind, Typed, typed
+from ripple.frozen import frozen
 from ripple.schema.columns import fitted
 from ripple.schema.notation import type_to_sexp
 from ripple.schema.types import FieldType, Option
 from ripple.sexp import dumps
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ripple.expression.expr import Expr
     from ripple.expression.program import Program
     from ripple.sexp import Sexp
 
-Array: TypeAlias = npt.NDArray[Any]
-Mask: TypeAlias = npt.NDArray[np.bool_]
-Failures: TypeAlias = npt.NDArray[np.uint8]
+    Array: TypeAlias = npt.NDArray[Any]
+    Mask: TypeAlias = npt.NDArray[np.bool_]
+    Failures: TypeAlias = npt.NDArray[np.uint8]
+
 
 _DTYPES: dict[Kind, Any] = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}
 _ARROW = {Kind.FLOAT: pa.float64(), Kind.INT: pa.int64(), Kind.BOOL: pa.bool_()}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     """A column: what an evaluation gives, and one of the forms that it takes.
 
@@ -69,7 +72,7 @@ class Values:
 Column: TypeAlias = Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """An expression that fits the fields it was bound to.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ripple.errors import PlanError
 from ripple.expression.program import Program
 from ripple.expression.typed import Kind, Literal, Typed
+from ripple.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ _SWAPPED = {">": "<", ">=": "<="}
 _COMPARISONS = frozenset({"==", "!=", "<", "<="})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compiled:
     """A program and what its inputs are: columns, and tests that the machine cannot do."""
 
@@ -72,7 +73,7 @@ def compile_tree(tree: Typed) -> Compiled:
     return draft.finish(result, _MACHINE_KINDS[tree.kind])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Step:
     """One instruction in single-assignment form: its operands are places."""
 
@@ -80,7 +81,7 @@ class _Step:
     operands: tuple[_Place, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """Where a value stands: the index-th of the inputs, constants or steps."""
 

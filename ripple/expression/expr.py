@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ripple.arguments import need_text, shown
 from ripple.errors import PlanError
+from ripple.frozen import frozen
 from ripple.sexp import dumps
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _FUNCTIONS = frozenset({"least", "greatest", "abs"})
 # Invariant: an expression never changes after it was made, and two expressions mean the same
 # exactly when their canonical texts are equal. ``==`` builds an expression, so it cannot compare
 # two of them: use ``canonical``.
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen(eq=False)
 class Expr:
     """A computation over the fields of one row; made by :func:`col` and operators.
 
@@ -283,7 +284,7 @@ def greatest(first: Operand, second: Operand, *more: Operand) -> Expr:
     return _chain("greatest", first, second, *more)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class When:
     """``when(condition)``, waiting for ``.then(value)``."""
 
@@ -294,7 +295,7 @@ class When:
         return Then(self.condition, as_operand(value))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Then:
     """``when(condition).then(value)``, waiting for ``.otherwise(value)``."""
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.expression.bound import Column, Failures, Mask, Values, run
+from ripple.expression.bound import Column, Values, run
 from ripple.expression.compile import compile_tree
 from ripple.expression.typed import Kind, Typed
+
+if TYPE_CHECKING:
+    from ripple.expression.bound import Failures, Mask
 
 # Arrow compares UTF-8 byte by byte, which orders texts by code point as Python does.
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
 from ripple.arguments import shown
 from ripple.errors import PlanError
 from ripple.expression.expr import Expr
+from ripple.frozen import frozen
 from ripple.schema.types import Bool, FieldType, Float, Int, Int64, Option, String
 
 
@@ -42,7 +41,7 @@ _NUMBERS = (Kind.FLOAT, Kind.INT)
 # Invariants: the kinds of ``args`` are what ``operation`` takes, so that nothing is checked
 # again later; conversions from int to float stand in the tree as ``float``; a ``nullable=False``
 # tree is never null in a row whose fields are as declared.
-@dataclass(frozen=True, slots=True)
+@frozen
 class Typed:
     """An operation whose operands have been checked. Equal ones compute the same."""
 
@@ -75,6 +74,8 @@ def kind_of(field_type: FieldType) -> tuple[Kind, bool]:
 
 def unknown_field(name: str, fields: Mapping[str, Any]) -> PlanError:
     """Return the error for a field that is not there: what is, and which one may be meant."""
+    import difflib  # noqa: PLC0415 - only where something is wrong
+
     near = difflib.get_close_matches(name, fields, n=1) if isinstance(name, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(fields) if fields else "none"
@@ -84,7 +85,7 @@ def unknown_field(name: str, fields: Mapping[str, Any]) -> PlanError:
 _Rule: TypeAlias = "Callable[[_Checker, Expr, tuple[Typed, ...]], Typed]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Checker:
     fields: Mapping[str, FieldType]
 

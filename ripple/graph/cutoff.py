@@ -11,12 +11,12 @@ or give ``equal=operator.eq``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ripple.arguments import need_function, shown
 from ripple.errors import GraphError
+from ripple.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ class Rule(IntEnum):
     NEVER = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cutoff:
     """``Cutoff.PHYSICAL``, ``Cutoff.ALWAYS``, ``Cutoff.NEVER``, or ``Cutoff.equal(f)``.
 

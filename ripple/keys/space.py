@@ -7,27 +7,29 @@ several fields is a pair of a shorter key and its last field, so every level is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.frozen import frozen
 from ripple.hashing import mix_each
 from ripple.keys.index import KeyIndex
 from ripple.schema.exported import Lent
 from ripple.schema.types import Bool, Field, Int, Int64, String
 
-Slots = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Slots = npt.NDArray[np.int64]
+    Hashes = npt.NDArray[np.uint64]
 
 KEY_TYPES = (String, Int, Int64, Bool)
 
 HASH_SEED = np.uint64(0x27D4EB2F165667C5)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Picked:
     """Some rows of a text column, which is not copied for it."""
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ripple.arguments import shown
@@ -19,6 +18,9 @@ from ripple.schema.arrow import to_arrow
 from ripple.schema.columns import fitted
 from ripple.schema.document import refuse_empty
 from ripple.schema.types import Field, FieldType, Option, Schema
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # Values of a field: float64, int64 or bool[n], or a list; and which of them are not null.
 Array: TypeAlias = "npt.NDArray[Any] | list[Any]"

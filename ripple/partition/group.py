@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.contract import is_readable_sink
 from ripple.errors import OutputError
 from ripple.events import CutOff, Promise, Tell, untold
+from ripple.frozen import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ripple.world.ports import Executor
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """How far an output is as its group is opened: see Sink. name: of the place, for people."""
 

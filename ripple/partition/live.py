@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.batch import Batch, Marker, Rejected
 from ripple.engine import Engine
 from ripple.events import Committed, Ended, Refused, Tell, Uncomputable
+from ripple.frozen import frozen
 
 if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
@@ -65,7 +65,7 @@ class Notes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """What a life is given: the same for every kind of life.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ripple.errors import LimitError
+from ripple.frozen import frozen
 from ripple.window.spec import windows_per_event
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ HASTE = 1 << 10
 _SECOND_NS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """The settings of a life; none of them can change a result.
 

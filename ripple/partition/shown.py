@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,10 +14,13 @@ from ripple.ops import OP, OP_NAMES, OP_REMOVE, OP_SET
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import numpy.typing as npt
+
     from ripple.schema.types import Field
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
+    Bools = npt.NDArray[np.bool_]
+    Ints = npt.NDArray[np.int64]
+
 # Rows that readers do not have any more, which are kept for a while beside as many that they have.
 OLD_ROWS_MIN = 1 << 16
 

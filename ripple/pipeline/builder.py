@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -13,6 +13,7 @@ from ripple.arguments import need_bool, need_text, shown
 from ripple.errors import PlanError
 from ripple.expression.expr import Expr, Operand, as_column, as_operand
 from ripple.expression.typed import Kind
+from ripple.frozen import frozen
 from ripple.pipeline.checks import (
     blaming,
     blaming_field,
@@ -146,7 +147,7 @@ _REFUSALS: dict[tuple[Stage, str], str] = {
 # Invariants: ``fields`` are the fields of the row that the next step sees; ``path`` names the
 # source, partitions, windows and folds on the way. ``partition`` is set from its step to the fold,
 # ``window`` likewise. The nodes have their paths for keys: what they mean is not looked into yet.
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Draft:
     name: str
     stage: Stage = Stage.EMPTY

@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ripple.code.owner import version_of
 from ripple.errors import OutputError
+from ripple.frozen import frozen
 from ripple.schema import notation
 from ripple.schema.checks import Checks, checks_to_sexp
 from ripple.schema.fingerprint import canonical, fingerprint
@@ -41,7 +42,7 @@ FORMAT_VERSION = 1  # of the canonical form; a change of it changes every hash
 Fields: TypeAlias = tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceSpec:
     """Where events come from.
 
@@ -70,7 +71,7 @@ class SourceSpec:
         return self.schema.fields
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Derive:
     """Adds fields computed from those before, all from the same input row.
 
@@ -85,7 +86,7 @@ class Derive:
     node_key: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     """Passes on the rows for which the condition is true: neither false nor null."""
 
@@ -96,7 +97,7 @@ class Filter:
     node_key: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Map:
     """Replaces each row by what a Python function makes of it.
 
@@ -121,7 +122,7 @@ class Map:
 Step: TypeAlias = Derive | Filter | Map
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoldAggregate:
     """One named aggregate of a fold, with its inputs bound to the rows that are folded.
 
@@ -137,7 +138,7 @@ class FoldAggregate:
 # Invariants: ``row`` begins with the fields of ``key``, then window_start_ns and window_end_ns
 # exactly if there is a window, and no name is in it twice. A fold whose input is a fold has no
 # window and no ordered aggregate.
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """A keyed view: per key (and window) the aggregates over its rows, then ``steps`` on that.
 
@@ -192,7 +193,7 @@ class Fold:
 WINDOW_FIELD_NAMES = ("window_start_ns", "window_end_ns")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """A sink: the result rows of a fold, under a name and perhaps a topic."""
 
@@ -203,7 +204,7 @@ class Output:
     node_key: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Migration:
     """Makes the state of ``fold`` from that of a fold with other code, a table of leaf state.
 
@@ -215,7 +216,7 @@ class Migration:
     function: Callable[[pa.Table], pa.Table]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """A complete pipeline. ``steps`` are those on events, before the first fold.
 

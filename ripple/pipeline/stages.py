@@ -5,9 +5,10 @@ Reading :mod:`ripple.pipeline.plan` only. The rules and what was rejected: ``doc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from ripple.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ class EdgeKind(Enum):
         return self is not EdgeKind.EVENT
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edge:
     """How rows of fold ``of`` come to fold ``to``, which begins a stage. why: for people."""
 
@@ -40,7 +41,7 @@ class Edge:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """Folds that one partition computes from its own rows alone.
 

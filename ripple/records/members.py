@@ -7,16 +7,16 @@ import inspect
 import sys
 import types
 import typing
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 from ripple.errors import SchemaError
+from ripple.frozen import frozen
 from ripple.records.record import CHECKS, record_info, snake_case
 
 Annotation: TypeAlias = Any  # typing's own forms have no common type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """One field as its class declares it."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform, 
 
 from ripple.arguments import need_text, need_whole, shown
 from ripple.errors import SchemaError
+from ripple.frozen import frozen
 from ripple.schema.checks import Checks
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ Timestamp = Annotated[int, EventTime()]
 """Nanoseconds since the epoch, UTC: an ``int`` in Python, ``Int64`` in schemas and columns."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordInfo:
     """What ``@record`` was told about a class."""
 

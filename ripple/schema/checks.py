@@ -7,10 +7,11 @@ written: fingerprints, compatibility and bytes are the same with and without the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from ripple.errors import SchemaError
+from ripple.frozen import frozen
 from ripple.schema.types import Field, Float, Int, Int64, Option, String
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _APPLIES_TO: dict[str, tuple[tuple[type, ...], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checks:
     """All of these must hold of a value; an optional field that is none passes.
 

@@ -9,22 +9,24 @@ out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from ripple.arguments import shown
 from ripple.errors import SchemaError
+from ripple.frozen import frozen
 from ripple.schema.arrow import to_arrow
 from ripple.schema.types import Bool, Field, FieldType, Float, Int, Int64, Option, Schema, String
 from ripple.schema.values import INT64_MAX, Misfit, converter, name_of
 
-Mask: TypeAlias = npt.NDArray[np.bool_]
-Array: TypeAlias = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Mask: TypeAlias = npt.NDArray[np.bool_]
+    Array: TypeAlias = npt.NDArray[Any]
 
 FLOAT_WHOLE_MAX = float(1 << 53)  # up to here every integer is a float of 64 bits
 
@@ -42,7 +44,7 @@ _PLAIN: dict[type, set[type]] = {
 _NULL = type(None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fitted:
     """A column of a type.
 

@@ -41,10 +41,10 @@ compared by name: the schema it names is checked under its own.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ripple import sexp
+from ripple.frozen import frozen
 from ripple.schema import notation
 from ripple.schema.types import (
     Case,
@@ -79,7 +79,7 @@ class IncompatibilityKind(enum.Enum):
     CASE_ARGUMENTS = "case arguments"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Incompatibility:
     """One difference: where (schema, field, ...; ``[]`` is a list's element), what, in words."""
 
@@ -91,7 +91,7 @@ class Incompatibility:
         return f"{'.'.join(self.path)}: {self.detail}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compatible:
     """The reader can read what the writer writes. True as a condition."""
 
@@ -99,7 +99,7 @@ class Compatible:
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Incompatible:
     """The reader cannot; ``differences`` has at least one entry. False as a condition."""
 
@@ -137,7 +137,7 @@ def check_readable(reader: Schema, writer: Schema) -> Compatibility:
     return _verdict(_differences(reader, writer, _READABLE))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rules:
     """Where the checks differ."""
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ripple.schema.exported import Lent
 from ripple.schema.inside import floats_inside, integers_inside, texts_inside
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
     from ripple.schema.checks import Checks
 
-Mask = npt.NDArray[np.bool_]
+    Mask = npt.NDArray[np.bool_]
 
 
 class Judge:

@@ -11,61 +11,61 @@ ones, and a peer's must be readable. They cannot be declared, imported or filled
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ripple.arguments import need_bool, need_text, need_whole, shown
 from ripple.errors import SchemaError
+from ripple.frozen import frozen
 
 # Far below Python's own recursion limit, so that code which walks a schema may simply recurse.
 DEPTH_MAX = 48
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class String:
     """UTF-8 text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Int:
     """An integer of the original's native width: 63 bits on the wire, 64 in a column."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Int64:
     """A 64-bit signed integer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Float:
     """An IEEE 754 double."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bool:
     """True or false."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opaque:
     """A value known only by its S-expression (the book's ``Sexp_opaque``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """A value of ``of``, or none."""
 
     of: FieldType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class List:
     """Any number of values of ``of``."""
 
     of: FieldType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """A nested record without a name of its own; the names of its fields are distinct."""
 
@@ -75,7 +75,7 @@ class Record:
         _check_members("a record", "field", Field, self.fields)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """One alternative of a variant and its positional arguments."""
 
@@ -83,7 +83,7 @@ class Case:
     args: tuple[FieldType, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variant:
     """Exactly one of several cases, their names distinct."""
 
@@ -93,7 +93,7 @@ class Variant:
         _check_members("a variant", "case", Case, self.cases)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ref:
     """A value of another schema, by name."""
 
@@ -105,7 +105,7 @@ FieldType: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A named member of a record; an optional one may be absent."""
 
@@ -115,7 +115,7 @@ class Field:
     doc: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schema:
     """A record type: a name, a version of 1 or more, and fields.
 

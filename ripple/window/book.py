@@ -9,17 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from ripple.window import assign
 from ripple.window.sessions import SessionBook
 from ripple.window.spec import Assigner, Session, Tumbling
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ripple.keys.space import PairKeys
     from ripple.schema.exported import Lent
 
-Ints = npt.NDArray[np.int64]
+    Ints = npt.NDArray[np.int64]
+
 
 _NO_SLOTS = np.empty(0, np.int64)
 

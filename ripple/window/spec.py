@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ripple.arguments import need_whole, shown
 from ripple.errors import PlanError
+from ripple.frozen import frozen
 from ripple.window.duration import duration_ns
 
 LATENESS_DEFAULT = "60s"
@@ -14,7 +14,7 @@ FUTURE_TOLERANCE_DEFAULT = "60s"
 WINDOWS_PER_EVENT_MAX = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tumbling:
     """Windows of one size, end to end, aligned to the epoch. Each event is in exactly one."""
 
@@ -24,7 +24,7 @@ class Tumbling:
         object.__setattr__(self, "size_ns", _positive(size, "Tumbling: size"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sliding:
     """Windows of one size that start every ``slide``. An event is in about size / slide of them."""
 
@@ -47,7 +47,7 @@ class Sliding:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Session:
     """Windows that last as long as events keep coming within ``gap`` of each other.
 
@@ -69,17 +69,17 @@ def windows_per_event(assigner: Assigner) -> int:
     return -(-assigner.size_ns // assigner.slide_ns) if isinstance(assigner, Sliding) else 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OnWatermark:
     """Show a window when the watermark reaches its end, and every later change to it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OnEveryElement:
     """Show a window from its first event on, always at its current value."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OnInterval:
     """Show open windows each time that the watermark crosses a multiple of ``interval``.
 
@@ -97,7 +97,7 @@ class OnInterval:
         object.__setattr__(self, "interval_ns", _positive(interval, "OnInterval: interval"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OnCount:
     """Show a window at every ``count``-th of its events; from its end on as OnWatermark.
 
@@ -115,7 +115,7 @@ class OnCount:
 Trigger: TypeAlias = OnWatermark | OnEveryElement | OnInterval | OnCount
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WindowSpec:
     """A validated window step.
 

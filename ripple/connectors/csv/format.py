@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ripple.connectors.record_shape import TIMESTAMP_NS_END, RecordShape
+from ripple.frozen import frozen
 from ripple.schema.checks import Checks
 from ripple.schema.types import Field, Float, Int, Int64, Schema, String
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CsvFormat(RecordShape):
     """How a line becomes a record of ``schema``.
 

@@ -64,8 +64,8 @@ class SyntheticSource:
         longest = min(self._batch_rows, max(self._events, 1))
         symbols = _pattern(pa.array([f"SYM{i:04}" for i in range(SYMBOLS)]), longest)
         # An integer over ten is the double nearest to the decimal; adding tenths is not.
-        prices = _pattern(pa.array((1000 + np.arange(_PRICES)) / 10), longest)
-        sizes = _pattern(pa.array(100 * (1 + np.arange(_SIZES, dtype=np.int64))), longest)
+        prices = _pattern(pa.array([(1000 + i) / 10 for i in range(_PRICES)]), longest)
+        sizes = _pattern(pa.array([100 * (1 + i) for i in range(_SIZES)]), longest)
         venues = _pattern(pa.array(["XNAS", "XNYS"]), longest)
         start = from_offset
         while start < self._events:
@@ -76,7 +76,7 @@ class SyntheticSource:
                 symbols.slice(start % SYMBOLS, rows),
                 prices.slice(start % _PRICES, rows),
                 sizes.slice(start % _SIZES, rows),
-                pa.array(times),
+                pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(times)]),
                 venues.slice(start % 2, rows),
             ]
             self._given = stop

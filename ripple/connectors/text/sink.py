@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +16,7 @@ from ripple.connectors.contract import BasicSink
 from ripple.connectors.json import text as json_text
 from ripple.connectors.text.formatter import RowFormatter
 from ripple.errors import OutputError, SchemaError
+from ripple.frozen import frozen
 from ripple.ops import OP, OP_REMOVE, place_of_op
 from ripple.schema.well_formed import check_text
 
@@ -29,7 +30,7 @@ Kind = Literal["string", "integer", "float", "bool", "raw", "op"]
 Converter = Callable[[pa.Array], pa.Array]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextFormat:
     """How changes become lines.
 
@@ -47,6 +48,9 @@ class TextFormat:
     removes: Literal["skip", "mark"] = "skip"
     header: bool = False
     columns: tuple[str, ...] = ()
+
+
+PLAIN = TextFormat()
 
 
 class TextLines:
@@ -98,7 +102,7 @@ class TextLines:
 class TextSink(BasicSink):
     """Writes changes to ``target``, one write per batch so that a reader sees them at once."""
 
-    def __init__(self, target: Target, text_format: TextFormat = TextFormat()) -> None:
+    def __init__(self, target: Target, text_format: TextFormat = PLAIN) -> None:
         self._target = target
         self._lines = TextLines(text_format, target.name)
         self._is_first = True
