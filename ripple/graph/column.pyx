@@ -15,7 +15,7 @@ import numpy as np
 
 from ripple.keys.checked cimport check_slots, first_outside
 from ripple.graph.node cimport Graph, Node
-from ripple.keys.slots cimport SlotSet
+from ripple.keys.slots cimport SlotSet, next_room
 from ripple.hashing cimport mix, xxh64
 
 cdef extern from *:
@@ -211,10 +211,8 @@ cdef class Column(Node):
 
     cdef int make_room_for_saved(self, int64_t count) except -1:
         """Make room for the saved rows of so many slots."""
-        cdef int64_t room = self.old_room if self.old_room else 64
+        cdef int64_t room = next_room(self.old_room, count)
         cdef int f
-        while room < count:
-            room *= 2
         self.old_present = <uint8_t*>grown(self.old_present, self.old_room, room)
         self.changed = <int64_t*>grown(self.changed, self.old_room * 8, room * 8)
         for f in range(self.field_count):

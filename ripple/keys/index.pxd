@@ -6,7 +6,8 @@ from ripple.schema.exported cimport ArrowArray, Lent
 cdef struct Key:
     uint32_t length
     uint32_t tag        # the upper half of the hash; 0 length and 0 tag for a free slot
-    uint64_t low        # the first 8 bytes, zero padded; of a long key, the pointer to its bytes
+    uint64_t low        # the first 8 bytes, zero padded; of a long key, the pointer to its bytes;
+                        # of a free slot, the one that is free after it
     uint64_t high       # the next 8 bytes, zero padded; of a long key, 0
 
 
@@ -19,7 +20,7 @@ cdef struct Table:
 cdef class KeyIndex:
     cdef Key* _keys
     cdef int64_t* _uses                 # by slot: twice the uses, plus 1 once adopted
-    cdef int64_t* _free
+    cdef int64_t _first_free            # the one that was freed last
     cdef Table _table
     cdef readonly int64_t capacity      # slots allocated: every slot handed out is below it
     cdef int64_t _top                   # slots ever handed out

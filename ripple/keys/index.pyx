@@ -16,6 +16,7 @@ from libc.string cimport memcmp, memcpy, memset
 import numpy as np
 
 from ripple.keys.checked cimport check_slots
+from ripple.keys.slots cimport next_room
 from ripple.hashing cimport xxh64
 from ripple.schema.exported cimport ArrowArray, Lent, values_of
 
@@ -160,8 +161,7 @@ cdef class KeyIndex:
         self.capacity = 64
         self._keys = <Key*>calloc(self.capacity, sizeof(Key))
         self._uses = <int64_t*>calloc(self.capacity, sizeof(int64_t))
-        self._free = <int64_t*>malloc(self.capacity * sizeof(int64_t))
-        if open_table(&self._table, 7) or not (self._keys and self._uses and self._free):
+        if open_table(&self._table, 7) or not (self._keys and self._uses):
             raise MemoryError
         return 0
 
@@ -170,7 +170,6 @@ cdef class KeyIndex:
         if len(self) == 0 and self.capacity > 64:
             free(self._keys)
             free(self._uses)
-            free(self._free)
             free(self._table.entries)
             self._top = self._free_count = 0
             self._open()
@@ -183,7 +182,6 @@ cdef class KeyIndex:
                     free(<void*>self._keys[slot].low)
         free(self._keys)
         free(self._uses)
-        free(self._free)
         free(self._table.entries)
 
     def __len__(self):
@@ -193,7 +191,7 @@ cdef class KeyIndex:
     def nbytes(self):
         """Bytes held, table and long keys included."""
         return (
-            self.capacity * <int64_t>(sizeof(Key) + 16)
+            self.capacity * <int64_t>(sizeof(Key) + 8)
             + <int64_t>(self._table.mask + 1) * 8
             + self._long_bytes
         )
@@ -243,7 +241,8 @@ cdef class KeyIndex:
             self._long_bytes += key.length
         if self._free_count:
             self._free_count -= 1
-            slot = self._free[self._free_count]
+            slot = self._first_free
+            self._first_free = <int64_t>self._keys[slot].low
         else:
             slot = self._top
             self._top += 1
@@ -255,11 +254,10 @@ cdef class KeyIndex:
         return slot
 
     cdef int _grow_slots(self) except -1 nogil:
-        # By a quarter: all that is kept by slot has as much room, and most of it is moved uncopied.
-        cdef int64_t capacity = self.capacity + (self.capacity // 4 + 63) // 64 * 64
+        # By an eighth: all that is kept by slot has as much room, and most of it is moved uncopied.
+        cdef int64_t capacity = next_room(self.capacity, self.capacity + 1)
         cdef void* keys
         cdef void* uses
-        cdef void* free_slots
         if capacity > SLOTS_MAX:
             with gil:
                 raise MemoryError(f"more than {SLOTS_MAX} keys in one index")
@@ -269,10 +267,7 @@ cdef class KeyIndex:
         uses = realloc(self._uses, capacity * sizeof(int64_t))
         if uses:
             self._uses = <int64_t*>uses
-        free_slots = realloc(self._free, capacity * sizeof(int64_t))
-        if free_slots:
-            self._free = <int64_t*>free_slots
-        if not (keys and uses and free_slots):
+        if not (keys and uses):
             with gil:
                 raise MemoryError
         self.capacity = capacity
@@ -325,7 +320,8 @@ cdef class KeyIndex:
             self._long_bytes -= key.length
             free(<void*>key.low)
         memset(key, 0, sizeof(Key))
-        self._free[self._free_count] = slot
+        key.low = <uint64_t>self._first_free
+        self._first_free = slot
         self._free_count += 1
         return 0
 
@@ -544,13 +540,14 @@ cdef class KeyIndex:
 
     def live_slots(self):
         """Return every live slot in ascending order: int64[n]."""
-        cdef int64_t slot, n = 0
+        cdef int64_t slot = self._first_free, i, n = 0
         slots = np.empty(self._top - self._free_count, np.int64)
         cdef int64_t[::1] out = slots
         freed = np.zeros(self._top, np.uint8)
         cdef uint8_t[::1] is_free = freed
-        for slot in range(self._free_count):
-            is_free[self._free[slot]] = 1
+        for i in range(self._free_count):
+            is_free[slot] = 1
+            slot = <int64_t>self._keys[slot].low
         for slot in range(self._top):
             if not is_free[slot]:
                 out[n] = slot
@@ -564,7 +561,6 @@ cdef class KeyIndex:
         cdef Key* key
         live = self.live_slots()
         assert len(live) == len(self)
-        assert len(set(self._free[i] for i in range(self._free_count))) == self._free_count
         for i in range(self._table.mask + 1):
             entries += self._table.entries[i] != 0
         assert entries == len(self), (entries, len(self))

@@ -1,6 +1,11 @@
 from libc.stdint cimport int64_t, uint32_t
 
 
+cdef inline int64_t next_room(int64_t room, int64_t wanted) noexcept nogil:
+    """Return the room that follows ``room`` and has ``wanted``: an eighth more, in steps of 64."""
+    return (max(wanted, room + room // 8) + 63) // 64 * 64
+
+
 cdef class SlotSet:
     cdef uint32_t* _place       # by slot: its position in _slots + 1, or 0
     cdef int64_t* _slots
@@ -11,5 +16,6 @@ cdef class SlotSet:
     cdef int reserve(self, int64_t slots) except -1 nogil
     cdef int push(self, int64_t slot) except -1 nogil
     cdef int push_all(self, const int64_t* slots, Py_ssize_t n) except -1 nogil
+    cdef int _make_room(self, int64_t members) except -1 nogil
     cdef void empty(self) noexcept nogil
     cdef void shed(self) noexcept nogil

@@ -46,18 +46,10 @@ cdef class SlotSet:
 
     cdef int push(self, int64_t slot) except -1 nogil:
         """Insert one slot, below the reserved room."""
-        cdef int64_t capacity
-        cdef void* grown
         if self._place[slot]:
             return 0
         if self.size == self._capacity:
-            capacity = self._capacity * 2 if self._capacity else 64
-            grown = realloc(self._slots, capacity * sizeof(int64_t))
-            if not grown:
-                with gil:
-                    raise MemoryError
-            self._slots = <int64_t*>grown
-            self._capacity = capacity
+            self._make_room(self.size + 1)
         self._slots[self.size] = slot
         self.size += 1
         self._place[slot] = <uint32_t>self.size
@@ -65,21 +57,11 @@ cdef class SlotSet:
 
     cdef int push_all(self, const int64_t* slots, Py_ssize_t n) except -1 nogil:
         """Insert slots, below the reserved room."""
-        cdef int64_t capacity = self._capacity if self._capacity else 64
         cdef int64_t size = self.size
         cdef uint32_t* place = self._place
         cdef int64_t* members
-        cdef void* grown
         cdef Py_ssize_t i
-        while capacity < size + n:
-            capacity *= 2
-        if capacity > self._capacity:
-            grown = realloc(self._slots, capacity * sizeof(int64_t))
-            if not grown:
-                with gil:
-                    raise MemoryError
-            self._slots = <int64_t*>grown
-            self._capacity = capacity
+        self._make_room(min(size + n, self._room))
         members = self._slots
         for i in range(n):
             if not place[slots[i]]:
@@ -87,6 +69,20 @@ cdef class SlotSet:
                 size += 1
                 place[slots[i]] = <uint32_t>size
         self.size = size
+        return 0
+
+    cdef int _make_room(self, int64_t members) except -1 nogil:
+        """Make room for so many members, by an eighth more at least than there was."""
+        cdef int64_t capacity = next_room(self._capacity, members)
+        cdef void* grown
+        if members <= self._capacity:
+            return 0
+        grown = realloc(self._slots, capacity * sizeof(int64_t))
+        if not grown:
+            with gil:
+                raise MemoryError
+        self._slots = <int64_t*>grown
+        self._capacity = capacity
         return 0
 
     cdef void empty(self) noexcept nogil:
