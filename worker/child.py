@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import gc
 import os
 import signal
 import socket
@@ -78,6 +79,9 @@ async def _host(pipe: Pipe, begin: Mapping[str, Any], store: ObjectStore) -> int
     except (RippleError, OSError, ValueError) as error:
         _say(process, f"cannot work: {error}")
         return 1
+    # What was loaded stays for as long as the process: to look through it would hold up partitions.
+    gc.collect()
+    gc.freeze()
     speaking = None if port is None else asyncio.ensure_future(port.run())
     try:
         return await serve(pipe, runtime, LiveClock(), partial(_say, process))

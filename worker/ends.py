@@ -93,7 +93,14 @@ class Places:
 
     def inputs(self, part: Part) -> Inputs:
         """Return what a partition reads."""
-        return open_inputs(self._source, self._plan, self._batch_rows, follow=True, part=part)
+        return open_inputs(
+            self._source,
+            self._plan,
+            self._batch_rows,
+            follow=True,
+            part=part,
+            executor=self._executor,
+        )
 
     def outputs(self, part: Part, epoch: int, stage: int = 0) -> ReadableGroup:
         """Return what a partition of a stage writes."""

@@ -120,6 +120,7 @@ class _Hosting:
             {name: lanes.lane(sender, number) for sender, name in enumerate(names)},
             [field.name for field in site.plan.source.fields],
             site.settings.batch_rows,
+            site.world.executor,
         )
 
     def _lanes_of_changes(self, number: int) -> SentLanes:

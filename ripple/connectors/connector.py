@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.frozen import frozen
+from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ripple.connectors.record_shape import RecordShape
     from ripple.pipeline.plan import Output, Plan
+    from ripple.world.ports import Executor
 
 
 class Part(NamedTuple):
@@ -81,7 +83,7 @@ class Reading:
     name: of the input, for people and the engine. shape: what its records must be. batch_rows: how
     many records a batch has; see Source. header: whether CSV names its columns first. follow:
     whether Inputs wait for more where nothing is there yet. part: whose inputs these are; None:
-    all.
+    all. executor: where Inputs do what may take long.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Reading:
     header: bool = False
     follow: bool = False
     part: Part | None = None
+    executor: Executor = INLINE
 
 
 @frozen

@@ -20,6 +20,7 @@ from ripple.connectors.installed import load
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import find, forms
 from ripple.errors import InputError, OutputError
+from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ripple.pipeline.plan import Plan
     from ripple.schema.checks import Checks
     from ripple.schema.types import Schema
+    from ripple.world.ports import Executor
 
 SOURCE_OBJECTS = (
     "a path, -, log:DIR/TOPIC, synthetic:N, an Arrow table, a data frame, a list or an iterator of "
@@ -66,15 +68,24 @@ def open_source(
 
 
 def open_inputs(
-    place: str, plan: Plan, batch_rows: int, *, follow: bool, part: Part | None = None
+    place: str,
+    plan: Plan,
+    batch_rows: int,
+    *,
+    follow: bool,
+    part: Part | None = None,
+    executor: Executor = INLINE,
 ) -> Inputs:
     """Return what a restarted run reads at ``place``; raises as ``open_source`` does.
 
     follow: wait for more at the end. part: the partition of the pipeline that reads what is its
-    own; what cannot be divided is refused where there are several.
+    own; what cannot be divided is refused where there are several. executor: where they do what
+    may take long.
     """
     shape = RecordShape(plan.source.schema, plan.source.checks)
-    reading = Reading(plan.source.name, shape, batch_rows, follow=follow, part=part)
+    reading = Reading(
+        plan.source.name, shape, batch_rows, follow=follow, part=part, executor=executor
+    )
     found = find(place, "continued_source")
     if part is not None and part.of > 1 and not found.use.has_parts:
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Self
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 class Endings:
     """Calls what was added, the last first, and all of it; why the run failed comes first.
 
-    What fails after an error becomes a note of it.
+    What fails after an error becomes a note of it. Whoever is cancelled meanwhile is so once all of
+    it was called.
     """
 
     def __init__(self) -> None:
@@ -37,10 +39,10 @@ class Endings:
                 waiting = self._ends.pop()()
                 if waiting is not None:
                     await waiting
-            except Exception as other:
+            except (Exception, asyncio.CancelledError) as other:
                 if first is None:
                     first = other
                 else:
                     first.add_note(f"and then: {other}")
-        if error is None and first is not None:
+        if first is not None and first is not error:
             raise first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,6 +10,7 @@ from ripple.connectors.contract import is_readable_sink
 from ripple.errors import OutputError
 from ripple.events import CutOff, Promise, Tell, untold
 from ripple.frozen import frozen
+from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,11 +81,12 @@ class SinkGroup:
     """
 
     def __init__(
-        self, openers: Mapping[str, Callable[[], Sink]], executor: Executor | None = None
+        self, openers: Mapping[str, Callable[[], Sink]], executor: Executor = INLINE
     ) -> None:
         """Take what opens the sink of each output, to be called when nobody else can write.
 
-        executor: where they commit, which may take long; here and now without one.
+        executor: where they are opened, commit and are closed, which takes long: a disk is waited
+        for.
         """
         self._openers = openers
         self._executor = executor
@@ -93,18 +96,23 @@ class SinkGroup:
         """Open the sinks, in order; if one cannot be, those before are given up."""
         try:
             for output, open_sink in self._openers.items():
-                self._sinks[output] = sink = open_sink()
+                await self._executor.run(self._open, output, open_sink)
+                sink = self._sinks[output]
                 if epoch is not None and not sink.records_cut:
                     tell(Promise(sink.name, sink.promise))
                 if sink.cut_off_bytes:
                     tell(CutOff(sink.name, sink.cut_off_bytes))
-        except BaseException:
+        except (Exception, asyncio.CancelledError):
             await self.close()
             raise
         return {
             output: Standing(sink.name, sink.records_cut, sink.committed, sink.unfinished)
             for output, sink in self._sinks.items()
         }
+
+    def _open(self, output: str, open_sink: Callable[[], Sink]) -> None:
+        # Kept here: whoever is cancelled while it waits for this has it to close all the same.
+        self._sinks[output] = open_sink()
 
     def write(self, output: str, changes: pa.RecordBatch, reached: Commit) -> None:
         """Pass the changes on."""
@@ -135,13 +143,13 @@ class SinkGroup:
     async def commit(self, reached: Mapping[str, Commit]) -> None:
         """Commit one sink after the other."""
         for output, commit in reached.items():
-            if self._executor is None:
-                self._sinks[output].commit(commit)
-            else:
-                await self._executor.run(self._sinks[output].commit, commit)
+            await self._executor.run(self._sinks[output].commit, commit)
 
     async def close(self) -> None:
         """Close all sinks, whatever closing one of them raises; the first of that is raised."""
+        await self._executor.run(self._close)
+
+    def _close(self) -> None:
         error: Exception | None = None
         for sink in self._sinks.values():
             try:
@@ -170,7 +178,7 @@ class Groups:
                 standings = await group.open(epoch, tell)
                 self._by_output |= dict.fromkeys(standings, group)
                 found |= standings
-        except BaseException:
+        except (Exception, asyncio.CancelledError):
             await self.close()
             raise
         return found

@@ -163,7 +163,8 @@ class Warm:
         frees = plan.folds[0].window is not None
         stop = _lowest(target)
         assert stop is not None
-        await inputs.open(engine.cut, self._settings.rows_per_replay_step(plan), stop)
+        # No more at once than its neighbours, which are live, do: it shares their loop.
+        await inputs.open(engine.cut, self._settings.batch_rows, stop)
         while (found := inputs.next(engine.cut)) is not Signal.ENDED:
             if found is Signal.WAITING:
                 await inputs.more()

@@ -14,6 +14,7 @@ from ripple.errors import InputError
 from ripple.repartition.lane import LaneReader, in_batches
 from ripple.repartition.rows import OFFSET, WATERMARK
 from ripple.window import watermark
+from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ripple.cut import Cut
     from ripple.log import Topic
     from ripple.repartition.lane import Section
-    from ripple.world.ports import Watch
+    from ripple.world.ports import Executor, Watch
 
 
 class DividedInputs:
@@ -39,15 +40,17 @@ class DividedInputs:
         lanes: Mapping[str, int],
         fields: Sequence[str],
         batch_rows: int,
+        executor: Executor = INLINE,
     ) -> None:
         """Read lanes of a topic, which is opened when it is first needed.
 
-        lanes: of each input. fields: of the source.
+        lanes: of each input. fields: of the source. executor: syncs, which takes long.
         """
         self._open_topic = topic
         self._lanes = dict(lanes)
         self._fields = list(fields)
         self._batch_rows = batch_rows
+        self._executor = executor
         self._rows = batch_rows
         self._topic: Topic | None = None
         self._watch: Watch | None = None
@@ -118,8 +121,7 @@ class DividedInputs:
 
     async def sync(self) -> None:
         """Make durable what was read, before a cut that includes it is stored."""
-        for reader in self._readers.values():
-            reader.sync()
+        await self._executor.run(self._sync)
 
     async def close(self) -> None:
         """Release the files and the watch."""
@@ -128,6 +130,10 @@ class DividedInputs:
         for reader in self._readers.values():
             reader.close()
         self._readers.clear()
+
+    def _sync(self) -> None:
+        for reader in self._readers.values():
+            reader.sync()
 
     def _opened(self) -> Topic:
         self._topic = self._topic or self._open_topic()

@@ -48,18 +48,10 @@ class DiskStore:
         try:
             self._make_tidy(folder)
             await asyncio.to_thread(self._write, temporary, data)
-            try:
-                done = None
-                stored = self._disk.link_absent(temporary, path)
-            finally:
-                with suppress(FileNotFoundError):
-                    self._disk.remove(temporary)
-            # Also for an object of others: what a caller knows to exist must not vanish.
-            if self._guards("folder_sync"):
-                self._disk.sync_folder(folder)  # at once: who is killed often must get this far
+            done = None
+            return await asyncio.to_thread(self._name, temporary, path, folder)
         except OSError as error:
             raise StoreError(f"{name} cannot be stored: {error}", done=done) from error
-        return stored
 
     def _write(self, path: str, data: bytes) -> None:
         file = self._disk.open(path, exclusive=True)
@@ -72,6 +64,18 @@ class DiskStore:
             raise
         finally:
             file.close()
+
+    def _name(self, temporary: str, path: str, folder: str) -> bool:
+        """Give a file its own name, unless that is taken; return whether it was not."""
+        try:
+            stored = self._disk.link_absent(temporary, path)
+        finally:
+            with suppress(FileNotFoundError):
+                self._disk.remove(temporary)
+        # Also for an object of others: what a caller knows to exist must not vanish.
+        if self._guards("folder_sync"):
+            self._disk.sync_folder(folder)
+        return stored
 
     def _make_tidy(self, folder: str) -> None:
         """Make the folder; the first time, remove what a crash in the middle of a put left.

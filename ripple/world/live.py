@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-# More would wait for the same processors and the same disk.
-THREADS_MAX = 4
+# Most of them wait for a disk, and syncs that are under way together cost it little more than one.
+THREADS_MAX = 8
 
 
 class LiveClock:

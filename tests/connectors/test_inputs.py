@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from ripple.connectors.threaded_inputs import ThreadedInputs
 from ripple.log import PartitionWriter, Topic
 from ripple.schema.types import Field, Int64, Schema
 from ripple.world import LiveClock, LiveDisk
+from ripple.world.live import LiveExecutor
+from ripple.world.live_disk import LiveFile
 
 SCHEMA = Schema("tick", (Field("number", Int64()),))
 ROWS = 25
@@ -164,6 +167,29 @@ def test_log_that_is_followed_wakes_its_reader(tmp_path: Path) -> None:
         await inputs.close()
 
     run(story())
+
+
+def test_log_is_synced_beside_the_loop(tmp_path: Path) -> None:
+    synced_in: list[threading.Thread] = []
+
+    class SlowDisk(LiveDisk):
+        def open_to_read(self, path: str) -> LiveFile:
+            file = super().open_to_read(path)
+            sync = file.sync
+            file.sync = lambda: (synced_in.append(threading.current_thread()), sync())[1]  # type: ignore[method-assign]
+            return file
+
+    async def story() -> None:
+        append(topic_in(tmp_path), 0, ROWS)
+        topic, shape = Topic.open(SlowDisk(tmp_path), "ticks"), RecordShape(SCHEMA)
+        inputs = LogInputs(topic, {"ticks": 0}, shape, BATCH_ROWS, executor=LiveExecutor())
+        await inputs.open({"ticks": 0}, BATCH_ROWS)
+        inputs.next({"ticks": 0})
+        await inputs.sync()
+        await inputs.close()
+
+    run(story())
+    assert [one is threading.main_thread() for one in synced_in] == [False]
 
 
 @pytest.mark.parametrize("source_of", [csv, json])

@@ -8,6 +8,7 @@ from ripple.connectors.inputs import Signal, in_turn
 from ripple.connectors.log.source import LogSource
 from ripple.cut import is_within
 from ripple.log.reader import PartitionReader
+from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
     from ripple.connectors.record_shape import RecordShape
     from ripple.cut import Cut
     from ripple.log.topic import Topic
-    from ripple.world.ports import Watch
+    from ripple.world.ports import Executor, Watch
 
 
 class LogInputs:
     """Partitions of one topic, by the names that the engine knows them by.
 
-    With ``follow`` more may come at the end of the log, else it ends there.
+    With ``follow`` more may come at the end of the log, else it ends there. ``executor`` syncs:
+    that takes long, and whoever waits for it lets others have the loop.
 
     Whose turn it is follows from the cut: the input that is the fewest batches into its log, the
     first of those that are as far. So a life reads on in the order in which the one before would
@@ -37,12 +39,14 @@ class LogInputs:
         batch_rows: int,
         *,
         follow: bool = False,
+        executor: Executor = INLINE,
     ) -> None:
         self._topic = topic
         self._partitions = partitions
         self._shape = shape
         self._batch_rows = batch_rows
         self._follow = follow
+        self._executor = executor
         self._stop: Cut | None = None
         self._watch: Watch | None = None
         self._rank = {name: rank for rank, name in enumerate(partitions)}
@@ -118,8 +122,7 @@ class LogInputs:
 
     async def sync(self) -> None:
         """Make durable what was read, before a cut that includes it is stored."""
-        for source in self._sources.values():
-            source.sync()
+        await self._executor.run(self._sync)
 
     async def close(self) -> None:
         """Release the files and the watch."""
@@ -128,6 +131,10 @@ class LogInputs:
             self._watch = None
         for source in self._sources.values():
             source.close()
+
+    def _sync(self) -> None:
+        for source in self._sources.values():
+            source.sync()
 
     def _source(self, name: str) -> LogSource:
         if name not in self._sources:

@@ -60,7 +60,14 @@ def open_inputs(path: str, reading: Reading) -> LogInputs:
         number, of = reading.part
         check_divided(PREFIX + path, len(partitions), of)
         partitions = dict(list(partitions.items())[number::of])
-    return LogInputs(topic, partitions, reading.shape, reading.batch_rows, follow=reading.follow)
+    return LogInputs(
+        topic,
+        partitions,
+        reading.shape,
+        reading.batch_rows,
+        follow=reading.follow,
+        executor=reading.executor,
+    )
 
 
 def check_divided(place: str, count: int, of: int) -> None:
