@@ -67,6 +67,31 @@ def running(folder: str) -> Iterator[str]:
         process.kill()
 
 
+class Plain:
+    """A loop of nothing but what a commit asks of the disk, in a process of its own.
+
+    It shows what the machine takes, whoever else is at work: when it began to write, each time.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self.wrote_s: list[float] = []
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.plain_commits", f"{self._folder}/plain"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        said, _none = self._process.communicate()
+        self.wrote_s = [float(line) for line in said.splitlines()]
+
+
 class _Thread(threading.Thread):
     """A thread for as long as a block lasts."""
 
@@ -134,7 +159,12 @@ class Watch(_Thread):
 
     def pause(self, partition: int, from_s: float, to_s: float) -> float:
         """Return the longest time without growth that touches a span."""
-        grew = np.array(self.grew_s[partition])
-        first = max(0, int(np.searchsorted(grew, from_s)) - 1)
-        last = int(np.searchsorted(grew, to_s)) + 1
-        return float(np.diff(grew[first:last]).max())
+        return pause(self.grew_s[partition], from_s, to_s)
+
+
+def pause(times_s: list[float], from_s: float, to_s: float) -> float:
+    """Return the longest time between two of these times that touches a span."""
+    times = np.array(times_s)
+    first = max(0, int(np.searchsorted(times, from_s)) - 1)
+    last = int(np.searchsorted(times, to_s)) + 1
+    return float(np.diff(times[first:last]).max())
