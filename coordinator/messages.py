@@ -20,7 +20,13 @@ from coordinator.views import Sighting, Standing, View
 from ripple.assignment import Phase
 from ripple.assignment.version import PARTITIONS_MAX
 from ripple.rpc import cluster_pb2 as pb
-from ripple.rpc.messages import member_of, named_texts, who_of
+from ripple.rpc.messages import (
+    backpressure_from,
+    backpressure_of,
+    member_of,
+    named_texts,
+    who_of,
+)
 from ripple.rpc.reading import (
     RpcError,
     choice,
@@ -180,6 +186,9 @@ def status_to_bytes(status: Status) -> bytes:
                 partitions=one.partitions,
                 is_leaving=one.is_leaving,
                 addresses=named_texts(one.addresses),
+                backpressure=None
+                if one.backpressure is None
+                else backpressure_of(one.backpressure),
             )
             for one in status.members
         ],
@@ -256,6 +265,9 @@ def _member_from(message: pb.MemberStatus) -> MemberStatus:
         partitions=message.partitions,
         is_leaving=message.is_leaving,
         addresses=texts(message.addresses, "addresses"),
+        backpressure=backpressure_from(message.backpressure)
+        if message.HasField("backpressure")
+        else None,
     )
 
 

@@ -14,11 +14,15 @@ from ripple.assignment import Assignment, Phase, worker_of
 if TYPE_CHECKING:
     from coordinator.state import Coordinator
     from coordinator.views import Who
+    from ripple.assignment import Backpressure
 
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
-    """One member, as all fresh views see it. load: 0 to 1, as it said last; None: not yet."""
+    """One member, as all fresh views see it.
+
+    load, 0 to 1, and backpressure are as it said last; None: not yet.
+    """
 
     id: str
     incarnation: int
@@ -28,6 +32,7 @@ class MemberStatus:
     partitions: int
     is_leaving: bool
     addresses: tuple[tuple[str, str], ...]
+    backpressure: Backpressure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ def status_of(coordinator: Coordinator, now_ns: int) -> Status | None:
             partitions=owned[member.id],
             is_leaving=member.is_leaving,
             addresses=member.addresses,
+            backpressure=reports[who].backpressure if who in reports else None,
         )
         for who, verdict in verdicts.items()
         for member in (now.by_id[who[0]],)

@@ -26,8 +26,9 @@ FILE_BYTES_MAX = 1 << 20
 CONFIG_VARIABLE = "RIPPLE_CONFIG"
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
-Value: TypeAlias = "bool | int | str"
+Value: TypeAlias = "bool | int | float | str"
 Read: TypeAlias = "Callable[[Any], Value]"
 
 
@@ -76,6 +77,8 @@ class Setting:
             if given is False or given == "false":
                 return False
             raise SettingsError(f"{self.name} is {given!r}, not true or false (from {origin})")
+        if type(self.default) is float:
+            return self._number(given, origin)
         if type(self.default) is not int:
             if isinstance(given, str) and (given or self.default == ""):
                 return given
@@ -86,6 +89,14 @@ class Setting:
         if isinstance(given, str) and _INTEGER.fullmatch(given):
             return int(given)
         raise SettingsError(f"{self.name} is {given!r}, not an integer (from {origin})")
+
+    def _number(self, given: Any, origin: str) -> float:
+        # As above; nor what is no number, or infinite, which TOML can say.
+        if type(given) in {int, float} and abs(given) < float("inf"):
+            return float(given)
+        if isinstance(given, str) and _NUMBER.fullmatch(given):
+            return float(given)
+        raise SettingsError(f"{self.name} is {given!r}, not a number (from {origin})")
 
 
 @dataclass(frozen=True, slots=True)

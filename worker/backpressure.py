@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, fields
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from ripple.assignment import Backpressure, Level
 from ripple.errors import LimitError
 
 if TYPE_CHECKING:
@@ -30,15 +30,6 @@ if TYPE_CHECKING:
 LOOK_NS = 20_000_000  # how often it is looked how full queues are
 PAUSE_S = 0.02
 WAIT_S_MAX = 1.0
-
-
-class Level(IntEnum):
-    """What is done about it: more with each."""
-
-    NORMAL = 0
-    WARN = 1
-    SLOW = 2
-    PAUSE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +97,11 @@ class Pressure:
         """Say what it means, for people."""
         does = ("all is taken in", "all is taken in", "less is taken in", "nothing is taken in")
         return f"{self.queue or 'no queue'} is {self.fill:.0%} full: {does[self.level]}"
+
+    @property
+    def report(self) -> Backpressure:
+        """Return what others are told of it."""
+        return Backpressure(self.level, self.fill, self.queue)
 
     def after(self, queues: Iterable[Queue], thresholds: Thresholds = DEFAULT) -> Pressure:
         """Return the pressure that follows from how full the queues are now."""

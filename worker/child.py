@@ -31,7 +31,7 @@ from ripple.store.s3_settings import S3Settings, is_s3
 from ripple.telling import line_of
 from ripple.world import LiveClock, LiveDisk, ObjectStore, live_world
 from ripple.world.tls import Tls
-from worker.backpressure import Intake, Pressure
+from worker.backpressure import Intake, Pressure, Thresholds
 from worker.ends import Places
 from worker.exchange import ExchangePort
 from worker.input_partition import Site
@@ -146,7 +146,8 @@ def _runtime(
     def pressed(pressure: Pressure) -> None:
         _say(process, str(pressure))
 
-    intake = Intake(world.clock, changed=pressed)
+    thresholds = Thresholds(**begin["thresholds"])
+    intake = Intake(world.clock, thresholds=thresholds, changed=pressed)
     if port is not None:
         exchange = port.exchange
         intake.watch(lambda: {"outboxes": exchange.waiting_bytes})

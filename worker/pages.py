@@ -87,7 +87,8 @@ class _Collector:
             "ripple_worker_queue_fill", "How full, 0 to 1", labels=["queue", "slot"]
         )
         for slot in self._worker.slots:
-            level.add_metric([str(slot.number)], slot.pressure.level)
+            if slot.report is not None:
+                level.add_metric([str(slot.number)], slot.report.backpressure.level)
             for queue in slot.queues:
                 fill.add_metric([queue.name, str(slot.number)], queue.fill)
         yield from (level, fill)

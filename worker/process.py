@@ -92,6 +92,7 @@ async def _work(
                 "checkpoint_interval_ns": settings.checkpoint_interval_ms * 1_000_000,
                 "keep": settings.keep,
             },
+            "thresholds": asdict(settings.thresholds),
         }
 
     worker = Supervisor(

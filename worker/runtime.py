@@ -13,7 +13,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.assignment import Assignment, Follower, MoveFailed, Report
+from ripple.assignment import Assignment, Backpressure, Follower, MoveFailed, Report
 from ripple.errors import RippleError
 from worker.hosting import hosted_of
 from worker.stages import check_stages
@@ -136,6 +136,7 @@ class Runtime:
                 ),
             ),
             inputs=self._counts,
+            backpressure=Backpressure() if self.intake is None else self.intake.look().report,
         )
 
     @property

@@ -6,9 +6,10 @@ The names of the book are read too: its variables, and its file, which coordinat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from ripple.errors import LimitError
 from ripple.process_settings import (
     END_WITH_STDIN,
     TLS,
@@ -31,6 +32,7 @@ from ripple.settings import (
 from ripple.store.s3_settings import S3, S3Settings, is_s3
 from ripple.world import addresses
 from ripple.world.tls import Tls
+from worker.backpressure import DEFAULT, Thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,10 +50,14 @@ OTHERS = (
     "cluster.defaults.failure_detection_timeout_sec",
     "cluster.defaults.heartbeat_timeout_sec",
     "cluster.defaults.allowed_lateness_sec",
-    "cluster.defaults.backpressure",
 )
 _HOST, _PORT = "RIPPLE_COORDINATOR_HOST", "RIPPLE_COORDINATOR_PORT"
 _COORDINATOR_PORT = 9200
+
+
+def _threshold(name: str, help_: str, default: float) -> Setting:
+    place = Alias(f"cluster.defaults.backpressure.{name}")
+    return Setting(name=name, help=help_, default=default, places=(place,))
 
 
 def _coordinator(held: Any) -> str:
@@ -122,6 +128,18 @@ SETTINGS: tuple[Setting, ...] = (
         help="a process whose loop does not turn for so long is dumped and killed",
         default=30_000,
     ),
+    _threshold(
+        "warn_threshold",
+        "how full its fullest queue is, 0 to 1, when it warns",
+        DEFAULT.warn_threshold,
+    ),
+    _threshold(
+        "slow_threshold",
+        "from where on partitions of the first stage take in less, and below which ones that were "
+        "paused go on",
+        DEFAULT.slow_threshold,
+    ),
+    _threshold("pause_threshold", "from where on they take in nothing", DEFAULT.pause_threshold),
     Setting(
         name="move_away_ms",
         help="how long one that is told to stop waits for its partitions to move away",
@@ -174,6 +192,7 @@ class Settings:
     keep: int
     heartbeat_interval_ms: int
     hung_after_ms: int
+    thresholds: Thresholds
     move_away_ms: int
     stop_ms: int
     end_with_stdin: bool
@@ -234,6 +253,12 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
                 f"coordinator: {error} (from {found['coordinator'].origin})"
             ) from error
     values["sinks"] = listed(values.pop("sink"))
+    names = [one.name for one in fields(Thresholds)]
+    try:
+        values["thresholds"] = Thresholds(**{name: values.pop(name) for name in names})
+    except LimitError as error:
+        whence = ", ".join(found[name].origin for name in names)
+        raise SettingsError(f"{error} (from {whence})") from error
     return Settings(**values, origins=found)
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ripple.assignment import Report
 from worker import words
-from worker.backpressure import Pressure, Queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ripple.world.ports import Clock
+    from worker.backpressure import Queue
     from worker.hosted import Standing
 
 PAUSE_MIN_S = 0.1
@@ -98,7 +98,6 @@ class Slot:
         self.is_alive = False
         self.report: Report | None = None
         self.standings: dict[int, Standing] = {}
-        self.pressure = Pressure()
         self.queues: tuple[Queue, ...] = ()
         self._spawn = spawn
         self._clock = clock
@@ -170,7 +169,7 @@ class Slot:
             self._engine = None
             self.is_alive = False
             self.report, self.standings = None, {}
-            self.pressure, self.queues = Pressure(), ()
+            self.queues = ()
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
@@ -183,7 +182,7 @@ class Slot:
                 self._heard_ns = self._clock.monotonic_ns()
                 if message["say"] == "report":
                     self.report, self.standings = words.reported(message)
-                    self.pressure, self.queues = words.pressed(message)
+                    self.queues = words.queues(message)
                     self._changed()
         except Exception as error:
             self._say(f"process {self.number} is not understood: {error!r}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ripple.assignment import Assignment, Follower, MoveFailed, Report
+from ripple.assignment import Assignment, Backpressure, Follower, Level, MoveFailed, Report
 from ripple.assignment.form import AssignmentContent
-from worker.backpressure import Level, Pressure, Queue
+from worker.backpressure import Queue
 from worker.hosted import Standing
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def report(
     said: Report, standings: Mapping[int, Standing], intake: Intake | None = None
 ) -> dict[str, Any]:
     """Say how a process is: what belongs into a heartbeat, and what people count."""
-    pressure = Pressure() if intake is None else intake.look()
-    queues = () if intake is None else intake.queues
+    queues, full = () if intake is None else intake.queues, said.backpressure
     return {
         "say": "report",
         "load": said.load,
@@ -50,28 +49,29 @@ def report(
         ],
         "inputs": said.inputs,
         "standings": {str(partition): asdict(one) for partition, one in standings.items()},
-        "pressure": [int(pressure.level), pressure.fill, pressure.queue, pressure.intake],
+        "backpressure": [int(full.level), full.fill, full.queue],
         "queues": [[one.name, one.held, one.limit] for one in queues],
     }
 
 
 def reported(message: Mapping[str, Any]) -> tuple[Report, dict[int, Standing]]:
     """Return what ``report`` was given, but for starts."""
+    level, fill, queue = message["backpressure"]
     said = Report(
         load=message["load"],
         live=frozenset((int(partition), int(since)) for partition, since in message["live"]),
         followers=tuple(Follower(*one) for one in message["followers"]),
         failed=tuple(MoveFailed(*one) for one in message["failed"]),
         inputs=tuple((name, count) for name, count in message["inputs"]),
+        backpressure=Backpressure(Level(level), fill, queue),
     )
     standings = {int(key): Standing(**one) for key, one in message["standings"].items()}
     return said, standings
 
 
-def pressed(message: Mapping[str, Any]) -> tuple[Pressure, tuple[Queue, ...]]:
-    """Return the pressure of which ``report`` was told, and all queues."""
-    level, *rest = message["pressure"]
-    return Pressure(Level(level), *rest), tuple(Queue(*one) for one in message["queues"])
+def queues(message: Mapping[str, Any]) -> tuple[Queue, ...]:
+    """Return the queues of which ``report`` was told."""
+    return tuple(Queue(*one) for one in message["queues"])
 
 
 def together(reports: Mapping[int, Report], starts: tuple[int, ...]) -> Report:
@@ -87,4 +87,5 @@ def together(reports: Mapping[int, Report], starts: tuple[int, ...]) -> Report:
         followers=tuple(each for one in reports.values() for each in one.followers),
         failed=tuple(each for one in reports.values() for each in one.failed),
         inputs=tuple(sorted(inputs.items())),
+        backpressure=max((one.backpressure for one in reports.values()), default=Backpressure()),
     )

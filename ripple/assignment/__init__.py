@@ -18,7 +18,7 @@ from ripple.assignment.chain import AssignmentChain
 from ripple.assignment.epoch import ATTEMPTS_MAX, VERSION_MAX, epoch_of
 from ripple.assignment.errors import AssignmentError
 from ripple.assignment.member import Candidate, Code, Member, process_of, worker_of
-from ripple.assignment.report import Follower, MoveFailed, Report
+from ripple.assignment.report import Backpressure, Follower, Level, MoveFailed, Report
 from ripple.assignment.version import Assignment, Phase, Pin, Share, Stage, empty
 
 __all__ = [
@@ -27,9 +27,11 @@ __all__ = [
     "Assignment",
     "AssignmentChain",
     "AssignmentError",
+    "Backpressure",
     "Candidate",
     "Code",
     "Follower",
+    "Level",
     "Member",
     "MoveFailed",
     "Phase",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,30 @@ class MoveFailed:
     reason: str
 
 
+class Level(IntEnum):
+    """What is done about queues that fill: more with each."""
+
+    NORMAL = 0
+    WARN = 1
+    SLOW = 2
+    PAUSE = 3
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Backpressure:
+    """How full the fullest queue is, 0 to 1, and what is done about it; "" where nothing waits."""
+
+    level: Level = Level.NORMAL
+    fill: float = 0.0
+    queue: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """How a member is. load: 0 to 1. starts: how often each of its processes was started again.
 
     live: (partition, since) of those that its processes own and have caught up with. inputs: how
-    many partitions each input has, by name, sorted.
+    many partitions each input has, by name, sorted. backpressure: of the process that has most.
     """
 
     load: float = 0.0
@@ -37,3 +56,4 @@ class Report:
     followers: tuple[Follower, ...] = ()
     failed: tuple[MoveFailed, ...] = ()
     inputs: tuple[tuple[str, int], ...] = ()
+    backpressure: Backpressure = Backpressure()

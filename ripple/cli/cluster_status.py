@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ripple.assignment import Level
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from coordinator.status import Status
+    from ripple.assignment import Backpressure
 
 
 def print_status(address: str, status: Status, *, has_partitions: bool = False) -> None:
@@ -25,13 +28,14 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
     if status.frozen is not None:
         print(f"Frozen       {status.frozen}")
     _print_table(
-        ("WORKER", "STANDING", "SILENT", "LOAD", "PARTITIONS", "SINCE", "ADDRESSES"),
+        ("WORKER", "STANDING", "SILENT", "LOAD", "QUEUES", "PARTITIONS", "SINCE", "ADDRESSES"),
         (
             (
                 one.id,
                 one.standing.value + (", leaving" if one.is_leaving else ""),
                 f"{one.silent_ms / 1000:.1f} s",
                 "-" if one.load is None else f"{one.load:.2f}",
+                _queues(one.backpressure),
                 str(one.partitions),
                 f"version {one.incarnation}",
                 " ".join(f"{purpose}={where}" for purpose, where in one.addresses),
@@ -58,6 +62,14 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
         )
     for problem in status.problems:
         print(f"! {problem}")
+
+
+def _queues(one: Backpressure | None) -> str:
+    """Say how full the fullest queue is, and what the worker does about it."""
+    if one is None:
+        return "-"
+    fill = f"{one.queue} {one.fill:.0%}" if one.fill else "empty"
+    return fill if one.level is Level.NORMAL else f"{one.level.name.lower()}: {fill}"
 
 
 def _print_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

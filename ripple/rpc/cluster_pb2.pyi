@@ -114,7 +114,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class MemberStatus(_message.Message):
-    __slots__ = ("id", "incarnation", "standing", "silent_ms", "load", "partitions", "is_leaving", "addresses")
+    __slots__ = ("id", "incarnation", "standing", "silent_ms", "load", "partitions", "is_leaving", "addresses", "backpressure")
     ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     STANDING_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +123,7 @@ class MemberStatus(_message.Message):
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     IS_LEAVING_FIELD_NUMBER: _ClassVar[int]
     ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    BACKPRESSURE_FIELD_NUMBER: _ClassVar[int]
     id: str
     incarnation: int
     standing: str
@@ -131,7 +132,8 @@ class MemberStatus(_message.Message):
     partitions: int
     is_leaving: bool
     addresses: _containers.RepeatedCompositeFieldContainer[_worker_pb2.NamedText]
-    def __init__(self, id: _Optional[str] = ..., incarnation: _Optional[int] = ..., standing: _Optional[str] = ..., silent_ms: _Optional[int] = ..., load: _Optional[float] = ..., partitions: _Optional[int] = ..., is_leaving: _Optional[bool] = ..., addresses: _Optional[_Iterable[_Union[_worker_pb2.NamedText, _Mapping]]] = ...) -> None: ...
+    backpressure: _worker_pb2.Backpressure
+    def __init__(self, id: _Optional[str] = ..., incarnation: _Optional[int] = ..., standing: _Optional[str] = ..., silent_ms: _Optional[int] = ..., load: _Optional[float] = ..., partitions: _Optional[int] = ..., is_leaving: _Optional[bool] = ..., addresses: _Optional[_Iterable[_Union[_worker_pb2.NamedText, _Mapping]]] = ..., backpressure: _Optional[_Union[_worker_pb2.Backpressure, _Mapping]] = ...) -> None: ...
 
 class MoveStatus(_message.Message):
     __slots__ = ("partition", "source", "target", "phase", "times_near")

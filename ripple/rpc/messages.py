@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.assignment import Candidate, Code, Follower, MoveFailed, Report
+from ripple.assignment import (
+    Backpressure,
+    Candidate,
+    Code,
+    Follower,
+    Level,
+    MoveFailed,
+    Report,
+)
 from ripple.assignment.member import SLOTS_MAX
 from ripple.assignment.version import PARTITIONS_MAX
 from ripple.errors import RippleError
@@ -205,6 +213,7 @@ def _report(report: Report) -> pb.Report:
             for one in report.failed
         ],
         inputs=_named_counts(report.inputs),
+        backpressure=backpressure_of(report.backpressure),
     )
 
 
@@ -239,7 +248,21 @@ def _report_from(message: pb.Report) -> Report:
             for one in message.failed
         ),
         inputs=counts(message.inputs, "inputs"),
+        backpressure=backpressure_from(message.backpressure),
     )
+
+
+def backpressure_of(one: Backpressure) -> pb.Backpressure:
+    """Return how full queues are as a message."""
+    return pb.Backpressure(level=one.level, fill=one.fill, queue=one.queue)
+
+
+def backpressure_from(message: pb.Backpressure) -> Backpressure:
+    """Return how full queues are. Raises RpcError."""
+    if not 0 <= message.fill <= 1:
+        raise RpcError(f"a queue's fill is {message.fill}, not 0 to 1")
+    level = Level(number(message.level, "level", max(Level)))
+    return Backpressure(level, message.fill, text(message.queue, "queue"))
 
 
 def _partition(value: int) -> int:

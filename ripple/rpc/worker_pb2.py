@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17ripple/rpc/worker.proto\x12\nripple.rpc\"\'\n\tNamedText\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\")\n\nNamedCount\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\"\xa4\x01\n\x04\x43ode\x12\x10\n\x08pipeline\x18\x01 \x01(\t\x12\x11\n\tplan_hash\x18\x02 \x01(\t\x12\x15\n\rtopology_hash\x18\x03 \x01(\t\x12\x10\n\x08protocol\x18\x04 \x01(\x04\x12&\n\x07schemas\x18\x05 \x03(\x0b\x32\x15.ripple.rpc.NamedText\x12&\n\x06stages\x18\x06 \x03(\x0b\x32\x16.ripple.rpc.NamedCount\"\xab\x01\n\tCandidate\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05nonce\x18\x02 \x01(\t\x12(\n\taddresses\x18\x03 \x03(\x0b\x32\x15.ripple.rpc.NamedText\x12\x11\n\tprocesses\x18\x04 \x01(\r\x12\x1e\n\x04\x63ode\x18\x05 \x01(\x0b\x32\x10.ripple.rpc.Code\x12&\n\x06inputs\x18\x06 \x03(\x0b\x32\x16.ripple.rpc.NamedCount\")\n\x06Member\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x04\"(\n\x04Live\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\r\n\x05since\x18\x02 \x01(\x04\">\n\x08\x46ollower\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0f\n\x07process\x18\x02 \x01(\t\x12\x0e\n\x06\x62\x65hind\x18\x03 \x01(\x04\"@\n\nMoveFailed\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0f\n\x07process\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\xbf\x01\n\x06Report\x12\x0c\n\x04load\x18\x01 \x01(\x01\x12\x0e\n\x06starts\x18\x02 \x03(\x04\x12\x1e\n\x04live\x18\x03 \x03(\x0b\x32\x10.ripple.rpc.Live\x12\'\n\tfollowers\x18\x04 \x03(\x0b\x32\x14.ripple.rpc.Follower\x12&\n\x06\x66\x61iled\x18\x05 \x03(\x0b\x32\x16.ripple.rpc.MoveFailed\x12&\n\x06inputs\x18\x06 \x03(\x0b\x32\x16.ripple.rpc.NamedCount\"P\n\tHeartbeat\x12\x1f\n\x03who\x18\x01 \x01(\x0b\x32\x12.ripple.rpc.Member\x12\"\n\x06report\x18\x02 \x01(\x0b\x32\x12.ripple.rpc.Report\"M\n\rProcessExited\x12\x1f\n\x03who\x18\x01 \x01(\x0b\x32\x12.ripple.rpc.Member\x12\x0c\n\x04slot\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\x04\";\n\x08\x44raining\x12\x1f\n\x03who\x18\x01 \x01(\x0b\x32\x12.ripple.rpc.Member\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\t\n\x07Present\"\xba\x02\n\nFromWorker\x12)\n\x08register\x18\x01 \x01(\x0b\x32\x15.ripple.rpc.CandidateH\x00\x12*\n\theartbeat\x18\x02 \x01(\x0b\x32\x15.ripple.rpc.HeartbeatH\x00\x12+\n\x06\x65xited\x18\x03 \x01(\x0b\x32\x19.ripple.rpc.ProcessExitedH\x00\x12(\n\x08\x64raining\x18\x04 \x01(\x0b\x32\x14.ripple.rpc.DrainingH\x00\x12\"\n\x04left\x18\x05 \x01(\x0b\x32\x12.ripple.rpc.MemberH\x00\x12*\n\x0c\x63heckpointed\x18\x06 \x01(\x0b\x32\x12.ripple.rpc.MemberH\x00\x12&\n\x07present\x18\x07 \x01(\x0b\x32\x13.ripple.rpc.PresentH\x00\x42\x06\n\x04said\"\x1c\n\tAnnounced\x12\x0f\n\x07version\x18\x01 \x01(\x04\"(\n\x07Refused\x12\r\n\x05nonce\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\";\n\tPostponed\x12\r\n\x05nonce\x18\x01 \x01(\t\x12\x0f\n\x07wait_ms\x18\x02 \x01(\x04\x12\x0e\n\x06reason\x18\x03 \x01(\t\":\n\x07\x45victed\x12\x1f\n\x03who\x18\x01 \x01(\x0b\x32\x12.ripple.rpc.Member\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\xe4\x01\n\x08ToWorker\x12*\n\tannounced\x18\x01 \x01(\x0b\x32\x15.ripple.rpc.AnnouncedH\x00\x12&\n\x07refused\x18\x02 \x01(\x0b\x32\x13.ripple.rpc.RefusedH\x00\x12*\n\tpostponed\x18\x03 \x01(\x0b\x32\x15.ripple.rpc.PostponedH\x00\x12&\n\x07\x65victed\x18\x04 \x01(\x0b\x32\x13.ripple.rpc.EvictedH\x00\x12(\n\ncheckpoint\x18\x05 \x01(\x0b\x32\x12.ripple.rpc.MemberH\x00\x42\x06\n\x04toldb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17ripple/rpc/worker.proto\x12\nripple.rpc\"\'\n\tNamedText\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\")\n\nNamedCount\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\"\xa4\x01\n\x04\x43ode\x12\x10\n\x08pipeline\x18\x01 \x01(\t\x12\x11\n\tplan_hash\x18\x02 \x01(\t\x12\x15\n\rtopology_hash\x18\x03 \x01(\t\x12\x10\n\x08protocol\x18\x04 \x01(\x04\x12&\n\x07schemas\x18\x05 \x03(\x0b\x32\x15.ripple.rpc.NamedText\x12&\n\x06stages\x18\x06 \x03(\x0b\x32\x16.ripple.rpc.NamedCount\"\xab\x01\n\tCandidate\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05nonce\x18\x02 \x01(\t\x12(\n\taddresses\x18\x03 \x03(\x0b\x32\x15.ripple.rpc.NamedText\x12\x11\n\tprocesses\x18\x04 \x01(\r\x12\x1e\n\x04\x63ode\x18\x05 \x01(\x0b\x32\x10.ripple.rpc.Code\x12&\n\x06inputs\x18\x06 \x03(\x0b\x32\x16.ripple.rpc.NamedCount\")\n\x06Member\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x04\"(\n\x04Live\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\r\n\x05since\x18\x02 \x01(\x04\">\n\x08\x46ollower\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0f\n\x07process\x18\x02 \x01(\t\x12\x0e\n\x06\x62\x65hind\x18\x03 \x01(\x04\"@\n\nMoveFailed\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x0f\n\x07process\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\":\n\x0c\x42\x61\x63kpressure\x12\r\n\x05level\x18\x01 \x01(\r\x12\x0c\n\x04\x66ill\x18\x02 \x01(\x01\x12\r\n\x05queue\x18\x03 \x01(\t\"\xef\x01\n\x06Report\x12\x0c\n\x04load\x18\x01 \x01(\x01\x12\x0e\n\x06starts\x18\x02 \x03(\x04\x12\x1e\n\x04live\x18\x03 \x03(\x0b\x32\x10.ripple.rpc.Live\x12\'\n\tfollowers\x18\x04 \x03(\x0b\x32\x14.ripple.rpc.Follower\x12&\n\x06\x66\x61iled\x18\x05 \x03(\x0b\x32\x16.ripple.rpc.MoveFailed\x12&\n\x06inputs\x18\x06 \x03(\x0b\x32\x16.ripple.rpc.NamedCount\x12.\n\x0c\x62\x61\x63kpressure\x18\x07 \x01(\x0b\x32\x18.ripple.rpc.Backpressure\"P\n\tHeartbeat\x12\x1f\n\x03who\x18\x01 \x01(\x0b\x32\x12.ripple.rpc.Member\x12\"\n\x06report\x18\x02 \x01(\x0b\x32\x12.ripple.rpc.Report\"M\n\rProcessExited\x12\x1f\n\x03who\x18\x01 \x01(\x0b\x32\x12.ripple.rpc.Member\x12\x0c\n\x04slot\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\x04\";\n\x08\x44raining\x12\x1f\n\x03who\x18\x01 \x01(\x0b\x32\x12.ripple.rpc.Member\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\t\n\x07Present\"\xba\x02\n\nFromWorker\x12)\n\x08register\x18\x01 \x01(\x0b\x32\x15.ripple.rpc.CandidateH\x00\x12*\n\theartbeat\x18\x02 \x01(\x0b\x32\x15.ripple.rpc.HeartbeatH\x00\x12+\n\x06\x65xited\x18\x03 \x01(\x0b\x32\x19.ripple.rpc.ProcessExitedH\x00\x12(\n\x08\x64raining\x18\x04 \x01(\x0b\x32\x14.ripple.rpc.DrainingH\x00\x12\"\n\x04left\x18\x05 \x01(\x0b\x32\x12.ripple.rpc.MemberH\x00\x12*\n\x0c\x63heckpointed\x18\x06 \x01(\x0b\x32\x12.ripple.rpc.MemberH\x00\x12&\n\x07present\x18\x07 \x01(\x0b\x32\x13.ripple.rpc.PresentH\x00\x42\x06\n\x04said\"\x1c\n\tAnnounced\x12\x0f\n\x07version\x18\x01 \x01(\x04\"(\n\x07Refused\x12\r\n\x05nonce\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\";\n\tPostponed\x12\r\n\x05nonce\x18\x01 \x01(\t\x12\x0f\n\x07wait_ms\x18\x02 \x01(\x04\x12\x0e\n\x06reason\x18\x03 \x01(\t\":\n\x07\x45victed\x12\x1f\n\x03who\x18\x01 \x01(\x0b\x32\x12.ripple.rpc.Member\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\xe4\x01\n\x08ToWorker\x12*\n\tannounced\x18\x01 \x01(\x0b\x32\x15.ripple.rpc.AnnouncedH\x00\x12&\n\x07refused\x18\x02 \x01(\x0b\x32\x13.ripple.rpc.RefusedH\x00\x12*\n\tpostponed\x18\x03 \x01(\x0b\x32\x15.ripple.rpc.PostponedH\x00\x12&\n\x07\x65victed\x18\x04 \x01(\x0b\x32\x13.ripple.rpc.EvictedH\x00\x12(\n\ncheckpoint\x18\x05 \x01(\x0b\x32\x12.ripple.rpc.MemberH\x00\x42\x06\n\x04toldb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,26 +47,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FOLLOWER']._serialized_end=611
   _globals['_MOVEFAILED']._serialized_start=613
   _globals['_MOVEFAILED']._serialized_end=677
-  _globals['_REPORT']._serialized_start=680
-  _globals['_REPORT']._serialized_end=871
-  _globals['_HEARTBEAT']._serialized_start=873
-  _globals['_HEARTBEAT']._serialized_end=953
-  _globals['_PROCESSEXITED']._serialized_start=955
-  _globals['_PROCESSEXITED']._serialized_end=1032
-  _globals['_DRAINING']._serialized_start=1034
-  _globals['_DRAINING']._serialized_end=1093
-  _globals['_PRESENT']._serialized_start=1095
-  _globals['_PRESENT']._serialized_end=1104
-  _globals['_FROMWORKER']._serialized_start=1107
-  _globals['_FROMWORKER']._serialized_end=1421
-  _globals['_ANNOUNCED']._serialized_start=1423
-  _globals['_ANNOUNCED']._serialized_end=1451
-  _globals['_REFUSED']._serialized_start=1453
-  _globals['_REFUSED']._serialized_end=1493
-  _globals['_POSTPONED']._serialized_start=1495
-  _globals['_POSTPONED']._serialized_end=1554
-  _globals['_EVICTED']._serialized_start=1556
-  _globals['_EVICTED']._serialized_end=1614
-  _globals['_TOWORKER']._serialized_start=1617
-  _globals['_TOWORKER']._serialized_end=1845
+  _globals['_BACKPRESSURE']._serialized_start=679
+  _globals['_BACKPRESSURE']._serialized_end=737
+  _globals['_REPORT']._serialized_start=740
+  _globals['_REPORT']._serialized_end=979
+  _globals['_HEARTBEAT']._serialized_start=981
+  _globals['_HEARTBEAT']._serialized_end=1061
+  _globals['_PROCESSEXITED']._serialized_start=1063
+  _globals['_PROCESSEXITED']._serialized_end=1140
+  _globals['_DRAINING']._serialized_start=1142
+  _globals['_DRAINING']._serialized_end=1201
+  _globals['_PRESENT']._serialized_start=1203
+  _globals['_PRESENT']._serialized_end=1212
+  _globals['_FROMWORKER']._serialized_start=1215
+  _globals['_FROMWORKER']._serialized_end=1529
+  _globals['_ANNOUNCED']._serialized_start=1531
+  _globals['_ANNOUNCED']._serialized_end=1559
+  _globals['_REFUSED']._serialized_start=1561
+  _globals['_REFUSED']._serialized_end=1601
+  _globals['_POSTPONED']._serialized_start=1603
+  _globals['_POSTPONED']._serialized_end=1662
+  _globals['_EVICTED']._serialized_start=1664
+  _globals['_EVICTED']._serialized_end=1722
+  _globals['_TOWORKER']._serialized_start=1725
+  _globals['_TOWORKER']._serialized_end=1953
 # @@protoc_insertion_point(module_scope)

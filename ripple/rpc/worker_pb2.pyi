@@ -90,21 +90,33 @@ class MoveFailed(_message.Message):
     reason: str
     def __init__(self, partition: _Optional[int] = ..., process: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
+class Backpressure(_message.Message):
+    __slots__ = ("level", "fill", "queue")
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    FILL_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    level: int
+    fill: float
+    queue: str
+    def __init__(self, level: _Optional[int] = ..., fill: _Optional[float] = ..., queue: _Optional[str] = ...) -> None: ...
+
 class Report(_message.Message):
-    __slots__ = ("load", "starts", "live", "followers", "failed", "inputs")
+    __slots__ = ("load", "starts", "live", "followers", "failed", "inputs", "backpressure")
     LOAD_FIELD_NUMBER: _ClassVar[int]
     STARTS_FIELD_NUMBER: _ClassVar[int]
     LIVE_FIELD_NUMBER: _ClassVar[int]
     FOLLOWERS_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
+    BACKPRESSURE_FIELD_NUMBER: _ClassVar[int]
     load: float
     starts: _containers.RepeatedScalarFieldContainer[int]
     live: _containers.RepeatedCompositeFieldContainer[Live]
     followers: _containers.RepeatedCompositeFieldContainer[Follower]
     failed: _containers.RepeatedCompositeFieldContainer[MoveFailed]
     inputs: _containers.RepeatedCompositeFieldContainer[NamedCount]
-    def __init__(self, load: _Optional[float] = ..., starts: _Optional[_Iterable[int]] = ..., live: _Optional[_Iterable[_Union[Live, _Mapping]]] = ..., followers: _Optional[_Iterable[_Union[Follower, _Mapping]]] = ..., failed: _Optional[_Iterable[_Union[MoveFailed, _Mapping]]] = ..., inputs: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ...) -> None: ...
+    backpressure: Backpressure
+    def __init__(self, load: _Optional[float] = ..., starts: _Optional[_Iterable[int]] = ..., live: _Optional[_Iterable[_Union[Live, _Mapping]]] = ..., followers: _Optional[_Iterable[_Union[Follower, _Mapping]]] = ..., failed: _Optional[_Iterable[_Union[MoveFailed, _Mapping]]] = ..., inputs: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ..., backpressure: _Optional[_Union[Backpressure, _Mapping]] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
     __slots__ = ("who", "report")

@@ -78,9 +78,9 @@ Workers      1/2 active
 Partitions   7 of 8 assigned
 Version      9: w2 joins
 
-WORKER  STANDING            SILENT  LOAD  PARTITIONS  SINCE      ADDRESSES
-w1      active              0.2 s   0.00  4           version 3  health=w1:9100
-w2      suspected, leaving  4.1 s   -     3           version 9
+WORKER  STANDING            SILENT  LOAD  QUEUES              PARTITIONS  SINCE      ADDRESSES
+w1      active              0.2 s   0.00  slow: outboxes 83%  4           version 3  health=w1:9100
+w2      suspected, leaving  4.1 s   -     -                   3           version 9
 
 MOVES  FROM  TO    PHASE
 2      w1/0  w2/0  warming

@@ -24,7 +24,7 @@ from coordinator.messages import (
 )
 from coordinator.status import MemberStatus, MoveStatus, PartitionStatus, Status
 from coordinator.views import Sighting, Standing, View
-from ripple.assignment import Phase
+from ripple.assignment import Backpressure, Level, Phase
 from ripple.rpc import cluster_pb2 as pb
 from ripple.rpc.reading import RpcError
 from tests.examples import EXAMPLES
@@ -51,7 +51,10 @@ STATUS = Status(
     partitions=8,
     unowned=1,
     members=(
-        MemberStatus("w1", 3, Standing.ACTIVE, 250, 0.0, 4, False, (("health", "w1:9100"),)),
+        MemberStatus(
+            *("w1", 3, Standing.ACTIVE, 250, 0.0, 4, False, (("health", "w1:9100"),)),
+            Backpressure(Level.SLOW, 0.83, "outboxes"),
+        ),
         MemberStatus("w2", 9, Standing.SUSPECTED, 4100, None, 3, True, ()),
     ),
     moves=(MoveStatus(2, "w1/0", "w2/0", Phase.WARMING, 1),),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.assignment import Candidate, Code, Follower, MoveFailed, Report
+from ripple.assignment import Backpressure, Candidate, Code, Follower, Level, MoveFailed, Report
 from ripple.rpc import methods, words
 from ripple.rpc import worker_pb2 as pb
 from ripple.rpc.coordinator_pb2 import DESCRIPTOR
@@ -31,6 +31,7 @@ REPORT = Report(
     (Follower(2, "w1/0", 9),),
     (MoveFailed(3, "w1/1", "its digest differs"),),
     (("trades", 128),),
+    Backpressure(Level.SLOW, 0.83, "outboxes"),
 )
 SAID = [
     words.Register(candidate("w1")),
@@ -101,6 +102,9 @@ BAD = [
     (pb.FromWorker(), "says nothing"),
     (beat(load=1.5), "load is 1.5"),
     (beat(load=float("nan")), "load is nan"),
+    (beat(backpressure=pb.Backpressure(level=4)), "level is 4"),
+    (beat(backpressure=pb.Backpressure(fill=1.5)), "fill is 1.5"),
+    (beat(backpressure=pb.Backpressure(queue="x" * 257)), "queue has 257"),
     (beat(live=[pb.Live(partition=8192)]), "partition is 8192"),
     (beat(live=[pb.Live(since=1 << 60)]), "since is"),
     (beat(starts=[0] * 1025), "starts has 1025"),

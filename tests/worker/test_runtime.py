@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from ripple.assignment import Assignment, Share
+from ripple.assignment import Assignment, Level, Share
 from ripple.connectors.contract import Commit
 from ripple.errors import OutputError
 from ripple.events import Committed, Restored
@@ -26,7 +26,7 @@ from tests.worker.processes import (
     runtime_of,
     table_of,
 )
-from worker.backpressure import Intake, Level, Limits
+from worker.backpressure import Intake, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ripple.settings import SettingsError, arguments, read_file
+from worker.backpressure import Thresholds
 from worker.identity import delta_addresses
 from worker.settings import SETTINGS, Settings, flags_of, load
 
@@ -67,6 +68,23 @@ def test_file_of_the_book_is_read_as_it_is() -> None:
     assert settings.coordinators == ("coordinator.svc:9200",)
     assert settings.store == "/var/ripple"
     assert (settings.checkpoint_interval_ms, settings.heartbeat_interval_ms) == (10_000, 5_000)
+    assert settings.thresholds == Thresholds()
+    others = loaded([*GIVEN[:1], *GIVEN[3:]], TLS, BOOK.replace(b"0.95", b"0.9"))
+    assert others.thresholds == Thresholds(pause_threshold=0.9)
+
+
+def test_thresholds_are_flags_variables_and_places_like_all_others() -> None:
+    given = [*GIVEN, "--coordinator", "localhost:1"]
+    found = loaded(
+        [*given, "--warn-threshold", "0.5"],
+        {"RIPPLE_SLOW_THRESHOLD": "0.7"},
+        b"[worker]\npause_threshold = 1",
+    )
+    assert found.thresholds == Thresholds(
+        warn_threshold=0.5, slow_threshold=0.7, pause_threshold=1.0
+    )
+    assert "warn_threshold = 0.5  # --warn-threshold" in found.text
+    assert "slow_threshold = 0.8  # default" in loaded(given).text
 
 
 @pytest.mark.parametrize(
@@ -80,6 +98,18 @@ def test_file_of_the_book_is_read_as_it_is() -> None:
         (["--coordinator", "127.0.0.1:1", "--tls-key", "k"], "TLS needs all three files"),
         (["--coordinator", "127.0.0.1:1", "--rpc-port", "9100"], "are both 9100"),
         (["--coordinator", "127.0.0.1:1", "--sink"], "--sink needs a value"),
+        (
+            ["--coordinator", "127.0.0.1:1", "--warn-threshold", "0.9"],
+            "must rise, within 0 and 1 .from --warn-threshold, default, default",
+        ),
+        (
+            ["--coordinator", "127.0.0.1:1", "--pause-threshold", "most"],
+            "pause_threshold is 'most', not a number",
+        ),
+        (
+            ["--coordinator", "127.0.0.1:1", "--pause-threshold", "nan"],
+            "pause_threshold is 'nan', not a number",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(given: list[str], said: str) -> None:

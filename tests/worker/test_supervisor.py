@@ -130,6 +130,7 @@ class Spawned:
             "source": f"log:{folder}/ticks",
             "sinks": {"counts": f"log:{folder}/counts"},
             "settings": {"batch_rows": 100, "commit_interval_ns": 50_000_000},
+            "thresholds": {},
         }
 
 
