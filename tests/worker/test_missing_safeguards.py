@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +34,7 @@ async def dies(seen: Seen) -> None:
         await seen.owned()
 
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "simulation.md"
 RARELY: dict[str, Any] = {"rarely": True, "partitions": 2}
 
 # What goes on, over what, and what it is found out by.
@@ -47,3 +50,23 @@ def test_absence_of_a_safeguard_is_seen_at_once(safeguard: str) -> None:
     with pytest.raises(AssertionError, match=why):
         tell(story, trial, without=(safeguard,), alongside=True, **shape)
     tell(story, trial, alongside=True, **shape)
+
+
+def test_document_says_where_the_absence_of_each_safeguard_is_found() -> None:
+    root = Path(__file__).parents[2]
+    code = "".join(
+        path.read_text()
+        for part in ("ripple", "worker", "coordinator")
+        for path in (root / part).rglob("*.py")
+    )
+    used = set(re.findall(r'guards\(\s*"(\w+)"', code))
+    rows = re.findall(r"^\| (`.*) \| .*: `(tests/.*\.py)` \|$", DOCUMENT.read_text(), re.MULTILINE)
+    named = {
+        (name, path)
+        for names, path in rows
+        for name in re.findall(r"`(\w+)`", names)
+        if name in used
+    }
+    assert {name for name, _ in named} == used
+    for name, path in named:
+        assert f'"{name}"' in (root / path).read_text(), (name, path)

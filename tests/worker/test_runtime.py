@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from ripple.assignment import Assignment, Level, Share
 from ripple.connectors.contract import Commit
 from ripple.errors import OutputError
@@ -131,7 +133,9 @@ def expected() -> list[list[Any]]:
 
 
 def tell_story(
-    tell: Callable[[Cluster], Awaitable[None]], seeds: range = range(2 * EXAMPLES)
+    tell: Callable[[Cluster], Awaitable[None]],
+    seeds: range = range(2 * EXAMPLES),
+    without: tuple[str, ...] = (),
 ) -> None:
     """Let a story happen without faults of its own; outputs must be those of one process."""
     expected()
@@ -143,7 +147,7 @@ def tell_story(
         await one.all_written()
 
     for seed in seeds:
-        done = repeat(scenario, seed=seed)
+        done = repeat(scenario, seed=seed, without=without)
         if done.error is not None:
             raise done.error
 
@@ -275,6 +279,9 @@ def test_follower_that_computes_something_else_says_so_and_its_owner_goes_on() -
         assert (0, 1) in one.runtimes["a"].report.live
 
     tell_story(story, range(EXAMPLES))
+    # Else it is given the partition, and only then finds out, when nobody else has it any more.
+    with pytest.raises(AssertionError, match="nobody has noticed"):
+        tell_story(story, range(1), without=("warm_digest",))
 
 
 def test_partition_that_an_owner_lost_ends_and_is_taken_up_elsewhere() -> None:
