@@ -104,7 +104,7 @@ def _fill(bootstrap: str, form: str, codec: str) -> str:
 def ripple_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> float:
     from ripple.connectors.csv.format import TRADE_CHECKS, TRADE_SCHEMA  # noqa: PLC0415
     from ripple.connectors.record_shape import RecordShape  # noqa: PLC0415
-    from ripple.kafka.reading import KafkaReading  # noqa: PLC0415
+    from ripple.kafka.reader import KafkaReader  # noqa: PLC0415
     from ripple.kafka.settings import Security  # noqa: PLC0415
     from ripple.kafka.values.contract import batch_of  # noqa: PLC0415
     from ripple.kafka.values.formats import values_of  # noqa: PLC0415
@@ -113,7 +113,7 @@ def ripple_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> floa
     values = values_of(topic.partition("-")[0], RecordShape(TRADE_SCHEMA, TRADE_CHECKS))
 
     async def read() -> float:
-        reader = KafkaReading(bootstrap, Security())
+        reader = KafkaReader(bootstrap, Security())
         await reader.open()
         consumer = reader.consumer()
         place, seen = Place(topic, 0), 0

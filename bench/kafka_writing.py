@@ -90,16 +90,16 @@ def _rows(count: int) -> pa.RecordBatch:
 
 
 def ripple_writes(bootstrap: str, topic: str, count: int) -> float:
+    from ripple.kafka.broker import KafkaBroker  # noqa: PLC0415
     from ripple.kafka.rows import Rows  # noqa: PLC0415
     from ripple.kafka.settings import Security  # noqa: PLC0415
-    from ripple.kafka.writing import Writing  # noqa: PLC0415
     from ripple.world.broker import Place  # noqa: PLC0415
 
     plan, batch = _plan(), _rows(AT_ONCE)
     rows = Rows(plan, plan.outputs[0], topic)
 
     async def write() -> float:
-        broker = Writing(bootstrap, Security())
+        broker = KafkaBroker(bootstrap, Security())
         await broker.make(topic, 1)
         producer = await broker.producer(topic)
         began_s = time.process_time()

@@ -374,7 +374,7 @@ OF_EXTRA = {
     "ripple/kafka/private_writing.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/producer.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/refusals.py": ("kafka", {"aiokafka"}),
-    "ripple/kafka/writing.py": ("kafka", {"aiokafka"}),
+    "ripple/kafka/broker.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/values/msgpack.py": ("msgpack", {"msgspec"}),
     "ripple/rpc/__init__.py": ("cluster", {"google"}),
     "ripple/rpc/cluster_pb2.py": ("cluster", {"google"}),

@@ -68,11 +68,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("os.environ", "pathlib.Path", "ssl"),
     ),
     "ripple/kafka/background.py": (
-        "sinks of plain runs are called outside of an event loop, and aiokafka needs one",
-        ("threading",),
-    ),
-    "ripple/kafka/reading_places.py": (
-        "asks a broker once, in a thread, from wherever a place is opened",
+        "sinks and places are opened outside of an event loop, and aiokafka needs one",
         ("threading",),
     ),
     "ripple/pipeline_file.py": ("imports the user's file", ("os.*", "pathlib.Path")),

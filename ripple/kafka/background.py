@@ -1,10 +1,10 @@
-"""A thread with an event loop, for callers that wait: sinks of plain runs, and who looks in."""
+"""A thread with an event loop, for callers that wait: sinks, and who opens a place."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -20,6 +20,14 @@ class Background:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kafka", daemon=True)
         self._thread.start()
+
+    def __enter__(self) -> Self:
+        """Return this."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the thread."""
+        self.close()
 
     def call(self, asked: Coroutine[Any, Any, T]) -> T:
         """Run something there, and wait for it."""

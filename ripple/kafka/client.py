@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ripple.extras import needed
 from ripple.kafka import private
+from ripple.kafka.refusals import NO_TOPIC, PASSING, is_passing, refusal
 from ripple.kafka.settings import Security
 from ripple.world.broker import BrokerError, NoTopicError, Place
 
@@ -23,34 +24,6 @@ T = TypeVar("T")
 REQUEST_S = 15.0
 PATIENCE_S = 15.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
-# What passes: who leads a partition changes, or a broker is away.
-PASSING = (
-    errors.LeaderNotAvailableError,
-    errors.NotLeaderForPartitionError,
-    errors.UnknownTopicOrPartitionError,
-    errors.ReplicaNotAvailableError,
-    errors.RequestTimedOutError,
-    errors.NodeNotReadyError,
-    errors.KafkaConnectionError,
-    errors.StaleMetadata,
-    errors.CorrelationIdError,
-)
-# By number: what aiokafka has no name for (kafka.apache.org/protocol#protocol_error_codes).
-_PASSING_CODES = {56, 74, 75, 76, 78}  # storage, leader epochs, offset not available yet
-OUT_OF_RANGE = errors.OffsetOutOfRangeError.errno
-
-
-def is_passing(code: int) -> bool:
-    """Whether an error of a partition goes away when it is asked again, perhaps elsewhere."""
-    return code in _PASSING_CODES or issubclass(errors.for_code(code), PASSING)
-
-
-def refusal(code: int, what: str) -> BrokerError:
-    """Return an error of the broker as ours."""
-    kind = errors.for_code(code)
-    if kind is errors.TopicAuthorizationFailedError:
-        return BrokerError(f"{what}: the broker does not let this user do so", done=False)
-    return BrokerError(f"{what}: {kind.__name__} ({code}): {kind.description}", done=False)
 
 
 class KafkaClient:
@@ -97,13 +70,8 @@ class KafkaClient:
         """Return how many a topic has. Raises NoTopicError."""
 
         async def ask() -> int:
-            known = await private.metadata(self._open, [topic])
-            code = known.get(topic, errors.UnknownTopicOrPartitionError.errno)
-            if code == errors.UnknownTopicOrPartitionError.errno:
-                raise NoTopicError(f"{self.brokers} has no topic {topic!r}")
-            if code and not is_passing(code):
-                raise refusal(code, f"topic {topic!r}")
-            found = self._open.cluster.partitions_for_topic(topic)
+            await self._learn_topics([topic])
+            found = self.open_client.cluster.partitions_for_topic(topic)
             if not found:
                 raise errors.LeaderNotAvailableError
             return len(found)
@@ -112,14 +80,9 @@ class KafkaClient:
 
     async def learn(self, places: Sequence[Place]) -> None:
         """Learn anew who leads partitions. Raises NoTopicError and aiokafka's errors."""
-        topics = sorted({place.topic for place in places})
-        for topic, code in (await private.metadata(self._open, topics)).items():
-            if code == errors.UnknownTopicOrPartitionError.errno:
-                raise NoTopicError(f"{self.brokers} has no topic {topic!r}")
-            if code and not is_passing(code):
-                raise refusal(code, f"topic {topic!r}")
+        await self._learn_topics(sorted({place.topic for place in places}))
         for place in places:
-            known = self._open.cluster.partitions_for_topic(place.topic)
+            known = self.open_client.cluster.partitions_for_topic(place.topic)
             if known and place.partition not in known:
                 raise NoTopicError(
                     f"{self.brokers}: topic {place.topic!r} has {len(known)} partitions, and none "
@@ -128,7 +91,7 @@ class KafkaClient:
 
     def leader(self, place: Place) -> int | None:
         """Return the node that leads a partition, None if it is not known."""
-        found = self._open.cluster.leader_for_partition(TopicPartition(*place))
+        found = self.open_client.cluster.leader_for_partition(TopicPartition(*place))
         return None if found is None or found < 0 else int(found)
 
     async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
@@ -153,7 +116,7 @@ class KafkaClient:
     ) -> list[Fetched]:
         """Return what committed records are at offsets; raises aiokafka's errors."""
         return await private.fetch(
-            self._open,
+            self.open_client,
             node,
             wanted,
             wait_ms=wait_ms,
@@ -162,10 +125,20 @@ class KafkaClient:
         )
 
     @property
-    def _open(self) -> AIOKafkaClient:
+    def open_client(self) -> AIOKafkaClient:
+        """The connections, for those that send requests. Raises BrokerError once it is closed."""
         if self._client is None:
             raise BrokerError(f"the connection to {self.brokers} is closed", done=False)
         return self._client
+
+    async def _learn_topics(self, topics: Sequence[str]) -> None:
+        known = await private.metadata(self.open_client, topics)
+        for topic in topics:
+            code = known.get(topic, NO_TOPIC)
+            if code == NO_TOPIC:
+                raise NoTopicError(f"{self.brokers} has no topic {topic!r}")
+            if code and not is_passing(code):
+                raise refusal(code, f"topic {topic!r}")
 
     async def _offsets(
         self, places: Sequence[Place], when: int, isolation: int
@@ -184,7 +157,7 @@ class KafkaClient:
                 by_node.setdefault(node, []).append(place)
             stale = False
             for node, led in by_node.items():
-                answers = await private.offsets(self._open, node, led, when, isolation)
+                answers = await private.offsets(self.open_client, node, led, when, isolation)
                 for place in led:
                     code, offset = answers[place]
                     if not code:

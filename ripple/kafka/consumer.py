@@ -8,9 +8,10 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ripple.extras import needed
-from ripple.kafka.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, OUT_OF_RANGE, is_passing, refusal
+from ripple.kafka.client import FIRST_PAUSE_S, LONGEST_PAUSE_S
 from ripple.kafka.errors import DamagedError
 from ripple.kafka.record_batches import decoded, next_offset
+from ripple.kafka.refusals import OUT_OF_RANGE, is_passing, refusal
 from ripple.world.broker import BrokerError, NoTopicError, OffsetError, Place, Read, Records
 
 with needed("kafka", "a kafka: place"):

@@ -235,9 +235,8 @@ class KafkaInputs:
                 ends_at = loop.time() + ENDS_S
             if found:
                 self._woken.set()
-            away_s = getattr(consumer, "away_s", 0.0)
-            if away_s > AWAY_S and not self._follow:
-                raise BrokerError(f"no broker has answered for {int(away_s)} s", done=False)
+            if not self._follow:
+                check_there(consumer)
 
     def _identity(self, name: str, offset: int) -> str:
         ahead = self._ahead.get(name)
@@ -271,6 +270,13 @@ class KafkaInputs:
                 "one that was read, or begin anew in another --checkpoint-dir"
             )
         self._seen[name] = (cut, identity)
+
+
+def check_there(consumer: Consumer) -> None:
+    """Raise BrokerError where brokers have been away for longer than what ends will wait."""
+    away_s = getattr(consumer, "away_s", 0.0)
+    if away_s > AWAY_S:
+        raise BrokerError(f"no broker has answered for {int(away_s)} s", done=False)
 
 
 _WAY_OUT = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -12,6 +12,7 @@ from ripple.errors import InputError
 from ripple.kafka.settings import BROKERS_VARIABLE, brokers_given
 
 PREFIX = "kafka:"
+PARTITION = "partition"  # the option that names one of a topic
 FORM = "kafka:[BROKER:PORT,.../]TOPIC[?format=json]"
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -59,6 +60,12 @@ class KafkaPlace(NamedTuple):
         if query and not options:
             raise InputError(f"cannot read {query!r}, behind {name}: it must be OPTION=VALUE")
         return cls(brokers, topic, MappingProxyType(options))
+
+    def check_options(self, known: Sequence[str]) -> None:
+        """Raise InputError for what is said of records and is none of the options known here."""
+        for option in self.options:
+            if option not in known:
+                raise InputError(f"it says {option}, and there are {', '.join(known)}")
 
     def __str__(self) -> str:
         return f"{PREFIX}{self.brokers}/{self.topic}"

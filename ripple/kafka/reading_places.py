@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 from ripple.connectors.log.places import check_divided
 from ripple.errors import InputError
-from ripple.kafka.client import KafkaClient
+from ripple.kafka.background import Background
 from ripple.kafka.dividing import check_division, sampled_keys
 from ripple.kafka.inputs import KafkaInputs
-from ripple.kafka.place import PREFIX, KafkaPlace
-from ripple.kafka.reading import KafkaReading
+from ripple.kafka.place import PARTITION, PREFIX, KafkaPlace
+from ripple.kafka.reader import KafkaReader
 from ripple.kafka.settings import security_given
 from ripple.kafka.source import KafkaSource
 from ripple.kafka.values.formats import DEFAULT, values_of
@@ -21,20 +20,18 @@ from ripple.settings import SettingsError
 from ripple.world.broker import BrokerError, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any, TypeVar
+    from collections.abc import Callable, Coroutine
+    from typing import Any
 
     from ripple.connectors.connector import Reading
     from ripple.kafka.settings import Security
     from ripple.kafka.values.contract import Values
 
-    T = TypeVar("T")
+T = TypeVar("T")
 
-OPTIONS = ("format", "key", "partition")
+OPTIONS = ("format", "key", PARTITION)
 
 _log = logging.getLogger("ripple.kafka")
-_counts: dict[tuple[str, str], int] = {}
-_divided: set[tuple[str, str]] = set()
 
 
 def open_source(path: str, reading: Reading) -> KafkaSource:
@@ -51,7 +48,7 @@ def open_source(path: str, reading: Reading) -> KafkaSource:
             f"{'&' if place.options else '?'}partition=0, or read all of them with --checkpoint-dir"
         )
     return KafkaSource(
-        KafkaReading(place.brokers, security, tell=_log.warning),
+        KafkaReader(place.brokers, security, tell=_log.warning),
         Place(place.topic, number or 0),
         values,
         name=reading.name,
@@ -76,7 +73,7 @@ def open_inputs(path: str, reading: Reading) -> KafkaInputs:
         check_divided(str(place), len(partitions), of)
         partitions = dict(list(partitions.items())[part::of])
     return KafkaInputs(
-        KafkaReading(place.brokers, security, tell=_log.warning),
+        KafkaReader(place.brokers, security, tell=_log.warning),
         partitions,
         values,
         reading.batch_rows,
@@ -91,16 +88,15 @@ def _opened(path: str, reading: Reading) -> tuple[KafkaPlace, Security, Values]:
         security = security_given()
     except SettingsError as error:
         raise InputError(f"cannot read {PREFIX}{path}: {error}") from error
-    for option in place.options:
-        if option not in OPTIONS:
-            raise InputError(
-                f"cannot read {place}: it says {option}, and there are {', '.join(OPTIONS)}"
-            )
+    try:
+        place.check_options(OPTIONS)
+    except InputError as error:
+        raise InputError(f"cannot read {place}: {error}") from error
     return place, security, values_of(place.options.get("format", DEFAULT), reading.shape)
 
 
 def _partition(place: KafkaPlace, count: int) -> int | None:
-    said = place.options.get("partition")
+    said = place.options.get(PARTITION)
     if said is None:
         return None
     if not (said.isascii() and said.isdigit() and len(said) < 7 and int(said) < count):
@@ -115,68 +111,63 @@ def _key(place: KafkaPlace, reading: Reading) -> tuple[str, ...] | None:
         return None
     fields = tuple(said.split(",")) if said else ()
     known = [member.name for member in reading.shape.schema.fields]
-    for field in fields:
-        if field not in known:
+    for name in fields:
+        if name not in known:
             raise InputError(f"{place} says key={said}, and the fields are {', '.join(known)}")
     return fields
 
 
 def _check_key(place: KafkaPlace, security: Security, count: int) -> None:
-    """Raise InputError where records are not divided as the place says; a process asks once."""
-    asked = (place.brokers, place.topic)
-    if count == 1 or asked in _divided:
-        return
-    try:
-        keys = _in_a_thread(_sampled(place, security, count))
-    except (BrokerError, SettingsError) as error:
-        raise InputError(f"cannot read {place}: {error}") from error
-    check_division(str(place), keys, count)
-    _divided.add(asked)
-
-
-async def _sampled(place: KafkaPlace, security: Security, count: int) -> list[tuple[bytes, int]]:
-    reader = KafkaReading(place.brokers, security)
-    await reader.open()
-    try:
-        return await sampled_keys(reader, place.topic, count)
-    finally:
-        await reader.close()
+    """Raise InputError where records are not divided as the place says."""
+    if count > 1 and not _known.is_divided(place):
+        keys = _asked(place, security, lambda reader: sampled_keys(reader, place.topic, count))
+        check_division(str(place), keys, count)
+        _known.divided.add((place.brokers, place.topic))
 
 
 def _count(place: KafkaPlace, security: Security) -> int:
-    """Return how many partitions a topic has; a process asks once."""
-    asked = (place.brokers, place.topic)
-    if asked not in _counts:
+    """Return how many partitions a topic has."""
+    topic = (place.brokers, place.topic)
+    if topic not in _known.counts:
+        _known.counts[topic] = _asked(
+            place, security, lambda reader: reader.partitions(place.topic)
+        )
+    return _known.counts[topic]
+
+
+@dataclass
+class _Known:
+    """What this process has been told of topics, by brokers and topic; it asks once.
+
+    counts: how many partitions they have, which the inputs of one run must agree on. divided: those
+    whose records lie where their keys say.
+    """
+
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    divided: set[tuple[str, str]] = field(default_factory=set)
+
+    def is_divided(self, place: KafkaPlace) -> bool:
+        return (place.brokers, place.topic) in self.divided
+
+
+_known = _Known()
+
+
+def _asked(
+    place: KafkaPlace, security: Security, ask: Callable[[KafkaReader], Coroutine[Any, Any, T]]
+) -> T:
+    """Return what brokers say, over a connection of its own. Raises InputError."""
+
+    async def answer() -> T:
+        reader = KafkaReader(place.brokers, security)
+        await reader.open()
         try:
-            _counts[asked] = _in_a_thread(_partitions(place, security))
-        except (BrokerError, SettingsError) as error:
-            raise InputError(f"cannot read {place}: {error}") from error
-    return _counts[asked]
+            return await ask(reader)
+        finally:
+            await reader.close()
 
-
-async def _partitions(place: KafkaPlace, security: Security) -> int:
-    client = KafkaClient(place.brokers, security)
-    await client.open()
     try:
-        return await client.partitions(place.topic)
-    finally:
-        await client.close()
-
-
-def _in_a_thread(asked: Coroutine[Any, Any, T]) -> T:
-    """Run in an event loop of its own, also where one is running already."""
-    results: list[T] = []
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(asyncio.run(asked))
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run, name="kafka")
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
-    return results[0]
+        with Background() as background:
+            return background.call(answer())
+    except (BrokerError, SettingsError) as error:
+        raise InputError(f"cannot read {place}: {error}") from error

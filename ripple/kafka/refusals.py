@@ -1,17 +1,31 @@
-"""What brokers refuse producers, as errors of the port, and what passes if it is asked again."""
+"""What brokers refuse, as errors of the port, and what passes if it is asked again."""
 
 from __future__ import annotations
 
 from ripple.extras import needed
-from ripple.kafka import client
 from ripple.world.broker import BrokerError, FencedError, NoTopicError, TooLargeError
 
 with needed("kafka", "a kafka: place"):
     from aiokafka import errors
 
+# What passes: who leads a partition changes, or a broker is away.
+PASSING = (
+    errors.LeaderNotAvailableError,
+    errors.NotLeaderForPartitionError,
+    errors.UnknownTopicOrPartitionError,
+    errors.ReplicaNotAvailableError,
+    errors.RequestTimedOutError,
+    errors.NodeNotReadyError,
+    errors.KafkaConnectionError,
+    errors.StaleMetadata,
+    errors.CorrelationIdError,
+)
+# By number: what aiokafka has no name for (kafka.apache.org/protocol#protocol_error_codes).
+_PASSING_CODES = {56, 74, 75, 76, 78}  # storage, leader epochs, offset not available yet
+OUT_OF_RANGE = errors.OffsetOutOfRangeError.errno
 TWICE = errors.DuplicateSequenceNumber.errno
 THERE = errors.TopicAlreadyExistsError.errno
-_NO_TOPIC = errors.UnknownTopicOrPartitionError.errno
+NO_TOPIC = errors.UnknownTopicOrPartitionError.errno
 _TOO_LARGE = {errors.MessageSizeTooLargeError.errno, errors.RecordListTooLargeError.errno}
 # A newer producer, an id that was given anew, no transaction where one was: ended from outside.
 _FENCED = {47, 48, 49, 90}
@@ -24,9 +38,14 @@ _NOT_YET = {
 }
 
 
+def is_passing(code: int) -> bool:
+    """Whether an error of a partition goes away when it is asked again, perhaps elsewhere."""
+    return code in _PASSING_CODES or issubclass(errors.for_code(code), PASSING)
+
+
 def passes(code: int) -> bool:
     """Whether nothing was done, and it may be asked again."""
-    return code in _NOT_YET or client.is_passing(code)
+    return code in _NOT_YET or is_passing(code)
 
 
 def refusal(code: int, what: str) -> BrokerError:
@@ -38,7 +57,7 @@ def refusal(code: int, what: str) -> BrokerError:
         )
     if code in _TOO_LARGE:
         return TooLargeError(f"{what}: the broker takes no batch that large (max.message.bytes)")
-    if code == _NO_TOPIC:
+    if code == NO_TOPIC:
         return NoTopicError(f"there is no {what}")
     if kind in (
         errors.TopicAuthorizationFailedError,
@@ -47,4 +66,4 @@ def refusal(code: int, what: str) -> BrokerError:
         errors.ClusterAuthorizationFailedError,
     ):
         return BrokerError(f"{what}: the broker does not let this user do so", done=False)
-    return client.refusal(code, what)
+    return BrokerError(f"{what}: {kind.__name__} ({code}): {kind.description}", done=False)

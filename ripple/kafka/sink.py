@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from ripple.connectors.contract import Commit
     from ripple.kafka.background import Background
+    from ripple.kafka.broker import KafkaBroker
     from ripple.kafka.group import Written
     from ripple.kafka.producer import KafkaProducer
-    from ripple.kafka.writing import Writing
     from ripple.world.ports import Clock
 
 RECORDS_AT_ONCE = 1 << 14
@@ -27,7 +27,7 @@ class KafkaSink(BasicSink):
     """Appends to a topic without transactions, in good time or when it commits."""
 
     def __init__(
-        self, name: str, broker: Writing, written: Written, clock: Clock, background: Background
+        self, name: str, broker: KafkaBroker, written: Written, clock: Clock, background: Background
     ) -> None:
         """Connect, and make the topic if there is none. Raises OutputError."""
         self.name = name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ripple.connectors.cutting import recut
 from ripple.connectors.prefetch import prefetched
 from ripple.errors import InputError
-from ripple.kafka.inputs import AWAY_S, READ_ROWS
+from ripple.kafka.inputs import READ_ROWS, check_there
 from ripple.kafka.values.contract import batch_of, before
 from ripple.world.broker import BrokerError, Place
 
@@ -109,8 +109,6 @@ class KafkaSource:
     async def _step(self, consumer: Consumer) -> Batch | None:
         """Read and decode something, while the loop fetches what comes after it."""
         found = await consumer.read(records_max=READ_ROWS, wait_s=WAIT_S)
-        away_s = getattr(consumer, "away_s", 0.0)
-        if away_s > AWAY_S:
-            raise BrokerError(f"no broker has answered for {int(away_s)} s", done=False)
+        check_there(consumer)
         read = found.get(self._place)
         return None if read is None else await asyncio.to_thread(batch_of, read, self._values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -10,13 +11,13 @@ from ripple.connectors.contract import Commit
 from ripple.errors import InputError, OutputError
 from ripple.kafka.background import Background
 from ripple.kafka.batches import COMPRESSIONS, Compression
+from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.cuts import newest, topic_of
 from ripple.kafka.group import KafkaGroup, Whose, Written
-from ripple.kafka.place import PREFIX, KafkaPlace
+from ripple.kafka.place import PARTITION, PREFIX, KafkaPlace
 from ripple.kafka.rows import FORMS, Rows, ValueForm
 from ripple.kafka.settings import security_given
 from ripple.kafka.sink import KafkaSink
-from ripple.kafka.writing import Writing
 from ripple.partition.group import Groups
 from ripple.pipeline.stages import stages_of
 from ripple.settings import SettingsError
@@ -26,8 +27,7 @@ from ripple.world.live import LiveClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ripple.connectors.connector import Grouping
-    from ripple.connectors.connector import Writing as Asked
+    from ripple.connectors.connector import Grouping, Writing
     from ripple.kafka.cuts import Cuts
     from ripple.kafka.settings import Security
     from ripple.partition.group import ReadableGroup
@@ -36,10 +36,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=str)
 
 OPTIONS = ("format", "compression")
-_INPUT_OPTION = "partition"
 
 _log = logging.getLogger("ripple.kafka")
-_looking: dict[str, tuple[Background, Writing]] = {}
 
 
 class _Target(NamedTuple):
@@ -54,11 +52,10 @@ class _Target(NamedTuple):
             place = KafkaPlace.parse(path)
         except (InputError, SettingsError) as error:
             raise OutputError(f"cannot write {PREFIX}{path}: {error}") from error
-        for option in place.options:
-            if option not in OPTIONS:
-                raise OutputError(
-                    f"cannot write {place}: it says {option}, and there are {', '.join(OPTIONS)}"
-                )
+        try:
+            place.check_options(OPTIONS)
+        except InputError as error:
+            raise OutputError(f"cannot write {place}: {error}") from error
         form = _one_of(place, "format", FORMS)
         return cls(place, form, _one_of(place, "compression", COMPRESSIONS))
 
@@ -78,7 +75,7 @@ def _one_of(place: KafkaPlace, option: str, known: tuple[T, ...]) -> T:
     )
 
 
-def open_sink(path: str, asked: Asked) -> KafkaSink:
+def open_sink(path: str, asked: Writing) -> KafkaSink:
     """Return the sink that appends; its topic is made if there is none. Raises OutputError."""
     target = _Target.parse(path)
     written = target.written(asked.plan, asked.output)
@@ -116,15 +113,13 @@ def open_group(paths: Mapping[str, str], asked: Grouping) -> ReadableGroup:
     )
 
 
-def reached(path: str, asked: Asked) -> Commit | None:
+def reached(path: str, asked: Writing) -> Commit | None:
     """Return what the sink of a part has committed; without a part, what all of them have.
 
     None if nothing. Raises OutputError.
     """
     target = _Target.parse(path)
-    brokers = target.place.brokers
-    background, broker = _looking.get(brokers) or (Background(), _broker(target.place, "none"))
-    _looking[brokers] = background, broker
+    background, broker = _looks.at(target.place)
     stages = range(1) if asked.part else range(len(stages_of(asked.plan)))
 
     async def look() -> list[Cuts | None]:
@@ -154,8 +149,41 @@ def reached(path: str, asked: Asked) -> Commit | None:
     return Commit(lowest, "")
 
 
-def _broker(place: KafkaPlace, compression: Compression) -> Writing:
-    return Writing(place.brokers, _security(place), compression=compression, tell=_log.warning)
+class _Looks:
+    """A connection to each cluster of brokers that is looked into again and again.
+
+    All are in one thread, which ends with the process.
+    """
+
+    def __init__(self) -> None:
+        self._background: Background | None = None
+        self._brokers: dict[str, KafkaBroker] = {}
+
+    def at(self, place: KafkaPlace) -> tuple[Background, KafkaBroker]:
+        """Return the connection to a place's brokers, and the thread where it is."""
+        if self._background is None:
+            self._background = Background()
+            atexit.register(self.close)
+        if place.brokers not in self._brokers:
+            self._brokers[place.brokers] = _broker(place, "none")
+        return self._background, self._brokers[place.brokers]
+
+    def close(self) -> None:
+        """Let go of the connections, and end the thread."""
+        background, self._background = self._background, None
+        if background is not None:
+            atexit.unregister(self.close)
+            for broker in self._brokers.values():
+                background.call(broker.close())
+            self._brokers.clear()
+            background.close()
+
+
+_looks = _Looks()
+
+
+def _broker(place: KafkaPlace, compression: Compression) -> KafkaBroker:
+    return KafkaBroker(place.brokers, _security(place), compression=compression, tell=_log.warning)
 
 
 def _security(place: KafkaPlace) -> Security:
@@ -173,7 +201,7 @@ def _offsets(brokers: str, asked: Grouping) -> Callable[[Mapping[str, int]], Map
     place = KafkaPlace.parse(source)
     if place.brokers != brokers:
         return lambda _: {}
-    name, only = asked.plan.source.name, int(place.options.get(_INPUT_OPTION, 0))
+    name, only = asked.plan.source.name, int(place.options.get(PARTITION, 0))
 
     def places(cut: Mapping[str, int]) -> Mapping[Place, int]:
         found = {}

@@ -16,6 +16,7 @@ from ripple.world.broker import (
     Records,
     UnknownOutcomeError,
 )
+from ripple.world.producer_state import ProducerState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -111,21 +112,19 @@ class SimBrokerPort:
 
 
 class SimProducer:
-    """One producer of an id; ``_over`` is why it takes no more."""
+    """One producer of an id."""
 
     def __init__(self, port: SimBrokerPort, name: str, epoch: int) -> None:
         self.epoch = epoch
         self._port = port
         self._name = name
-        self._over: BrokerError | None = None
-        self._is_open = False
-        self._is_broken = False
+        self._state = ProducerState(name)
         self._sequences: dict[Place, int] = {}
         self._has_sent = False
 
     def begin(self) -> None:
-        self._check(is_open=False)
-        self._is_open, self._is_broken, self._has_sent = True, False, False
+        self._state.begin()
+        self._has_sent = False
 
     async def send(self, place: Place, records: Records) -> None:
         sent = tuple(records)
@@ -144,24 +143,21 @@ class SimProducer:
         )
 
     async def _send(self, what: str, act: Callable[[], None]) -> None:
-        self._check(is_open=True)
-        self._check_whole()
-        self._has_sent = self._is_broken = True
+        self._state.begin_send()
+        self._has_sent = True
         await self._ask("broker_send", f"{self._name}:{self.epoch} {what}", act)
-        self._is_broken = False
+        self._state.sent()
 
     async def commit(self) -> None:
-        self._check(is_open=True)
-        self._check_whole()
+        self._state.check_whole()
         await self._end(commits=True)
 
     async def abort(self) -> None:
-        self._check(is_open=True)
+        self._state.check(is_open=True)
         await self._end(commits=False)
 
     async def close(self) -> None:
-        if self._over is None:
-            self._over = BrokerError(f"{self._name}: this producer is closed", done=False)
+        self._state.close()
 
     async def _end(self, *, commits: bool) -> None:
         if self._has_sent:
@@ -171,40 +167,28 @@ class SimProducer:
                 f"{self._name}:{self.epoch} {word}",
                 lambda: self._port.broker.end(self._name, self.epoch, commits=commits),
             )
-        self._is_open = False
+        self._state.ended()
 
     async def _ask(self, name: str, subject: str, act: Callable[[], None]) -> None:
         """Let the broker do something, or be over if nobody knows whether it has."""
         unknown = UnknownOutcomeError(f"{name} {subject}: nobody knows the outcome")
-        before, self._over = self._over, unknown  # also if this is cancelled
+        state = self._state
+        before, state.over = state.over, unknown  # also if this is cancelled
         while True:
             try:
                 await self._port.ask(name, subject, act)
             except FencedError as error:
-                self._over = error
+                state.over = error
                 raise
             except BrokerError as error:
                 if error.done is not None:
-                    self._over = before
+                    state.over = before
                     raise
                 if "producer_drop" in self._port.removed:
                     continue
                 raise unknown from error
-            self._over = before
+            state.over = before
             return
-
-    def _check_whole(self) -> None:
-        if self._is_broken:
-            raise BrokerError(f"{self._name}: a send has failed: only abort", done=False)
-
-    def _check(self, *, is_open: bool) -> None:
-        if isinstance(self._over, FencedError | UnknownOutcomeError):
-            raise type(self._over)(str(self._over))
-        if self._over is not None:
-            raise BrokerError(str(self._over), done=self._over.done)
-        if self._is_open != is_open:
-            there = "no" if is_open else "already a"
-            raise RuntimeError(f"{self._name}: there is {there} transaction")
 
 
 class SimConsumer:

@@ -16,6 +16,7 @@ import pytest
 from aiokafka import admin
 
 from tests.services.cache import kept
+from tests.services.certificate import certified
 from tests.services.jars import Jars
 from tests.services.kafka import Broker, Brokers, Secure
 from tests.services.missing import MissingError, skip
@@ -118,11 +119,7 @@ def test_three_brokers_lose_nothing_when_one_is_killed(tmp_path: Path) -> None:
 
 
 def test_tls_and_a_password_are_asked_for(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made_by = ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt"]
-    of_whom = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    named = ["ec_paramgen_curve:prime256v1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([*made_by, *named, *of_whom], check=True, capture_output=True)
+    key, certificate = certified(tmp_path)
     try:
         broker = Broker(tmp_path / "kafka", secure=Secure(key, certificate, "u", "secret"))
     except MissingError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ripple.world.broker import Place, Record, Records
+from tests.services.certificate import certified
 from tests.services.kafka import Broker, Secure
 from tests.services.kafka_topics import Topics
 from tests.services.missing import MissingError, skip
@@ -324,11 +325,7 @@ def test_topic_that_lost_records_or_was_made_anew_is_told(
 
 @pytest.fixture
 def secure(tmp_path: Path) -> Iterator[tuple[Broker, Path]]:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made_by = ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt"]
-    of_whom = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    named = ["ec_paramgen_curve:prime256v1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([*made_by, *named, *of_whom], check=True, capture_output=True)
+    key, certificate = certified(tmp_path)
     try:
         broker = Broker(tmp_path / "kafka", secure=Secure(key, certificate, "u", "secret-word"))
     except MissingError as error:

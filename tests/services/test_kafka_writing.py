@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.settings import Security
-from ripple.kafka.writing import Writing
 from ripple.world.broker import Place, Record, Records, TooLargeError
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import MARKED_S, Topics
@@ -24,7 +24,7 @@ LATER_S = 60
 class Prefixed:
     """A live broker whose topics, ids and groups have a prefix, so that tests share it."""
 
-    def __init__(self, broker: Writing, prefix: str) -> None:
+    def __init__(self, broker: KafkaBroker, prefix: str) -> None:
         self._broker, self._prefix = broker, prefix
 
     async def partitions(self, topic: str) -> int:
@@ -105,7 +105,7 @@ class Stories:
 
     def run(self, main: Main) -> None:
         async def story() -> None:
-            live = Writing(self.bootstrap, Security(), compression=self.compression)
+            live = KafkaBroker(self.bootstrap, Security(), compression=self.compression)
             try:
                 await live.connected()
                 async with Topics(self.bootstrap, self.prefix) as topics:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from ripple.extras import needed
 from ripple.kafka import private_writing as private
 from ripple.kafka.batches import ProducerId
-from ripple.kafka.client import PASSING
 from ripple.kafka.consumer import KafkaConsumer
 from ripple.kafka.private import metadata
 from ripple.kafka.producer import KafkaProducer
-from ripple.kafka.reading import KafkaReading
-from ripple.kafka.refusals import THERE, TWICE, passes, refusal
+from ripple.kafka.reader import KafkaReader
+from ripple.kafka.refusals import NO_TOPIC, PASSING, THERE, TWICE, passes, refusal
 from ripple.world.broker import BrokerError, Place
 
 with needed("kafka", "a kafka: place"):
@@ -38,7 +37,7 @@ PATIENCE_S = 20.0
 PAUSE_S, PAUSE_S_MAX = 0.01, 0.5
 
 
-class Writing(KafkaReading):
+class KafkaBroker(KafkaReader):
     """A Broker; it connects when it is first asked for something.
 
     compression: of what is written.
@@ -150,7 +149,7 @@ class Writing(KafkaReading):
     @property
     def open_client(self) -> AIOKafkaClient:
         """The connection. Raises BrokerError once it is closed."""
-        return self._client._open
+        return self._client.open_client
 
     async def coordinator(self, kind: Any, key: str) -> int:
         """Return who answers for transactions, or for a group; raises aiokafka's errors."""
@@ -194,7 +193,7 @@ class Writing(KafkaReading):
 
     async def _topic_error(self, topic: str) -> int:
         known = await metadata(self.open_client, [topic])
-        return int(known.get(topic, errors.UnknownTopicOrPartitionError.errno))
+        return int(known.get(topic, NO_TOPIC))
 
     async def until_done(self, what: str, ask: Callable[[], Awaitable[int]]) -> None:
         """Ask for what may be done twice, until the broker has done it.

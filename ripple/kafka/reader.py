@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ripple.world.broker import Place
 
 
-class KafkaReading:
+class KafkaReader:
     """Topics as readers see them; the methods of Broker that they need."""
 
     def __init__(

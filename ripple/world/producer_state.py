@@ -1,0 +1,58 @@
+"""Which calls a producer of transactions takes, whatever it writes to: see Producer."""
+
+from __future__ import annotations
+
+from ripple.world.broker import BrokerError, FencedError, UnknownOutcomeError
+
+
+class ProducerState:
+    """What a producer knows of its transaction.
+
+    over: why it takes no more; it is set while a request is under way whose sender may be
+    cancelled. name: its id, None where records count at once and there are no transactions.
+    """
+
+    def __init__(self, name: str | None) -> None:
+        self.over: BrokerError | None = None
+        self._name = name
+        self._is_open = name is None
+        self._is_broken = False
+
+    def begin(self) -> None:
+        """Begin a transaction; raises as all calls do."""
+        self.check(is_open=False)
+        self._is_open, self._is_broken = True, False
+
+    def begin_send(self) -> None:
+        """Begin to send; until ``sent`` the transaction can only be aborted."""
+        self.check_whole()
+        self._is_broken = True
+
+    def sent(self) -> None:
+        """Note that all of it was sent."""
+        self._is_broken = False
+
+    def ended(self) -> None:
+        """Note that the transaction is at its end."""
+        self._is_open = False
+
+    def close(self) -> None:
+        """Take no more."""
+        if self.over is None:
+            self.over = BrokerError(f"{self._name}: this producer is closed", done=False)
+
+    def check_whole(self) -> None:
+        """Raise BrokerError unless all that was begun to be sent was sent."""
+        self.check(is_open=True)
+        if self._is_broken and self._name is not None:
+            raise BrokerError(f"{self._name}: a send has failed: only abort", done=False)
+
+    def check(self, *, is_open: bool) -> None:
+        """Raise what has ended it, and RuntimeError where it is not this call's turn."""
+        if isinstance(self.over, FencedError | UnknownOutcomeError):
+            raise type(self.over)(str(self.over))
+        if self.over is not None:
+            raise BrokerError(str(self.over), done=self.over.done)
+        if self._is_open != is_open:
+            there = "no" if is_open else "already a"
+            raise RuntimeError(f"{self._name}: there is {there} transaction")
