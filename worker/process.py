@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ripple.assignment import AssignmentChain, Candidate
 from ripple.connectors.locate import sinks_by_output
 from ripple.events import Evicted
+from ripple.partition.grouping import commit_interval_ns
 from ripple.pipeline_file import load_plan
 from ripple.probes import serve_pages
 from ripple.settings import SettingsError
@@ -88,7 +89,9 @@ async def _work(
             "tls": None if settings.tls is None else asdict(settings.tls),
             "settings": {
                 "batch_rows": settings.batch_rows,
-                "commit_interval_ns": settings.commit_interval_ms * 1_000_000,
+                "commit_interval_ns": (
+                    settings.commit_interval_ms * 1_000_000 or commit_interval_ns(sinks.values())
+                ),
                 "checkpoint_interval_ns": settings.checkpoint_interval_ms * 1_000_000,
                 "keep": settings.keep,
             },

@@ -109,7 +109,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(name="metrics_port", help="/metrics", default=9102),
     Setting(name="processes", help="that compute; 0: one for each processor", default=0),
     Setting(name="batch_rows", help="records between two cuts; the same everywhere", default=1000),
-    Setting(name="commit_interval_ms", help="how often outputs are committed", default=1000),
+    Setting(
+        name="commit_interval_ms",
+        help="how often outputs are committed; 0: 1000, or 250 where one is a topic of Kafka",
+        default=0,
+    ),
     Setting(
         name="checkpoint_interval_ms",
         help="how often checkpoints are stored",
@@ -156,7 +160,7 @@ SETTINGS: tuple[Setting, ...] = (
 )
 _LEAST = {
     "batch_rows": 1,
-    "commit_interval_ms": 1,
+    "commit_interval_ms": 0,
     "checkpoint_interval_ms": 1,
     "keep": 1,
     "heartbeat_interval_ms": 10,

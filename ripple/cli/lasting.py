@@ -24,7 +24,7 @@ from ripple.cli.statistics import (
 )
 from ripple.connectors.locate import open_inputs, path_of
 from ripple.errors import InputError
-from ripple.partition.grouping import group_at
+from ripple.partition.grouping import commit_interval_ns, group_at
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
@@ -57,7 +57,11 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     _check_options(options)
     settings = Settings(
         batch_rows=options.batch,
-        commit_interval_ns=duration_ns(options.commit_interval),
+        commit_interval_ns=(
+            duration_ns(options.commit_interval)
+            if options.commit_interval
+            else commit_interval_ns(places.values())
+        ),
         checkpoint_interval_ns=duration_ns(options.checkpoint_interval),
         keep=options.keep,
     )

@@ -37,7 +37,8 @@ class Use:
     ``part`` that it is asked for. reached: of a sink, what tells from outside what its owner has
     committed: ``(path, Writing) -> Commit | None``, as ``opens`` names it; empty if nothing does.
     is_group: of a continued sink, whether outputs are committed together: it opens them as one,
-    ``({output: path}, Grouping) -> ReadableGroup``.
+    ``({output: path}, Grouping) -> ReadableGroup``. commit_interval_ms: of a continued sink, how
+    often it is committed where nobody says.
     """
 
     opens: str
@@ -48,6 +49,7 @@ class Use:
     has_parts: bool = False
     reached: str = ""
     is_group: bool = False
+    commit_interval_ms: int = 1000
 
 
 @frozen(kw_only=True)

@@ -78,11 +78,13 @@ class Commit(NamedTuple):
     """What an output has reached, as a sink that can be continued records it beside the data.
 
     cut: per input, the next offset to read. digest: of the output's table at that cut; empty in a
-    ``write`` to a sink that records no cut.
+    ``write`` to a sink that records no cut. watermarks_ns: of each input at that cut, for whoever
+    looks from outside; None where nobody says, and where it was read back.
     """
 
     cut: Mapping[str, int]
     digest: str
+    watermarks_ns: Mapping[str, int] | None = None
 
 
 NOWHERE = Commit({}, "")

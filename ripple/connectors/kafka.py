@@ -25,5 +25,6 @@ CONNECTOR = Connector(
         has_parts=True,
         reached="ripple.kafka.writing_places:reached",
         is_group=True,
+        commit_interval_ms=250,  # it costs no sync, and readers wait for it
     ),
 )

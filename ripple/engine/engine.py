@@ -381,9 +381,13 @@ class Engine(Partition):
             return given.watermark_ns
         return min(given.watermark_ns for given in self._inputs.values())
 
+    @property
+    def watermarks_ns(self) -> dict[str, int]:
+        """The watermark of each input."""
+        return {name: given.watermark_ns for name, given in self._inputs.items()}
+
     def _position(self) -> Position:
-        watermarks_ns = {name: given.watermark_ns for name, given in self._inputs.items()}
-        return {"cut": self.cut, "watermarks_ns": watermarks_ns, "epochs": {}}
+        return {"cut": self.cut, "watermarks_ns": self.watermarks_ns, "epochs": {}}
 
     def _resume(self, snapshot: Snapshot) -> None:
         for name, given in self._inputs.items():

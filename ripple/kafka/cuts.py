@@ -36,11 +36,16 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """A cut record. epoch: of the owner who wrote it. number: grows with each that is written."""
+    """A cut record. epoch: of the owner who wrote it. number: grows with each that is written.
+
+    watermarks_ns: of each input at the newest cut, for whoever watches; empty in records of older
+    versions.
+    """
 
     epoch: int
     number: int
     outputs: Mapping[str, Reached] = field(default_factory=dict)
+    watermarks_ns: Mapping[str, int] = field(default_factory=dict)
 
     def record(self, partition: int, timestamp_ms: int) -> Record:
         """Return the record for partition ``partition`` of a stage."""
@@ -52,6 +57,7 @@ class Cuts:
                 name: {"topic": topic, **(to_json(commit) or {})}
                 for name, (topic, commit) in self.outputs.items()
             },
+            "watermarks_ns": dict(self.watermarks_ns),
         }
         return Record(b"%d" % partition, json.dumps(held, sort_keys=True).encode(), timestamp_ms)
 
@@ -67,7 +73,7 @@ class Cuts:
                     f"reads up to {FORMAT}: upgrade it"
                 )
             outputs = {name: _reached(one) for name, one in held["outputs"].items()}
-            return cls(held["epoch"], held["number"], outputs)
+            return cls(held["epoch"], held["number"], outputs, held.get("watermarks_ns", {}))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise OutputError(
                 f"{place} holds a record that is no cut: {record.value!r}. The topic belongs to "

@@ -25,7 +25,8 @@ from ripple.world.broker import BrokerError, NoTopicError, Place, Records, TooLa
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+    from typing import Any
 
     from ripple.connectors.connector import Part
     from ripple.connectors.contract import Commit
@@ -75,9 +76,12 @@ class KafkaGroup:
     """A ReadableGroup in topics of one Kafka.
 
     Invariants: from ``open`` on ``_last`` is the newest cut record, unless a transaction is under
-    way; what is in ``_waiting`` was written and is not in the log, or that is not certain yet; a
-    producer in ``_producer`` has no transaction whose outcome is unknown.
+    way; what is in ``_waiting`` was written since the last commit began, which has what was there
+    before until it is certain that it is in the log; a producer in ``_producer`` has no transaction
+    whose outcome is unknown.
     """
+
+    commits_beside = True
 
     def __init__(
         self,
@@ -128,7 +132,7 @@ class KafkaGroup:
             await self._make_topics()
             last = await self._take_over()
             self._check_topics(last)
-            mine = Cuts(epoch, last.number + 1, last.outputs)
+            mine = Cuts(epoch, last.number + 1, last.outputs, last.watermarks_ns)
             await self._transact(mine, {})
             await self._look_for_ends()
             self._last = mine
@@ -146,17 +150,28 @@ class KafkaGroup:
         for number, part in divided(records, self._partitions[written.topic]):
             self._waiting.setdefault(Place(written.topic, number), []).append(part)
 
-    async def commit(self, reached: Mapping[str, Commit]) -> None:
-        """Commit what was written, with what it reaches, in one transaction.
+    def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
+        """Return what commits what was written by now, with what it reaches, in one transaction.
 
-        Raises FencedError when somebody else owns the partition, OutputError.
+        It raises FencedError when somebody else owns the partition, OutputError.
         """
         outputs = dict(self._last.outputs)
-        outputs |= {name: Reached(self._outputs[name].topic, one) for name, one in reached.items()}
-        if not self._waiting and outputs == self._last.outputs:
+        outputs |= {
+            name: Reached(self._outputs[name].topic, one._replace(watermarks_ns=None))
+            for name, one in reached.items()
+        }
+        watermarks_ns = next((one.watermarks_ns for one in reached.values()), None)
+        wanted = Cuts(self._epoch, self._last.number + 1, outputs, watermarks_ns or {})
+        # What is written from here on is of the next commit.
+        waiting = self._waiting
+        if self._guards("rows_of_the_cut"):
+            self._waiting = {}
+        return self._commit(wanted, waiting)
+
+    async def _commit(self, wanted: Cuts, waiting: Mapping[Place, list[Records]]) -> None:
+        if not waiting and wanted.outputs == self._last.outputs:
             return
-        wanted = Cuts(self._epoch, self._last.number + 1, outputs)
-        waiting = {place: joined(parts) for place, parts in self._waiting.items()}
+        rows = {place: joined(parts) for place, parts in waiting.items()}
 
         async def settle() -> None:
             if self._producer is None:
@@ -168,11 +183,12 @@ class KafkaGroup:
                         f"{self._whose.place} of {self._where} has a cut record that this owner "
                         "has not written: nobody else may write there"
                     )
-            await self._transact(wanted, waiting)
+            await self._transact(wanted, rows)
 
         await self._surely("commit to", settle)
         self._last = wanted
-        self._waiting = {}
+        if not self._guards("rows_of_the_cut"):
+            self._waiting = {}
         if self._is_marked:
             self._is_marked = False
             await self._surely("look at", self._look_for_ends)

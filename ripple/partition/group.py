@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ripple.connectors.contract import is_readable_sink
 from ripple.errors import OutputError
@@ -33,8 +33,15 @@ class Standing:
 class CommitGroup(Protocol):
     """The outputs of one partition, which are committed together.
 
-    The calls are ``open``, then ``write`` and ``commit`` in turns, and ``close``.
+    The calls are ``open``, then ``write`` and ``commit`` in turns, and ``close``. With
+    ``commits_beside`` the changes of later cuts may be written while a commit is under way: what it
+    commits is what was written when it was called. The next one begins when that one is done.
     """
+
+    @property
+    def commits_beside(self) -> bool:
+        """Whether more may be written while a commit is under way."""
+        ...
 
     async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
         """Become the only writer and return what each output has reached.
@@ -49,8 +56,8 @@ class CommitGroup(Protocol):
         """Take one output's changes since the last write, and what they reach; see Sink."""
         ...
 
-    async def commit(self, reached: Mapping[str, Commit]) -> None:
-        """Make durable what was written of these outputs, with what they reach."""
+    def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
+        """Return what makes durable what was written of these outputs, with what they reach."""
         ...
 
     async def close(self) -> None:
@@ -79,6 +86,8 @@ class SinkGroup:
 
     A crash between two of them leaves one ahead of the other, which is then muted in the replay.
     """
+
+    commits_beside = False
 
     def __init__(
         self, openers: Mapping[str, Callable[[], Sink]], executor: Executor = INLINE
@@ -170,6 +179,11 @@ class Groups:
         self._groups = tuple(groups)
         self._by_output: dict[str, ReadableGroup] = {}
 
+    @property
+    def commits_beside(self) -> bool:
+        """Whether more may be written to all of them while a commit is under way."""
+        return all(group.commits_beside for group in self._groups)
+
     async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
         """Open all, in order; if one cannot be, those before are given up."""
         found: dict[str, Standing] = {}
@@ -199,12 +213,14 @@ class Groups:
         """Let the next write of an output reach another cut than the unfinished one."""
         self._by_output[output].supersede(output)
 
-    async def commit(self, reached: Mapping[str, Commit]) -> None:
-        """Commit one group after the other."""
+    def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
+        """Return what commits one group after the other."""
+        commits = []
         for group in self._groups:
             own = {name: one for name, one in reached.items() if self._by_output[name] is group}
             if own:
-                await group.commit(own)
+                commits.append(group.commit(own))
+        return _in_order(commits)
 
     async def close(self) -> None:
         """Close all groups, whatever closing one of them raises; the first of that is raised."""
@@ -216,3 +232,12 @@ class Groups:
                 error = error or other
         if error is not None:
             raise error
+
+
+async def _in_order(commits: Sequence[Coroutine[Any, Any, None]]) -> None:
+    try:
+        for commit in commits:
+            await commit
+    finally:
+        for commit in commits:  # what has not begun never will
+            commit.close()

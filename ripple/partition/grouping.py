@@ -12,12 +12,18 @@ from ripple.connectors.registry import find
 from ripple.partition.group import Groups, SinkGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ripple.connectors.connector import Part
     from ripple.partition.group import ReadableGroup
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import Executor
+
+
+def commit_interval_ns(places: Iterable[str]) -> int:
+    """Return how often outputs at places are committed where nobody says."""
+    uses = [find(place, "continued_sink").use for place in places]
+    return min((use.commit_interval_ms for use in uses), default=1000) * 1_000_000
 
 
 def group_at(

@@ -127,6 +127,11 @@ class Keeper:
             restoration = await opened.restore()
             try:
                 yield restoration
+            except GeneratorExit:  # nothing runs any more that could be waited for
+                raise
+            except BaseException:
+                await restoration.live.abandon()
+                raise
             finally:
                 self.left = restoration.left
 

@@ -92,16 +92,22 @@ class Kept:
         """Commit and begin checkpoints when they are due; let others run when the turn is over."""
         now_ns = self.clock.monotonic_ns()
         self._storing.step()
+        is_committing = self.live.is_committing  # or has failed
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
         if not self._storing.is_busy and (self._is_asked() or store_due):
             if self._guards("commit_first"):
                 await self.commit()
             await self._begin_checkpoint()
             self._stores.begin(now_ns)
-        elif commit_due or (self._sends is not None and self._sends.is_wanted):
-            await self.commit()
+        elif self._sends is not None:
+            if commit_due or self._sends.is_wanted:
+                await self.commit()
+        elif commit_due and not (is_committing and self._has_room):
+            self._commits.begin(now_ns)
+            await self.live.begin_commit(self.parts.inputs.wake)
         self._batches += 1
-        if self._batches >= _BATCHES_PER_TURN or now_ns - self._turn_ns >= self._turn_length_ns:
+        is_over = is_committing or self._batches >= _BATCHES_PER_TURN
+        if is_over or now_ns - self._turn_ns >= self._turn_length_ns:
             await self.clock.sleep(0)
             self._batches, self._turn_ns = 0, self.clock.monotonic_ns()
 
@@ -112,11 +118,17 @@ class Kept:
             return
         await self._flush()  # whoever kills it now kills no record's doing
         now_ns = self.clock.monotonic_ns()
-        paces = [self._commits] if self._storing.is_busy else [self._commits, self._stores]
+        paces = [] if self.live.is_committing else [self._commits]
+        paces += [] if self._storing.is_busy else [self._stores]
         due_in_s = [pace.due_in_s(now_ns) for pace in paces]
         with suppress(TimeoutError):
             async with asyncio.timeout(min((s for s in due_in_s if s is not None), default=None)):
                 await self.parts.inputs.more()
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether to go on instead of waiting for a commit that is under way."""
+        return self.live.uncommitted_rows < self.parts.settings.commit_ahead_rows
 
     async def commit(self) -> None:
         """Let what was written survive."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
@@ -110,7 +111,8 @@ class Live:
     """What takes entries, writes what they change, and commits.
 
     Invariants: ``is_up`` says whether the views, and what was written, are at the engine's cut;
-    ``cut`` is that up to which they were brought last.
+    ``cut`` is that up to which they were brought last. At most one commit is under way, and what
+    was committed is a cut that the engine has come through.
     """
 
     def __init__(
@@ -148,6 +150,7 @@ class Live:
         self._committed: Cut = {}
         self._lettered: Cut = {}  # up to where letters are where the next owner finds them
         self._rows_told = 0
+        self._committing: asyncio.Task[None] | None = None
         self.report.rejected = letters.counts
 
     async def take(self, name: str, entry: Batch | Marker) -> None:
@@ -216,6 +219,16 @@ class Live:
 
     async def commit(self) -> None:
         """Let every output's data, with the cut that they reach, survive whatever happens."""
+        await self.begin_commit(lambda: None)
+        await self.committed()
+
+    async def begin_commit(self, wake: Callable[[], None]) -> None:
+        """Begin to commit, once the commit before is done; what is taken next is of a later one.
+
+        wake: called when it is done, or has failed. Outputs that can take nothing while they commit
+        have committed when this returns.
+        """
+        await self.committed()
         cut = self.engine.cut
         if self._committed == cut:
             return
@@ -226,12 +239,48 @@ class Live:
             self._lettered = cut
         if self._guards("source_sync"):
             await self._inputs.sync()
-        await self.outputs.commit(self.engine)
-        self._committed = cut
-        self.report.commits += 1
-        seconds = (self._now_ns() - began_ns) / 1e9
-        rows, self._rows_told = self.outputs.rows_out - self._rows_told, self.outputs.rows_out
-        self._tell(Committed(cut, rows, seconds, self.engine.digests))
+        written, digests = self.outputs.rows_out, self.engine.digests
+        commit = self.outputs.commit(self.engine)
+
+        async def act() -> None:
+            await commit
+            self._committed = cut
+            self.report.commits += 1
+            seconds = (self._now_ns() - began_ns) / 1e9
+            rows, self._rows_told = written - self._rows_told, written
+            self._tell(Committed(cut, rows, seconds, digests))
+
+        if not self.outputs.commits_beside:
+            await act()
+            return
+        self._committing = asyncio.create_task(act())
+
+        def done(_: object) -> None:
+            commit.close()  # it may have been cancelled before it began
+            wake()
+
+        self._committing.add_done_callback(done)
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether a commit is under way. Raises what one that has failed did."""
+        if self._committing is not None and self._committing.done():
+            task, self._committing = self._committing, None
+            task.result()
+        return self._committing is not None
+
+    async def committed(self) -> None:
+        """Wait until no commit is under way. Raises what it has failed with."""
+        if self._committing is not None:
+            await asyncio.wait([self._committing])
+            assert not self.is_committing
+
+    async def abandon(self) -> None:
+        """Give up a commit that is under way: the run has failed."""
+        task, self._committing = self._committing, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     @property
     def uncommitted_rows(self) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ripple import cut as cuts
 from ripple.connectors.contract import Commit
@@ -137,25 +137,37 @@ class Outputs:
             for batch in engine.table(output).combine_chunks().to_batches():
                 self._group.write(output, batch, Commit(engine.cut, found))
 
-    async def commit(self, engine: Engine) -> None:
-        """Make durable all that was written, with the present cut. Raises OSError.
+    @property
+    def commits_beside(self) -> bool:
+        """Whether more may be written while a commit is under way."""
+        return self._lanes is None and self._group.commits_beside
 
-        During a replay the outputs that are muted hold more than that already.
+    def commit(self, engine: Engine) -> Coroutine[Any, Any, None]:
+        """Return what makes durable all that was written by now, with the present cut.
+
+        During a replay the outputs that are muted hold more than that already. It raises OSError.
         """
-        cut, digests = engine.cut, engine.digests
+        cut, digests, watermarks_ns = engine.cut, engine.digests, engine.watermarks_ns
         for output, commit in self._muted.items():
             name = self._standings[output].name
             assert cuts.is_within(cut, commit.cut), f"{name} is behind, and not written"
         live = [output for output in self._standings if output not in self._muted]
-        await self._group.commit(
-            {
-                output: Commit(cut, digests[output])
-                for output in live
-                if output not in self._of_lanes
-            }
-        )
-        if self._lanes is not None:
-            await self._lanes.commit(engine, [lane for lane in live if lane in self._of_lanes])
+        reached = {
+            output: Commit(cut, digests[output], watermarks_ns)
+            for output in live
+            if output not in self._of_lanes
+        }
+        act = self._group.commit(reached)
+        if self._lanes is None:
+            return act
+        return self._and_lanes(act, engine, [one for one in live if one in self._of_lanes])
+
+    async def _and_lanes(
+        self, act: Coroutine[Any, Any, None], engine: Engine, of_lanes: list[str]
+    ) -> None:
+        await act
+        assert self._lanes is not None
+        await self._lanes.commit(engine, of_lanes)
 
     async def close(self) -> None:
         """Release the outputs."""

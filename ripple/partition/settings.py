@@ -27,6 +27,8 @@ class Settings:
     where each is in many windows: see ``rows_per_replay_step``.
     commit_batches, checkpoint_batches: commit and store a checkpoint after so many batches, 0 to go
     by the clock alone.
+    commit_ahead_rows: while a commit is under way, rows that may be written and not be committed
+    before it is waited for.
     snapshot_rows: rows of state that are copied between two batches while a checkpoint is made.
     turn_ms: how long a life works before others on the same event loop come to their turn: the
     storing of checkpoints, other partitions. One batch is not divided.
@@ -37,6 +39,7 @@ class Settings:
     replay_rows: int = 1 << 14
     commit_interval_ns: int = _SECOND_NS
     commit_batches: int = 0
+    commit_ahead_rows: int = 1 << 17
     checkpoint_interval_ns: int = 10 * _SECOND_NS
     checkpoint_batches: int = 0
     snapshot_rows: int = 1 << 14

@@ -26,8 +26,15 @@ from tests.world.clusters import simulate
 # Windows, refused records, two outputs: rows of the keys, and what is computed over them.
 PLAN = scenarios.pipeline(scenarios.Tumbling(50), before=scenarios.refusing).plan()
 SOURCE = CrashSource(PLAN, scenarios.events(24), (PLAN.source.name,))
+# Some commits run beside the next batches, some are waited for.
 SETTINGS = Settings(
-    batch_rows=4, replay_rows=8, commit_batches=2, checkpoint_batches=3, snapshot_rows=4, keep=2
+    batch_rows=4,
+    replay_rows=8,
+    commit_batches=2,
+    commit_ahead_rows=2,
+    checkpoint_batches=3,
+    snapshot_rows=4,
+    keep=2,
 )
 PARTITIONS = 3
 WHOSE = Whose(PLAN.name, Part(0, 1))
@@ -137,7 +144,8 @@ def undisturbed() -> Readers:
         readers.learn(cluster)
 
         async def main(world: SimWorld) -> None:
-            life = await live(world, 1024, replace(SETTINGS, commit_batches=1))
+            each = replace(SETTINGS, commit_batches=1, commit_ahead_rows=0)
+            life = await live(world, 1024, each)
             assert life.report.rejected.total() > 0
 
         numbers: list[int] = []

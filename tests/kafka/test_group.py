@@ -195,5 +195,10 @@ def test_cut_record_in_a_transaction_of_its_own_is_found_out(readers: Readers) -
     assert "torn" in next(errors_of(scenario, range(1), "one_transaction"))
 
 
+def test_rows_that_come_during_a_commit_are_of_the_next_one(readers: Readers) -> None:
+    scenario = one_owner_after_the_other(readers)
+    assert "torn" in next(errors_of(scenario, range(1), "rows_of_the_cut"))
+
+
 def test_missing_check_of_the_epoch_is_found_out(readers: Readers) -> None:
     assert "cut records" in next(errors_of(two_owners(readers), range(10, 40), "epoch_check"))
