@@ -375,6 +375,7 @@ OF_EXTRA = {
     "ripple/kafka/producer.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/refusals.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/broker.py": ("kafka", {"aiokafka"}),
+    "ripple/kafka/values/avro.py": ("avro", {"fastavro"}),
     "ripple/kafka/values/msgpack.py": ("msgpack", {"msgspec"}),
     "ripple/rpc/__init__.py": ("cluster", {"google"}),
     "ripple/rpc/cluster_pb2.py": ("cluster", {"google"}),
@@ -395,6 +396,7 @@ DISTRIBUTION_OF = {
     "aiobotocore": "aiobotocore",
     "aiohttp": "aiobotocore",  # which rests on it
     "aiokafka": "aiokafka",
+    "fastavro": "fastavro",
     "botocore": "aiobotocore",  # which says which botocore fits
     "google": "protobuf",
     "grpc": "grpcio",

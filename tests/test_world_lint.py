@@ -71,6 +71,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "sinks and places are opened outside of an event loop, and aiokafka needs one",
         ("threading",),
     ),
+    "ripple/kafka/registry.py": (
+        "asks a registry of schemas from wherever values are decoded, which is in a thread",
+        ("urllib.request", "time"),
+    ),
     "ripple/pipeline_file.py": ("imports the user's file", ("os.*", "pathlib.Path")),
     "ripple/registry_file.py": (
         "schemas are registered by people and tools, outside of any pipeline",

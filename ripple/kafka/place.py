@@ -13,6 +13,7 @@ from ripple.kafka.settings import BROKERS_VARIABLE, brokers_given
 
 PREFIX = "kafka:"
 PARTITION = "partition"  # the option that names one of a topic
+SUBJECT = "subject"  # the option that names what a registry has its schemas under
 FORM = "kafka:[BROKER:PORT,.../]TOPIC[?format=json]"
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -66,6 +67,11 @@ class KafkaPlace(NamedTuple):
         for option in self.options:
             if option not in known:
                 raise InputError(f"it says {option}, and there are {', '.join(known)}")
+
+    @property
+    def subject(self) -> str:
+        """Return what a registry has the schemas of values under."""
+        return self.options.get(SUBJECT) or f"{self.topic}-value"
 
     def __str__(self) -> str:
         return f"{PREFIX}{self.brokers}/{self.topic}"

@@ -11,7 +11,7 @@ from ripple.errors import InputError
 from ripple.kafka.background import Background
 from ripple.kafka.dividing import check_division, sampled_keys
 from ripple.kafka.inputs import KafkaInputs
-from ripple.kafka.place import PARTITION, PREFIX, KafkaPlace
+from ripple.kafka.place import PARTITION, PREFIX, SUBJECT, KafkaPlace
 from ripple.kafka.reader import KafkaReader
 from ripple.kafka.settings import security_given
 from ripple.kafka.source import KafkaSource
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OPTIONS = ("format", "key", PARTITION)
+OPTIONS = ("format", "key", PARTITION, SUBJECT)
 
 _log = logging.getLogger("ripple.kafka")
 
@@ -92,7 +92,11 @@ def _opened(path: str, reading: Reading) -> tuple[KafkaPlace, Security, Values]:
         place.check_options(OPTIONS)
     except InputError as error:
         raise InputError(f"cannot read {place}: {error}") from error
-    return place, security, values_of(place.options.get("format", DEFAULT), reading.shape)
+    form = place.options.get("format", DEFAULT)
+    try:
+        return place, security, values_of(form, reading.shape, place.subject)
+    except SettingsError as error:
+        raise InputError(f"cannot read {place}: {error}") from error
 
 
 def _partition(place: KafkaPlace, count: int) -> int | None:

@@ -8,12 +8,12 @@ A Remove is a tombstone. The partition is Kafka's own choice for that key.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from ripple.connectors.text.sink import TextFormat, TextLines
+from ripple.kafka.row_values import row_values
 from ripple.keys.partitioner import in_order, key_bytes, numbers_of
 from ripple.ops import OP, OP_NAMES, OP_REMOVE, OP_SET
 from ripple.schema.arrow import to_arrow
@@ -21,26 +21,29 @@ from ripple.schema.types import Bool, Float, Schema, String
 from ripple.world.broker import Records
 
 if TYPE_CHECKING:
+    from ripple.kafka.row_values import RowValues
     from ripple.pipeline.plan import Output, Plan
-
-ValueForm = Literal["json", "csv"]
-FORMS: tuple[ValueForm, ...] = ("json", "csv")
 
 
 class Rows:
-    """What makes the changes of one output into records. name: of the topic, for errors."""
+    """What makes the changes of one output into records.
 
-    def __init__(self, plan: Plan, output: Output, name: str, form: ValueForm = "json") -> None:
+    name: of the topic, for errors. values: of records; JSON without.
+    """
+
+    def __init__(
+        self, plan: Plan, output: Output, name: str, values: RowValues | None = None
+    ) -> None:
         self._fields = plan.fold(output.of).row_key
         self.key = tuple(member.name for member in self._fields)
         self._types = to_arrow(Schema("keys", self._fields)).types if self.key else []
-        self._lines = TextLines(TextFormat(form, removes="skip"), name, b"")
+        self._values = values or row_values("json", output, name)
 
     def of(self, changes: pa.RecordBatch, timestamp_ms: int) -> Records:
         """Return one record for each change. Raises OutputError for a text that is not UTF-8."""
         rows = changes.num_rows
         times = np.full(rows, timestamp_ms, np.int64)
-        return Records(self._keys(changes), self._lines.values(changes), times)
+        return Records(self._keys(changes), self._values.values(changes), times)
 
     def _keys(self, changes: pa.RecordBatch) -> pa.Array:
         if not self.key:  # one total

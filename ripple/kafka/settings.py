@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ripple.settings import (
     CONFIG_VARIABLE,
@@ -45,6 +46,13 @@ SETTINGS = (
     _setting("ca_file", "authorities whose certificates are believed, as PEM; else the system's"),
     _setting("cert_file", "this client's certificate, as PEM"),
     _setting("key_file", "its private key, as PEM"),
+    _setting("registry_url", "a registry of schemas: http://HOST:PORT or https://HOST[/PATH]"),
+    _setting("registry_username", "the name that it knows"),
+    _setting("registry_password", "its password"),
+    _setting("registry_password_file", "a file that holds the password"),
+    _setting("registry_ca_file", "whose certificates are believed there; else the system's"),
+    _setting("registry_cert_file", "this client's certificate there, as PEM"),
+    _setting("registry_key_file", "its private key, as PEM"),
 )
 
 
@@ -74,16 +82,70 @@ class Security:
         return found
 
     def _context(self) -> ssl.SSLContext:
-        named = self.ca_file
-        try:
-            context = ssl.create_default_context(cafile=self.ca_file or None)
-            if self.cert_file:
-                named = f"{self.cert_file} with {self.key_file or 'the key in it'}"
-                context.load_cert_chain(self.cert_file, self.key_file or None)
-        except OSError as error:
-            why = error.strerror or error
-            raise SettingsError(f"TLS to Kafka: cannot use {named}: {why}") from error
-        return context
+        return _context("Kafka", self.ca_file, self.cert_file, self.key_file)
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySecurity:
+    """Where a registry of schemas is, and how to get at it. Its text does not show the password."""
+
+    url: str
+    username: str = ""
+    password: str = field(default="", repr=False)
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return how TLS is done, if it is. Raises SettingsError for files that are no good."""
+        if not self.url.startswith("https:"):
+            return None
+        return _context("the registry", self.ca_file, self.cert_file, self.key_file)
+
+
+def _context(whom: str, ca_file: str, cert_file: str, key_file: str) -> ssl.SSLContext:
+    named = ca_file
+    try:
+        context = ssl.create_default_context(cafile=ca_file or None)
+        if cert_file:
+            named = f"{cert_file} with {key_file or 'the key in it'}"
+            context.load_cert_chain(cert_file, key_file or None)
+    except OSError as error:
+        why = error.strerror or error
+        raise SettingsError(f"TLS to {whom}: cannot use {named}: {why}") from error
+    return context
+
+
+def registry_security(environment: Mapping[str, str] = os.environ) -> RegistrySecurity:
+    """Return how the registry is got at, as ``security_given`` does. Raises SettingsError."""
+    held = _values(environment)
+    values = {
+        name.removeprefix("kafka_registry_"): value
+        for name, value in held.items()
+        if name.startswith("kafka_registry_")
+    }
+    url = urlsplit(values["url"])
+    if not values["url"]:
+        raise SettingsError(
+            "its format needs a registry of schemas: set RIPPLE_KAFKA_REGISTRY_URL, or "
+            "registry_url in the table [kafka]"
+        )
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise SettingsError("kafka_registry_url must be http://HOST:PORT or https://HOST")
+    if url.username or url.password:
+        raise SettingsError(
+            "kafka_registry_url holds a user's name or password: give kafka_registry_username and "
+            "kafka_registry_password (or kafka_registry_password_file)"
+        )
+    password = _password(values["password"], values["password_file"], "kafka_registry_password")
+    return RegistrySecurity(
+        values["url"],
+        values["username"],
+        password,
+        values["ca_file"],
+        values["cert_file"],
+        values["key_file"],
+    )
 
 
 def brokers_given() -> str:
@@ -96,11 +158,8 @@ def security_given(environment: Mapping[str, str] = os.environ) -> Security:
     values = {name.removeprefix("kafka_"): value for name, value in _values(environment).items()}
     protocol = values["security_protocol"].upper()
     _check_one("security_protocol", protocol, PROTOCOLS)
-    password = values["sasl_password"]
-    if values["sasl_password_file"]:
-        if password:
-            raise SettingsError("kafka_sasl_password is given twice: by itself, and by a file")
-        password = _first_line(values["sasl_password_file"])
+    given = values["sasl_password"], values["sasl_password_file"]
+    password = _password(*given, "kafka_sasl_password")
     mechanism = values["sasl_mechanism"].upper()
     if protocol.startswith("SASL"):
         _check_one("sasl_mechanism", mechanism, MECHANISMS)
@@ -143,8 +202,13 @@ def _check_one(name: str, value: str, known: tuple[str, ...]) -> None:
         raise SettingsError(f"kafka_{name} is {value!r}, not one of {', '.join(known)}")
 
 
-def _first_line(path: str) -> str:
+def _password(given: str, path: str, name: str) -> str:
+    """Return a password that is given by itself, or as the first line of a file."""
+    if not path:
+        return given
+    if given:
+        raise SettingsError(f"{name} is given twice: by itself, and by a file")
     try:
         return Path(path).read_text().split("\n")[0].rstrip("\r")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"kafka_sasl_password_file: cannot read {path}: {error}") from error
+        raise SettingsError(f"{name}_file: cannot read {path}: {error}") from error

@@ -14,8 +14,10 @@ from ripple.kafka.batches import COMPRESSIONS, Compression
 from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.cuts import newest, topic_of
 from ripple.kafka.group import KafkaGroup, Whose, Written
-from ripple.kafka.place import PARTITION, PREFIX, KafkaPlace
-from ripple.kafka.rows import FORMS, Rows, ValueForm
+from ripple.kafka.place import PARTITION, PREFIX, SUBJECT, KafkaPlace
+from ripple.kafka.registry import registry_given
+from ripple.kafka.row_values import FORMS, REGISTERED, ValueForm, row_values
+from ripple.kafka.rows import Rows
 from ripple.kafka.settings import security_given
 from ripple.kafka.sink import KafkaSink
 from ripple.partition.group import Groups
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=str)
 
-OPTIONS = ("format", "compression")
+OPTIONS = ("format", "compression", SUBJECT)
 
 _log = logging.getLogger("ripple.kafka")
 
@@ -60,9 +62,14 @@ class _Target(NamedTuple):
         return cls(place, form, _one_of(place, "compression", COMPRESSIONS))
 
     def written(self, plan: Plan, output: Output) -> Written:
-        """Return where an output goes, and how."""
-        rows = Rows(plan, output, str(self.place), self.form)
-        return Written(self.place.topic, rows)
+        """Return where an output goes, and how. Raises OutputError."""
+        name = str(self.place)
+        try:
+            registry = registry_given() if self.form in REGISTERED else None
+        except SettingsError as error:
+            raise OutputError(f"cannot write {name}: {error}") from error
+        values = row_values(self.form, output, name, registry, self.place.subject)
+        return Written(self.place.topic, Rows(plan, output, name, values))
 
 
 def _one_of(place: KafkaPlace, option: str, known: tuple[T, ...]) -> T:

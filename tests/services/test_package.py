@@ -39,6 +39,7 @@ NEED_EXTRAS = {
     "ripple.kafka.producer",
     "ripple.kafka.reader",
     "ripple.kafka.reading_places",
+    "ripple.kafka.values.avro",
     "ripple.kafka.values.msgpack",
     "ripple.kafka.refusals",
     "ripple.kafka.broker",

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.errors import InputError
+from ripple.kafka.registry import registry_given
+from ripple.kafka.values import json_schema
 from ripple.kafka.values.arrow import ArrowValues
 from ripple.kafka.values.csv import CsvValues
+from ripple.kafka.values.framed import check_subject
 from ripple.kafka.values.json import JsonValues
 
 if TYPE_CHECKING:
@@ -24,16 +27,42 @@ def _msgpack(shape: RecordShape) -> Values:
     return MsgpackValues(shape)
 
 
+def _avro(shape: RecordShape, subject: str) -> Values:
+    from ripple.kafka.values import avro  # noqa: PLC0415 - needs an extra
+
+    registry = registry_given()
+    check_subject(registry, subject, avro.FORM, shape, avro.understood)
+    return avro.AvroValues(shape, registry)
+
+
+def _json_schema(shape: RecordShape, subject: str) -> Values:
+    registry = registry_given()
+    check_subject(registry, subject, json_schema.FORM, shape, json_schema.understood)
+    return json_schema.JsonSchemaValues(shape, registry)
+
+
 FORMATS: dict[str, Callable[[RecordShape], Values]] = {
     "json": JsonValues,
     "csv": CsvValues,
     "msgpack": _msgpack,
     "arrow": ArrowValues,
 }
+# Those whose values begin with the id of a schema.
+REGISTERED: dict[str, Callable[[RecordShape, str], Values]] = {
+    "avro": _avro,
+    "json-schema": _json_schema,
+}
 
 
-def values_of(name: str, shape: RecordShape) -> Values:
-    """Return the format ``name`` for records of ``shape``. Raises InputError for one unknown."""
+def values_of(name: str, shape: RecordShape, subject: str = "") -> Values:
+    """Return the format ``name`` for records of ``shape``.
+
+    subject: what a registry has their schemas under. Raises InputError for an unknown format, and
+    for a subject whose newest schema does not fit; SettingsError where a registry is not named.
+    """
+    if name in REGISTERED:
+        return REGISTERED[name](shape, subject)
     if name not in FORMATS:
-        raise InputError(f"there is no format {name!r}: there are {', '.join(FORMATS)}")
+        known = ", ".join([*FORMATS, *REGISTERED])
+        raise InputError(f"there is no format {name!r}: there are {known}")
     return FORMATS[name](shape)

@@ -1,0 +1,206 @@
+"""``ripple run`` reads and writes values whose schemas a real registry has."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import http.server
+import io
+import json
+import ssl
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from aiokafka import AIOKafkaConsumer
+
+from ripple.kafka.registry import Registry, RegistryError
+from ripple.kafka.settings import RegistrySecurity
+from ripple.kafka.values.framed import head_of
+from ripple.schema.avro import to_avro
+from ripple.schema.json_schema import to_json_schema
+from ripple.schema.types import Field, Float, Int64, Schema, String
+from tests.services.certificate import certified
+from tests.services.kafka import Broker
+from tests.services.missing import MissingError, skip
+from tests.services.registry import SchemaRegistry
+from tests.services.test_kafka_source import (
+    PIPELINE,
+    as_csv,
+    filled,
+    ran,
+    refused,
+    trades,
+)
+
+pytestmark = pytest.mark.services
+
+TRADE = Schema(
+    "Trade",
+    (
+        Field("symbol", String()),
+        Field("price", Float()),
+        Field("size", Int64()),
+        Field("timestamp_ns", Int64()),
+        Field("venue", String(), optional=True),
+    ),
+)
+NAMES = ("symbol", "price", "size", "timestamp_ns")
+ROWS = 2_000
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistry]:
+    try:
+        server = SchemaRegistry(tmp_path_factory.mktemp("registry") / "apicurio")
+    except MissingError as error:
+        skip(error)
+    with server:
+        yield server
+
+
+@pytest.fixture
+def registry(server: SchemaRegistry) -> Registry:
+    return Registry(RegistrySecurity(server.url))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "vwap.py").write_text(PIPELINE)
+    (tmp_path / "trades.csv").write_bytes(b"\n".join(map(as_csv, trades(rows=ROWS))) + b"\n")
+    return tmp_path
+
+
+def avro(number: int) -> Any:
+    document = fastavro.parse_schema(to_avro(TRADE))
+
+    def form(row: Any) -> bytes:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, document, dict(zip(NAMES, row, strict=True)))
+        return head_of(number) + out.getvalue()
+
+    return form
+
+
+def read(bootstrap: str, topic: str) -> list[bytes]:
+    async def main() -> list[bytes]:
+        consumer = AIOKafkaConsumer(
+            topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
+        )
+        async with consumer:
+            (place,) = consumer.assignment()
+            end, found = (await consumer.end_offsets([place]))[place], []
+            while await consumer.position(place) < end:
+                batch = await consumer.getmany(place, timeout_ms=500)
+                found += [record.value for record in batch.get(place, ())]
+            return found
+
+    return asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_avro_is_read_as_a_file_is(
+    broker: Broker, topic: str, server: SchemaRegistry, registry: Registry, folder: Path
+) -> None:
+    number = registry.register(f"{topic}-value", "AVRO", json.dumps(to_avro(TRADE)))
+    filled(broker.bootstrap, topic, trades(rows=ROWS), form=avro(number))
+    place, given = f"kafka:{broker.bootstrap}/{topic}", {"RIPPLE_KAFKA_REGISTRY_URL": server.url}
+    ran(folder, "--source", f"{place}?format=avro", "--sink", "topic.csv", **given)
+    ran(folder, "--source", "trades.csv", "--sink", "file.csv")
+    assert (folder / "topic.csv").read_bytes() == (folder / "file.csv").read_bytes()
+    said = refused(folder, "--source", f"{place}?format=json-schema", **given)
+    assert f"subject '{topic}-value', schema {number}" in said
+    assert "it is AVRO, and JSON was asked for" in said
+    said = refused(folder, "--source", f"{place}?format=avro")
+    assert "set RIPPLE_KAFKA_REGISTRY_URL" in said
+
+
+def test_a_schema_that_does_not_fit_is_refused_before_anything_is_read(
+    broker: Broker, topic: str, server: SchemaRegistry, registry: Registry, folder: Path
+) -> None:
+    filled(broker.bootstrap, topic, [])
+    other = Schema("Trade", (*TRADE.fields[:1], Field("price", String()), *TRADE.fields[2:]))
+    registry.register(f"{topic}-value", "AVRO", json.dumps(to_avro(other)))
+    said = refused(
+        folder,
+        *("--source", f"kafka:{broker.bootstrap}/{topic}?format=avro"),
+        RIPPLE_KAFKA_REGISTRY_URL=server.url,
+    )
+    assert f"subject '{topic}-value'" in said
+    assert "trade.price: the reader has type Float, the writer String" in said
+
+
+@pytest.mark.parametrize("form", ["avro", "json-schema", "msgpack"])
+def test_rows_are_written_with_the_schema_that_they_have(
+    broker: Broker, topic: str, registry: Registry, folder: Path, form: str
+) -> None:
+    given = {"RIPPLE_KAFKA_REGISTRY_URL": registry.url}
+    place = f"kafka:{broker.bootstrap}/{topic}"
+    ran(folder, "--source", "trades.csv", "--sink", f"{place}?format={form}", **given)
+    ran(folder, "--source", "trades.csv", "--sink", f"{place}-json", **given)
+    expected = [json.loads(value) for value in read(broker.bootstrap, f"{topic}-json")]
+    values = read(broker.bootstrap, topic)
+    assert expected
+    if form == "msgpack":
+        import msgspec
+
+        assert [msgspec.msgpack.decode(value) for value in values] == expected
+        return
+    latest = registry.latest(f"{topic}-value")
+    assert latest is not None
+    assert {value[:5] for value in values} == {head_of(latest.id)}
+    if form == "avro":
+        document = fastavro.parse_schema(json.loads(latest.text))
+        rows = [fastavro.schemaless_reader(io.BytesIO(value[5:]), document) for value in values]
+    else:
+        rows = [json.loads(value[5:]) for value in values]
+    assert rows == expected
+
+
+def test_a_registry_that_asks_for_a_password_gets_it_over_tls(
+    server: SchemaRegistry, tmp_path: Path
+) -> None:
+    key, certificate = certified(tmp_path)
+    wanted = "Basic " + base64.b64encode(b"u:secret-word").decode()
+
+    class Guard(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.passed(None)
+
+        def do_POST(self) -> None:
+            self.passed(self.rfile.read(int(self.headers["Content-Length"])))
+
+        def passed(self, body: bytes | None) -> None:
+            if self.headers["Authorization"] != wanted:
+                self.send_error(401)
+                return
+            asked = urllib.request.Request(
+                server.url + self.path, body, {"Content-Type": "application/json"}
+            )
+            with urllib.request.urlopen(asked, timeout=10) as answer:
+                self.send_response(answer.status)
+                self.end_headers()
+                self.wfile.write(answer.read())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Guard) as guard:
+        guard.socket = context.wrap_socket(guard.socket, server_side=True)
+        threading.Thread(target=guard.serve_forever, daemon=True).start()
+        try:
+            url = f"https://127.0.0.1:{guard.server_address[1]}"
+            right = RegistrySecurity(url, "u", "secret-word", str(certificate))
+            text = json.dumps(to_json_schema(TRADE))
+            number = Registry(right).register("guarded", "JSON", text)
+            assert Registry(right).latest("guarded") == (number, "JSON", text)
+            with pytest.raises(RegistryError, match="HTTP 401") as told:
+                Registry(RegistrySecurity(url, "u", "guess", str(certificate))).latest("guarded")
+            assert "guess" not in str(told.value)
+        finally:
+            guard.shutdown()
