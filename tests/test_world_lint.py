@@ -71,6 +71,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "sinks and places are opened outside of an event loop, and aiokafka needs one",
         ("threading",),
     ),
+    "ripple/kafka/tokens.py": (
+        "gets tokens for connections, which are aiokafka's, in a thread",
+        ("urllib.request", "time", "pathlib.Path", "threading"),
+    ),
     "ripple/kafka/registry.py": (
         "asks a registry of schemas from wherever values are decoded, which is in a thread",
         ("urllib.request", "time"),

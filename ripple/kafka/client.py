@@ -10,10 +10,12 @@ from ripple.extras import needed
 from ripple.kafka import private
 from ripple.kafka.refusals import NO_TOPIC, PASSING, is_passing, refusal
 from ripple.kafka.settings import Security
+from ripple.kafka.tokens import TokenError, Tokens, tokens_of
 from ripple.world.broker import BrokerError, NoTopicError, Place
 
 with needed("kafka", "a kafka: place"):
     from aiokafka import TopicPartition, errors
+    from aiokafka.abc import AbstractTokenProvider
     from aiokafka.client import AIOKafkaClient
 
 if TYPE_CHECKING:
@@ -24,6 +26,19 @@ T = TypeVar("T")
 REQUEST_S = 15.0
 PATIENCE_S = 15.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+
+
+class _Provider(AbstractTokenProvider):  # type: ignore[misc]
+    """Tokens as aiokafka asks for them, at each connection."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def token(self) -> str:
+        try:
+            return await asyncio.to_thread(self._tokens.token)
+        except TokenError as error:
+            raise errors.KafkaConnectionError(str(error)) from error
 
 
 class KafkaClient:
@@ -46,6 +61,8 @@ class KafkaClient:
             "client_id": "ripple",
             "request_timeout_ms": int(REQUEST_S * 1000),
         }
+        if self._security.tokens is not None:
+            arguments["sasl_oauth_token_provider"] = _Provider(tokens_of(self._security.tokens))
         client = AIOKafkaClient(
             bootstrap_servers=self.brokers.split(","), retry_backoff_ms=50, **arguments
         )
@@ -58,6 +75,14 @@ class KafkaClient:
         except BaseException:
             await client.close()
             raise
+        if self._security.tokens is not None and not client.cluster.brokers():
+            # The answer to a token that is no good is one to a request that was not sent.
+            await client.close()
+            raise BrokerError(
+                f"cannot reach Kafka: {self.brokers}: SASL Authentication failed: the token was "
+                "refused",
+                done=False,
+            )
         self._client = client
 
     async def close(self) -> None:

@@ -24,7 +24,7 @@ BROKERS_VARIABLE = "RIPPLE_KAFKA_BROKERS"
 KAFKA_CONFIG_VARIABLE = "RIPPLE_KAFKA_CONFIG"
 SECTION = "kafka"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
 def _setting(name: str, help_text: str, default: str = "") -> Setting:
@@ -43,6 +43,13 @@ SETTINGS = (
     _setting("sasl_username", "the name that brokers know"),
     _setting("sasl_password", "its password"),
     _setting("sasl_password_file", "a file that holds the password"),
+    _setting("sasl_token_file", "OAUTHBEARER: a file with the token, read at each connection"),
+    _setting("sasl_token_url", "OAUTHBEARER: who issues tokens for a client's id and secret"),
+    _setting("sasl_client_id", "the client's id there"),
+    _setting("sasl_client_secret", "its secret"),
+    _setting("sasl_client_secret_file", "a file that holds the secret"),
+    _setting("sasl_scope", "the scope that is asked for there"),
+    _setting("sasl_token_ca_file", "whose certificates are believed there; else the system's"),
     _setting("ca_file", "authorities whose certificates are believed, as PEM; else the system's"),
     _setting("cert_file", "this client's certificate, as PEM"),
     _setting("key_file", "its private key, as PEM"),
@@ -57,6 +64,22 @@ SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True)
+class TokenSource:
+    """Where tokens come from: a file, or who issues them. Its text does not show the secret."""
+
+    file: str = ""
+    url: str = ""
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    scope: str = ""
+    ca_file: str = ""
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return how TLS is done, if it is. Raises SettingsError for a file that is no good."""
+        return _context("the issuer of tokens", self.ca_file) if self.url[:6] == "https:" else None
+
+
+@dataclass(frozen=True, slots=True)
 class Security:
     """How connections are secured. Its text does not show the password."""
 
@@ -67,16 +90,21 @@ class Security:
     ca_file: str = ""
     cert_file: str = ""
     key_file: str = ""
+    tokens: TokenSource | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return what aiokafka's clients take. Raises SettingsError for files that are no good."""
+        """Return what aiokafka's clients take, but for what gives tokens.
+
+        Raises SettingsError for files that are no good.
+        """
         found: dict[str, Any] = {"security_protocol": self.protocol}
         if self.protocol.startswith("SASL"):
-            found |= {
-                "sasl_mechanism": self.mechanism,
-                "sasl_plain_username": self.username,
-                "sasl_plain_password": self.password,
-            }
+            found["sasl_mechanism"] = self.mechanism
+            if self.tokens is None:
+                found |= {
+                    "sasl_plain_username": self.username,
+                    "sasl_plain_password": self.password,
+                }
         if self.protocol.endswith("SSL"):
             found["ssl_context"] = self._context()
         return found
@@ -103,7 +131,7 @@ class RegistrySecurity:
         return _context("the registry", self.ca_file, self.cert_file, self.key_file)
 
 
-def _context(whom: str, ca_file: str, cert_file: str, key_file: str) -> ssl.SSLContext:
+def _context(whom: str, ca_file: str, cert_file: str = "", key_file: str = "") -> ssl.SSLContext:
     named = ca_file
     try:
         context = ssl.create_default_context(cafile=ca_file or None)
@@ -161,8 +189,12 @@ def security_given(environment: Mapping[str, str] = os.environ) -> Security:
     given = values["sasl_password"], values["sasl_password_file"]
     password = _password(*given, "kafka_sasl_password")
     mechanism = values["sasl_mechanism"].upper()
+    tokens = None
     if protocol.startswith("SASL"):
         _check_one("sasl_mechanism", mechanism, MECHANISMS)
+    if protocol.startswith("SASL") and mechanism == "OAUTHBEARER":
+        tokens = _token_source(values)
+    elif protocol.startswith("SASL"):
         if not values["sasl_username"] or not password:
             raise SettingsError(
                 f"kafka_security_protocol {protocol} needs kafka_sasl_username and "
@@ -181,6 +213,27 @@ def security_given(environment: Mapping[str, str] = os.environ) -> Security:
         values["ca_file"],
         values["cert_file"],
         values["key_file"],
+        tokens,
+    )
+
+
+def _token_source(values: Mapping[str, str]) -> TokenSource:
+    """Return where tokens come from. Raises SettingsError unless just one source is given."""
+    given = values["sasl_client_secret"], values["sasl_client_secret_file"]
+    secret = _password(*given, "kafka_sasl_client_secret")
+    file, url, client = (
+        values[f"sasl_{name}"] for name in ("token_file", "token_url", "client_id")
+    )
+    if bool(file) == bool(url) or (url and not (client and secret)):
+        raise SettingsError(
+            "kafka_sasl_mechanism OAUTHBEARER needs kafka_sasl_token_file, or kafka_sasl_token_url "
+            "with kafka_sasl_client_id and kafka_sasl_client_secret (or "
+            "kafka_sasl_client_secret_file)"
+        )
+    if url and urlsplit(url).scheme not in ("http", "https"):
+        raise SettingsError("kafka_sasl_token_url must be https://HOST/PATH (or http)")
+    return TokenSource(
+        file, url, client, secret, values["sasl_scope"], values["sasl_token_ca_file"]
     )
 
 

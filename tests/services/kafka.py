@@ -45,6 +45,13 @@ COMMON = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 
+TOKENS = {
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": (
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+        'unsecuredLoginStringClaim_sub="broker";'
+    ),
+}
 API_VERSIONS, METADATA = 18, 3
 NO_TOPICS = struct.pack(">i", 0)
 CALL_S = 2.0
@@ -89,7 +96,8 @@ def _group(size: int) -> _Group:
 class Broker(Server):
     """A broker that is its own controller; topics are made by clients.
 
-    settings: more of Kafka's, or others. Raises MissingError where Kafka cannot be had.
+    settings: more of Kafka's, or others. takes_tokens: ``secure_bootstrap`` wants a token of OAuth,
+    which need not be signed. Raises MissingError where Kafka cannot be had.
     """
 
     def __init__(
@@ -98,6 +106,7 @@ class Broker(Server):
         settings: Mapping[str, str] | None = None,
         secure: Secure | None = None,
         *,
+        takes_tokens: bool = False,
         node: _Node | None = None,
         group: _Group | None = None,
     ) -> None:
@@ -106,6 +115,7 @@ class Broker(Server):
         self._node = node or self._group.nodes[0]
         self._settings = dict(settings or {})
         self._secure = secure
+        self._takes_tokens = takes_tokens
         self._java = java("Kafka")
         self._classpath = KAFKA.classpath()
 
@@ -166,7 +176,8 @@ class Broker(Server):
             "node.id": str(self._node.number),
             "controller.quorum.voters": self._group.voters(),
             "listener.security.protocol.map": (
-                "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL"
+                "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,"
+                "SASL_PLAINTEXT:SASL_PLAINTEXT"
             ),
             "default.replication.factor": str(copies),
             "min.insync.replicas": str(max(1, copies - 1)),
@@ -177,6 +188,9 @@ class Broker(Server):
         if self._secure:
             listeners.append(f"SASL_SSL://127.0.0.1:{secure}")
             found |= _secured(self._secure)
+        if self._takes_tokens:
+            listeners.append(f"SASL_PLAINTEXT://127.0.0.1:{secure}")
+            found |= TOKENS
         return {**found, "listeners": ",".join(listeners), **self._settings}
 
 

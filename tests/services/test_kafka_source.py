@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import signal
@@ -357,3 +358,38 @@ def test_tls_and_passwords_are_used_and_never_told(secure, folder: Path) -> None
     said = refused(folder, "--source", place, **given)
     assert "certificate verify failed" in said
     assert "secret-word" not in said
+
+
+def unsigned(**claims: object) -> str:
+    """Return a token that nobody has signed."""
+    parts = ({"alg": "none"}, {"sub": "u", **claims})
+    coded = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts]
+    return b".".join([*coded, b""]).decode()
+
+
+def test_tokens_of_oauth_are_used_and_never_told(tmp_path: Path, folder: Path) -> None:
+    try:
+        broker = Broker(tmp_path / "kafka", takes_tokens=True)
+    except MissingError as error:
+        skip(error)
+    given = {
+        "RIPPLE_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+        "RIPPLE_KAFKA_SASL_MECHANISM": "OAUTHBEARER",
+        "RIPPLE_KAFKA_SASL_TOKEN_FILE": "token",
+    }
+    now, token = int(time.time()), folder / "token"
+    with broker:
+        filled(broker.bootstrap, "t", trades())
+        place = f"kafka:{broker.secure_bootstrap}/t?format=csv"
+        token.write_text(unsigned(iat=now, exp=now + 600))
+        said = ran(folder, "--source", place, "--sink", "topic.csv", **given)
+        ran(folder, "--source", "trades.csv", "--sink", "file.csv")
+        assert (folder / "topic.csv").read_bytes() == (folder / "file.csv").read_bytes()
+        assert token.read_text() not in said
+        token.write_text(unsigned(iat=now - 900, exp=now - 600))
+        said = refused(folder, "--source", place, **given)
+        assert "Authentication" in said
+        assert token.read_text() not in said
+        token.unlink()
+        said = refused(folder, "--source", place, **given)
+        assert "kafka_sasl_token_file: cannot read token" in said
