@@ -7,7 +7,7 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 # Modules are compiled to bytecode when they are first imported, and most never are.
 export PIP_NO_COMPILE := 1
 
-.PHONY: demo test test-services lint bench gate wide fuzz sim kill chaos corruption protos check clean
+.PHONY: demo test test-services test-deploy lint bench gate wide fuzz sim kill chaos corruption protos check clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -25,6 +25,11 @@ test: $(VENV)/.dev
 # name, and fails with CI=true.
 test-services: $(VENV)/.spark
 	$(PYTHON) -m pytest -m services
+
+# What is shipped: the Dockerfile, docker-compose.yml and deploy/ before the programs that read them
+# (fetched with pip, go and apt-get), and the stack of docker-compose.yml started, as processes.
+test-deploy: $(VENV)/.dev
+	$(PYTHON) -m pytest -m deploy
 
 lint: $(VENV)/.dev
 	$(PYTHON) -m ruff check .
@@ -98,7 +103,7 @@ corruption: $(VENV)/.dev
 protos: $(VENV)/.dev
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --python_out=. --pyi_out=. $(sort $(wildcard proto/ripple/rpc/*.proto))
 
-check: lint test test-services
+check: lint test test-services test-deploy
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache bench/results

@@ -39,7 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="HOST",
-        help="a name or an address of its machine; may be repeated; this machine's own are known",
+        help="a name or an address of its machine, *.NAME for all below one; may be repeated; "
+        "this machine's own are known",
     )
 
 
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     """Make what was asked for; return the exit code."""
     folder: str = options.dir
     names: list[str] = options.name or list(NAMES)
-    for name in (*names, *options.host):
+    for name in (*names, *(host.removeprefix("*.") for host in options.host)):
         _check(name)
     if AUTHORITY in names:
         raise InputError(f"{AUTHORITY} is the authority's own name: choose another one")

@@ -48,6 +48,19 @@ def test_more_names_come_from_the_same_authority(tmp_path: Path) -> None:
     assert "IP Address:10.1.2.3" in text
 
 
+def test_all_names_below_one_are_certified_at_once_for_pods_that_come_and_go(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "certs"
+    below = "*.ripple-worker.ripple.svc.cluster.local"
+    assert main(["cert", "--dir", str(folder), "--name", "worker", "--host", below]) == 0
+    certificate = str(folder / "worker.crt")
+    for host, matches in (("ripple-worker-7", True), ("a.b", False)):
+        name = below.replace("*", host)
+        said = openssl("x509", "-in", certificate, "-noout", "-checkhost", name)
+        assert ("does match" in said) is matches, said
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -56,6 +69,8 @@ def test_more_names_come_from_the_same_authority(tmp_path: Path) -> None:
         (["--name", "ca"], "choose another one"),
         (["--name", "a/../b"], "is no name of a machine"),
         (["--name", "x", "--host", "a,DNS:evil"], "is no name of a machine"),
+        (["--name", "x", "--host", "a.*.b"], "is no name of a machine"),
+        (["--name", "*.x"], "is no name of a machine"),
         (["--name", "x\nbasicConstraints=CA:true"], "is no name of a machine"),
     ],
 )

@@ -1,0 +1,146 @@
+"""The cluster of docker-compose.yml really works, as processes: see ``stack``."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from aiokafka import AIOKafkaConsumer
+
+from tests.deploy.compose import ROOT
+from tests.deploy.stack import Stack
+from tests.services.missing import MissingError, skip
+
+pytestmark = pytest.mark.deploy
+
+TRADES = 20_000
+WITHIN_S = 90.0
+WORKERS = ("worker-1", "worker-2", "worker-3")
+COORDINATORS = ("coordinator-1", "coordinator-2")
+Rows = dict[tuple[str, int], tuple[float, int, int]]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp("stack")
+    try:
+        stack = Stack(folder, {"FEED_COUNT": str(TRADES), "FEED_RATE": "100000"})
+    except MissingError as error:
+        skip(error)
+    with stack:
+        stack.up()
+        for name in (*COORDINATORS, *WORKERS):
+            stack.wait_healthy(name)
+        yield stack
+
+
+def test_trades_that_are_fed_become_the_vwaps_of_one_process(stack: Stack, tmp_path: Path) -> None:
+    stack.run("feed")
+    expected = _of_one_process(tmp_path)
+    assert len(expected) > 300
+    _wait(lambda: _written(stack).keys() >= expected.keys(), stack)
+    written = _written(stack)
+    assert {row: written[row] for row in expected} == expected
+
+
+def test_the_cluster_says_that_three_workers_are_active(stack: Stack) -> None:
+    _wait(lambda: "3/3 active" in stack.run("status"), stack)
+
+
+def test_a_worker_that_is_replaced_moves_its_partitions_within_its_grace(stack: Stack) -> None:
+    before = _written(stack)
+    code, took_s = stack.stop("worker-2")
+    assert code == 0, stack.log("worker-2")
+    assert took_s < stack.services["worker-2"].grace_s
+    stack.up("worker-2")
+    stack.wait_healthy("worker-2")
+    _wait(lambda: "3/3 active" in stack.run("status"), stack)
+    assert _written(stack) == before
+
+
+def test_all_that_prometheus_is_told_to_scrape_answers(stack: Stack) -> None:
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
+    targets = [
+        target for job in config["scrape_configs"] for target in job["static_configs"][0]["targets"]
+    ]
+    assert len(targets) == len(WORKERS) + len(COORDINATORS)
+    for target in targets:
+        text = _get(f"http://{stack.address(target)}/metrics")
+        assert "# TYPE ripple_" in text, target
+
+
+def test_nobody_writes_outside_of_volumes(stack: Stack) -> None:
+    for name in (*WORKERS, *COORDINATORS):
+        assert list(stack.root_of(name).iterdir()) == [], name
+
+
+def _of_one_process(folder: Path) -> Rows:
+    """Return the rows of all windows but the last ones, which may be open still in a partition."""
+    trades = folder / "trades.csv"
+    with trades.open("w") as out:
+        feed = [sys.executable, "examples/feed.py", "-", "-", "--print", f"--count={TRADES}"]
+        subprocess.run(feed, stdout=out, cwd=ROOT, check=True)
+    ripple = str(Path(sys.executable).parent / "ripple")
+    pipeline = str(ROOT / "examples/vwap.py")
+    places = ["--source", str(trades), "--sink", str(folder / "vwap.csv")]
+    subprocess.run([ripple, "run", pipeline, *places], check=True, capture_output=True)
+    with (folder / "vwap.csv").open() as found:
+        rows = {
+            (symbol, int(start)): (float(vwap), int(volume), int(count))
+            for symbol, start, _, vwap, volume, count in csv.reader(found)
+        }
+    last = max(start for _, start in rows)
+    return {row: values for row, values in rows.items() if row[1] < last - 120 * 10**9}
+
+
+def _written(stack: Stack) -> Rows:
+    """Return the newest of each row that a consumer of committed records reads of the output."""
+    return asyncio.run(_consumed(stack.broker.bootstrap))
+
+
+async def _consumed(bootstrap: str) -> Rows:
+    consumer = AIOKafkaConsumer(
+        "vwap",
+        bootstrap_servers=bootstrap,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    await consumer.start()
+    found: Rows = {}
+    try:
+        while batches := await consumer.getmany(timeout_ms=1000):
+            for records in batches.values():
+                for record in records:
+                    one = json.loads(record.value)
+                    row = (one["symbol"], one["window_start_ns"])
+                    found[row] = (one["vwap"], one["total_volume"], one["trade_count"])
+    finally:
+        await consumer.stop()
+    return found
+
+
+def _wait(is_so, stack: Stack) -> None:  # type: ignore[no-untyped-def]
+    ends = time.monotonic() + WITHIN_S
+    while not is_so():
+        said = "\n".join(stack.log(name) for name in (*WORKERS, *COORDINATORS))
+        assert time.monotonic() < ends, said
+        time.sleep(0.5)
+
+
+def _get(url: str) -> str:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return str(answer.read().decode())
+    except urllib.error.URLError as error:
+        raise AssertionError(f"{url}: {error}") from error

@@ -1,0 +1,86 @@
+"""What is shipped passes the checks of the programs that will read it, or of their schemas."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.deploy import manifests, tools
+from tests.deploy.compose import FILE, ROOT
+from tests.services.missing import MissingError, skip
+
+pytestmark = pytest.mark.deploy
+
+CHART = ROOT / "deploy/helm/ripple"
+TEMPLATE = ["template", "ripple", CHART, "--kube-version", tools.KUBERNETES]
+OTHER_VALUES = [
+    "--set=worker.processes=3",
+    "--set=worker.replicas=20",
+    "--set=worker.cache.storageClass=fast",
+    "--set=pipeline.configMap=mine",
+    "--set=pipeline.path=/pipelines/mine.py",
+    "--set=store.credentials=",
+    "--set=kafka.credentials=",
+    "--set=createNamespace=false",
+]
+
+
+def had(get: Callable[[], Path]) -> Path:
+    try:
+        return get()
+    except MissingError as error:
+        skip(error)
+
+
+@pytest.fixture(scope="module")
+def helm() -> Path:
+    return had(tools.helm)
+
+
+def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
+    found = had(lambda: tools.of_python(tools.HADOLINT))
+    tools.run([found / "bin/hadolint", "--no-color", ROOT / "Dockerfile"], packages=found)
+
+
+def test_the_compose_file_is_one() -> None:
+    found = had(lambda: tools.of_python(tools.CHECK_JSONSCHEMA))
+    check = [sys.executable, "-m", "check_jsonschema"]
+    tools.run([*check, "--builtin-schema", "vendor.compose-spec", FILE], packages=found)
+
+
+def test_each_object_is_one_of_kubernetes_without_unknown_fields() -> None:
+    said = _validated([*manifests.FOLDER.glob("*.yaml")])
+    assert said.count("passed") == len(manifests.objects()) == 11
+
+
+def test_the_chart_makes_the_plain_manifests(helm: Path) -> None:
+    made = manifests.objects(tools.run([helm, *TEMPLATE]))
+    assert made == manifests.objects()
+
+
+def test_other_values_make_objects_of_kubernetes_too(helm: Path, tmp_path: Path) -> None:
+    made = tools.run([helm, *TEMPLATE, *OTHER_VALUES])
+    (tmp_path / "made.yaml").write_text(made)
+    assert _validated([tmp_path / "made.yaml"]).count("passed") == 10
+    for expected in ("containerPort: 10101", "storageClassName: fast", "name: mine"):
+        assert expected in made
+
+
+def test_the_chart_refuses_values_that_it_does_not_know(helm: Path) -> None:
+    tools.run([helm, "lint", "--strict", CHART])
+    for wrong, said in {
+        "worker.replica=3": "additional properties 'replica' not allowed",
+        "worker.stopSeconds=10": "minimum",
+        "store.url=/tmp": "does not match pattern",
+    }.items():
+        with pytest.raises(AssertionError, match=said):
+            tools.run([helm, *TEMPLATE, f"--set={wrong}"])
+
+
+def _validated(files: list[Path]) -> str:
+    found = had(lambda: tools.of_python(tools.KUBERNETES_VALIDATE))
+    check = [sys.executable, "-m", "kubernetes_validate", "--strict", "-k", tools.KUBERNETES]
+    return tools.run([*check, *files], packages=found)
