@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from coordinator.metrics import CONTENT_TYPE, exposition
+from coordinator.metrics import samples_of
+from ripple.observe.exposition import CONTENT_TYPE, exposition
+from ripple.observe.metrics import OF_COORDINATORS
 from ripple.probes import Page
 
 if TYPE_CHECKING:
@@ -37,4 +39,8 @@ def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
 
 def metrics_of(shell: Shell) -> dict[str, Callable[[], Page]]:
     """Return the page of the metrics port."""
-    return {"/metrics": lambda: Page(exposition(shell), content_type=CONTENT_TYPE)}
+
+    def metrics() -> Page:
+        return Page(exposition(OF_COORDINATORS, samples_of(shell)), content_type=CONTENT_TYPE)
+
+    return {"/metrics": metrics}

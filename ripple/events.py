@@ -7,7 +7,7 @@ tuples: to make as many dataclasses would take a command that ends soon a notice
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 _Cut: TypeAlias = Mapping[str, int]
 
@@ -91,11 +91,49 @@ class PassedOver(NamedTuple):
     why: str
 
 
+class Looked(Protocol):
+    """What there is to see of an engine whose views are up.
+
+    graph: its incremental graph. counters: of what became of events. last_retractions: rows of
+    windows that were shown before and were corrected or withdrawn.
+    """
+
+    graph: Any
+    counters: Any
+    last_retractions: int
+
+    @property
+    def watermark_ns(self) -> int:
+        """The merged watermark."""
+
+    @property
+    def windows(self) -> int:
+        """How many windows are held."""
+
+
+class BroughtUp(NamedTuple):
+    """The views are at the engine's cut. nanoseconds: that it took, 0 where no clock is.
+
+    engine: for whoever is told to look at, and not to keep.
+    """
+
+    engine: Looked
+    nanoseconds: int
+
+
+class Replaying(NamedTuple):
+    """A replay has come to ``cut`` on its way to ``stop``."""
+
+    cut: _Cut
+    stop: _Cut
+
+
 class Restored(NamedTuple):
     """The state is that of ``cut``, where what is new begins.
 
     checkpoint: its name, None for a replay from the beginning. start, cut: where the replay began
-    and ended. events: how many it applied. digest: of all outputs at ``cut``.
+    and ended. events: how many it applied. digest: of all outputs at ``cut``. counters: what had
+    become of all events by then, by name.
     """
 
     checkpoint: str | None
@@ -105,6 +143,7 @@ class Restored(NamedTuple):
     events: int
     seconds: float
     digest: str
+    counters: Mapping[str, int] = {}  # nobody writes to it
 
 
 class Diverged(NamedTuple):
@@ -136,10 +175,12 @@ class Committed(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A checkpoint counts from now on."""
+    """A checkpoint counts from now on. length_bytes: of its files. seconds: that it took."""
 
     checkpoint: str
     cut: _Cut
+    length_bytes: int = 0
+    seconds: float = 0.0
 
 
 class StoreFailed(NamedTuple):
@@ -161,6 +202,13 @@ class CoordinatorFound(NamedTuple):
     """A coordinator answers."""
 
     coordinator: str
+
+
+class CoordinatorAnswered(NamedTuple):
+    """A coordinator has answered what it was told, after so many nanoseconds."""
+
+    coordinator: str
+    nanoseconds: int
 
 
 class CoordinatorLost(NamedTuple):
@@ -244,6 +292,8 @@ Event: TypeAlias = (
     | ManyQuarantined
     | FailedBefore
     | Stuck
+    | BroughtUp
+    | Replaying
     | Restored
     | Diverged
     | Refused
@@ -252,6 +302,7 @@ Event: TypeAlias = (
     | StoreFailed
     | Uncomputable
     | CoordinatorFound
+    | CoordinatorAnswered
     | CoordinatorLost
     | PeerConnected
     | PeerLost

@@ -9,6 +9,7 @@ from ripple.events import (
     Applying,
     AssignmentUnread,
     BringingUp,
+    BroughtUp,
     CoordinatorFound,
     CoordinatorLost,
     CutOff,
@@ -34,6 +35,8 @@ from ripple.events import (
 def line_of(event: Event) -> str | None:
     """Return the line that tells of an event, None for what is only counted."""
     match event:
+        case BroughtUp():  # first, since it comes with each batch
+            return None
         case Promise(sink, text):
             return f"{sink}: {text}"
         case CutOff(sink, length_bytes):
@@ -58,11 +61,8 @@ def line_of(event: Event) -> str | None:
                 f"{count} records are set aside because each ended the run {deaths} times: that "
                 "is hardly the records' fault; ripple dead-letter list shows them"
             )
-        case Restored():
-            return _restored(event)
-        case StoreFailed(last, error):
-            since = "none" if last is None else cuts.text(last)
-            return f"a checkpoint was not stored (the last one that was: {since}): {error}"
+        case Restored() | StoreFailed():
+            return _of_state(event)
         case _:
             return _of_membership(event)
 
@@ -111,7 +111,10 @@ def _doing(doing: Applying | BringingUp) -> str:
     return f"applied records {doing.first_offset} to {doing.next_offset} of {doing.input}"
 
 
-def _restored(event: Restored) -> str:
+def _of_state(event: Restored | StoreFailed) -> str:
+    if isinstance(event, StoreFailed):
+        since = "none" if event.last is None else cuts.text(event.last)
+        return f"a checkpoint was not stored (the last one that was: {since}): {event.error}"
     start = cuts.text(event.start)
     parts = [f"passed over: {one.why}" for one in event.passed_over]
     if event.checkpoint is not None:

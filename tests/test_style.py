@@ -118,6 +118,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "event_loop": set(),
     "settings": {"errors", "sexp"},
     "daemon": {"errors", "event_loop", "settings"},
+    "events": set(),
+    "observe": {"events", "extras", "world"},
     "probes": {"world"},
     "process_settings": {"settings", "world"},
     "rpc": {"assignment", "errors", "extras"},
@@ -126,8 +128,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "assignment",
         "daemon",
         "errors",
-        "extras",
         "fenced",
+        "observe",
         "probes",
         "process_settings",
         "rpc",
@@ -135,7 +137,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "store",
         "world",
     },
-    "events": set(),
     "partition": {
         "batch",
         "change",
@@ -187,8 +188,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "event_loop",
         "events",
         "exchange",
-        "extras",
         "fenced",
+        "observe",
         "partition",
         "pipeline",
         "pipeline_file",
@@ -365,8 +366,7 @@ def test_only_the_spark_part_imports_pyspark() -> None:
 
 # Modules that say what they need, or do without it, and the extra that brings it.
 OF_EXTRA = {
-    "coordinator/metrics.py": ("cluster", {"prometheus_client"}),
-    "worker/pages.py": ("cluster", {"prometheus_client"}),
+    "ripple/observe/exposition.py": ("cluster", {"prometheus_client"}),
     "ripple/event_loop.py": ("cluster", {"uvloop"}),
     "ripple/kafka/client.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/consumer.py": ("kafka", {"aiokafka"}),

@@ -47,6 +47,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "starts and ends processes, with a pipe to each",
         ("os.*", "signal", "socket"),
     ),
+    "ripple/observe/memory.py": ("asks how much memory this process has", ("os.*",)),
     "worker/process.py": ("asks how many processors there are", ("os.*",)),
     "ripple/wire/__main__.py": ("a command that reads a capture", ("os.*", "open")),
     "ripple/connectors/raw_input.py": (

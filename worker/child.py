@@ -22,6 +22,8 @@ from ripple.checkpoint.checkpoints import is_file
 from ripple.daemon import say
 from ripple.errors import RippleError
 from ripple.events import PartitionFailed
+from ripple.observe.measures import Measures
+from ripple.observe.memory import resident_bytes
 from ripple.partition.settings import Settings
 from ripple.pipeline_file import load_plan
 from ripple.store import RetryingStore
@@ -77,7 +79,7 @@ async def _serve(pipe: Pipe) -> int:
 async def _host(pipe: Pipe, begin: Mapping[str, Any], store: ObjectStore) -> int:
     process = str(begin["process"])
     try:
-        runtime, port = _runtime(begin, process, store)
+        runtime, port, measures = _runtime(begin, process, store)
         if port is not None:
             await port.open()
     except (RippleError, OSError, ValueError) as error:
@@ -88,7 +90,7 @@ async def _host(pipe: Pipe, begin: Mapping[str, Any], store: ObjectStore) -> int
     gc.freeze()
     speaking = None if port is None else asyncio.ensure_future(port.run())
     try:
-        return await serve(pipe, runtime, LiveClock(), partial(_say, process))
+        return await serve(pipe, runtime, LiveClock(), partial(_say, process), measures)
     finally:
         if speaking is not None:
             speaking.cancel()
@@ -97,8 +99,8 @@ async def _host(pipe: Pipe, begin: Mapping[str, Any], store: ObjectStore) -> int
 
 def _runtime(
     begin: Mapping[str, Any], process: str, store: ObjectStore
-) -> tuple[Runtime, ExchangePort | None]:
-    """Return what hosts partitions, and their way to others where stages are spread."""
+) -> tuple[Runtime, ExchangePort | None, Measures]:
+    """Return what hosts partitions, their way to others where there are stages, what counts."""
     plan = load_plan(begin["pipeline"])
     settings = Settings(**begin["settings"])
     world = live_world(begin["root"], store=store)
@@ -137,7 +139,15 @@ def _runtime(
         if port is not None:
             port.refresh()
 
+    measures = Measures(
+        process.rpartition("/")[0],
+        world.clock,
+        memory_bytes=resident_bytes,
+        traffic=None if port is None else port.exchange.traffic,
+    )
+
     def tell(partition: int, event: Event) -> None:
+        measures.told(partition, event)
         line = line_of(event)
         if line is not None:
             is_named = isinstance(event, PartitionFailed)
@@ -166,7 +176,7 @@ def _runtime(
             intake,
         )
 
-    return Runtime(process, site, moved=moved, load=_Load(), intake=intake), port
+    return Runtime(process, site, moved=moved, load=_Load(), intake=intake), port, measures
 
 
 class _Load:

@@ -54,6 +54,7 @@ class CoordinatorLink:
         self._wake = asyncio.Event()
         self._heard_ns: int | None = None
         self._is_lost = False
+        self._said_ns: int | None = None  # what is not answered yet
 
     @property
     def answers(self) -> bool:
@@ -121,6 +122,7 @@ class CoordinatorLink:
         finally:
             sending.cancel()
             conversation.close()
+            self._said_ns = None
 
     async def _send(self, conversation: OpenConversation) -> None:
         """Send what waits until the conversation breaks, which who receives hears too."""
@@ -129,6 +131,8 @@ class CoordinatorLink:
                 await self._wake.wait()
                 self._wake.clear()
                 waiting, self._waiting = self._waiting, {}
+                if self._said_ns is None:
+                    self._said_ns = self._world.clock.monotonic_ns()
                 for message in waiting.values():
                     await conversation.send(message)
 
@@ -137,6 +141,9 @@ class CoordinatorLink:
             self._is_lost = False
             self._tell(events.CoordinatorFound(self.address))
         self._heard_ns = self._world.clock.monotonic_ns()
+        if self._said_ns is not None:
+            took_ns, self._said_ns = self._heard_ns - self._said_ns, None
+            self._tell(events.CoordinatorAnswered(self.address, took_ns))
 
     def _lost(self, reason: str) -> None:
         if not self._is_lost:

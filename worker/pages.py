@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.extras import needed
+from ripple.observe.exposition import CONTENT_TYPE, exposition
+from ripple.observe.metrics import OF_WORKERS
+from ripple.observe.samples import Samples
 from ripple.probes import Page
 from worker.state import State
 
-with needed("cluster", "the page of metrics"):
-    from prometheus_client import CollectorRegistry
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-    from prometheus_client.exposition import generate_latest
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from prometheus_client.metrics_core import Metric
-
+    from worker.slot import Slot
     from worker.supervisor import Supervisor
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def probes_of(worker: Supervisor) -> dict[str, Callable[[], Page]]:
@@ -37,80 +31,51 @@ def probes_of(worker: Supervisor) -> dict[str, Callable[[], Page]]:
     return {"/health": health, "/ready": ready}
 
 
-def metrics_of(worker: Supervisor) -> dict[str, Callable[[], Page]]:
-    """Return the page of the metrics port."""
-    return {"/metrics": lambda: Page(exposition(worker), content_type=CONTENT_TYPE)}
+def metrics_of(
+    worker: Supervisor, own: Callable[[], Samples] = Samples
+) -> dict[str, Callable[[], Page]]:
+    """Return the page of the metrics port. own: what the supervisor itself has measured."""
+
+    def metrics() -> Page:
+        text = exposition(OF_WORKERS, samples_of(worker, own()))
+        return Page(text, content_type=CONTENT_TYPE)
+
+    return {"/metrics": metrics}
 
 
-def exposition(worker: Supervisor) -> str:
-    """Return the text of the page, made when somebody asks."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(worker))
-    return bytes(generate_latest(registry)).decode()
+def samples_of(worker: Supervisor, own: Samples) -> Samples:
+    """Return what the processes have said last. A partition that is gone has no gauges."""
+    found, report = Samples(), worker.report()
+    found.include(own)
+    for one in State:
+        found.set("ripple_worker_state", one is worker.lifecycle.state, one.value)
+    version = 0 if worker.assignment is None else worker.assignment.version
+    found.set("ripple_worker_assignment_version", version)
+    found.set("ripple_worker_incarnation", worker.incarnation or 0)
+    found.set("ripple_worker_load", report.load)
+    found.set("ripple_worker_partitions_live", len(report.live))
+    found.set("ripple_worker_partitions_followed", len(report.followers))
+    found.set("ripple_worker_partitions_failing", len(report.failed))
+    fullest = report.backpressure.fill
+    found.set("ripple_transport_backpressure_level", fullest, worker.lifecycle.worker_id)
+    for slot in worker.slots:
+        found.include(slot.samples)
+        _of_slot(found, slot)
+    return found
 
 
-class _Collector:
-    """What the processes have said last. A partition that is gone has no series."""
-
-    def __init__(self, worker: Supervisor) -> None:
-        self._worker = worker
-
-    def collect(self) -> Iterator[Metric]:
-        worker, report = self._worker, self._worker.report()
-        state = GaugeMetricFamily("ripple_worker_state", "1 for where it stands", labels=["state"])
-        for one in State:
-            state.add_metric([one.value], one is worker.lifecycle.state)
-        yield state
-        version = 0 if worker.assignment is None else worker.assignment.version
-        yield _gauge("assignment_version", "The newest version that it has heard of", version)
-        yield _gauge("incarnation", "The version that let it in, 0 for none", worker.incarnation)
-        yield _gauge("load", "Of its busiest process, 0 to 1", report.load)
-        yield _gauge("partitions_live", "Owned, and caught up with", len(report.live))
-        yield _gauge("partitions_followed", "About to move here", len(report.followers))
-        yield _gauge("partitions_failing", "That do not get on", len(report.failed))
-        starts = CounterMetricFamily(
-            "ripple_worker_process_restarts", "Of each process", labels=["slot"]
-        )
-        for slot in worker.slots:
-            starts.add_metric([str(slot.number)], slot.start)
-        yield starts
-        yield from self._of_queues()
-        yield from self._of_partitions()
-
-    def _of_queues(self) -> Iterator[Metric]:
-        level = GaugeMetricFamily(
-            "ripple_worker_backpressure",
-            "Of the fullest queue: 1 it warns, 2 less is taken in, 3 nothing",
-            labels=["slot"],
-        )
-        fill = GaugeMetricFamily(
-            "ripple_worker_queue_fill", "How full, 0 to 1", labels=["queue", "slot"]
-        )
-        for slot in self._worker.slots:
-            if slot.report is not None:
-                level.add_metric([str(slot.number)], slot.report.backpressure.level)
-            for queue in slot.queues:
-                fill.add_metric([queue.name, str(slot.number)], queue.fill)
-        yield from (level, fill)
-
-    def _of_partitions(self) -> Iterator[Metric]:
-        live = _by_partition("live", "1 once it has caught up")
-        epoch = _by_partition("epoch", "Its owner's fencing number")
-        events = _by_partition("events", "Records and markers applied since it came here")
-        rows = _by_partition("rows_out", "Rows written since it came here")
-        for slot in self._worker.slots:
-            for partition, one in sorted(slot.standings.items()):
-                labels = [str(partition), str(slot.number)]
-                live.add_metric(labels, one.is_live)
-                epoch.add_metric(labels, one.epoch or 0)
-                events.add_metric(labels, one.events)
-                rows.add_metric(labels, one.rows_out)
-        yield from (live, epoch, events, rows)
-
-
-def _gauge(name: str, about: str, value: float | None) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"ripple_worker_{name}", about, value=value or 0)
-
-
-def _by_partition(name: str, about: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"ripple_worker_partition_{name}", about, labels=["partition", "slot"])
+def _of_slot(found: Samples, slot: Slot) -> None:
+    number = str(slot.number)
+    found.set("ripple_worker_process_restarts_total", slot.start, number)
+    if slot.report is not None:
+        found.set("ripple_worker_backpressure", slot.report.backpressure.level, number)
+    for queue in slot.queues:
+        found.set("ripple_worker_queue_fill", queue.fill, queue.name, number)
+        found.set("ripple_worker_queue_held", queue.held, queue.name, number)
+        found.set("ripple_worker_queue_limit", queue.limit, queue.name, number)
+    for partition, one in sorted(slot.standings.items()):
+        labels = str(partition), number
+        found.set("ripple_worker_partition_live", one.is_live, *labels)
+        found.set("ripple_worker_partition_epoch", one.epoch or 0, *labels)
+        found.set("ripple_worker_partition_events", one.events, *labels)
+        found.set("ripple_worker_partition_rows_out", one.rows_out, *labels)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from ripple.assignment import AssignmentChain, Candidate
 from ripple.connectors.locate import sinks_by_output
-from ripple.events import Evicted
+from ripple.events import CoordinatorAnswered, Evicted
+from ripple.observe.memory import resident_bytes
+from ripple.observe.samples import Samples
 from ripple.partition.grouping import commit_interval_ns
 from ripple.pipeline_file import load_plan
 from ripple.probes import serve_pages
@@ -107,11 +109,17 @@ async def _work(
         say=say,
         inputs=inputs,
     )
+    samples, name = Samples(), settings.worker_id
+
+    def own() -> Samples:
+        samples.set("ripple_system_heap_words", resident_bytes() // 8, name)
+        return samples
+
     probes = await serve_pages(
         world.network, joined(settings.host, settings.health_port), probes_of(worker)
     )
     metrics = await serve_pages(
-        world.network, joined(settings.host, settings.metrics_port), metrics_of(worker)
+        world.network, joined(settings.host, settings.metrics_port), metrics_of(worker, own)
     )
     addresses |= {"health": probes.address, "metrics": metrics.address}
 
@@ -126,6 +134,8 @@ async def _work(
         )
 
     def tell(event: Event) -> None:
+        if isinstance(event, CoordinatorAnswered):
+            samples.observe("ripple_transport_rpc_latency_ns", event.nanoseconds, name)
         line = line_of(event)
         if isinstance(event, Evicted) and stopping.is_set():
             line = f"{event.worker} has left: {event.cause}"

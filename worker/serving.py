@@ -12,17 +12,28 @@ from worker import words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ripple.observe.measures import Measures
     from ripple.world.ports import Clock
     from worker.runtime import Runtime
     from worker.slot import Talk
 
 REPORT_S = 0.25
 DROP_S = 2.0
+MEASURES_EVERY = 4  # reports
 
 
-async def serve(pipe: Talk, runtime: Runtime, clock: Clock, say: Callable[[str], None]) -> int:
-    """Work until told to stop, or until the supervisor is gone; return an exit code."""
-    reporting = asyncio.ensure_future(_report(pipe, runtime, clock))
+async def serve(
+    pipe: Talk,
+    runtime: Runtime,
+    clock: Clock,
+    say: Callable[[str], None],
+    measures: Measures | None = None,
+) -> int:
+    """Work until told to stop, or until the supervisor is gone; return an exit code.
+
+    measures: what is told beside, for people.
+    """
+    reporting = asyncio.ensure_future(_report(pipe, runtime, clock, measures))
     try:
         return await _obey(pipe, runtime, say)
     finally:
@@ -65,9 +76,17 @@ async def _obey(pipe: Talk, runtime: Runtime, say: Callable[[str], None]) -> int
             stopping.cancel()
 
 
-async def _report(pipe: Talk, runtime: Runtime, clock: Clock) -> None:
+async def _report(pipe: Talk, runtime: Runtime, clock: Clock, measures: Measures | None) -> None:
     """Say how it is; that it is said shows that the loop turns."""
+    turn = 0
     with suppress(ConnectionError):
         while True:
-            await pipe.write(words.report(runtime.report, runtime.standings, runtime.intake))
+            standings = runtime.standings
+            message = words.report(runtime.report, standings, runtime.intake)
+            if measures is not None and turn % MEASURES_EVERY == 0:
+                message["measures"] = measures.samples(standings).to_values()
+            await pipe.write(message)
+            began_ns, turn = clock.monotonic_ns(), turn + 1
             await clock.sleep(REPORT_S)
+            if measures is not None:
+                measures.turned((clock.monotonic_ns() - began_ns) / 1e9 - REPORT_S)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ripple.assignment import Report
+from ripple.observe.samples import Samples
 from worker import words
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ class Slot:
         self.report: Report | None = None
         self.standings: dict[int, Standing] = {}
         self.queues: tuple[Queue, ...] = ()
+        self._measured = Samples()  # by the present process
+        self._ended = Samples()  # by those before it
         self._spawn = spawn
         self._clock = clock
         self._hung_after_s = hung_after_s
@@ -112,6 +115,14 @@ class Slot:
         self._heard_ns = 0
         self.greeting: Callable[[], list[dict[str, Any]]] = list
         """What a new process is told first."""
+
+    @property
+    def samples(self) -> Samples:
+        """What all its processes have measured, one after the other; gauges of the present one."""
+        found = Samples()
+        found.include(self._ended)
+        found.include(self._measured)
+        return found
 
     def send(self, message: dict[str, Any]) -> None:
         """Say something to the process, if there is one; only the newest of a kind counts."""
@@ -170,6 +181,8 @@ class Slot:
             self.is_alive = False
             self.report, self.standings = None, {}
             self.queues = ()
+            self._ended.include(self._measured.lasting())
+            self._measured = Samples()
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
@@ -183,6 +196,7 @@ class Slot:
                 if message["say"] == "report":
                     self.report, self.standings = words.reported(message)
                     self.queues = words.queues(message)
+                    self._measured = words.measured(message) or self._measured
                     self._changed()
         except Exception as error:
             self._say(f"process {self.number} is not understood: {error!r}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.assignment import Assignment, Backpressure, Follower, Level, MoveFailed, Report
 from ripple.assignment.form import AssignmentContent
+from ripple.observe.samples import Samples
 from worker.backpressure import Queue
 from worker.hosted import Standing
 
@@ -72,6 +73,12 @@ def reported(message: Mapping[str, Any]) -> tuple[Report, dict[int, Standing]]:
 def queues(message: Mapping[str, Any]) -> tuple[Queue, ...]:
     """Return the queues of which ``report`` was told."""
     return tuple(Queue(*one) for one in message["queues"])
+
+
+def measured(message: Mapping[str, Any]) -> Samples | None:
+    """Return what a process has measured, None where it does not say so with each report."""
+    values = message.get("measures")
+    return None if values is None else Samples.from_values(values)
 
 
 def together(reports: Mapping[int, Report], starts: tuple[int, ...]) -> Report:

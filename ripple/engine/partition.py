@@ -21,6 +21,7 @@ from ripple.engine.uncomputable import Uncomputable, UncomputableRows, first_row
 from ripple.errors import InputError, NodeError
 from ripple.fold.view import View
 from ripple.hashing import mix_of
+from ripple.ops import OP, OP_REMOVE
 from ripple.pipeline.stages import stages_of
 
 if TYPE_CHECKING:
@@ -117,6 +118,10 @@ class Partition(ABC):
         self._reported = True
         self._broken = False
         self._snapshots = 0
+        self._shown: int | None = None  # rows of the leaf, as of the last stabilize
+        self.last_retractions = 0
+        """Rows of windows that were shown before and were corrected, or withdrawn, by the last
+        stabilize."""
         self._finals = finals
         self._table_folds: list[TableFold] = []
         columns: dict[str, tuple[Column, tuple[Field, ...]]] = {
@@ -164,6 +169,8 @@ class Partition(ABC):
             self._refuse()
         self._broken = True
         watermark_ns = self.watermark_ns
+        if self._shown is None:
+            self._shown = len(self._leaf.column)
         self._leaf.settle(watermark_ns)
         self.graph.stabilize()
         taken, gone = {}, {}
@@ -171,15 +178,29 @@ class Partition(ABC):
             rows, old = view.take(), view.take_retracted()
             for name in self._names_of[of]:
                 taken[name], gone[name] = rows, old
+        self._count_retractions(taken)
         frees = self._frees
         for fold in self._table_folds:
             frees = frees or bool(fold.left_empty)
         final = self._free_expired() if frees else {}
         if final:
             final = {one.name: final[one.of] for one in self._outputs if one.of in final}
+        self._shown = len(self._leaf.column)
         self._broken = False
         self._reported = True
         return Changes(taken, self.cut, watermark_ns, gone, final)
+
+    def _count_retractions(self, taken: Mapping[str, pa.RecordBatch]) -> None:
+        """Count what is neither the first row of a window nor its withdrawal alone."""
+        self.last_retractions = 0
+        fold = self._leaf.fold
+        names = self._names_of.get(fold.name)
+        if fold.window is None or not names or not taken[names[0]].num_rows:
+            return
+        rows = taken[names[0]]
+        removed = int(np.count_nonzero(rows.column(OP).to_numpy() == OP_REMOVE))
+        new = len(self._leaf.column) - (self._shown or 0) + removed
+        self.last_retractions = rows.num_rows - new
 
     def _free_expired(self) -> dict[str, pa.RecordBatch]:
         """Free what is final, from the first fold to the last, after its change was taken.
@@ -353,6 +374,11 @@ class Partition(ABC):
             fold.fold.name: [fold.uncomputable, *self._unfolded(fold.fold.name)]
             for fold in self._folds
         }
+
+    @property
+    def windows(self) -> int:
+        """Windows that are held: until their end and the lateness that is allowed."""
+        return len(self._leaf.column.keys.index) if self._leaf.fold.window is not None else 0
 
     @property
     def nbytes(self) -> int:

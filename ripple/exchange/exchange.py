@@ -10,7 +10,7 @@ from ripple.exchange.edges import Stream, edge_name, edges_of
 from ripple.exchange.following import Following
 from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.sending import Sending
-from ripple.exchange.session import Session
+from ripple.exchange.session import Session, Traffic
 from ripple.pipeline.stages import stages_of
 from ripple.wire.edge_messages import Follow, Release, Unfollow
 from ripple.wire.errors import RemoteProtocolError
@@ -68,6 +68,7 @@ class Exchange:
         """
         self.process = process
         self.limits = limits or ExchangeLimits()
+        self.traffic = Traffic()
         self._plan = plan
         self._routes = routes
         self._partitions = senders
@@ -190,6 +191,7 @@ class Exchange:
             now_ns=now_ns,
             dirty=dirty,
             expects=expects,
+            traffic=self.traffic,
         )
 
     @property

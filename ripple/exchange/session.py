@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
+from collections import Counter, deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -84,6 +84,15 @@ class _Waiting:
     start: int = 0
 
 
+@dataclass(slots=True)
+class Traffic:
+    """What went over connections with other processes: rows by edge, and bytes that were sent."""
+
+    sent: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
+    sent_bytes: int = 0
+
+
 class _Held:
     """A frame whose rows take room here until all its sections are done with."""
 
@@ -116,11 +125,12 @@ class Session:
         now_ns: int,
         dirty: Callable[[], None],
         expects: str = "",
+        traffic: Traffic | None = None,
     ) -> None:
         """Speak for ``process``.
 
         dirty: called when there may be something to send. expects: who must be there, "" for
-        anybody.
+        anybody. traffic: where it is counted what goes to and fro.
         """
         offers = {name: edge.offer for name, edge in edges.items()}
         # Who the peer says it is, once it has; why all ended, if not in good order.
@@ -131,6 +141,7 @@ class Session:
         self._limits = limits
         self._dirty = dirty
         self._expects = expects
+        self._traffic = traffic or Traffic()
         self._link = Link(
             process,
             outputs=offers,
@@ -307,6 +318,8 @@ class Session:
         bundle = Bundle(name, tuple(sections), memoryview(arrow.dumps(pa.concat_batches(batches))))
         self._carry(bundle)
         self._window -= _length_bytes(bundle)
+        self._traffic.sent[name] += rows
+        self._traffic.sent_bytes += len(bundle.body)
 
     def _section(self, one: _Waiting, rows: int) -> Section:
         changes, stream = one.changes, one.stream
@@ -406,6 +419,7 @@ class Session:
             raise RemoteProtocolError(
                 f"{self.peer}, {bundle.edge}: {rows.num_rows} rows are not those of its sections"
             )
+        self._traffic.received[bundle.edge] += rows.num_rows
         held = _Held(self, length_bytes, len(bundle.sections))
         at = 0
         for section in bundle.sections:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.inputs import Signal
+from ripple.events import Replaying
 
 if TYPE_CHECKING:
     from ripple.cut import Cut
@@ -51,6 +52,7 @@ class Replay:
                 await live.bring_up()
             await kept.keep_replay()
             live.watch()
+            parts.tell(Replaying(live.engine.cut, stop))
             await kept.clock.sleep(0)
             if parts.stop():
                 return False

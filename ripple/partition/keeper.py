@@ -244,6 +244,7 @@ class Claimed:
             world.executor,
             parts.tell,
             parts.inputs.wake,
+            now_ns=world.clock.monotonic_ns,
             outlives_fence=keeper.is_assigned and bool(opened),
         )
         return Opened(self, start, outputs, place, letters, in_flight, storing, warm)
@@ -352,6 +353,7 @@ class Restoration:
             engine.counters.consumed - before,
             (clock.monotonic_ns() - began_ns) / 1e9,
             engine.digest,
+            engine.counters.as_dict(),
         )
         parts.report.restored = restored
         parts.tell(restored)

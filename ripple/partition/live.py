@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ripple.batch import Batch, Marker, Rejected
 from ripple.engine import Engine
-from ripple.events import Committed, Ended, Refused, Tell, Uncomputable
+from ripple.events import BroughtUp, Committed, Ended, Refused, Tell, Uncomputable
 from ripple.frozen import frozen
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class Live:
         """Bring the views up to the end of one batch and write what changed."""
         await self.apply(name, entry)
         if self._notes is None:
-            self._give(self._drive.bring_up())
+            began_ns = self._now_ns()
+            self._give(self._drive.bring_up(), began_ns)
         else:
             await self.bring_up()
         self.report.stabilizations += 1
@@ -195,18 +196,21 @@ class Live:
 
     async def _write(self, bring_up: Callable[[], Changes]) -> Changes:
         if self._notes is None:
+            began_ns = self._now_ns()
             changes = bring_up()
         else:
             self._notes.stabilizing(self.engine.cut)
             await self._flush()
+            began_ns = self._now_ns()
             with self._notes.blamed():
                 changes = bring_up()
             self._notes.idle()
-        self._give(changes)
+        self._give(changes, began_ns)
         return changes
 
-    def _give(self, changes: Changes) -> None:
-        """Write what the views, which are up, have changed."""
+    def _give(self, changes: Changes, began_ns: int) -> None:
+        """Write what the views, which are up, have changed. began_ns: when that was begun."""
+        self._tell(BroughtUp(self.engine, self._now_ns() - began_ns))
         self.is_up = True
         self.cut = changes.cut
         self.outputs.write(changes, self.engine)

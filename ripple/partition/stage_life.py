@@ -21,7 +21,17 @@ from ripple.engine.follower import Follower
 from ripple.engine.senders import BehindError, GapError, SupersededError
 from ripple.engine.snapshot import SnapshotError
 from ripple.errors import OutputError
-from ripple.events import Began, Committed, Diverged, Ended, PassedOver, Restored, Tell, untold
+from ripple.events import (
+    Began,
+    BroughtUp,
+    Committed,
+    Diverged,
+    Ended,
+    PassedOver,
+    Restored,
+    Tell,
+    untold,
+)
 from ripple.fenced import DamagedError
 from ripple.partition.endings import Endings
 from ripple.partition.report import Report
@@ -138,7 +148,12 @@ class StageLife:
         )
         self._tell(Began(self._plan.name, self._checkpoints.partition, owner.epoch))
         self._storing = Storing(
-            owner, settings.snapshot_rows, world.executor, self._tell, self._wake.set
+            owner,
+            settings.snapshot_rows,
+            world.executor,
+            self._tell,
+            self._wake.set,
+            now_ns=world.clock.monotonic_ns,
         )
         return owner
 
@@ -213,6 +228,7 @@ class StageLife:
             self.report.events,
             (clock.monotonic_ns() - began_ns) / 1e9,
             engine.digest,
+            engine.counters.as_dict(),
         )
         self.report.restored = restored
         self._tell(restored)
@@ -349,7 +365,10 @@ class StageLife:
 
     def _bring_up(self) -> None:
         """Bring the views up to the cut, and write what changed."""
+        began_ns = self._world.clock.monotonic_ns()
         changes = self.engine.stabilize()
+        took_ns = self._world.clock.monotonic_ns() - began_ns
+        self._tell(BroughtUp(self.engine, took_ns))
         self.report.stabilizations += 1
         digests: Mapping[str, str] = {}
         for output, rows in changes.outputs.items():

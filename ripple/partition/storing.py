@@ -35,9 +35,12 @@ class Storing:
         tell: Tell,
         wake: Callable[[], None],
         *,
+        now_ns: Callable[[], int] = lambda: 0,
         outlives_fence: bool = False,
     ) -> None:
         """Store for ``owner``, copying so many rows a step. wake: called when one is stored.
+
+        now_ns: a clock, to tell how long checkpoints take; none where nobody asks.
 
         outlives_fence: whether something else ends the run once another owner is there.
         """
@@ -46,6 +49,8 @@ class Storing:
         self._rows = rows
         self._executor = executor
         self._tell = tell
+        self._now_ns = now_ns
+        self._began_ns = 0
         self._outlives_fence = outlives_fence
         self._is_superseded = False
         self._copying: PendingSnapshot | None = None
@@ -71,6 +76,7 @@ class Storing:
         """
         assert not self.is_busy
         if not self._is_superseded:
+            self._began_ns = self._now_ns()
             self._copying, self._notes = engine.begin_snapshot(self._owner.since), notes
 
     def step(self) -> None:
@@ -105,7 +111,8 @@ class Storing:
         self._task = None
         try:
             self.last = task.result()
-            self._tell(Stored(self.last.name, self.last.cut))
+            last, seconds = self.last, (self._now_ns() - self._began_ns) / 1e9
+            self._tell(Stored(last.name, last.cut, last.length_bytes, seconds))
         except FencedError as error:
             if not self._outlives_fence:
                 raise

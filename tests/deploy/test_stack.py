@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ import yaml
 from aiokafka import AIOKafkaConsumer
 
 from tests.deploy.compose import ROOT
+from tests.deploy.scraper import Prometheus
 from tests.deploy.stack import Stack
 from tests.services.missing import MissingError, skip
 
@@ -27,6 +29,7 @@ TRADES = 20_000
 WITHIN_S = 90.0
 WORKERS = ("worker-1", "worker-2", "worker-3")
 COORDINATORS = ("coordinator-1", "coordinator-2")
+QUIET = "letters|deltas_(sent|received)|delta_bytes|remaining"
 Rows = dict[tuple[str, int], tuple[float, int, int]]
 
 
@@ -77,6 +80,24 @@ def test_all_that_prometheus_is_told_to_scrape_answers(stack: Stack) -> None:
     for target in targets:
         text = _get(f"http://{stack.address(target)}/metrics")
         assert "# TYPE ripple_" in text, target
+
+
+def test_each_expression_of_the_board_finds_something(stack: Stack, tmp_path: Path) -> None:
+    board = json.loads((ROOT / "deploy/grafana/dashboards/ripple.json").read_text())
+    expressions = {
+        target["expr"] for panel in board["panels"] for target in panel.get("targets", ())
+    }
+    try:
+        prometheus = Prometheus(tmp_path / "prometheus", stack.address)
+    except MissingError as error:
+        skip(error)
+    with prometheus:
+        _wait(lambda: len(prometheus.query("up == 1")) == len(WORKERS) + len(COORDINATORS), stack)
+        time.sleep(5)  # for rates
+        found = {one for one in expressions if prometheus.query(one)}
+    # Nothing is refused, goes from stage to stage, or recovers.
+    absent = {one for one in expressions - found if not re.search(QUIET, one)}
+    assert absent == set()
 
 
 def test_nobody_writes_outside_of_volumes(stack: Stack) -> None:

@@ -35,6 +35,12 @@ def had(get: Callable[[], Path]) -> Path:
         skip(error)
 
 
+def test_each_rule_fires_where_it_should_and_nowhere_else() -> None:
+    promtool = had(lambda: tools.prometheus("promtool"))
+    tools.run([promtool, "check", "config", ROOT / "deploy/prometheus/prometheus.yml"])
+    tools.run([promtool, "test", "rules", ROOT / "tests/deploy/rules_test.yml"])
+
+
 @pytest.fixture(scope="module")
 def helm() -> Path:
     return had(tools.helm)

@@ -44,6 +44,7 @@ NEED_EXTRAS = {
     "ripple.kafka.refusals",
     "ripple.kafka.broker",
     "ripple.kafka.writing_places",
+    "ripple.observe.exposition",
     "ripple.rpc",
     "ripple.spark.replaying",
     "ripple.spark.session",

@@ -1,0 +1,1 @@
+"""What is seen of processes from outside: the only place that imports prometheus_client."""
