@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from ripple.checkpoint.chain import INCREMENTS_MAX_DEFAULT, chain_of, kept, may_grow
 from ripple.checkpoint.errors import CheckpointError
 from ripple.checkpoint.format import Checkpoint, decode, encode
 from ripple.checkpoint.manifest import Fence, Holding, HoldingContent
+from ripple.checkpoint.origin import NAME as ORIGIN_NAME
+from ripple.checkpoint.origin import NOTHING, ORIGIN, begin, folder_of, origin_in
 from ripple.engine.increment import applied
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.errors import LimitError
@@ -84,11 +86,32 @@ class Checkpoints:
         self.file_bytes_max = file_bytes_max
 
     async def list(self) -> tuple[Checkpoint, ...]:
-        """Return the checkpoints that count, newest first. Raises DamagedError if none can tell."""
+        """Return the checkpoints that count, newest first.
+
+        The last one is of the history that the partition began from, if it did. Raises DamagedError
+        if nothing can tell.
+        """
         reading = await self.manifest.newest()
         if reading.entry is None and reading.damaged:
             raise DamagedError("; ".join(reading.damaged))
-        return reading.entry.content.checkpoints if reading.entry else ()
+        return await self._listed(reading)
+
+    async def _listed(self, reading: Reading[Holding]) -> tuple[Checkpoint, ...]:
+        present = reading.entry.content.checkpoints if reading.entry else ()
+        if present and ORIGIN not in present[0].notes:
+            return present
+        origin = await origin_in(self.store, self.pipeline)
+        return present if origin is None else (*present, *origin.of(self.partition))
+
+    async def begin(self) -> tuple[Checkpoint, ...]:
+        """Return the checkpoints that count, of a partition that begins from nothing if none does.
+
+        Only for its owner: from then on no backfill can be adopted any more.
+        """
+        listed = await self.list()
+        if not listed:
+            return (await begin(self.store, self.pipeline, NOTHING)).of(self.partition)
+        return listed
 
     async def read(self, checkpoint: Checkpoint) -> Snapshot:
         """Return the state, put together from the checkpoint and those that it builds on.
@@ -149,9 +172,7 @@ class Checkpoints:
     async def _whole(self, reading: Reading[Holding]) -> tuple[Found | None, tuple[str, ...]]:
         """Return the newest checkpoint of an entry that is whole, and what was passed over."""
         damaged = list(reading.damaged)
-        if reading.entry is None:
-            return None, tuple(damaged)
-        present = reading.entry.content.checkpoints
+        present = await self._listed(reading)
         for checkpoint in present:
             try:
                 snapshot = await self._read(checkpoint, present)
@@ -359,13 +380,16 @@ def is_file(name: str) -> bool:
 
 def prefix_of(pipeline: str, partition: int) -> str:
     """Return what the names of all objects of a partition start with."""
-    if not pipeline:
-        raise CheckpointError("a pipeline without a name has no checkpoints")
-    # Dots tell files from folders in a store on disk.
-    return f"{quote(pipeline, safe='').replace('.', '%2E')}/{partition:05d}/"
+    return f"{folder_of(pipeline)}{partition:05d}/"
 
 
 async def partitions(store: ObjectStore) -> tuple[tuple[str, int], ...]:
-    """Return the pipelines and partitions that have a manifest in a store, sorted."""
-    found = {_PARTITION.match(name) for name in await store.list("")}
-    return tuple(sorted({(unquote(m[1]), int(m[2])) for m in found if m}))
+    """Return the pipelines and partitions that have begun, or can, sorted."""
+    names = await store.list("")
+    matches = {_PARTITION.match(name) for name in names}
+    found = {(unquote(match[1]), int(match[2])) for match in matches if match}
+    for name in names:
+        pipeline, _, last = name.rpartition("/")
+        if last == ORIGIN_NAME and (origin := await origin_in(store, unquote(pipeline))):
+            found |= {(one.pipeline, one.partition) for one in origin.checkpoints}
+    return tuple(sorted(found))

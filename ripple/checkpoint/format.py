@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from typing import Any
 
@@ -85,6 +85,24 @@ class Checkpoint:
     def length_bytes(self) -> int:
         """Bytes of all files."""
         return sum(part.length_bytes for part in self.parts)
+
+
+def fields_of(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return a checkpoint as JSON has it."""
+    parts = [_own_fields(part) for part in checkpoint.parts]
+    return _own_fields(checkpoint) | {"parts": parts}
+
+
+def checkpoint_of(held: dict[str, Any]) -> Checkpoint:
+    """Return the checkpoint of ``fields_of``, in this release or an earlier one."""
+    digests = {name: (whole, live) for name, (whole, live) in held["digests"].items()}
+    parts = tuple(Part(**part) for part in held["parts"])
+    nodes = tuple(held.get("nodes", ()))  # files written by the first release have none
+    return Checkpoint(**held | {"digests": digests, "parts": parts, "nodes": nodes})
+
+
+def _own_fields(value: Checkpoint | Part) -> dict[str, Any]:
+    return {one.name: getattr(value, one.name) for one in fields(value)}
 
 
 def encode(

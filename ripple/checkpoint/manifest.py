@@ -10,11 +10,11 @@ Invariant, beside those of a chain: epochs never fall along it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ripple.checkpoint.errors import CheckpointError
-from ripple.checkpoint.format import Checkpoint, Part
+from ripple.checkpoint.format import Checkpoint, checkpoint_of, fields_of
 from ripple.fenced import Chain, Entry, FencedError
 
 CLAIM_ATTEMPTS_MAX = 16
@@ -36,26 +36,11 @@ class HoldingContent:
 
     def to_fields(self, content: Holding) -> Mapping[str, Any]:
         """Return ``epoch`` and ``checkpoints``."""
-        checkpoints = [
-            _fields_of(one) | {"parts": [_fields_of(part) for part in one.parts]}
-            for one in content.checkpoints
-        ]
-        return {"epoch": content.epoch, "checkpoints": checkpoints}
+        return {"epoch": content.epoch, "checkpoints": list(map(fields_of, content.checkpoints))}
 
     def from_fields(self, fields: Mapping[str, Any]) -> Holding:
         """Return what ``to_fields`` made."""
-        return Holding(fields["epoch"], tuple(map(_checkpoint, fields["checkpoints"])))
-
-
-def _fields_of(value: Checkpoint | Part) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in fields(value)}
-
-
-def _checkpoint(held: dict[str, Any]) -> Checkpoint:
-    digests = {name: (whole, live) for name, (whole, live) in held["digests"].items()}
-    parts = tuple(Part(**part) for part in held["parts"])
-    nodes = tuple(held.get("nodes", ()))  # files written by the first release have none
-    return Checkpoint(**held | {"digests": digests, "parts": parts, "nodes": nodes})
+        return Holding(fields["epoch"], tuple(map(checkpoint_of, fields["checkpoints"])))
 
 
 class Fence:

@@ -20,7 +20,7 @@ SUBCOMMANDS = {
     "log": "create, append to, follow and verify event logs",
     "dead-letter": "list refused records, and retry them",
     "cluster": "start a cluster, show how one is, tell it what to do",
-    "spark": "replay a pipeline on Spark, check live results there",
+    "spark": "replay, backfill and check a pipeline on Spark",
     "cert": "make the certificates of a cluster for development",
     "info": "show version and build",
 }

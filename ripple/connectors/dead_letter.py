@@ -44,7 +44,7 @@ class DeadLetters:
         for record in rejected:
             self.counts[record.cause] += 1
             if self._target is not None:
-                lines.append(_line(source, record))
+                lines.append(json.dumps(letter_of(source, record), ensure_ascii=False) + "\n")
         if self._target is not None and lines:
             self._target.write("".join(lines).encode())
 
@@ -58,7 +58,8 @@ class DeadLetters:
                 target.close()
 
 
-def _line(source: str, record: Rejected) -> str:
+def letter_of(source: str, record: Rejected) -> dict[str, str | int | None]:
+    """Return a rejected record as JSON has it."""
     letter: dict[str, str | int | None] = {
         "source": source,
         "offset": record.offset,
@@ -70,7 +71,7 @@ def _line(source: str, record: Rejected) -> str:
         letter["raw_base64"] = base64.b64encode(record.raw).decode()
     else:
         letter["raw"] = text
-    return json.dumps(letter, ensure_ascii=False) + "\n"
+    return letter
 
 
 def text_of(raw: bytes) -> str | None:

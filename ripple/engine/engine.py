@@ -245,7 +245,7 @@ class Engine(Partition):
         """Judge, transform and fold rows of one input."""
         order = None
         if self._orders and offsets is not None:
-            order = offsets * len(self._rank) + self._rank[given.name]
+            order = self._order(given, offsets)
         rows = Rows(Columns(batch, self._layout), batch.num_rows, order)
         if not self._admission.passes(rows.columns):
             self._admission.refuse(rows)
@@ -265,6 +265,10 @@ class Engine(Partition):
         self.counters.dead_lettered += len(rows.rejected)
         self.counters.applied += judged - len(rows.rejected)
         return rows.rejected
+
+    def _order(self, given: Input, offsets: Ints) -> Ints:
+        """Return what tells which of two events of one time is the later one."""
+        return offsets * len(self._rank) + self._rank[given.name]
 
     def _judge(self, given: Input, rows: Rows) -> int:
         """Drop rows that are very late or refused, and move the watermark past the others.

@@ -34,7 +34,7 @@ from ripple.partition.letters import DeadLetterLog
 from ripple.partition.live import Live
 from ripple.partition.outputs import Outputs
 from ripple.partition.place import DiskPlace
-from ripple.partition.restoring import Base, first_cut, restore
+from ripple.partition.restoring import Base, first_cut, origin_of, restore
 from ripple.partition.store_place import StorePlace
 from ripple.partition.storing import Storing
 from ripple.partition.warm import WarmState
@@ -146,7 +146,7 @@ class Keeper:
             world.clock, world.random, epoch=self._epoch, keep=parts.settings.keep
         )
         parts.tell(Began(plan.name, self.partition, owner.epoch))
-        return Claimed(self, parts, owner, await self.checkpoints.list())
+        return Claimed(self, parts, owner, await self.checkpoints.begin())
 
     def open_place(self, pipeline: str) -> Place:
         """Return where letters and notes are."""
@@ -252,7 +252,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """All is open, and how far each output is is known. start: the cut of the empty state."""
+    """All is open, and how far each output is is known. start: the cut of the first state."""
 
     claimed: Claimed
     start: Cut
@@ -322,6 +322,7 @@ class Opened:
             world,
             flush=self.place.flush,
             start=self.start,
+            origin=origin_of(self.claimed.listed),
             has_changed=bool(base.changed),
             is_hasty=in_flight.was_killed,
             is_asked=keeper.take_asked,

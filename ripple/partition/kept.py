@@ -25,7 +25,8 @@ _BATCHES_PER_TURN = 8
 class Kept:
     """Goes on with a partition that was restored.
 
-    start: the cut of the empty state. has_changed: the outputs still show what other code has made,
+    start: the cut of the first state. origin: the backfill that has made it, "" where it is empty.
+    has_changed: the outputs still show what other code has made,
     and what it took to go on from there must not be forgotten.
     """
 
@@ -38,6 +39,7 @@ class Kept:
         *,
         flush: Callable[[], Awaitable[None]],
         start: Cut,
+        origin: str,
         has_changed: bool,
         is_hasty: bool,
         is_asked: Callable[[], bool] = lambda: False,
@@ -54,6 +56,7 @@ class Kept:
         self._storing = storing
         self._guards = world.guards
         self._start = start
+        self._origin = origin
         self._has_changed = has_changed
         self._is_asked = is_asked
         self._sends: Sends | None = None
@@ -149,5 +152,5 @@ class Kept:
     async def _begin_checkpoint(self) -> None:
         engine, last = self.live.engine, self._storing.last
         if last is None or dict(last.cut) != engine.cut:
-            kept = await notes(self.parts.inputs, engine.cut, self._start)
+            kept = await notes(self.parts.inputs, engine.cut, self._start, self._origin)
             self._storing.begin(engine, kept)

@@ -123,6 +123,10 @@ class Outputs:
                 self._lanes.pass_by(engine, [output])
                 continue
             found = engine.digests[output]
+            if self._standings[output].committed is None:
+                if engine.table(output).num_rows:  # of history that was backfilled
+                    self._write_table(output, engine)
+                continue
             if commit.digest in ("", found) or not self._guards("digest_check"):
                 continue
             if output not in self._changed:
@@ -133,9 +137,12 @@ class Outputs:
                     f"{commit.digest}: the inputs, the checkpoint or the code are not those that "
                     "wrote it. Nothing was written; if the code was changed, --rebuild says so"
                 )
-            # In one piece: a sink takes all of a cut at once.
-            for batch in engine.table(output).combine_chunks().to_batches():
-                self._group.write(output, batch, Commit(engine.cut, found))
+            self._write_table(output, engine)
+
+    def _write_table(self, output: str, engine: Engine) -> None:
+        # In one piece: a sink takes all of a cut at once.
+        for batch in engine.table(output).combine_chunks().to_batches():
+            self._group.write(output, batch, Commit(engine.cut, engine.digests[output]))
 
     @property
     def commits_beside(self) -> bool:

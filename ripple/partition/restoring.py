@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ripple import cut as cuts
 from ripple.change.adaptation import decide
+from ripple.checkpoint.origin import ORIGIN
 from ripple.engine import Engine
 from ripple.errors import InputError
 from ripple.events import PassedOver
@@ -40,7 +41,7 @@ class Base:
 async def first_cut(
     listed: tuple[Checkpoint, ...], has_committed: bool, inputs: Inputs
 ) -> dict[str, int]:
-    """Return the cut of the empty state: where the very first life began to read.
+    """Return the cut of the first state: where the very first life began to read.
 
     has_committed: whether an output has committed anything.
     """
@@ -52,12 +53,31 @@ async def first_cut(
     return dict((await inputs.bounds())[0])
 
 
-async def notes(inputs: Inputs, cut: Mapping[str, int], start: Mapping[str, int]) -> dict[str, str]:
-    """Return what a checkpoint at ``cut`` must remember beside the state."""
+async def notes(
+    inputs: Inputs, cut: Mapping[str, int], start: Mapping[str, int], origin: str = ""
+) -> dict[str, str]:
+    """Return what a checkpoint at ``cut`` must remember beside the state; see ``notes_of``."""
+    return notes_of(await inputs.identities(cut), start, origin)
+
+
+def notes_of(
+    identities: Mapping[str, str], start: Mapping[str, int], origin: str = ""
+) -> dict[str, str]:
+    """Return what a checkpoint must remember beside the state.
+
+    identities: by input, what tells the log that was read. start: the cut of the first state.
+    origin: the backfill whose history the state has from before that, "" for none.
+    """
     return {
-        **{f"log/{name}": text for name, text in (await inputs.identities(cut)).items()},
+        **{f"log/{name}": text for name, text in identities.items()},
         **{f"start/{name}": str(offset) for name, offset in start.items()},
+        **({ORIGIN: origin} if origin else {}),
     }
+
+
+def origin_of(listed: Sequence[Checkpoint]) -> str:
+    """Return the backfill that checkpoints come after, "" for none."""
+    return listed[0].notes.get(ORIGIN, "") if listed else ""
 
 
 class Accepting(Protocol):
@@ -83,7 +103,7 @@ async def restore(
 ) -> tuple[Engine, Base]:
     """Return the engine from which every output's next change can be computed.
 
-    listed: the checkpoints that count. start: the cut of the empty state. rebuild: folds that may
+    listed: the checkpoints that count. start: the cut of the first state. rebuild: folds that may
     be computed from there. staged: whether the engine has the plan's first stage alone. make: which
     engine it is. Raises ChangedPlanError and MigrationError for a checkpoint of other code,
     InputError when the log does not reach to where it would be read, SnapshotError, StoreError.
@@ -104,6 +124,12 @@ async def restore(
         passed_over = (*passed_over, PassedOver(checkpoint.name, why))
     else:
         changed = frozenset(output.name for output in plan.outputs if rebuild)
+    if origin_of(listed):
+        why = f" ({'; '.join(one.why for one in passed_over)})" if passed_over else ""
+        raise InputError(
+            f"no checkpoint can be used{why}, and what was before {cuts.text(start)} is history "
+            "that was backfilled, which is in no log: backfill it again, into another store"
+        )
     first, _ = await inputs.bounds()
     if not cuts.is_within(first, start):
         why = f" ({'; '.join(one.why for one in passed_over)})" if passed_over else ""

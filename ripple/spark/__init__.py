@@ -9,13 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ripple.spark.backfill.backfilling import Backfill, BackfillError
     from ripple.spark.replaying import Replay, replay
     from ripple.spark.session import register
     from ripple.spark.validating import validate
 
-__all__ = ["Replay", "register", "replay", "validate"]
+__all__ = ["Backfill", "BackfillError", "Replay", "register", "replay", "validate"]
 
 _HOME_OF = {
+    "Backfill": "ripple.spark.backfill.backfilling",
+    "BackfillError": "ripple.spark.backfill.backfilling",
     "Replay": "ripple.spark.replaying",
     "register": "ripple.spark.session",
     "replay": "ripple.spark.replaying",

@@ -378,7 +378,7 @@ def laid_out(
     divides = source.divided_anew(plan) is not None
     staged = stages > 1 and len(shares) > 1
     if divides:
-        _check_triggers(plan)
+        check_triggers(plan)
     jobs = [
         Fold(
             parcel,
@@ -401,7 +401,7 @@ def laid_out(
     return jobs, gathers
 
 
-def _check_triggers(plan: Plan) -> None:
+def check_triggers(plan: Plan) -> None:
     """Raise InputError where rows would depend on the order in which inputs are read."""
     window = plan.folds[0].window
     if window is not None and isinstance(window.trigger, OnCount | OnInterval):

@@ -11,7 +11,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 INTERVAL_S = 0.5
 _DATAGRAM_BYTES_MAX = 512
@@ -71,6 +73,18 @@ def _clock(seconds: float) -> str:
     minutes, whole_s = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{whole_s:02}" if hours else f"{minutes}:{whole_s:02}"
+
+
+def listening(
+    spark: Any, shares: int, total: int | None, show: Callable[[Standing], None] | None
+) -> AbstractContextManager[Listener | None]:
+    """Hear the tasks of a session, if there is anybody to show it to; see ``Listener``."""
+    if show is None:
+        return nullcontext()
+    host = spark.conf.get("spark.driver.host", "localhost")
+    if spark.conf.get("spark.master", "").startswith("local"):
+        host = "localhost"
+    return Listener(host, shares, total, show)
 
 
 class Listener:

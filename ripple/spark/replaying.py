@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,7 +16,7 @@ from ripple.spark.fold import Wanted, laid_out
 from ripple.spark.options import NOWHERE, Bound
 from ripple.spark.packets import LETTERS, REPORT, ROWS, packets_in
 from ripple.spark.parcel import Parcel
-from ripple.spark.progress import Listener, Standing
+from ripple.spark.progress import Listener, Standing, listening
 from ripple.spark.report import Report
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
@@ -30,6 +29,7 @@ with needed("spark", "ripple.spark"):
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -139,13 +139,10 @@ class Replay:
                 held.unpersist()
         return report
 
-    def _listening(self, show: Callable[[Standing], None] | None) -> Any:
-        if show is None:
-            return nullcontext()
-        host = self._spark.conf.get("spark.driver.host", "localhost")
-        if self._spark.conf.get("spark.master", "").startswith("local"):
-            host = "localhost"
-        return Listener(host, len(self.source.shares), self.source.rows, show)
+    def _listening(
+        self, show: Callable[[Standing], None] | None
+    ) -> AbstractContextManager[Listener | None]:
+        return listening(self._spark, len(self.source.shares), self.source.rows, show)
 
     def _packets(self, outputs: tuple[str, ...], listener: Listener | None = None) -> DataFrame:
         teller: Teller | None = None if listener is None else listener.teller

@@ -28,7 +28,7 @@ from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.report import Report
 from ripple.partition.settings import Settings
-from ripple.store import DiskStore
+from ripple.store import DiskStore, RetryingStore
 from ripple.testing import SimWorld, sim_world
 from ripple.testing.sim_faults import Fault
 from ripple.testing.sim_run import run
@@ -297,7 +297,8 @@ def test_lives_of_two_partitions_share_a_process_and_a_disk() -> None:
 
         def of(partition: int, epoch: int | None) -> Life:
             topic = Topic.open(world.disk, "trades")
-            store = DiskStore(world.disk, world.random)
+            # As workers do: partitions may put what is of the whole pipeline at once.
+            store = RetryingStore(DiskStore(world.disk, world.random), world.clock, world.random)
             return Life(
                 PLAN,
                 LogInputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), 4),

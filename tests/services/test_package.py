@@ -46,6 +46,7 @@ NEED_EXTRAS = {
     "ripple.kafka.writing_places",
     "ripple.observe.exposition",
     "ripple.rpc",
+    "ripple.spark.backfill.backfilling",
     "ripple.spark.replaying",
     "ripple.spark.session",
     "ripple.spark.sources",

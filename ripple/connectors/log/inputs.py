@@ -84,7 +84,7 @@ class LogInputs:
 
     async def identities(self, cut: Cut) -> dict[str, str]:
         """Return per input a text that tells what was read up to ``cut``."""
-        return {name: self._sources[name].identity_at(offset) for name, offset in cut.items()}
+        return {name: self._source(name).identity_at(offset) for name, offset in cut.items()}
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``.

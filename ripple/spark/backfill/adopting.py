@@ -1,0 +1,172 @@
+"""An engine over the history of one partition, and the checkpoint that a worker begins from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.batch import Batch
+from ripple.checkpoint.format import encode, fields_of
+from ripple.checkpoint.origin import HISTORY_EPOCH
+from ripple.connectors.dead_letter import letter_of
+from ripple.engine import Engine
+from ripple.engine.arrow_types import arrow_fields
+from ripple.partition.drive import Drive
+from ripple.spark import packets
+from ripple.spark.backfill.history import HISTORY, INPUT, LETTERS_MAX, PARTITION, SIDE, TIME
+from ripple.spark.backfill.seam import BROKEN, Seam
+from ripple.spark.packets import Packet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ripple.engine.inputs import Input
+    from ripple.spark.backfill.live import Live
+    from ripple.spark.backfill.shelf import Shelf
+    from ripple.spark.parcel import Parcel
+
+IDENTITY = "ripple_identity"
+"""The column with the hash of what identifies a record."""
+
+_BEFORE_ALL = 1 << 62
+
+
+class HistoryEngine(Engine):
+    """An engine whose events all came before those of the log that goes on from it.
+
+    Of two events of one time the later one is that with the higher offset (DESIGN: ties), and what
+    the log has begins at any offset: those of history are below all of them.
+    """
+
+    def _order(self, given: Input, offsets: Any) -> Any:
+        return super()._order(given, offsets) - _BEFORE_ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Adopting:
+    """Makes the checkpoints of partitions whose records come sorted; see ``history``.
+
+    keeps: whether to lay them down, where nothing speaks against it.
+    """
+
+    parcel: Parcel
+    live: Live
+    shelf: Shelf
+    is_identity: bool
+    keeps: bool = True
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a packet for each partition."""
+        for partition, pieces in groupby(_pieces(batches), key=lambda piece: piece[0]):
+            part = self.part(partition, (rows for _, rows in pieces))
+            yield Packet(packets.REPORT, sender=partition, about=part).as_batch()
+
+    def part(self, partition: int, pieces: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+        """Return what there is to say of a partition, and lay its checkpoint down.
+
+        Raises what an engine does.
+        """
+        return _Adoption(self, partition).of(pieces)
+
+
+class _Adoption:
+    def __init__(self, how: Adopting, partition: int) -> None:
+        self._how = how
+        self._number = partition
+        self._plan = how.parcel.plan()
+        live = how.live
+        self._inputs = live.inputs_of(partition)
+        names = [one.name for one in self._inputs]
+        self._engine = HistoryEngine(self._plan, partition, names)
+        self._drive = Drive(self._engine)
+        late_ns = self._plan.source.out_of_order_ns
+        whole_ns = {
+            one.name: None if one.first_ns is None else one.first_ns + late_ns
+            for one in self._inputs
+        }
+        self._seam = Seam(whole_ns, is_identity=how.is_identity)
+        self._causes: Counter[str] = Counter()
+        self._letters: list[dict[str, Any]] = []
+        self._schema = pa.schema(arrow_fields(self._plan.source.fields))
+
+    def of(self, pieces: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+        for rows in pieces:
+            self._take(rows)
+        sides = [side.as_dict() for side in self._seam.end()]
+        engine, how = self._engine, self._how
+        self._drive.bring_up()
+        part = {
+            "partition": self._number,
+            "inputs": [
+                {**side, "offset": one.begins}
+                for side, one in zip(sides, self._inputs, strict=True)
+            ],
+            "counters": engine.counters.as_dict(),
+            "watermarks_ns": dict(engine.snapshot().watermarks_ns),
+            "digests": dict(engine.digests),
+            "refused": dict(self._causes),
+            "letters": self._letters,
+        }
+        if any(side["verdict"] == BROKEN for side in sides):
+            return part
+        checkpoint, files = self._checkpoint()
+        part["checkpoint"] = fields_of(checkpoint)
+        if how.keeps:
+            asyncio.run(how.shelf.put_files(files))
+            asyncio.run(how.shelf.put(name_of(self._number), part))
+        return part
+
+    def _take(self, rows: pa.RecordBatch) -> None:
+        inputs, times_ns, sides, hashes = (
+            np.asarray(rows.column(name), np.int64) for name in (INPUT, TIME, SIDE, IDENTITY)
+        )
+        at = inputs // self._how.live.partitions
+        self._seam.take(at, times_ns, hashes, sides)
+        taken = rows.filter(pa.array(sides == HISTORY)) if sides.any() else rows
+        at = at[sides == HISTORY]
+        records = self._records(taken)
+        for number in np.unique(at).tolist():
+            own = records if len(self._inputs) == 1 else records.filter(pa.array(at == number))
+            name = self._inputs[number].name
+            next_offset = self._engine.cut[name] + own.num_rows
+            for bad in self._drive.apply(name, Batch(own, next_offset)):
+                self._causes[bad.cause] += 1
+                if len(self._letters) < LETTERS_MAX:
+                    self._letters.append(letter_of(name, bad))
+        self._drive.bring_up()
+
+    def _records(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [rows.column(one.name).cast(one.type) for one in self._schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _checkpoint(self) -> tuple[Any, dict[str, bytearray]]:
+        how, live = self._how, self._how.live
+        snapshot = self._engine.snapshot()
+        notes = live.notes_of(self._number, how.shelf.backfill)
+        cut = {one.name: one.begins for one in self._inputs}
+        snapshot = replace(snapshot, cut=cut, notes={**snapshot.notes, **notes})
+        name = f"{HISTORY_EPOCH:010d}-{how.shelf.backfill}"
+        prefix = f"{how.shelf.folder}{self._number:05d}/"
+        return encode(snapshot, name, HISTORY_EPOCH, live.until_ns, prefix)
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield slices of one partition each."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        numbers = np.asarray(batch.column(PARTITION))
+        starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]])
+        for start, end in zip(starts, np.r_[starts[1:], batch.num_rows], strict=True):
+            yield int(numbers[start]), batch.slice(int(start), int(end - start))
+
+
+def name_of(partition: int) -> str:
+    """Return under what name it is laid down what was found of a partition."""
+    return f"partition-{partition:05d}.json"

@@ -1,0 +1,247 @@
+"""History into the state that live workers begin from, on Spark: the driver."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import ripple
+from ripple.checkpoint.checkpoints import Checkpoints
+from ripple.checkpoint.origin import Origin, begin, folder_of, origin_in
+from ripple.engine.arrow_types import arrow_fields
+from ripple.errors import InputError, RippleError
+from ripple.extras import needed
+from ripple.fenced import ChainError, DamagedError
+from ripple.spark.backfill.adopting import IDENTITY, Adopting
+from ripple.spark.backfill.fingerprint import fingerprint
+from ripple.spark.backfill.history import ORDER, OWN, PARTITION, readings_of
+from ripple.spark.backfill.live import Live
+from ripple.spark.backfill.receipt import Receipt, differences
+from ripple.spark.backfill.shelf import Shelf
+from ripple.spark.packets import ROWS, SCHEMA
+from ripple.spark.parcel import Parcel
+from ripple.spark.progress import listening
+from ripple.spark.replaying import Unpacked
+from ripple.spark.session import blaming, register
+from ripple.spark.shares import source_at
+from ripple.spark.sources import spark_schema
+from ripple.spark.work import packets_from, pickled
+
+with needed("spark", "ripple.spark"):
+    from pyspark.sql import functions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ripple.pipeline.builder import Pipeline
+    from ripple.pipeline.plan import Plan
+    from ripple.spark.progress import Listener, Standing
+
+
+class BackfillError(RippleError):
+    """History and the live log do not fit, or somebody has begun already. Nothing was adopted."""
+
+
+class Backfill:
+    """History before a time, and the live log that goes on from there."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: str | os.PathLike[str] | Pipeline | Plan,
+        history: str,
+        *,
+        until_ns: int,
+        live: str,
+        store: str,
+        partitions: int | None = None,
+        identity: Sequence[str] = (),
+        header: bool = False,
+    ) -> None:
+        """Look at what is there; nothing is written.
+
+        history: a file of any connector, a folder or a pattern of files, a log; in any order, and
+        divided in any way. until_ns: the event time at which history ends. live: ``log:DIR/TOPIC``.
+        store: a folder or ``s3://bucket/prefix``, of the checkpoints. partitions: how many the
+        pipeline will have, 1 with ``ripple run``; by default as many as the log. identity: fields
+        that together no two records share; without, all fields are compared. header: whether files
+        of CSV name their columns. Raises PlanError and InputError.
+        """
+        register(spark)
+        self._spark = spark
+        self._parcel = Parcel.of(pipeline, pickled)
+        self.plan = self._parcel.plan()
+        self._identity = tuple(identity)
+        self._check_names()
+        self._place, self._live_place, self._store = history, live, store
+        self.live = Live.at(live, self.plan, until_ns, partitions)
+        self.source = source_at(history, self.plan, header=header)
+        self._shelf = Shelf(
+            store,
+            self.plan.name,
+            fingerprint(self.plan, self.source, self.live, self._identity),
+        )
+
+    def run(
+        self, *, allows_unproven: bool = False, show: Callable[[Standing], None] | None = None
+    ) -> Receipt:
+        """Make the checkpoints, and let all partitions begin from them.
+
+        What was interrupted is gone on with, and what is done is not done again. Raises
+        BackfillError, SparkJobError and StoreError.
+        """
+        asyncio.run(self._check_store())
+        found = self._receipt(asyncio.run(self._shelf.all("partition-")))
+        if len(found.partitions) < self.live.partitions:
+            known = frozenset(int(one["partition"]) for one in found.partitions)
+            found = self._receipt([*found.partitions, *self._parts(known, keeps=True, show=show)])
+        _check(found, allows_unproven=allows_unproven)
+        asyncio.run(self._adopt(found))
+        return found
+
+    def check(
+        self, receipt: Receipt, *, show: Callable[[Standing], None] | None = None
+    ) -> list[str]:
+        """Compute all anew, and return what does not fit to a receipt or to what was adopted."""
+        fresh = self._receipt(self._parts(frozenset(), keeps=False, show=show))
+        problems = [*differences(receipt, fresh), *fresh.broken()]
+        return [*problems, *asyncio.run(self._adopted_problems(receipt))]
+
+    # --- the two sides, sorted together ---
+
+    def _parts(
+        self,
+        known: frozenset[int],
+        *,
+        keeps: bool,
+        show: Callable[[Standing], None] | None,
+    ) -> list[dict[str, Any]]:
+        """Return what was found of the partitions that are not known."""
+        adopting = Adopting(self._parcel, self.live, self._shelf, bool(self._identity), keeps)
+        hears = listening(self._spark, len(self.source.shares), self.source.rows, show)
+        with hears as listener, blaming():
+            rows = self._sorted(known, listener, keeps=keeps)
+            packets = rows.mapInArrow(adopting, spark_schema(SCHEMA))
+            found = [json.loads(row.about) for row in packets.select("about").collect()]
+        there = {int(part["partition"]) for part in found} | known
+        # One that no key belongs to begins at the same place as the others.
+        absent = [number for number in range(self.live.partitions) if number not in there]
+        return [*found, *(adopting.part(number, ()) for number in absent)]
+
+    def _sorted(
+        self, known: frozenset[int], listener: Listener | None, *, keeps: bool
+    ) -> DataFrame:
+        fields = pa.schema([*OWN, *arrow_fields(self.plan.source.fields)])
+        schema = spark_schema(fields)
+        readings = readings_of(
+            self._parcel,
+            self.source,
+            self.live,
+            known,
+            shelf=self._shelf if keeps else None,
+            teller=None if listener is None else listener.teller,
+        )
+        packets = packets_from(self._spark, readings)
+        rows = packets.where(packets.kind == ROWS).mapInArrow(Unpacked(schema), schema)
+        names = self._identity or [one.name for one in self.plan.source.fields]
+        hashed = rows.withColumn(IDENTITY, functions.xxhash64(*map(_quoted, names)))
+        divided = hashed.repartition(self.live.partitions, PARTITION)
+        return divided.sortWithinPartitions(*ORDER)
+
+    # --- the store ---
+
+    async def _check_store(self) -> None:
+        """Raise BackfillError where the pipeline has begun, unless from this backfill."""
+        async with self._shelf.opened(is_probed=True) as store:
+            origin = await origin_in(store, self.plan.name)
+            if origin is not None:
+                self._check_origin(origin)
+                return
+            names = await store.list(folder_of(self.plan.name))
+        if any("/manifest/" in name for name in names):
+            raise BackfillError(self._begun("it has partitions with owners"))
+
+    async def _adopt(self, receipt: Receipt) -> None:
+        async with self._shelf.opened() as store:
+            origin = Origin(self._shelf.backfill, receipt.checkpoints)
+            self._check_origin(await begin(store, self.plan.name, origin))
+
+    def _check_origin(self, origin: Origin) -> None:
+        if origin.backfill != self._shelf.backfill:
+            what = f"from backfill {origin.backfill}" if origin.backfill else "from nothing"
+            raise BackfillError(self._begun(what))
+
+    def _begun(self, what: str) -> str:
+        return (
+            f"pipeline {self.plan.name!r} has begun in {self._store} already, {what}: nothing was "
+            "adopted; give another store, or let workers go on as they are"
+        )
+
+    async def _adopted_problems(self, receipt: Receipt) -> list[str]:
+        """Return what is wrong with the files that partitions begin from."""
+        async with self._shelf.opened() as store:
+            origin = await origin_in(store, self.plan.name)
+            if origin is None or origin.backfill != receipt.backfill:
+                return [f"{self._store} does not begin from backfill {receipt.backfill}"]
+            problems = []
+            for one in origin.checkpoints:
+                try:
+                    await Checkpoints(store, self.plan.name, one.partition).read(one)
+                except (ChainError, DamagedError) as error:
+                    problems.append(f"partition {one.partition}: {error}")
+            if origin.checkpoints != receipt.checkpoints:
+                problems.append("the receipt names other checkpoints than the store")
+            return problems
+
+    # --- what it is of ---
+
+    def _receipt(self, parts: Sequence[Mapping[str, Any]]) -> Receipt:
+        return Receipt(
+            self.plan.name,
+            self.plan.topology_hash,
+            ripple.__version__,
+            self._place,
+            self._live_place,
+            self.live.until_ns,
+            self._store,
+            self._shelf.backfill,
+            self._identity,
+            tuple(asyncio.run(self._shelf.all("file-"))),
+            tuple(sorted(parts, key=lambda part: part["partition"])),
+        )
+
+    def _check_names(self) -> None:
+        names = [one.name for one in self.plan.source.fields]
+        for name in (*OWN.names, IDENTITY):
+            if name in names:
+                raise InputError(f"{self.plan.source.name} has a field {name!r}, a name of ours")
+        for name in self._identity:
+            if name not in names:
+                raise InputError(
+                    f"records cannot be told apart by {name!r}: {self.plan.source.name} has "
+                    f"{', '.join(names)}"
+                )
+
+
+def _check(found: Receipt, *, allows_unproven: bool) -> None:
+    broken, unproven = found.broken(), found.unproven()
+    if broken:
+        raise BackfillError(
+            "history and the log do not meet, so nothing was adopted:\n  " + "\n  ".join(broken)
+        )
+    if unproven and not allows_unproven:
+        raise BackfillError(
+            f"nothing shows that history reaches the log in {', '.join(unproven)}: the log has no "
+            "record there before the end of history, so it cannot be compared. Give an earlier "
+            "--until; or say --allow-unproven if you know it. Nothing was adopted"
+        )
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"

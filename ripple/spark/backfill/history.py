@@ -1,0 +1,200 @@
+"""What tasks read for a backfill: records of history and of the live log, and where they belong.
+
+Both are sorted together by (partition, event time, input, file, row), by Spark, which spills what
+memory does not hold. A record is a row of its fields behind OWN.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple.batch import Batch
+from ripple.connectors.dead_letter import letter_of
+from ripple.keys.partitioner import partition_numbers
+from ripple.spark import packets
+from ripple.spark.backfill.shelf import Shelf
+from ripple.spark.options import BATCH_ROWS
+from ripple.spark.packets import Packet, packets_of
+from ripple.spark.shares import Share
+from ripple.window import watermark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from ripple.pipeline.plan import Plan
+    from ripple.spark.backfill.live import Live
+    from ripple.spark.parcel import Parcel
+    from ripple.spark.progress import Teller
+    from ripple.spark.shares import Source
+
+HISTORY, BEFORE, BEHIND = 0, 1, 2
+"""Sides: of history, and of the live log before where it is live and from there on."""
+
+PARTITION, INPUT, TIME, SIDE, FILE, ROW = (
+    f"ripple_{name}" for name in ("partition", "input", "time_ns", "side", "file", "row")
+)
+OWN = pa.schema(
+    [
+        pa.field(PARTITION, pa.int32()),
+        pa.field(INPUT, pa.int32()),
+        pa.field(TIME, pa.int64()),
+        pa.field(SIDE, pa.int32()),
+        pa.field(FILE, pa.int32()),
+        pa.field(ROW, pa.int64()),
+    ]
+)
+ORDER = (PARTITION, TIME, INPUT, FILE, ROW)
+LETTERS_MAX = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A share of one side, up to the end of history.
+
+    file: its number among all of both sides. known: partitions of which nothing is needed any more.
+    shelf: where it is noted what a file of history had.
+    """
+
+    parcel: Parcel
+    share: Share
+    file: int
+    side: int
+    live: Live
+    known: frozenset[int]
+    shelf: Shelf | None = None
+    teller: Teller | None = None
+
+    def run(self) -> Iterator[Packet]:
+        """Yield records with where they belong."""
+        plan = self.parcel.plan()
+        seen = Seen(self.share.place)
+        for entry in self.share.entries(plan, BATCH_ROWS):
+            if isinstance(entry, Batch):
+                rows = self._placed(plan, entry, seen)
+                if rows.num_rows:
+                    yield from packets_of(rows, Packet(packets.ROWS, sender=self.file))
+            self._tell(entry.next_offset)
+        if self.shelf is not None and self.side == HISTORY:
+            asyncio.run(self.shelf.put(name_of(self.file), seen.as_dict()))
+        self._tell(self.share.end, last=True)
+
+    def _placed(self, plan: Plan, batch: Batch, seen: Seen) -> pa.RecordBatch:
+        """Return the rows of a batch that belong to history, or must be compared with it."""
+        records, live = batch.records, self.live
+        times_ns = times_of(plan, records)
+        inputs = inputs_of(records, live)
+        within = times_ns < live.until_ns
+        seen.take(batch, int(within.sum()))
+        partitions = inputs % live.partitions
+        chosen = within & ~np.isin(partitions, sorted(self.known))
+        count = records.num_rows
+        own = [
+            partitions,
+            inputs,
+            times_ns,
+            np.full(count, self.side, np.int32),
+            np.full(count, self.file, np.int32),
+            batch.offsets(),
+        ]
+        columns = [pa.array(values, field.type) for values, field in zip(own, OWN, strict=True)]
+        schema = pa.schema([*OWN, *records.schema])
+        whole = pa.RecordBatch.from_arrays([*columns, *records.columns], schema=schema)
+        return whole if chosen.all() else whole.filter(pa.array(chosen))
+
+    def _tell(self, done: int | None, *, last: bool = False) -> None:
+        if self.teller is not None and done is not None:
+            total = self.share.rows
+            fraction = (done - self.share.first) / total if total else float(last)
+            self.teller.tell(done - self.share.first, fraction, last=last)
+
+
+def readings_of(
+    parcel: Parcel,
+    history: Source,
+    live: Live,
+    known: frozenset[int],
+    *,
+    shelf: Shelf | None = None,
+    teller: Teller | None = None,
+) -> list[Reading]:
+    """Return what reads both sides, the files of history first; see ``Reading``."""
+    found = [
+        Reading(
+            parcel,
+            share,
+            file,
+            HISTORY,
+            live,
+            known,
+            shelf,
+            None if teller is None else teller.of(share.number),
+        )
+        for file, share in enumerate(history.shares)
+    ]
+    for rank, one in enumerate(live.inputs):
+        for side, first, end in (
+            (BEFORE, one.first, one.begins),
+            (BEHIND, one.begins, one.end),  # where some come late
+        ):
+            if first < end:
+                share = Share(rank, one.name, live.path, one.number, first, end)
+                found.append(Reading(parcel, share, len(found), side, live, known))
+    return found
+
+
+class Seen:
+    """What a file of history had: rows of history, rows behind it, and what was refused."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._rows = self._beyond = 0
+        self._causes: Counter[str] = Counter()
+        self._letters: list[dict[str, Any]] = []
+
+    def take(self, batch: Batch, within: int) -> None:
+        """Count a batch, of which so many rows are of history."""
+        self._rows += within
+        self._beyond += batch.records.num_rows - within
+        for bad in batch.rejected:
+            self._causes[bad.cause] += 1
+            if len(self._letters) < LETTERS_MAX:
+                self._letters.append(letter_of(self._place, bad))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it. letters: the first LETTERS_MAX."""
+        return {
+            "place": self._place,
+            "rows": self._rows,
+            "beyond": self._beyond,
+            "refused": dict(self._causes),
+            "letters": self._letters,
+        }
+
+
+def name_of(file: int) -> str:
+    """Return under what name it is noted what a file had."""
+    return f"file-{file:05d}.json"
+
+
+def times_of(plan: Plan, records: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """Return the event time of each record."""
+    assert plan.source.time_field is not None
+    column = records.column(plan.source.time_field)
+    # What has no time is refused by the engine, first of all.
+    return np.asarray(pc.fill_null(column, watermark.NONE), np.int64)
+
+
+def inputs_of(records: pa.RecordBatch, live: Live) -> npt.NDArray[np.int32]:
+    """Return the number of the live input that each record belongs to."""
+    if len(live.inputs) == 1:
+        return np.zeros(records.num_rows, np.int32)
+    return partition_numbers(records, live.key, len(live.inputs))

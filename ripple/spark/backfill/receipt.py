@@ -1,0 +1,153 @@
+"""What a backfill has found, for people and to be checked again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ripple.checkpoint.format import Checkpoint, checkpoint_of
+from ripple.errors import InputError
+from ripple.spark.backfill.seam import BROKEN, PROVEN, UNPROVEN
+
+FORMAT = 1
+_ALL = 1 << 64
+
+_BROKEN = {
+    "missing": "the log has {count:,} that history has not",
+    "doubled": "the log has {count:,} behind where it is live that history has, too",
+    "unknown": "history has {count:,} more than the log, or than it may",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """History up to ``until_ns``, and the live log from there on.
+
+    backfill: the fingerprint of both, of the pipeline and of how many partitions there are. files:
+    of history, what each had. partitions: what was found of each, and its checkpoint. identity: the
+    fields that tell a record from others, () for all of them.
+    """
+
+    pipeline: str
+    topology_hash: str
+    version: str
+    history: str
+    live: str
+    until_ns: int
+    store: str
+    backfill: str
+    identity: tuple[str, ...]
+    files: tuple[Mapping[str, Any], ...]
+    partitions: tuple[Mapping[str, Any], ...]
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Of each output over all partitions: what one engine over all of history would have."""
+        totals: Counter[str] = Counter()
+        for part in self.partitions:
+            for output, digest in part["digests"].items():
+                totals[output] += int(digest, 16)
+        return {output: f"{total % _ALL:016x}" for output, total in totals.items()}
+
+    @property
+    def rows(self) -> int:
+        """Records of history."""
+        return sum(one["rows"] for one in self._inputs())
+
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """Records of history that were refused, by cause."""
+        found: Counter[str] = Counter()
+        for one in (*self.files, *self.partitions):
+            found.update(one["refused"])
+        return dict(sorted(found.items()))
+
+    @property
+    def letters(self) -> Iterator[Mapping[str, Any]]:
+        """What was refused, as far as it was kept."""
+        for one in (*self.files, *self.partitions):
+            yield from one["letters"]
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """What partitions begin from."""
+        return tuple(checkpoint_of(dict(one["checkpoint"])) for one in self.partitions)
+
+    def broken(self) -> list[str]:
+        """Return what speaks against it, a line for each thing."""
+        return [
+            f"{one['name']}: {text.format(count=one[what])}, the first of {_time(at_ns)}"
+            for one in self._inputs()
+            if one["verdict"] == BROKEN
+            for what, text in _BROKEN.items()
+            if one[what]
+            for at_ns in [one["at_ns"][what]]
+        ]
+
+    def unproven(self) -> list[str]:
+        """Return the inputs of which nothing shows that history reaches the log."""
+        return [one["name"] for one in self._inputs() if one["verdict"] == UNPROVEN]
+
+    def _inputs(self) -> Iterator[Mapping[str, Any]]:
+        for part in self.partitions:
+            yield from part["inputs"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {"format": FORMAT, **asdict(self), "digests": self.digests}
+
+    @classmethod
+    def of(cls, text: str, place: str) -> Receipt:
+        """Read one. Raises InputError."""
+        try:
+            held: dict[str, Any] = json.loads(text)
+            if held.pop("format") != FORMAT:
+                raise InputError(f"{place} is a receipt of another release: use that, or run anew")
+            del held["digests"]
+            held |= {name: tuple(held[name]) for name in ("identity", "files", "partitions")}
+            return cls(**held)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"{place} is no receipt of a backfill: {error}") from error
+
+    def text(self) -> str:
+        """Return it for people."""
+        proven = sum(one["verdict"] == PROVEN for one in self._inputs())
+        count = sum(1 for _ in self._inputs())
+        lines = [
+            f"pipeline {self.pipeline}, topology {self.topology_hash}",
+            f"history    {self.rows:,} records before {_time(self.until_ns)}, of "
+            f"{len(self.files)} files",
+            f"refused    {sum(self.refused.values()):,}",
+            *(f"           {number:,} x {cause}" for cause, number in self.refused.items()),
+        ]
+        lines += [
+            f"input      {one['name']}: {one['rows']:,} records, then the log from offset "
+            f"{one['offset']:,}; {one['before']:,} before and {one['behind']:,} late ones "
+            f"compared: {one['verdict']}"
+            for one in self._inputs()
+        ]
+        lines += [f"digest     {name} {digest}" for name, digest in self.digests.items()]
+        lines.append(f"proven     {proven} of {count} inputs meet the log without gap or overlap")
+        return "\n".join(lines)
+
+
+def differences(one: Receipt, other: Receipt) -> Iterable[str]:
+    """Yield in what two receipts of the same differ that must not."""
+    for name in ("topology_hash", "backfill", "digests", "refused"):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        if mine != theirs:
+            yield f"{name.replace('_', ' ')}: {mine}, and now {theirs}"
+    for mine, theirs in zip(one.partitions, other.partitions, strict=False):
+        for what in ("counters", "watermarks_ns", "digests"):
+            if mine[what] != theirs[what]:
+                yield f"partition {mine['partition']}: {what} {mine[what]}, and now {theirs[what]}"
+
+
+def _time(time_ns: int) -> str:
+    at, rest_ns = divmod(time_ns, 1_000_000_000)
+    text = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{rest_ns:09d}Z" if rest_ns else f"{text}Z"

@@ -1,0 +1,78 @@
+"""Where a backfill lays down what it has, in the store of the checkpoints that it makes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ripple.checkpoint.origin import folder_of
+from ripple.fenced import DamagedError
+from ripple.store import RetryingStore
+from ripple.store.opening import open_store
+from ripple.store.s3_settings import S3Settings
+from ripple.world import LiveClock, LiveRandom
+
+if TYPE_CHECKING:
+    from ripple.world.ports import ObjectStore
+
+_BYTES_MAX = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A folder of a store, which no owner of a partition sweeps.
+
+    store: a folder, or ``s3://bucket/prefix``, of which the environment says the rest. backfill:
+    its fingerprint, so that another one has another shelf.
+    """
+
+    store: str
+    pipeline: str
+    backfill: str
+
+    @property
+    def folder(self) -> str:
+        """What the names of its objects start with."""
+        return f"{folder_of(self.pipeline)}backfill/{self.backfill}/"
+
+    @asynccontextmanager
+    async def opened(self, *, is_probed: bool = False) -> AsyncIterator[ObjectStore]:
+        """Open the store. is_probed: first prove that it refuses a second put."""
+        settings = S3Settings.of_environment(os.environ)
+        async with open_store(self.store, settings, is_probed=is_probed) as store:
+            yield RetryingStore(store, LiveClock(), LiveRandom())
+
+    async def put(self, name: str, value: Mapping[str, Any]) -> None:
+        """Lay down a value, unless it is there: of one name there is one value."""
+        data = json.dumps(value, sort_keys=True).encode()
+        async with self.opened() as store:
+            await store.put_if_absent(f"{self.folder}{name}", data)
+
+    async def put_files(self, files: Mapping[str, bytes | bytearray]) -> None:
+        """Lay down files by their whole names."""
+        async with self.opened() as store:
+            for name, data in files.items():
+                await store.put_if_absent(name, bytes(data))
+
+    async def all(self, prefix: str) -> list[dict[str, Any]]:
+        """Return the values whose names start with a prefix, in order of names."""
+        async with self.opened() as store:
+            names = [
+                name
+                for name in await store.list(f"{self.folder}{prefix}")
+                if name.endswith(".json")
+            ]
+            return [await _value(store, name) for name in names]
+
+
+async def _value(store: ObjectStore, name: str) -> dict[str, Any]:
+    data = await store.get(name, length_max=_BYTES_MAX)
+    try:
+        found: dict[str, Any] = json.loads(data or b"")
+    except ValueError as error:
+        raise DamagedError(f"{name} is damaged: {error}") from error
+    return found

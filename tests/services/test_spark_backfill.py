@@ -1,0 +1,101 @@
+"""History on Spark becomes what a run goes on from; an interrupted backfill is gone on with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.processes import RIPPLE, run
+from tests.services.spark_session import spark
+from tests.spark.test_backfill import UNTIL, Place
+
+pytestmark = [
+    pytest.mark.services,
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+__all__ = ["spark"]
+
+
+def backfill(spark: Any, place: Place, store: str = "store", **options: Any) -> Any:
+    from ripple.spark import Backfill
+
+    return Backfill(
+        spark,
+        f"{place.file}:minutes",
+        f"csv:{place.folder}/history",
+        until_ns=UNTIL,
+        live=place.live,
+        store=str(place.folder / store),
+        **options,
+    )
+
+
+def test_a_run_goes_on_from_history(spark: Any, tmp_path: Path) -> None:
+    place = Place(tmp_path, 2)
+    told: list[str] = []
+    one = backfill(spark, place, partitions=1)
+    receipt = one.run(show=lambda standing: told.append(standing.text()))
+    assert receipt.rows == sum(one.rows for one in one.source.shares if one.rows) or receipt.rows
+    assert backfill(spark, place, partitions=1).run().as_dict() == receipt.as_dict()
+    found = place.digest("minutes", place.live, "store")
+    expected = place.digest("minutes", place.whole, "whole-store")
+    assert found.splitlines()[0] == expected.splitlines()[0]
+    assert backfill(spark, place, partitions=1).check(receipt) == []
+    (state,) = (tmp_path / "store" / "minutes" / "backfill").glob("*/00000/*.arrow")
+    state.write_bytes(state.read_bytes()[:-9])
+    (problem,) = backfill(spark, place, partitions=1).check(receipt)
+    assert "is cut" in problem
+
+
+def test_an_interrupted_backfill_does_what_is_missing(spark: Any, tmp_path: Path) -> None:
+    place = Place(tmp_path, 4)
+    whole = backfill(spark, place, "other").run()
+    again = backfill(spark, place)
+    again._parts(frozenset({0, 2}), keeps=True, show=None)
+    assert not list((tmp_path / "store").glob("**/origin.json")), "nothing half-adopted"
+    laid = {path: path.stat().st_mtime_ns for path in (tmp_path / "store").glob("**/*.arrow")}
+    assert 2 <= len(laid) <= 3  # the ones that were not asked for are there, or without keys
+    assert backfill(spark, place).run().digests == whole.digests
+    assert {path: path.stat().st_mtime_ns for path in laid} == laid
+
+
+def test_what_does_not_fit_is_refused_and_nothing_adopted(spark: Any, tmp_path: Path) -> None:
+    from ripple.spark import BackfillError
+
+    place = Place(tmp_path, 2)
+    (tmp_path / "history" / "b.csv").unlink()
+    (tmp_path / "history" / "a.csv").unlink()
+    with pytest.raises(BackfillError, match="the log has .* that history has not"):
+        backfill(spark, place).run()
+    assert not list((tmp_path / "store").glob("**/origin.json"))
+    place.digest("minutes", place.live, "store")
+    with pytest.raises(BackfillError, match="has begun in .* from nothing: nothing was adopted"):
+        backfill(spark, place).run()
+
+
+def test_a_cluster_goes_on_from_history(spark: Any, tmp_path: Path) -> None:
+    place = Place(tmp_path, 4)
+    receipt = backfill(spark, place, "st/store").run()
+    (tmp_path / "receipt.json").write_text(json.dumps(receipt.as_dict()))
+    ended = run(
+        RIPPLE, "cluster", "up", f"{place.file}:minutes", "--source", place.live,
+        "--sink", f"log:{tmp_path}/cluster/out", "--workers", "2", "--dir", tmp_path / "st",
+        "--until-end",
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    expected = run(
+        RIPPLE, "cluster", "up", f"{place.file}:minutes", "--source", place.whole,
+        "--sink", f"log:{tmp_path}/whole/out", "--workers", "2", "--dir", tmp_path / "whole-st",
+        "--until-end",
+    )  # fmt: skip
+    assert expected.code == 0, expected.err
+    found, whole = (
+        set(run(RIPPLE, "log", "table", f"log:{tmp_path}/{one}/out").rows)
+        for one in ("cluster", "whole")
+    )
+    assert found
+    assert found <= whole

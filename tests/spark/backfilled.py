@@ -1,0 +1,78 @@
+"""A backfill without Spark: the jobs one after the other, and the sort that Spark would do."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pyarrow as pa
+
+from ripple.checkpoint.origin import Origin, begin
+from ripple.hashing import xxh64_of
+from ripple.spark.backfill.adopting import IDENTITY, Adopting
+from ripple.spark.backfill.fingerprint import fingerprint
+from ripple.spark.backfill.history import ORDER, readings_of
+from ripple.spark.backfill.live import Live
+from ripple.spark.backfill.receipt import Receipt
+from ripple.spark.backfill.shelf import Shelf
+from ripple.spark.packets import packets_in
+from ripple.spark.parcel import Parcel
+from ripple.spark.shares import source_at
+
+
+def backfilled(
+    file: str,
+    history: str,
+    live: str,
+    store: Path,
+    until_ns: int,
+    *,
+    partitions: int | None = None,
+    identity: tuple[str, ...] = (),
+    adopts: bool = True,
+) -> Receipt:
+    """Return the receipt; adopts: whether partitions are let begin from it."""
+    parcel = Parcel.of(file, lambda plan: b"")
+    plan = parcel.plan()
+    log, source = Live.at(live, plan, until_ns, partitions), source_at(history, plan)
+    shelf = Shelf(str(store), plan.name, fingerprint(plan, source, log, identity))
+    packets = [
+        packet
+        for one in readings_of(parcel, source, log, frozenset(), shelf=shelf)
+        for packet in one.run()
+    ]
+    adopting = Adopting(parcel, log, shelf, bool(identity))
+    found: list[pa.RecordBatch] = []
+    if packets:
+        rows = pa.Table.from_batches([packet.rows() for packet in packets])
+        names = identity or [one.name for one in plan.source.fields]
+        texts = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+        hashes = [xxh64_of(repr(text).encode()) >> 1 for text in texts]
+        rows = rows.append_column(IDENTITY, pa.array(hashes, pa.int64()))
+        rows = rows.sort_by([(name, "ascending") for name in ORDER])
+        found += adopting(rows.to_batches(max_chunksize=17))
+    parts = [dict(packet.about) for packet in packets_in(found)]
+    there = {part["partition"] for part in parts}
+    parts += [adopting.part(one, ()) for one in range(log.partitions) if one not in there]
+    receipt = Receipt(
+        plan.name,
+        plan.topology_hash,
+        "",
+        history,
+        live,
+        until_ns,
+        str(store),
+        shelf.backfill,
+        identity,
+        tuple(asyncio.run(shelf.all("file-"))),
+        tuple(sorted(parts, key=lambda part: int(part["partition"]))),
+    )
+    if adopts:
+        asyncio.run(_adopt(shelf, receipt))
+    return receipt
+
+
+async def _adopt(shelf: Shelf, receipt: Receipt) -> Origin:
+    async with shelf.opened() as store:
+        origin = Origin(receipt.backfill, receipt.checkpoints)
+        return await begin(store, receipt.pipeline, origin)

@@ -1,0 +1,231 @@
+"""What goes on from history that was backfilled is what has read all of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from ripple.engine.arrow_types import arrow_fields
+from ripple.pipeline_file import load_plan
+from ripple.spark.backfill.receipt import Receipt, differences
+from tests.cli.processes import RIPPLE, run
+from tests.spark.backfilled import backfilled
+from tests.spark.logs import topic_of
+
+SOURCE = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    price: float
+    size: int = rp.field(gt=0)
+    t: rp.Timestamp
+
+def trades(name):
+    return rp.Pipeline(name).source("trades", Trade, time="t", out_of_order="2s").partition(
+        "by-symbol", key="symbol")
+
+ends = dict(vwap=rp.vwap("price", "size"), n=rp.count(), first=rp.first("price"),
+            last=rp.last("price"), middle=rp.median("price"))
+running = trades("running").fold("rows", **ends).sink("out")
+minutes = trades("minutes").window("m", rp.Tumbling("60s"), lateness="5s").fold(
+    "rows", **ends).sink("out")
+sessions = trades("sessions").window("s", rp.Session("3s"), lateness="5s").fold(
+    "rows", **ends).sink("out")
+total = trades("total").fold("rows", **ends).partition("all", key=()).fold(
+    "total", volume=rp.sum("n"), vwap=rp.mean("vwap")).sink("out")
+counted = trades("counted").window("m", rp.Tumbling("60s"), trigger=rp.OnCount(3)).fold(
+    "rows", n=rp.count()).sink("out")
+"""
+SECOND = 1_000_000_000
+BEGIN = 1_700_000_000 * SECOND
+
+
+def trades(count: int = 900) -> list[dict[str, Any]]:
+    """Return trades whose times rise, many of one time, some a second late."""
+    chance, now, found = Random(5), BEGIN, []
+    for _ in range(count):
+        now += chance.choice((0, 0, SECOND // 2))
+        found.append(
+            {
+                "symbol": f"S{chance.randrange(7)}",
+                "price": float(chance.randrange(100, 200)),
+                "size": chance.randrange(1, 9),
+                "t": now - chance.choice((0, 0, 0, SECOND)),
+            }
+        )
+    return found
+
+
+TRADES = trades()
+UNTIL = TRADES[600]["t"] + 2 * SECOND
+
+
+class Place:
+    """A folder with a pipeline, the whole log, and a log and files that meet at UNTIL."""
+
+    def __init__(self, folder: Path, partitions: int) -> None:
+        self.folder = folder
+        self.file = folder / "p.py"
+        self.file.write_text(SOURCE)
+        plan = load_plan(f"{self.file}:running")
+        self.schema = pa.schema(arrow_fields(plan.source.fields))
+        history = [one for one in TRADES if one["t"] < UNTIL]
+        live = [one for one in TRADES[500:] if one["t"] >= UNTIL]
+        overlap = [one for one in TRADES[500:] if one["t"] < UNTIL]
+        ordered = sorted(history, key=lambda one: int(one["t"]))
+        self.write({"a.csv": ordered[300:], "b.csv": ordered[:120], "c.csv": ordered[120:300]})
+        key = ("symbol",)
+        self.whole = topic_of(
+            folder / "whole", plan, ordered + live, partitions=partitions, key=key
+        )
+        self.live = topic_of(folder / "live", plan, overlap + live, partitions=partitions, key=key)
+
+    def write(self, files: dict[str, list[dict[str, Any]]]) -> None:
+        (self.folder / "history").mkdir(exist_ok=True)
+        for name, rows in files.items():
+            table = pa.Table.from_pylist(rows, self.schema)
+            options = pa.csv.WriteOptions(include_header=False)
+            pa.csv.write_csv(table, self.folder / "history" / name, options)
+
+    def backfilled(self, name: str, **options: Any) -> Receipt:
+        history = f"csv:{self.folder}/history"
+        return backfilled(
+            f"{self.file}:{name}", history, self.live, self.folder / "store", UNTIL, **options
+        )
+
+    def digest(self, name: str, source: str, store: str) -> str:
+        sink = f"log:{self.folder}/out-{store}/x"
+        ended = run(
+            RIPPLE, "run", f"{self.file}:{name}", "--source", source, "--sink", sink,
+            "--checkpoint-dir", self.folder / store,
+        )  # fmt: skip
+        assert ended.code == 0, ended.err
+        (line,) = [one for one in ended.err.splitlines() if one.startswith("Digest")]
+        shown = run(RIPPLE, "log", "table", sink)
+        return "\n".join([line, *sorted(shown.out.splitlines())])
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("name", ["running", "minutes", "sessions", "total"])
+def test_who_goes_on_from_history_has_what_who_has_read_it_all_has(
+    name: str, partitions: int, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, partitions)
+    receipt = place.backfilled(name, partitions=1)
+    assert not receipt.broken()
+    assert not receipt.unproven()
+    assert receipt.rows == sum(one["t"] < UNTIL for one in TRADES)
+    expected = place.digest(name, place.whole, "whole-store")
+    found = place.digest(name, place.live, "store")
+    assert found.splitlines()[0] == expected.splitlines()[0]
+    if name in ("running", "total"):  # of others the rows that were final before are not written
+        assert found == expected
+    again = place.digest(name, place.live, "store")
+    assert again.splitlines()[0] == found.splitlines()[0]
+
+
+def test_each_partition_of_a_cluster_has_its_part_of_history(tmp_path: Path) -> None:
+    place = Place(tmp_path, 6)
+    one, three, six = (
+        place.backfilled("running", partitions=count, adopts=False) for count in (1, 3, 6)
+    )
+    assert one.digests == three.digests == six.digests
+    assert [len(part["inputs"]) for part in three.partitions] == [2, 2, 2]
+    assert len({one.backfill, three.backfill, six.backfill}) == 3
+
+
+def test_a_receipt_is_read_again_and_what_differs_is_said(tmp_path: Path) -> None:
+    receipt = Place(tmp_path, 2).backfilled("minutes", adopts=False)
+    again = Receipt.of(json.dumps(receipt.as_dict()), "r.json")
+    assert again == Receipt.of(json.dumps(again.as_dict()), "r.json")
+    assert not list(differences(receipt, again))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda rows: rows[:-1], "the log has 1 that history has not"),
+        (lambda rows: [*rows, rows[-1]], "history has 1 more than the log"),
+    ],
+)
+def test_a_gap_and_an_overlap_are_named(change: Any, says: str, tmp_path: Path) -> None:
+    place = Place(tmp_path, 2)
+    ordered = sorted((one for one in TRADES if one["t"] < UNTIL), key=lambda one: int(one["t"]))
+    place.write({"a.csv": change(ordered)[300:]})
+    receipt = place.backfilled("minutes", adopts=False)
+    (line,) = receipt.broken()
+    assert says in line
+    assert ["checkpoint" in part for part in receipt.partitions].count(False) == 1
+
+
+def test_a_record_that_came_late_and_is_in_history_is_an_overlap(tmp_path: Path) -> None:
+    place = Place(tmp_path, 1)
+    late = next(one for one in TRADES[400:] if one["t"] < UNTIL - 3 * SECOND)
+    live = [one for one in TRADES[500:] if one["t"] < UNTIL]
+    behind = [one for one in TRADES[500:] if one["t"] >= UNTIL]
+    plan = load_plan(f"{place.file}:minutes")
+    events = [*live, behind[0], late, *behind[1:]]
+    place.live = topic_of(tmp_path / "late", plan, events, partitions=1)
+    (line,) = place.backfilled("minutes", adopts=False).broken()
+    assert "the log has 1 behind where it is live that history has, too" in line
+
+
+def test_where_the_log_begins_behind_history_nothing_is_proven(tmp_path: Path) -> None:
+    place = Place(tmp_path, 1)
+    plan = load_plan(f"{place.file}:minutes")
+    events = [one for one in TRADES[500:] if one["t"] >= UNTIL]
+    place.live = topic_of(tmp_path / "short", plan, events, partitions=1)
+    receipt = place.backfilled("minutes", adopts=False)
+    assert receipt.unproven() == ["trades"]
+    assert not receipt.broken()
+
+
+def test_history_twice_is_found_by_what_identifies_a_record(tmp_path: Path) -> None:
+    place = Place(tmp_path, 1)
+    ordered = sorted((one for one in TRADES if one["t"] < UNTIL), key=lambda one: int(one["t"]))
+    numbered = [{**one, "size": 1 + at} for at, one in enumerate(ordered)]
+    place.write({"a.csv": numbered[300:], "b.csv": numbered[:121], "c.csv": numbered[120:300]})
+    plan = load_plan(f"{place.file}:minutes")
+    behind = [one for one in TRADES[500:] if one["t"] >= UNTIL]
+    place.live = topic_of(tmp_path / "numbered", plan, [*numbered[-5:], *behind], partitions=1)
+    assert not place.backfilled("minutes", adopts=False).broken()
+    (line,) = place.backfilled("minutes", identity=("size",), adopts=False).broken()
+    assert "history has 1 more" in line
+
+
+def test_a_store_that_has_begun_is_left_as_it_is(tmp_path: Path) -> None:
+    place = Place(tmp_path, 1)
+    expected = place.digest("minutes", place.live, "store")
+    place.backfilled("minutes")
+    assert place.digest("minutes", place.live, "store").splitlines()[0] == expected.splitlines()[0]
+
+
+def test_refused_records_of_history_are_kept(tmp_path: Path) -> None:
+    place = Place(tmp_path, 1)
+    path = tmp_path / "history" / "b.csv"
+    path.write_text(f"{path.read_text()}S1,3.0,-4,{BEGIN}\nnonsense\n")
+    receipt = place.backfilled("minutes", adopts=False)
+    assert sum(receipt.refused.values()) == 2
+    assert {letter["raw"] for letter in receipt.letters} == {f"S1,3.0,-4,{BEGIN}", "nonsense"}
+
+
+def test_other_code_does_not_forget_history(tmp_path: Path) -> None:
+    place = Place(tmp_path, 1)
+    place.backfilled("minutes")
+    place.digest("minutes", place.live, "store")
+    place.file.write_text(SOURCE.replace('rp.vwap("price", "size")', 'rp.mean("price")'))
+    ended = run(
+        RIPPLE, "run", f"{place.file}:minutes", "--source", place.live,
+        "--sink", f"log:{tmp_path}/out-store/x", "--checkpoint-dir", tmp_path / "store",
+        "--rebuild", "rows",
+    )  # fmt: skip
+    assert ended.code != 0
+    assert "history that was backfilled" in ended.err
