@@ -1,7 +1,51 @@
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+cdef extern from *:
+    """
+    #define P1 0x9E3779B185EBCA87ULL
+    #define P2 0xC2B2AE3D27D4EB4FULL
+    #define P3 0x165667B19E3779F9ULL
+    #define P4 0x85EBCA77C2B2AE63ULL
+    #define P5 0x27D4EB2F165667C5ULL
+    """
+    const uint64_t P1, P2, P3, P4, P5
 
 cdef uint32_t murmur2(const uint8_t* data, Py_ssize_t length) noexcept nogil
 cdef uint64_t xxh64(const uint8_t* data, Py_ssize_t length, uint64_t seed) noexcept nogil
+
+
+cdef inline uint64_t rotl(uint64_t x, int r) noexcept nogil:
+    return (x << r) | (x >> (64 - r))
+
+
+cdef inline uint64_t xxh_round(uint64_t acc, uint64_t lane) noexcept nogil:
+    return rotl(acc + lane * P2, 31) * P1
+
+
+cdef inline uint64_t xxh_end(uint64_t h, const uint8_t* p, const uint8_t* end) noexcept nogil:
+    """Take the last bytes in, fewer than 32, and finish."""
+    cdef uint64_t lane
+    cdef uint32_t half
+    while end - p >= 8:
+        memcpy(&lane, p, 8)
+        h = rotl(h ^ xxh_round(0, lane), 27) * P1 + P4
+        p += 8
+    if end - p >= 4:
+        memcpy(&half, p, 4)
+        h = rotl(h ^ (<uint64_t>half * P1), 23) * P2 + P3
+        p += 4
+    while p < end:
+        h = rotl(h ^ (p[0] * P5), 11) * P1
+        p += 1
+    h = (h ^ (h >> 33)) * P2
+    h = (h ^ (h >> 29)) * P3
+    return h ^ (h >> 32)
+
+
+cdef inline uint64_t xxh64_short(const uint8_t* data, Py_ssize_t length) noexcept nogil:
+    """XXH64 with seed 0 of fewer than 32 bytes, without a call."""
+    return xxh_end(P5 + <uint64_t>length, data, data + length)
 
 
 cdef inline uint64_t mix(uint64_t h, uint64_t value) noexcept nogil:

@@ -36,31 +36,11 @@ cdef uint32_t murmur2(const uint8_t* data, Py_ssize_t length) noexcept nogil:
     return h
 
 
-cdef extern from *:
-    """
-    #define P1 0x9E3779B185EBCA87ULL
-    #define P2 0xC2B2AE3D27D4EB4FULL
-    #define P3 0x165667B19E3779F9ULL
-    #define P4 0x85EBCA77C2B2AE63ULL
-    #define P5 0x27D4EB2F165667C5ULL
-    """
-    const uint64_t P1, P2, P3, P4, P5
-
-
-cdef inline uint64_t rotl(uint64_t x, int r) noexcept nogil:
-    return (x << r) | (x >> (64 - r))
-
-
-cdef inline uint64_t xxh_round(uint64_t acc, uint64_t lane) noexcept nogil:
-    return rotl(acc + lane * P2, 31) * P1
-
-
 cdef uint64_t xxh64(const uint8_t* data, Py_ssize_t length, uint64_t seed) noexcept nogil:
     """Yann Collet's XXH64."""
     cdef const uint8_t* p = data
     cdef const uint8_t* end = data + length
     cdef uint64_t h, lane, v1, v2, v3, v4
-    cdef uint32_t half
     if length >= 32:
         v1 = seed + P1 + P2
         v2 = seed + P2
@@ -83,21 +63,7 @@ cdef uint64_t xxh64(const uint8_t* data, Py_ssize_t length, uint64_t seed) noexc
         h = (h ^ xxh_round(0, v4)) * P1 + P4
     else:
         h = seed + P5
-    h += <uint64_t>length
-    while end - p >= 8:
-        memcpy(&lane, p, 8)
-        h = rotl(h ^ xxh_round(0, lane), 27) * P1 + P4
-        p += 8
-    if end - p >= 4:
-        memcpy(&half, p, 4)
-        h = rotl(h ^ (<uint64_t>half * P1), 23) * P2 + P3
-        p += 4
-    while p < end:
-        h = rotl(h ^ (p[0] * P5), 11) * P1
-        p += 1
-    h = (h ^ (h >> 33)) * P2
-    h = (h ^ (h >> 29)) * P3
-    return h ^ (h >> 32)
+    return xxh_end(h + <uint64_t>length, p, end)
 
 
 def murmur2_of(const uint8_t[::1] data not None) -> int:

@@ -9,8 +9,8 @@ from libcpp.vector cimport vector
 import numpy as np
 
 from ripple.keys.checked cimport check_length, check_range
-from ripple.keys.index cimport KeyIndex
-from ripple.hashing cimport mix, xxh64
+from ripple.keys.index cimport Key, KeyIndex
+from ripple.hashing cimport mix, xxh64, xxh64_short
 
 from ripple.keys.space import HASH_SEED, PairKeys, TextKeys
 from ripple.pipeline.plan import WINDOW_FIELD_NAMES
@@ -172,6 +172,7 @@ cdef class KeyFields:
         cdef KeyIndex index
         cdef Py_ssize_t i
         cdef uint64_t seed = HASH_SEED, own
+        cdef const Key* key
         cdef const int64_t* id
         cdef int k
         for i in range(n):
@@ -183,7 +184,11 @@ cdef class KeyFields:
                 if index is None:
                     hashes[i] = mix(hashes[i], <uint64_t>id[i])
                 else:
-                    own = xxh64(index.bytes_of(id[i]), index._keys[id[i]].length, 0)
+                    key = &index._keys[id[i]]
+                    if key.length <= 16:    # its bytes are here, and it is nearly always so short
+                        own = xxh64_short(<const uint8_t*>&key.low, key.length)
+                    else:
+                        own = xxh64(index.bytes_of(id[i]), key.length, 0)
                     hashes[i] = mix(hashes[i], own) if k else own
         return 0
 
