@@ -219,6 +219,21 @@ class Session:
         return self._waiting_bytes
 
     @property
+    def room_bytes(self) -> int:
+        """How much more the peer has room for; less than 0 by one frame at most."""
+        return self._window
+
+    @property
+    def granted_bytes(self) -> int:
+        """How much more the peer may send; less than 0 by one frame at most."""
+        return self._granted
+
+    @property
+    def most_of_a_stream(self) -> int:
+        """How many batches of one stream wait here, where they are most: 1 at most."""
+        return max(self._streams.values(), default=0)
+
+    @property
     def has_room(self) -> bool:
         """Whether less waits than the window holds."""
         return self._is_open and self._waiting_bytes < self._limits.window_bytes

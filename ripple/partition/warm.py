@@ -43,6 +43,10 @@ class WarmState(NamedTuple):
     quarantine: Quarantine
 
 
+class StrayedError(SnapshotError):
+    """A follower computes something else than what its owner has committed."""
+
+
 class Warm:
     """One following of a partition; ``follow`` is called once.
 
@@ -86,8 +90,8 @@ class Warm:
     async def follow(self) -> None:
         """Follow until told to stop; then whoever owns the inputs closes them.
 
-        Raises SnapshotError where a digest is not the recorded one, or the outputs go back; and
-        what restoring and reading raise. Then nothing of it can be used.
+        Raises StrayedError where a digest is not the recorded one, SnapshotError where the outputs
+        go back, and what restoring and reading raise. Then nothing of it can be used.
         """
         try:
             engine, drive = await self._restore()
@@ -187,7 +191,7 @@ class Warm:
                 continue
             found = engine.digests[output]
             if found != commit.digest and self._world.guards("warm_digest"):
-                raise SnapshotError(
+                raise StrayedError(
                     f"output {output!r} at {cuts.text(commit.cut)} has digest {commit.digest}, and "
                     f"whoever follows it computes {found}: the inputs, the checkpoint or the code "
                     "are not the same; its owner goes on"

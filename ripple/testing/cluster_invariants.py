@@ -1,14 +1,17 @@
 """What holds of a cluster at every moment, each with its name; somebody outside looks.
 
 A name is that of the invariant in the design's list. Those that are not here concern one life
-(``CrashScenario`` looks at each of its steps), what no life can show (corruption that is read), or
-times, and have tests of their own: ``docs/simulation.md`` says where each is checked.
+(``CrashScenario`` looks at each of its steps), or times, and have tests of their own:
+``docs/simulation.md`` says where each is checked.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from ripple.assignment import worker_of
 from ripple.assignment.rules import check_follows
 from ripple.cut import is_within
 from ripple.testing.check import Marker
@@ -20,8 +23,12 @@ if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint
     from ripple.checkpoint.manifest import Holding
     from ripple.events import Committed
+    from ripple.exchange.limits import ExchangeLimits
+    from ripple.exchange.session import Session
     from ripple.testing.cluster_truth import Truth
 
+FRAME_BYTES = 8192  # of a frame, beside its rows
+_MOVED = re.compile(r"partition \d+ (moves to|has failed)")
 VERSIONS_A_MINUTE = 62  # one a second, and what chance puts at the ends
 
 
@@ -50,15 +57,34 @@ class OfPartition:
         self._claimed = 0
         self._entry: int | None = None
         self._checkpoints_named: Sequence[Checkpoint] = ()
-        self._checkpoints: dict[str, tuple[Mapping[str, int], Mapping[str, int]]] = {}
+        self._checkpoints: dict[str, Checkpoint] = {}
+        self._damaged: dict[int, frozenset[str]] = {}  # when an owner's newest life began
 
-    def restored(self, epoch: int, cut: Mapping[str, int]) -> None:
+    def began(self, epoch: int, damaged: frozenset[str]) -> None:
+        """Take notice of a life, and of the objects that were damaged by then."""
+        self._damaged[epoch] = damaged
+
+    def restored(self, epoch: int, cut: Mapping[str, int], checkpoint: str | None) -> None:
         """I2: an owner goes on at what was committed, and shuts out whoever was before it."""
+        self._is_sound(epoch, checkpoint)
         if epoch > self._epoch:
             self._epoch, self._found = epoch, cut
             if self._writes:
                 self._cuts_rise(cut)
             self.committed = cut
+
+    def _is_sound(self, epoch: int, name: str | None) -> None:
+        """I14: nothing of what a life goes on from was damaged before it began."""
+        damaged = self._damaged.get(epoch, frozenset())
+        while name is not None and name in self._checkpoints:
+            one = self._checkpoints[name]
+            bad = [part.object_name for part in one.parts if part.object_name in damaged]
+            hold(not bad, "I14", f"{self._name} goes on from {one.name}, of which {bad} is damaged")
+            name = one.base
+
+    def strayed(self, why: str) -> None:
+        """J4: a follower has its owner's digests at each commit that it comes to."""
+        hold(holds=False, name="J4", what=f"{self._name}: {why}")
 
     def committing(self, epoch: int, event: Committed) -> None:
         """Look at a commit of an owner."""
@@ -118,7 +144,7 @@ class OfPartition:
             if one.name not in self._checkpoints:
                 self._watermarks_rise(one.cut, one.watermarks_ns)
                 self._adds_up(one.cut, one.counters)
-                self._checkpoints[one.name] = one.cut, one.watermarks_ns
+                self._checkpoints[one.name] = one
 
     def _follows(self, number: int, holding: Holding) -> None:
         """I5: manifests have no gap, and their epochs never fall."""
@@ -143,8 +169,9 @@ class OfPartition:
 
     def _watermarks_rise(self, cut: Mapping[str, int], watermarks_ns: Mapping[str, int]) -> None:
         """I8: a watermark never goes back: where the cut is further it is as far."""
-        for other, others_ns in self._checkpoints.values():
-            if is_within(other, cut):
+        for other in self._checkpoints.values():
+            if is_within(other.cut, cut):
+                others_ns = other.watermarks_ns
                 back = [name for name, at in others_ns.items() if watermarks_ns.get(name, at) < at]
                 hold(not back, "I8", f"{self._name} at {dict(cut)}: watermarks fell of {back}")
 
@@ -162,6 +189,46 @@ class OfPartition:
         hold(found == expected, "I7", f"{self._name} at {dict(cut)}: {dict(counters)}")
 
 
+def _takers(version: Assignment) -> dict[str, tuple[int, int] | None]:
+    """Return the processes that may have partitions, and which run of each is meant."""
+    leaving = {member.id for member in version.members if member.is_leaving}
+    return {
+        process: version.start_of(process)
+        for process in version.processes
+        if worker_of(process) not in leaving
+    }
+
+
+def _is_told(version: Assignment) -> bool:
+    """Return whether somebody commanded a move of partitions, or one has failed."""
+    return _MOVED.search(version.cause) is not None
+
+
+class OfConnection:
+    """What holds of a connection between two processes, whatever waits for it."""
+
+    def __init__(self, name: str, limits: ExchangeLimits) -> None:
+        self._name = name
+        self._limits = limits
+        # A frame is begun while there is room for one byte.
+        self._frame_bytes = 4 * limits.bundle_bytes + FRAME_BYTES
+
+    def look(self, session: Session) -> None:
+        """I10, J9: what waits, and what is on its way, stays within its limits."""
+        hold(
+            session.most_of_a_stream <= 1,
+            "I10",
+            f"{self._name}: {session.most_of_a_stream} batches of one stream wait",
+        )
+        for what, room in (("sent", session.room_bytes), ("got", session.granted_bytes)):
+            hold(
+                -self._frame_bytes <= room <= self._limits.window_bytes,
+                "J9",
+                f"{self._name}: it has {what} {self._limits.window_bytes - room} bytes that are "
+                f"not applied, of {self._limits.window_bytes}",
+            )
+
+
 class OfChain:
     """What holds of the versions of the assignment, whoever proposes and reads them."""
 
@@ -173,8 +240,30 @@ class OfChain:
         """I12: whoever reads a version reads the same. J1: each follows from the one before."""
         was = self.history.setdefault(version.version, version)
         hold(was == version, "I12", f"version {version.version} was another")
-        if was is version and version.version - 1 in self.history:
-            check_follows(self.history[version.version - 1], version)
+        before = self.history.get(version.version - 1)
+        if was is version and before is not None:
+            check_follows(before, version)
+            self._moves_least(before, version)
+
+    def _moves_least(self, before: Assignment, after: Assignment) -> None:
+        """J1: where all is spread evenly, and the same processes are there, nothing moves.
+
+        But for what people command, and what follows when moves have failed.
+        """
+        there = _takers(before)
+        if not there or before.pins or after.pins or there != _takers(after) or _is_told(after):
+            return
+        targets = [share.target for share in before.shares]
+        count = Counter(targets)
+        most, least = (edge(count[process] for process in there) for edge in (max, min))
+        if set(targets) <= there.keys() and most - least <= 1:
+            now = [share.target for share in after.shares]
+            moved = {p: to for p, to in enumerate(now) if to != targets[p]}
+            hold(
+                not moved,
+                "J1",
+                f"version {after.version} moves {moved}, which nothing asks for: {after.cause}",
+            )
 
     def look(self) -> None:
         """J7: versions a minute are bounded; called every second."""

@@ -109,6 +109,7 @@ class ClusterScene:
             settings=RARELY if self.shape.rarely else SETTINGS,
             told=self.watch.told,
             heard=self.watch.heard,
+            connected=self.watch.connected,
             slots=self.shape.slots,
             limits=self.shape.limits,
         )

@@ -6,14 +6,20 @@ import re
 from typing import TYPE_CHECKING
 
 from ripple.checkpoint.manifest import HoldingContent
+from ripple.encoding.crc import crc32c
 from ripple.errors import RippleError
-from ripple.events import Committed, Diverged, PartitionFailed, Restored, Stored
+from ripple.events import Began, Committed, Diverged, PartitionFailed, Restored, Stored
 from ripple.fenced import decode_entry
-from ripple.testing.cluster_invariants import Broken, OfChain, OfPartition
+from ripple.partition.warm import StrayedError
+from ripple.testing.cluster_invariants import Broken, OfChain, OfConnection, OfPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ripple.assignment import Assignment
     from ripple.events import Event
+    from ripple.exchange.limits import ExchangeLimits
+    from ripple.exchange.session import Session
     from ripple.testing.cluster_truth import Truth
     from ripple.testing.cluster_worker import Process
     from ripple.testing.sim_cluster import SimCluster
@@ -30,7 +36,7 @@ class Watch:
         self._known = (0, "")
         self._note = cluster.note
         self._broken: AssertionError | None = None
-        self._seen: set[str] = set()
+        self._seen: dict[str, int] = {}
         self.chain = OfChain()
         self.partitions = [
             OfPartition(truth, stage, number, first)
@@ -72,9 +78,11 @@ class Watch:
             case Committed():
                 self._note(f"{where} has committed {dict(event.cut)}")
                 one.committing(epoch, event)
+            case Began():
+                one.began(epoch, self._damaged())
             case Restored():
                 self._note(f"{where} goes on at {dict(event.cut)}")
-                one.restored(epoch, event.cut)
+                one.restored(epoch, event.cut, event.checkpoint)
             case Stored():
                 self._note(f"{where} has stored {dict(event.cut)}")
                 one.stored(event.cut)
@@ -82,8 +90,29 @@ class Watch:
                 raise Broken(f"I13: {where}: {event}")
             case PartitionFailed():
                 self._note(f"{where} fails: {event.error}")
+                if isinstance(event.error, StrayedError):
+                    one.strayed(str(event.error))
                 if not isinstance(event.error, OSError | RippleError):
                     raise AssertionError(f"{where} failed: {event.error!r}") from event.error
+
+    def connected(self, name: str, limits: ExchangeLimits) -> Callable[[Session], None]:
+        """Return what is told whenever something has happened on a new connection."""
+        connection = OfConnection(name, limits)
+
+        def look(session: Session) -> None:
+            try:
+                connection.look(session)
+            except AssertionError as error:
+                self._broken = self._broken or error
+                raise
+
+        return look
+
+    def _damaged(self) -> frozenset[str]:
+        """Return the objects that are not what they were when they were seen first."""
+        return frozenset(
+            name for name, data in self._objects.items() if self._seen.get(name) != crc32c(data)
+        )
 
     def look(self) -> None:
         """Look at what is new in the store, if anything is."""
@@ -95,7 +124,7 @@ class Watch:
             return
         self._known = known
         for name in [name for name in objects if name not in self._seen]:
-            self._seen.add(name)
+            self._seen[name] = crc32c(objects[name])
             found = _ENTRY.fullmatch(name)
             if found is not None:
                 entry = decode_entry(objects[name], name, HoldingContent())

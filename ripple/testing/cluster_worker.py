@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Part
     from ripple.connectors.contract import Commit
     from ripple.events import Event
+    from ripple.exchange.exchange import Exchange
     from ripple.exchange.limits import ExchangeLimits
+    from ripple.exchange.session import Session
     from ripple.partition.settings import Settings
     from ripple.testing.cluster_truth import Truth
     from ripple.testing.sim_disk import SimDisk
@@ -174,6 +176,7 @@ class Process:
                 insecure=True,
                 limits=worker.limits,
             )
+            self._watch_connections(self.port.exchange)
 
         def moved(assignment: Assignment) -> None:
             routes.update(assignment)
@@ -186,6 +189,22 @@ class Process:
             exchange = self.port.exchange
             intake.watch(lambda: {"outboxes": exchange.waiting_bytes})
         self.runtime = Runtime(self.name, self._site, host=self._host, moved=moved, intake=intake)
+
+    def _watch_connections(self, exchange: Exchange) -> None:
+        """Let somebody look at each connection whenever something has happened on it."""
+        make = exchange.session
+
+        def session(now_ns: int, dirty: Callable[[], None], expects: str = "") -> Session:
+            look = self._worker.connected(self.name, exchange.limits)
+
+            def looked() -> None:
+                dirty()
+                look(made)
+
+            made = make(now_ns, looked, expects)
+            return made
+
+        exchange.session = session  # type: ignore[method-assign]
 
     async def run(self, pipe: End) -> int:
         """Work until the supervisor ends it."""
@@ -241,12 +260,13 @@ class SimWorker:
         settings: Settings,
         told: Told,
         heard: Callable[[Assignment], None],
+        connected: Callable[[str, ExchangeLimits], Callable[[Session], None]],
         slots: int = 1,
         limits: ExchangeLimits | None = None,
     ) -> None:
         self.name = name
         self.truth, self.settings, self.limits = truth, settings, limits
-        self.told, self._heard = told, heard
+        self.told, self._heard, self.connected = told, heard, connected
         self.addresses: Mapping[str, str] = delta_addresses(name, DELTAS_PORT, slots)
         self.disks: list[SimDisk] = []
         self.supervisor: Supervisor | None = None

@@ -35,6 +35,7 @@ async def dies(seen: Seen) -> None:
 
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simulation.md"
+FAULTS = 37  # of the design's list
 RARELY: dict[str, Any] = {"rarely": True, "partitions": 2}
 
 # What goes on, over what, and what it is found out by.
@@ -70,3 +71,14 @@ def test_document_says_where_the_absence_of_each_safeguard_is_found() -> None:
     assert {name for name, _ in named} == used
     for name, path in named:
         assert f'"{name}"' in (root / path).read_text(), (name, path)
+
+
+def test_document_names_every_fault_that_has_a_test_and_where_that_is() -> None:
+    root = Path(__file__).parents[2]
+    faults = DOCUMENT.read_text().partition("## Named faults")[2].partition("## ")[0]
+    rows = re.findall(r"^\| (`test_.*`) \| `(tests/[\w/.]+)`", faults, re.MULTILINE)
+    named = [(name, path) for names, path in rows for name in re.findall(r"`(\w+)`", names)]
+    assert len({name for name, _ in named}) == len(named) == FAULTS
+    for name, path in named:
+        files = [root / path] if path.endswith(".py") else sorted((root / path).rglob("*.py"))
+        assert any(f"def {name}(" in file.read_text() for file in files), (name, path)
