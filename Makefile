@@ -7,10 +7,16 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 # Modules are compiled to bytecode when they are first imported, and most never are.
 export PIP_NO_COMPILE := 1
 
-.PHONY: demo test test-services test-deploy lint bench gate wide fuzz sim kill chaos corruption protos check clean
+.PHONY: demo demo-kafka test test-services test-deploy lint bench gate wide fuzz sim kill chaos corruption \
+	protos check sanitize clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
+
+# A broker of Kafka and an object store from the package registries (Java and mvn are needed), three
+# workers, and what they make of a market, on the screen. Ctrl+C ends everything.
+demo-kafka: $(VENV)/.dev
+	@$(PYTHON) -m tests.services.demo
 
 # A process for each processor and one more, since many tests wait for processes of their own; what is
 # imported is compiled once, and not by each of them. A single test is debugged with

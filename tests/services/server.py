@@ -97,6 +97,11 @@ class Server:
         assert self._process is not None, "it does not run"
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the process is there."""
+        return self._process is not None and self._process.poll() is None
+
     def kill(self) -> None:
         """Kill it as a machine that loses its power does, but for what the system's cache holds."""
         self._end(signal.SIGKILL)
