@@ -22,6 +22,7 @@ from ripple.cli.up.reach import Reach
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.connectors.locate import sinks_by_output
 from ripple.connectors.registry import forms
+from ripple.errors import RippleError
 
 if TYPE_CHECKING:
     import argparse
@@ -194,16 +195,34 @@ class _Status:
         self._told_s = time.monotonic()
         self._told = ""
         self.newest = ""
+        self._why = ""  # it cannot be seen, once that was said
 
     async def watch(self) -> None:
         """Look now and then; return when the outputs have it all, if that is waited for."""
         while True:
             await asyncio.sleep(LOOK_INTERVAL_S)
-            reached = await asyncio.to_thread(self._reach.look)
+            try:
+                reached = await asyncio.to_thread(self._reach.look)
+            except (
+                RippleError,
+                OSError,
+            ) as error:  # the cluster may do well: it waits, and so do we
+                self._say_why(error)
+                continue
+            self._why = ""
             self.newest = str(reached)
             if self._until_end and reached.is_all:
                 return
             self._show()
+
+    def _say_why(self, error: Exception) -> None:
+        why = (
+            f"{type(error).__name__}: {error}" if not isinstance(error, RippleError) else str(error)
+        )
+        if not self._why:
+            self.clear()
+            say(f"{PROGRAM}: cannot see how far the outputs are: {why}")
+        self._why = why
 
     def clear(self) -> None:
         """Remove the line from the terminal."""

@@ -42,6 +42,8 @@ CLEAR = "\x1b[H\x1b[J"
 class Workers(Server):
     """``ripple cluster up`` over topics, its checkpoints in the store; it has its own log."""
 
+    stop_s = 90.0
+
     def __init__(self, folder: Path, broker: Broker, store: S3Proxy, partitions: int) -> None:
         super().__init__(folder)
         self._topics = f"kafka:{broker.bootstrap}"
@@ -58,7 +60,12 @@ class Workers(Server):
         up = [sys.executable, "-m", "ripple.cli.main", "cluster", "up"]
         sinks = [one for name in OUTPUTS for one in ("--sink", f"{name}={self._topics}/{name}")]
         return [
-            *(*up, str(ROOT / "examples/market.py"), "--source", f"{self._topics}/trades"),
+            *(
+                *up,
+                str(ROOT / "examples/market.py"),
+                "--source",
+                f"{self._topics}/trades?key=symbol",
+            ),
             *(*sinks, "--dir", "cluster", "--store", "s3://demo/state", "--free-ports"),
             *("--workers", str(WORKERS), "--processes", "1", "--partitions", str(self._partitions)),
         ]
