@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from coordinator.settings import SETTINGS, Settings, load
-from ripple.daemon import Daemon, say
+from ripple.daemon import Daemon
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,14 +22,19 @@ def main(given: Sequence[str] | None = None) -> int:
 async def _work(settings: Settings, ending: asyncio.Event) -> None:
     # gRPC is loaded here: what went wrong before was said sooner.
     from coordinator.process import coordinate  # noqa: PLC0415
+    from ripple.observe.log import LogSettings  # noqa: PLC0415
+    from ripple.observe.process_log import log_of  # noqa: PLC0415
     from ripple.store.opening import open_store  # noqa: PLC0415
     from ripple.world import live_world  # noqa: PLC0415
     from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
+    form = LogSettings(settings.log_format, settings.log_level)
+    log = log_of(form, component="coordinator")
     async with open_store(settings.store, settings.s3, is_probed=True) as store:
         world = live_world(".", store=store, control=LiveControl())
-        await coordinate(world, settings, say, ending)
-    say("ended")
+        await coordinate(world, settings, log.say, ending)
+    log.say("ended")
+    log.close()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ from coordinator.limits import Limits
 from ripple.errors import LimitError
 from ripple.process_settings import (
     END_WITH_STDIN,
+    LOG,
     TLS,
+    check_log,
     check_ports,
     listed,
     milliseconds,
@@ -87,6 +89,7 @@ _PROCESS = (
         default="",
     ),
     END_WITH_STDIN,
+    *LOG,
     *TLS,
     *S3,
 )
@@ -160,6 +163,8 @@ class Settings:
     metrics_port: int
     peers: tuple[str, ...]
     end_with_stdin: bool
+    log_format: str
+    log_level: str
     tls: Tls | None
     s3: S3Settings
     limits: Limits
@@ -178,6 +183,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     if problems:
         raise SettingsError("; ".join(problems))
     _derive(found)
+    check_log(found)
     check_ports(found, ("port", "health_port", "metrics_port"))
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
     values["tls"] = tls_of(values, found)

@@ -1,4 +1,4 @@
-"""A process that works until it is told to end: settings, signals, log lines, exit codes.
+"""A process that works until it is told to end: settings, signals, exit codes.
 
 Exit codes: 0 ended by SIGTERM; 1 wrong settings, or it could not work; 130 ended by Ctrl+C. A
 second signal ends it at once. With ``--end-with-stdin`` it ends, too, with who has started it.
@@ -13,7 +13,6 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -76,11 +75,11 @@ class Daemon(Generic[S]):
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
         except (RippleError, ModuleNotFoundError) as error:  # of an extra, which says what to do
-            _write(f"{self.program}: {error}\n")
+            write(f"{self.program}: {error}\n")
             return 1
         except OSError as error:
             named = f"{error.filename}: " if error.filename is not None else ""
-            _write(f"{self.program}: {named}{error.strerror or error}\n")
+            write(f"{self.program}: {named}{error.strerror or error}\n")
             return 1
 
     def _main(self, given: Sequence[str]) -> int:
@@ -131,12 +130,6 @@ def _watch_stdin(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> No
         raise SettingsError("end_with_stdin: standard input is no pipe") from None
 
 
-def say(line: str) -> None:
-    """Write a line to standard error, with the time."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    _write(f"{now} {' '.join(line.split())}\n")
-
-
 def _file(path: str | None) -> Mapping[str, object]:
     if path is None:
         return {}
@@ -144,7 +137,12 @@ def _file(path: str | None) -> Mapping[str, object]:
         return read_file(file.read(), path)
 
 
-def _write(text: str) -> None:
+def is_terminal() -> bool:
+    """Return whether people read what is said."""
+    return os.isatty(2)
+
+
+def write(text: str) -> None:
     """Write to standard error; that nobody can read it is no reason to fail."""
     with suppress(OSError):
         os.write(2, text.encode(errors="backslashreplace"))

@@ -132,8 +132,7 @@ class Restored(NamedTuple):
     """The state is that of ``cut``, where what is new begins.
 
     checkpoint: its name, None for a replay from the beginning. start, cut: where the replay began
-    and ended. events: how many it applied. digest: of all outputs at ``cut``. counters: what had
-    become of all events by then, by name.
+    and ended. events: how many it applied. digest: of all outputs at ``cut``.
     """
 
     checkpoint: str | None
@@ -143,7 +142,6 @@ class Restored(NamedTuple):
     events: int
     seconds: float
     digest: str
-    counters: Mapping[str, int] = {}  # nobody writes to it
 
 
 class Diverged(NamedTuple):

@@ -45,6 +45,37 @@ END_WITH_STDIN = Setting(
 )
 
 
+LOG = (
+    Setting(
+        name="log_format",
+        help="of what it says: text, json, sexp (S-expressions), or auto: text on a terminal, json "
+        "elsewhere",
+        default="auto",
+        places=(Alias("cluster.log_format"),),
+    ),
+    Setting(
+        name="log_level",
+        help="the least that is said: debug, info, warn or error",
+        default="info",
+        places=(Alias("cluster.log_level"),),
+    ),
+)
+_OF_LOG = {
+    "log_format": ("auto", "text", "json", "sexp"),
+    "log_level": ("debug", "info", "warn", "error"),
+}
+
+
+def check_log(found: Mapping[str, InForce]) -> None:
+    """Refuse a form or a level of the log that there is not. Raises SettingsError."""
+    for name, choices in _OF_LOG.items():
+        given = found[name]
+        if given.value not in choices:
+            raise SettingsError(
+                f"{name} is {given.value}, none of {', '.join(choices)} (from {given.origin})"
+            )
+
+
 def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
     """Take what says whom to believe out of the values. Plain bytes stay on this machine.
 

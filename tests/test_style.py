@@ -119,7 +119,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": {"errors", "sexp"},
     "daemon": {"errors", "event_loop", "settings"},
     "events": set(),
-    "observe": {"events", "extras", "world"},
+    "telling": {"cut", "events"},
+    "observe": {"daemon", "events", "extras", "sexp", "telling", "world"},
     "probes": {"world"},
     "process_settings": {"settings", "world"},
     "rpc": {"assignment", "errors", "extras"},
@@ -176,7 +177,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "window",
         "world",
     },
-    "telling": {"cut", "events"},
     "worker": {
         "assignment",
         "checkpoint",
@@ -200,7 +200,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "schema",
         "settings",
         "store",
-        "telling",
         "window",
         "wire",
         "world",
@@ -369,6 +368,7 @@ def test_only_the_spark_part_imports_pyspark() -> None:
 # Modules that say what they need, or do without it, and the extra that brings it.
 OF_EXTRA = {
     "ripple/observe/exposition.py": ("cluster", {"prometheus_client"}),
+    "ripple/observe/log.py": ("cluster", {"structlog"}),
     "ripple/event_loop.py": ("cluster", {"uvloop"}),
     "ripple/kafka/client.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/consumer.py": ("kafka", {"aiokafka"}),
@@ -407,6 +407,7 @@ DISTRIBUTION_OF = {
     "grpc_reflection": "grpcio-reflection",
     "msgspec": "msgspec",
     "prometheus_client": "prometheus-client",
+    "structlog": "structlog",
     "pyspark": "pyspark",
     "uvloop": "uvloop",
 }

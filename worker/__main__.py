@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ripple.daemon import Daemon, say
+from ripple.daemon import Daemon
 from worker.settings import SETTINGS, Settings, flags_of, load
 
 if TYPE_CHECKING:
@@ -23,10 +23,16 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 async def _work(settings: Settings, ending: asyncio.Event) -> None:
-    from worker.process import work  # noqa: PLC0415 - what went wrong before was said sooner
+    # What went wrong before was said sooner.
+    from ripple.observe.log import LogSettings  # noqa: PLC0415
+    from ripple.observe.process_log import log_of  # noqa: PLC0415
+    from worker.process import work  # noqa: PLC0415
 
-    await work(settings, say, ending)
-    say("stopped")
+    form = LogSettings(settings.log_format, settings.log_level)
+    log = log_of(form, worker=settings.worker_id)
+    await work(settings, log, ending)
+    log.say("stopped")
+    log.close()
 
 
 if __name__ == "__main__":

@@ -14,23 +14,22 @@ import signal
 import socket
 import sys
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ripple import event_loop
 from ripple.checkpoint.checkpoints import is_file
-from ripple.daemon import say
 from ripple.errors import RippleError
-from ripple.events import PartitionFailed
+from ripple.observe.levels import Level
+from ripple.observe.log import LogSettings
 from ripple.observe.measures import Measures
 from ripple.observe.memory import resident_bytes
+from ripple.observe.process_log import log_of
 from ripple.partition.settings import Settings
 from ripple.pipeline_file import load_plan
 from ripple.store import RetryingStore
 from ripple.store.cached import CachedStore
 from ripple.store.opening import open_store
 from ripple.store.s3_settings import S3Settings, is_s3
-from ripple.telling import line_of
 from ripple.world import LiveClock, LiveDisk, ObjectStore, live_world
 from ripple.world.tls import Tls
 from worker.backpressure import Intake, Pressure, Thresholds
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
 
     from ripple.assignment import Assignment
     from ripple.events import Event
+    from ripple.observe.log import Log
 
 DUMP_SIGNAL = signal.SIGUSR1
 # How long a thread that stores a checkpoint may compute while the loop waits for its turn: a tenth
@@ -78,27 +78,29 @@ async def _serve(pipe: Pipe) -> int:
 
 async def _host(pipe: Pipe, begin: Mapping[str, Any], store: ObjectStore) -> int:
     process = str(begin["process"])
+    log = log_of(LogSettings(**begin.get("log", {})), worker=_worker_of(process), process=process)
     try:
-        runtime, port, measures = _runtime(begin, process, store)
+        runtime, port, measures = _runtime(begin, process, store, log)
         if port is not None:
             await port.open()
     except (RippleError, OSError, ValueError) as error:
-        _say(process, f"cannot work: {error}")
+        log.say(f"cannot work: {error}", Level.ERROR)
         return 1
     # What was loaded stays for as long as the process: to look through it would hold up partitions.
     gc.collect()
     gc.freeze()
     speaking = None if port is None else asyncio.ensure_future(port.run())
     try:
-        return await serve(pipe, runtime, LiveClock(), partial(_say, process), measures)
+        return await serve(pipe, runtime, LiveClock(), log.say, measures)
     finally:
         if speaking is not None:
             speaking.cancel()
             await asyncio.wait([speaking])
+        log.close()
 
 
 def _runtime(
-    begin: Mapping[str, Any], process: str, store: ObjectStore
+    begin: Mapping[str, Any], process: str, store: ObjectStore, log: Log
 ) -> tuple[Runtime, ExchangePort | None, Measures]:
     """Return what hosts partitions, their way to others where there are stages, what counts."""
     plan = load_plan(begin["pipeline"])
@@ -131,7 +133,7 @@ def _runtime(
             routes.partitions,
             address=begin["deltas"],
             tls=None if begin["tls"] is None else Tls(**begin["tls"]),
-            tell=partial(_tell, process),
+            tell=log.tell,
         )
 
     def moved(assignment: Assignment) -> None:
@@ -140,7 +142,7 @@ def _runtime(
             port.refresh()
 
     measures = Measures(
-        process.rpartition("/")[0],
+        _worker_of(process),
         world.clock,
         memory_bytes=resident_bytes,
         traffic=None if port is None else port.exchange.traffic,
@@ -148,13 +150,11 @@ def _runtime(
 
     def tell(partition: int, event: Event) -> None:
         measures.told(partition, event)
-        line = line_of(event)
-        if line is not None:
-            is_named = isinstance(event, PartitionFailed)
-            _say(process, line if is_named else f"partition {partition}: {line}")
+        log.tell(event, partition=partition)
 
     def pressed(pressure: Pressure) -> None:
-        _say(process, str(pressure))
+        level = Level.WARN if pressure.level else Level.INFO
+        log.say(str(pressure), level, component="backpressure")
 
     thresholds = Thresholds(**begin["thresholds"])
     intake = Intake(world.clock, thresholds=thresholds, changed=pressed)
@@ -191,14 +191,8 @@ class _Load:
         return round(min(1.0, used / passed), 3) if passed > 0 else 0.0
 
 
-def _tell(process: str, event: Event) -> None:
-    line = line_of(event)
-    if line is not None:
-        _say(process, line)
-
-
-def _say(process: str, line: str) -> None:
-    say(f"{process}: {line}")
+def _worker_of(process: str) -> str:
+    return process.rpartition("/")[0]
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from ripple.probes import serve_pages
 from ripple.settings import SettingsError
 from ripple.store import RetryingStore
 from ripple.store.opening import open_store
-from ripple.telling import line_of
 from ripple.world import live_world
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
@@ -32,16 +31,16 @@ from worker.stages import has_lanes
 from worker.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from ripple.events import Event
+    from ripple.observe.log import Log
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import ObjectStore
     from worker.settings import Settings
 
 
-async def work(settings: Settings, say: Callable[[str], None], stopping: asyncio.Event) -> None:
+async def work(settings: Settings, log: Log, stopping: asyncio.Event) -> None:
     """Be a worker until ``stopping`` is set, and stop in good order.
 
     Raises InputError, OutputError and PlanError for what can never work, OSError for an address
@@ -49,14 +48,14 @@ async def work(settings: Settings, say: Callable[[str], None], stopping: asyncio
     """
     plan = load_plan(settings.pipeline)
     async with open_store(settings.store, settings.s3, is_probed=True) as store:
-        await _work(settings, plan, store, say, stopping)
+        await _work(settings, plan, store, log, stopping)
 
 
 async def _work(
     settings: Settings,
     plan: Plan,
     store: ObjectStore,
-    say: Callable[[str], None],
+    log: Log,
     stopping: asyncio.Event,
 ) -> None:
     sinks = sinks_by_output(plan, list(settings.sinks))
@@ -88,6 +87,7 @@ async def _work(
             "source": settings.source,
             "sinks": sinks,
             "deltas": addresses[f"deltas/{slot}"],
+            "log": {"form": settings.log_format, "level": settings.log_level},
             "tls": None if settings.tls is None else asdict(settings.tls),
             "settings": {
                 "batch_rows": settings.batch_rows,
@@ -106,7 +106,7 @@ async def _work(
         Spawner(begin),
         world.clock,
         hung_after_s=settings.hung_after_ms / 1000,
-        say=say,
+        say=log.say,
         inputs=inputs,
     )
     samples, name = Samples(), settings.worker_id
@@ -136,11 +136,10 @@ async def _work(
     def tell(event: Event) -> None:
         if isinstance(event, CoordinatorAnswered):
             samples.observe("ripple_transport_rpc_latency_ns", event.nanoseconds, name)
-        line = line_of(event)
+        message = None
         if isinstance(event, Evicted) and stopping.is_set():
-            line = f"{event.worker} has left: {event.cause}"
-        if line is not None:
-            say(line)
+            message = f"{event.worker} has left: {event.cause}"
+        log.tell(event, message)
 
     membership = Membership(
         world,
@@ -154,13 +153,13 @@ async def _work(
         tell=tell,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
     )
-    say(
+    log.say(
         f"worker {settings.worker_id} of {processes} processes; /health and /ready at "
         f"{probes.address}, /metrics at {metrics.address}"
     )
     try:
         await worker.run(membership, stopping)
-        say("is told to stop: its partitions move away")
+        log.say("is told to stop: its partitions move away")
         await worker.stop(
             move_away_s=settings.move_away_ms / 1000,
             stop_s=settings.stop_ms / 1000,

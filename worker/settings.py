@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ripple.errors import LimitError
 from ripple.process_settings import (
     END_WITH_STDIN,
+    LOG,
     TLS,
+    check_log,
     check_ports,
     listed,
     milliseconds,
@@ -155,6 +157,7 @@ SETTINGS: tuple[Setting, ...] = (
         default=29_000,
     ),
     END_WITH_STDIN,
+    *LOG,
     *TLS,
     *S3,
 )
@@ -200,6 +203,8 @@ class Settings:
     move_away_ms: int
     stop_ms: int
     end_with_stdin: bool
+    log_format: str
+    log_level: str
     tls: Tls | None
     s3: S3Settings
     origins: Mapping[str, InForce]
@@ -244,6 +249,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
             )
     if int(found["processes"].value) > PROCESSES_MAX:
         raise SettingsError(f"processes is {found['processes'].value}, more than {PROCESSES_MAX}")
+    check_log(found)
     check_ports(found, ("rpc_port", "health_port", "metrics_port"))
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
     values["tls"] = tls_of(values, found)

@@ -119,7 +119,9 @@ class Measures:
                 one.remaining = behind(cut, stop)
             case events.Restored():
                 one.is_live, one.remaining, one.recovery_s = True, None, event.seconds
-                one.before, one.stored, one.cut = event.counters, event.start, event.cut
+                one.stored, one.cut = event.start, event.cut
+                engine = one.engine()
+                one.before = {} if engine is None else engine.counters.as_dict()
             case events.Committed():
                 one.cut, one.committed_ns = event.cut, self._clock.monotonic_ns()
             case events.Stored():

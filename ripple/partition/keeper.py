@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ripple.checkpoint.checkpoints import prefix_of
-from ripple.events import Began, Restored
+from ripple.events import Began, BroughtUp, Restored
 from ripple.partition.catching_up import CatchUp, Replay
 from ripple.partition.drive import Drive
 from ripple.partition.in_flight import InFlight
@@ -346,6 +346,7 @@ class Restoration:
         began_ns, before = clock.monotonic_ns(), engine.counters.consumed
         if not await opened.claimed.keeper.catch_up.run(kept):
             return False
+        parts.tell(BroughtUp(engine, 0))
         restored = Restored(
             None if base.checkpoint is None else base.checkpoint.name,
             base.start,
@@ -354,7 +355,6 @@ class Restoration:
             engine.counters.consumed - before,
             (clock.monotonic_ns() - began_ns) / 1e9,
             engine.digest,
-            engine.counters.as_dict(),
         )
         parts.report.restored = restored
         parts.tell(restored)

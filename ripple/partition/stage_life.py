@@ -220,6 +220,7 @@ class StageLife:
             final = _Final()
         self._publish(base, changes, final, was_shown)
         await self._commit()
+        self._tell(BroughtUp(engine, 0))
         restored = Restored(
             None if base.checkpoint is None else base.checkpoint.name,
             start,
@@ -228,7 +229,6 @@ class StageLife:
             self.report.events,
             (clock.monotonic_ns() - began_ns) / 1e9,
             engine.digest,
-            engine.counters.as_dict(),
         )
         self.report.restored = restored
         self._tell(restored)

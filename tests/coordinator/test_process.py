@@ -32,7 +32,7 @@ from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import run as run_command
 from worker.membership import Membership
 
-COORDINATOR = [sys.executable, "-m", "coordinator"]
+COORDINATOR = [sys.executable, "-m", "coordinator", "--log-format", "text"]
 FAST = ("--partitions=4", "--join-collect-ms=200", "--version-interval-ms=100", "--jitter-ms=50")
 FREE = ("--port=0", "--health-port=0", "--metrics-port=0")
 DEADLINE_S = 30

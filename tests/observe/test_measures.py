@@ -15,7 +15,6 @@ from ripple.observe.samples import Histogram, Samples
 from tests.observe.trades import PLAN, trades
 
 NS = 1_000_000_000
-COUNTERS = {"applied": 0, "very_late": 0, "dead_lettered": 0, "mildly_late": 0}
 
 
 class Hands:
@@ -44,10 +43,11 @@ def measures(clock: Hands) -> Measures:
     return Measures("w0", clock, memory_bytes=lambda: 800)
 
 
-def begin(measures: Measures, *, counters: dict[str, int] | None = None) -> None:
+def begin(measures: Measures, engine: Engine | None = None) -> None:
     measures.told(3, events.Began("vwap", 3, 1))
-    counters = COUNTERS if counters is None else counters
-    measures.told(3, events.Restored(None, {}, {}, (), 0, 2.5, "", counters))
+    if engine is not None:
+        measures.told(3, events.BroughtUp(engine, 0))
+    measures.told(3, events.Restored(None, {}, {}, (), 0, 2.5, ""))
 
 
 def of(samples: Samples, name: str, *labels: str) -> float:
@@ -79,6 +79,20 @@ def test_each_batch_counts_what_became_of_its_events(measures: Measures, clock: 
     assert of(measures.samples([3]), "partition_event_lag_seconds", "3") == 60
 
 
+def test_who_has_come_back_and_has_no_input_is_seen_all_the_same(measures: Measures) -> None:
+    engine = Engine(PLAN)
+    engine.apply("trades", trades([10, 20]), 2)
+    engine.stabilize()
+    begin(measures, engine)
+    found = measures.samples([3])
+    assert of(found, "graph_node_count") == engine.graph.node_count
+    assert of(found, "window_active_windows") == 1
+    assert of(found, "partition_event_lag_seconds", "3") == 1000 - 20
+    assert of(found, "events_total", "applied") == 0
+    del engine
+    assert ("ripple_graph_node_count", ("w0",)) not in measures.samples([3]).numbers
+
+
 def test_what_a_recovery_repeats_is_not_counted_again(measures: Measures) -> None:
     engine = Engine(PLAN)
     measures.told(3, events.Began("vwap", 3, 1))
@@ -87,8 +101,7 @@ def test_what_a_recovery_repeats_is_not_counted_again(measures: Measures) -> Non
     measures.told(3, events.BroughtUp(engine, 1))
     measures.told(3, events.Replaying({"trades": 2}, {"trades": 12}))
     assert of(measures.samples([3]), "partition_recovery_remaining_events", "3") == 10
-    counters = engine.counters.as_dict()
-    measures.told(3, events.Restored(None, {}, {"trades": 2}, (), 2, 2.5, "", counters))
+    measures.told(3, events.Restored(None, {}, {"trades": 2}, (), 2, 2.5, ""))
     engine.apply("trades", trades([30]), 3)
     engine.stabilize()
     measures.told(3, events.BroughtUp(engine, 1))

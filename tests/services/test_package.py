@@ -45,6 +45,8 @@ NEED_EXTRAS = {
     "ripple.kafka.broker",
     "ripple.kafka.writing_places",
     "ripple.observe.exposition",
+    "ripple.observe.log",
+    "ripple.observe.process_log",
     "ripple.rpc",
     "ripple.spark.backfill.backfilling",
     "ripple.spark.replaying",

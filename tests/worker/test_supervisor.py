@@ -208,7 +208,7 @@ def command(folder: Path, *more: str) -> subprocess.Popen[str]:
             *(sys.executable, "-m", "worker", str(FILE), "--coordinator", "127.0.0.1:1"),
             *("--store", f"{folder}/state", "--source", f"log:{folder}/ticks"),
             *("--sink", f"log:{folder}/counts", "--processes", "1"),
-            *("--health-port", "0", "--metrics-port", "0", *more),
+            *("--health-port", "0", "--metrics-port", "0", "--log-format", "text", *more),
         ],
         cwd=ROOT,
         stderr=subprocess.PIPE,

@@ -103,7 +103,11 @@ def coordinators_of(planned: Sequence[Planned]) -> str:
 
 
 def _flags(pairs: Iterable[tuple[str, object]]) -> list[str]:
-    return ["--end-with-stdin", *(f"--{name}={value}" for name, value in pairs)]
+    return [
+        "--end-with-stdin",
+        "--log-format=text",
+        *(f"--{name}={value}" for name, value in pairs),
+    ]
 
 
 def _ports(asked: Asked) -> list[tuple[int, int, int]]:

@@ -1,0 +1,47 @@
+"""What is said again and again is said a few times, and then how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+TIMES = 5
+WITHIN_S = 10.0
+KNOWN_MAX = 1000
+
+
+Line: TypeAlias = tuple[object, ...]
+"""A message first, and all that tells lines apart behind it."""
+
+
+@dataclass(slots=True)
+class _Said:
+    since_s: float
+    times: int = 0
+
+
+class Repeats:
+    """Lets each line through ``TIMES`` times within ``WITHIN_S``."""
+
+    def __init__(self) -> None:
+        self._said: dict[Line, _Said] = {}
+
+    def admits(self, line: Line, now_s: float) -> bool:
+        """Return whether a line is to be said now."""
+        said = self._said.get(line)
+        if said is None:
+            if len(self._said) >= KNOWN_MAX:
+                return True
+            said = self._said[line] = _Said(now_s)
+        said.times += 1
+        return said.times <= TIMES
+
+    def over(self, now_s: float) -> list[tuple[Line, int]]:
+        """Return the lines whose time is over that were held back, and how often; forget them."""
+        found = []
+        for line, said in list(self._said.items()):
+            if now_s - said.since_s >= WITHIN_S:
+                del self._said[line]
+                if said.times > TIMES:
+                    found.append((line, said.times - TIMES))
+        return found

@@ -1,0 +1,34 @@
+"""What no log may hold: the secrets of the environment, and passwords in addresses."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+HIDDEN = "***"
+LENGTH_MIN = 6  # a shorter one would hide words that mean something
+_NAMES = re.compile(r"SECRET|PASSWORD|PASSPHRASE|PASSWD|TOKEN|CREDENTIAL|API_KEY")
+_NO_SECRET = re.compile(r"_(FILE|DIR|PATH)$")  # where one is
+_IN_ADDRESS = re.compile(r"(://[^/@\s:]*:)[^/@\s]+(?=@)")
+
+
+def hider(environment: Mapping[str, str]) -> Callable[[str], str]:
+    """Return what takes the secrets of an environment out of a text."""
+    values = {
+        value
+        for name, value in environment.items()
+        if _NAMES.search(name.upper()) and not _NO_SECRET.search(name.upper())
+        if len(value) >= LENGTH_MIN
+    }
+    longest_first = sorted(values, key=lambda value: (-len(value), value))
+    known = re.compile("|".join(map(re.escape, longest_first))) if values else None
+
+    def hidden(text: str) -> str:
+        if known is not None:
+            text = known.sub(HIDDEN, text)
+        return _IN_ADDRESS.sub(rf"\g<1>{HIDDEN}", text)
+
+    return hidden
