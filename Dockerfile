@@ -15,7 +15,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 # What Ripple needs comes first: a change of the source alone does not fetch it again.
 COPY pyproject.toml ./
 COPY deploy/docker/needed.py deploy/docker/
-RUN python deploy/docker/needed.py cluster kafka msgpack s3 > needed.txt \
+RUN python deploy/docker/needed.py cluster kafka avro msgpack s3 > needed.txt \
     && python -m venv /opt/ripple \
     && /opt/ripple/bin/pip install --requirement needed.txt
 COPY setup.py README.md LICENSE ./

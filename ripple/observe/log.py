@@ -144,7 +144,10 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Say what a library says."""
         level = Level.ERROR if record.levelno >= logging.ERROR else Level.WARN
-        self._log.say(record.getMessage(), level, component=record.name)
+        context: dict[str, object] = {"component": record.name}
+        if record.exc_info:
+            context["exception"] = logging.Formatter().formatException(record.exc_info)
+        self._log.say(record.getMessage(), level, **context)
 
 
 def _json(_: object, level: str, entry: MutableMapping[str, Any]) -> str:
@@ -152,7 +155,8 @@ def _json(_: object, level: str, entry: MutableMapping[str, Any]) -> str:
     for name in ("worker", "process", "component", "partition"):
         if name in entry:
             said[name] = entry.pop(name)
-    return json.dumps({**said, "message": entry.pop("event"), **entry}, ensure_ascii=False)
+    said |= {"message": entry.pop("event"), **entry}
+    return json.dumps(said, ensure_ascii=False, default=str)
 
 
 def _text(_: object, __: str, entry: MutableMapping[str, Any]) -> str:
@@ -162,9 +166,10 @@ def _text(_: object, __: str, entry: MutableMapping[str, Any]) -> str:
     message = entry["event"]
     if "partition" in entry and not message.startswith("partition "):
         parts.append(f"partition {entry['partition']}:")
+    exception = entry.pop("exception", None)
     more = {name: value for name, value in entry.items() if name not in (*_ENTRY, "event")}
     parts += [message, *(f"{name}={value}" for name, value in more.items())]
-    return " ".join(parts)
+    return " ".join(parts) + ("" if exception is None else f"\n{exception}")
 
 
 def _sexp(_: object, level: str, entry: MutableMapping[str, Any]) -> str:

@@ -159,11 +159,17 @@ def test_libraries_say_what_they_say_in_the_same_log() -> None:
         said.log.take_over()
         logging.getLogger("aiokafka.conn").warning("broker %s is gone", "b")
         logging.getLogger("aiokafka.conn").info("all is well")
+        try:
+            raise ValueError("of broker-pw")
+        except ValueError:
+            logging.getLogger("asyncio").exception("a task has failed")
     finally:
         root.handlers[:], root.level = before, level
-    (entry,) = map(json.loads, said.lines)
+    entry, failed = map(json.loads, said.lines)
     assert (entry["level"], entry["component"]) == ("warn", "aiokafka.conn")
     assert entry["message"] == "broker b is gone"
+    assert (failed["level"], failed["message"]) == ("error", "a task has failed")
+    assert failed["exception"].splitlines()[-1] == "ValueError: of ***"
 
 
 def test_what_loses_nothing_is_no_error() -> None:
