@@ -10,10 +10,3 @@ place       where something is found, as the code would say it
 owner       whose a module is: the user's, which is looked into, or a library's, known by name
 former      the form that checkpoints of earlier versions know
 """
-
-from __future__ import annotations
-
-from ripple.code.form import CodeForm, code_form, joined
-from ripple.code.owner import library_of_module
-
-__all__ = ["CodeForm", "code_form", "joined", "library_of_module"]

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from ripple.engine.changes import Changes
 from ripple.engine.counters import Counters
-from ripple.engine.edge_changes import EdgeChanges
 from ripple.engine.engine import Engine
-from ripple.engine.follower import Follower
 from ripple.engine.rows import RejectedRow
-from ripple.engine.senders import BehindError, FollowError, GapError, SupersededError
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.engine.uncomputable import Uncomputable, UncomputableRow
 from ripple.ops import OP_REMOVE, OP_SET
@@ -16,18 +13,12 @@ from ripple.ops import OP_REMOVE, OP_SET
 __all__ = [
     "OP_REMOVE",
     "OP_SET",
-    "BehindError",
     "Changes",
     "Counters",
-    "EdgeChanges",
     "Engine",
-    "FollowError",
-    "Follower",
-    "GapError",
     "RejectedRow",
     "Snapshot",
     "SnapshotError",
-    "SupersededError",
     "Uncomputable",
     "UncomputableRow",
 ]

@@ -18,7 +18,6 @@ from ripple.engine.inputs import Input
 from ripple.engine.partition import Partition, Position
 from ripple.engine.rows import RejectedRow, Rows
 from ripple.engine.snapshot import Snapshot, SnapshotError
-from ripple.engine.windowed_fold import WindowedFold
 from ripple.errors import InputError, PlanError, SchemaError
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
@@ -116,7 +115,11 @@ class Engine(Partition):
         return stage_folds(plan, 0) if staged else plan.folds
 
     def _first_fold(self, graph: Graph, fold: Fold) -> EventFold:
-        return (EventFold if fold.window is None else WindowedFold)(graph, fold)
+        if fold.window is None:
+            return EventFold(graph, fold)
+        from ripple.engine.windowed_fold import WindowedFold  # noqa: PLC0415 - many have no windows
+
+        return WindowedFold(graph, fold)
 
     @classmethod
     def restore(

@@ -14,14 +14,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from ripple.code import CodeForm, code_form, joined, library_of_module
 from ripple.code.former import former
+from ripple.code.owner import library_of_module
 from ripple.pipeline.checks import blaming, blaming_field
 from ripple.pipeline.plan import Derive, Filter, Fold, Map, Output, SourceSpec, type_of
 from ripple.schema.notation import type_to_sexp
 from ripple.topology import canonical, digest_of, node_key
 
 if TYPE_CHECKING:
+    from ripple.code.form import CodeForm
     from ripple.pipeline.plan import Fields, FoldAggregate, Plan, Step
     from ripple.sexp import Sexp
     from ripple.topology import OfCode
@@ -86,6 +87,8 @@ class _Present:
         return lambda value: self._note(fold.name, {member.name: value}), more
 
     def _note(self, name: str, roots: Mapping[str, object]) -> Sexp:
+        from ripple.code.form import code_form, joined  # noqa: PLC0415 - most plans have no code
+
         form = code_form(roots)
         self.forms[name] = joined(self.forms.get(name), form)
         return ["code", form.digest]

@@ -30,7 +30,7 @@ from ripple.window.spec import Sliding, Tumbling
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ripple.code import CodeForm
+    from ripple.code.form import CodeForm
     from ripple.expression.bound import Bound
     from ripple.sexp import Sexp
     from ripple.window.spec import WindowSpec

@@ -20,7 +20,7 @@ from worker.stages import is_spread
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ripple.engine import EdgeChanges
+    from ripple.engine.edge_changes import EdgeChanges
     from ripple.pipeline.plan import Plan
     from ripple.testing.crash_source import CrashSource
     from ripple.testing.reference import Table

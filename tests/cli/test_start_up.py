@@ -12,9 +12,14 @@ HEAVY = (
     "pyspark",
     "grpc",
     "asyncio",
+    "numpy.ma",
+    "numpy.typing",
     "pyarrow.compute",
     "pyarrow.dataset",
     "ripple.wire",
+    "ripple.code.form",
+    "ripple.engine.follower",
+    "ripple.engine.windowed_fold",
 )
 PRINT_HEAVY = f"""
 import sys

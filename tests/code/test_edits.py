@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ripple.code import CodeForm, code_form
+from ripple.code.form import CodeForm, code_form
 from tests.code.modules import FILES, imported, written
 
 # What changes: the file, the old text, the new one, and the place that is named.
@@ -171,7 +171,7 @@ def test_edit_of_anything_else_is_not_seen(name: str, base: CodeForm, tmp_path: 
     assert form_in(tmp_path, files).digest == base.digest
 
 
-SHOW = "from ripple.code import code_form; print(code_form({'': step}).digest)"
+SHOW = "from ripple.code.form import code_form; print(code_form({'': step}).digest)"
 
 
 def shown(

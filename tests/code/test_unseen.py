@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import ripple.code.form as form_module
-from ripple.code import CodeForm, code_form
+from ripple.code.form import CodeForm, code_form
 from tests.code.modules import imported, written
 from tests.code.test_values import linked
 

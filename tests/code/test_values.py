@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ripple.aggregate as ra
-from ripple.code import CodeForm, code_form
+from ripple.code.form import CodeForm, code_form
 from ripple.expression import col
 from ripple.window import Tumbling
 
