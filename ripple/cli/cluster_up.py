@@ -203,11 +203,8 @@ class _Status:
             await asyncio.sleep(LOOK_INTERVAL_S)
             try:
                 reached = await asyncio.to_thread(self._reach.look)
-            except (
-                RippleError,
-                OSError,
-            ) as error:  # the cluster may do well: it waits, and so do we
-                self._say_why(error)
+            except (RippleError, OSError) as error:
+                self._say_why(error)  # the cluster itself waits for brokers that are away
                 continue
             self._why = ""
             self.newest = str(reached)
@@ -216,9 +213,7 @@ class _Status:
             self._show()
 
     def _say_why(self, error: Exception) -> None:
-        why = (
-            f"{type(error).__name__}: {error}" if not isinstance(error, RippleError) else str(error)
-        )
+        why = str(error) or type(error).__name__
         if not self._why:
             self.clear()
             say(f"{PROGRAM}: cannot see how far the outputs are: {why}")

@@ -22,7 +22,10 @@ class Server:
     """A process in a folder of its own, with a log file there that stays.
 
     ``with`` starts and stops it. It dies with the process that started it, however that ends.
+    stop_s: how long it may take to end in good order.
     """
+
+    stop_s = STOP_S
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -131,7 +134,7 @@ class Server:
         process.send_signal(how)
         process.send_signal(signal.SIGCONT)
         try:
-            process.wait(STOP_S)
+            process.wait(self.stop_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
