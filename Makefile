@@ -94,12 +94,14 @@ sim: $(VENV)/.dev
 kill: $(VENV)/.dev
 	$(PYTHON) -m tests.partition.kill_nine --trades 1000000 --kills $(or $(KILLS),50)
 
-# A cluster of real processes and a hundred disturbances: minutes. SEED=7 for others.
+# A cluster of real processes and a hundred disturbances: minutes. SEED=7 for others. The last one
+# reads and writes topics, and has the broker of Kafka and the object store among its victims.
 chaos: $(VENV)/.dev
 	for pipeline in windows sessions totals; do \
 		$(PYTHON) -m tests.cluster.chaos --pipeline $$pipeline --events $(or $(EVENTS),100) \
 			--seed $(or $(SEED),0) || exit 1; \
 	done
+	$(PYTHON) -m tests.services.kafka_chaos --events $(or $(EVENTS),100) --seed $(or $(SEED),0)
 
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.
 corruption: $(VENV)/.dev

@@ -45,6 +45,11 @@ class Topics:
         answer = await self._admin.create_topics([named])
         assert not answer.topic_errors[0][1], answer
 
+    async def described(self, *topics: str) -> list[int]:
+        """Return how many partitions topics have."""
+        found = await self._admin.describe_topics([self._prefix + topic for topic in topics])
+        return [len(one["partitions"]) for one in found]
+
     async def delete(self, topic: str) -> None:
         """Remove a topic."""
         await self._admin.delete_topics([self._prefix + topic])

@@ -1,0 +1,23 @@
+"""Broker and store among the victims, for a minute; ``make chaos`` goes on for longer."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.services.kafka_chaos import Plan, disturb
+from tests.services.missing import MissingError, skip
+
+pytestmark = pytest.mark.services
+
+
+def test_nobody_who_reads_committed_records_notices(tmp_path: Path) -> None:
+    plan = Plan(trades=20_000, events=7, seed=1, pause_s=3.0)
+    try:
+        done = asyncio.run(disturb(plan, tmp_path, lambda _: None))
+    except MissingError as error:
+        skip(error)
+    assert len(done.events) == plan.events  # each kind once
+    assert done.cuts > plan.events
