@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Self
 
@@ -39,10 +39,19 @@ class Endings:
                 waiting = self._ends.pop()()
                 if waiting is not None:
                     await waiting
-            except (Exception, asyncio.CancelledError) as other:
+            except failures() as other:
                 if first is None:
                     first = other
                 else:
                     first.add_note(f"and then: {other}")
         if first is not None and first is not error:
             raise first
+
+
+def failures() -> tuple[type[BaseException], ...]:
+    """Return what a step may end with, of which a wait that is cancelled is no Exception.
+
+    That is a matter of asyncio alone, which plain runs never import: it is slow to.
+    """
+    asyncio = sys.modules.get("asyncio")
+    return (Exception,) if asyncio is None else (Exception, asyncio.CancelledError)

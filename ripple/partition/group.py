@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,6 +9,7 @@ from ripple.connectors.contract import is_readable_sink
 from ripple.errors import OutputError
 from ripple.events import CutOff, Promise, Tell, untold
 from ripple.frozen import frozen
+from ripple.partition.endings import failures
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class SinkGroup:
                     tell(Promise(sink.name, sink.promise))
                 if sink.cut_off_bytes:
                     tell(CutOff(sink.name, sink.cut_off_bytes))
-        except (Exception, asyncio.CancelledError):
+        except failures():
             await self.close()
             raise
         return {
@@ -192,7 +192,7 @@ class Groups:
                 standings = await group.open(epoch, tell)
                 self._by_output |= dict.fromkeys(standings, group)
                 found |= standings
-        except (Exception, asyncio.CancelledError):
+        except failures():
             await self.close()
             raise
         return found

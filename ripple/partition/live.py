@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
@@ -14,6 +13,8 @@ from ripple.events import BroughtUp, Committed, Ended, Refused, Tell, Uncomputab
 from ripple.frozen import frozen
 
 if TYPE_CHECKING:
+    import asyncio
+
     from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
     from ripple.engine import Changes
@@ -257,6 +258,8 @@ class Live:
         if not self.outputs.commits_beside:
             await act()
             return
+        import asyncio  # noqa: PLC0415 - slow, and only outputs that others wait for need it
+
         self._committing = asyncio.create_task(act())
 
         def done(_: object) -> None:
@@ -276,6 +279,8 @@ class Live:
     async def committed(self) -> None:
         """Wait until no commit is under way. Raises what it has failed with."""
         if self._committing is not None:
+            import asyncio  # noqa: PLC0415 - likewise
+
             await asyncio.wait([self._committing])
             assert not self.is_committing
 
@@ -283,6 +288,8 @@ class Live:
         """Give up a commit that is under way: the run has failed."""
         task, self._committing = self._committing, None
         if task is not None:
+            import asyncio  # noqa: PLC0415 - likewise
+
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 

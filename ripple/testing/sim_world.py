@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, TypeVarTuple
 
+from ripple.frozen import frozen
 from ripple.testing.sim_chance import Chance
 from ripple.testing.sim_control import SimControl
 from ripple.testing.sim_disk import SimDisk
@@ -75,7 +76,7 @@ class Machine(NamedTuple):
     broker: Callable[[Effects], SimBrokerPort]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SimWorld(World):
     """One life's world.
 

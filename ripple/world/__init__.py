@@ -1,36 +1,43 @@
-"""The world: every effect of Ripple goes through these ports."""
+"""The world: every effect of Ripple goes through these ports.
+
+What does I/O is imported when it is first used: the ports are wanted where nothing is waited for.
+"""
 
 from __future__ import annotations
 
-from ripple.world.errors import (
-    DiskFullError,
-    DiskLockedError,
-    NotALockError,
-    StoreError,
-    SyncFailedError,
-    TlsError,
-)
-from ripple.world.live import LiveClock, LiveExecutor, LiveRandom, live_world
-from ripple.world.live_disk import LiveDisk
-from ripple.world.live_network import LiveNetwork
-from ripple.world.live_watch import LiveWatch
-from ripple.world.ports import (
-    Clock,
-    Disk,
-    Executor,
-    File,
-    Guards,
-    Listener,
-    Lock,
-    Network,
-    ObjectStore,
-    Random,
-    Stream,
-    Watch,
-    World,
-    all_guards,
-)
-from ripple.world.tls import Tls
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ripple.world.errors import (
+        DiskFullError,
+        DiskLockedError,
+        NotALockError,
+        StoreError,
+        SyncFailedError,
+        TlsError,
+    )
+    from ripple.world.live import LiveClock, LiveExecutor, LiveRandom, live_world
+    from ripple.world.live_disk import LiveDisk
+    from ripple.world.live_network import LiveNetwork
+    from ripple.world.live_watch import LiveWatch
+    from ripple.world.ports import (
+        Clock,
+        Disk,
+        Executor,
+        File,
+        Guards,
+        Listener,
+        Lock,
+        Network,
+        ObjectStore,
+        Random,
+        Stream,
+        Watch,
+        World,
+        all_guards,
+    )
+    from ripple.world.tls import Tls
 
 __all__ = [
     "Clock",
@@ -62,3 +69,51 @@ __all__ = [
     "all_guards",
     "live_world",
 ]
+
+_NAMES_BY_HOME = {
+    "ripple.world.errors": (
+        "DiskFullError",
+        "DiskLockedError",
+        "NotALockError",
+        "StoreError",
+        "SyncFailedError",
+        "TlsError",
+    ),
+    "ripple.world.live": (
+        "LiveClock",
+        "LiveExecutor",
+        "LiveRandom",
+        "live_world",
+    ),
+    "ripple.world.live_disk": ("LiveDisk",),
+    "ripple.world.live_network": ("LiveNetwork",),
+    "ripple.world.live_watch": ("LiveWatch",),
+    "ripple.world.ports": (
+        "Clock",
+        "Disk",
+        "Executor",
+        "File",
+        "Guards",
+        "Listener",
+        "Lock",
+        "Network",
+        "ObjectStore",
+        "Random",
+        "Stream",
+        "Watch",
+        "World",
+        "all_guards",
+    ),
+    "ripple.world.tls": ("Tls",),
+}
+_HOME_OF = {name: home for home, names in _NAMES_BY_HOME.items() for name in names}
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value

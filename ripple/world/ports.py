@@ -7,8 +7,10 @@ is said here once and tested on both forms by the same suite.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar, TypeVarTuple
+
+from ripple.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -340,7 +342,7 @@ def all_guards(_safeguard: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class World:
     """All that one process may touch.
 
