@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "aggregate": {"arguments", "errors", "frozen", "keys", "schema"},
     "encoding": {"errors"},
     "extras": set(),
-    "world": {"errors", "extras"},
+    "world": {"errors", "extras", "frozen"},
     "fenced": {"encoding", "errors", "world"},
     "assignment": {"errors", "fenced", "world"},
     "batch": {"frozen"},
