@@ -114,7 +114,7 @@ NO_PLACES = {
     *("--pipeline", "--name", "before", "after", "--fold", "--input", "--reason", "--from"),
     *("--key", "--time-field", "--compression", "--retention-age", "--rebuild"),
     *("--checkpoint-interval", "--commit-interval", "--host", "worker"),
-    *("--to", "--master", "--conf", "--engine"),
+    *("--to", "--until", "--identity", "--master", "--conf", "--engine"),
 }
 
 
@@ -143,7 +143,7 @@ def test_empty_place_is_refused_by_name_by_every_command(capsys) -> None:
     for parser, name in (found for whole in _parsers() for found in _texts(whole)):
         if name in NO_PLACES:
             continue
-        before = ["x"] if name == "source" else []
+        before = ["x"] if name in ("source", "receipt") else []
         with pytest.raises(SystemExit):
             parser.parse_args([*before, f"{name}=" if name.startswith("-") else ""])
         said = capsys.readouterr().err.splitlines()[-1]
