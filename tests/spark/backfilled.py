@@ -64,6 +64,7 @@ def backfilled(
         str(store),
         shelf.backfill,
         identity,
+        False,
         tuple(asyncio.run(shelf.all("file-"))),
         tuple(sorted(parts, key=lambda part: int(part["partition"]))),
     )

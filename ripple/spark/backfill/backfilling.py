@@ -77,7 +77,7 @@ class Backfill:
         self._spark = spark
         self._parcel = Parcel.of(pipeline, pickled)
         self.plan = self._parcel.plan()
-        self._identity = tuple(identity)
+        self._identity, self._header = tuple(identity), header
         self._check_names()
         self._place, self._live_place, self._store = history, live, store
         self.live = Live.at(live, self.plan, until_ns, partitions)
@@ -212,6 +212,7 @@ class Backfill:
             self._store,
             self._shelf.backfill,
             self._identity,
+            self._header,
             tuple(asyncio.run(self._shelf.all("file-"))),
             tuple(sorted(parts, key=lambda part: part["partition"])),
         )

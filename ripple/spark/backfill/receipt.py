@@ -29,7 +29,8 @@ class Receipt:
 
     backfill: the fingerprint of both, of the pipeline and of how many partitions there are. files:
     of history, what each had. partitions: what was found of each, and its checkpoint. identity: the
-    fields that tell a record from others, () for all of them.
+    fields that tell a record from others, () for all of them. header: whether files of CSV name
+    their columns.
     """
 
     pipeline: str
@@ -41,6 +42,7 @@ class Receipt:
     store: str
     backfill: str
     identity: tuple[str, ...]
+    header: bool
     files: tuple[Mapping[str, Any], ...]
     partitions: tuple[Mapping[str, Any], ...]
 

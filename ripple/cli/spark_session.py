@@ -1,0 +1,77 @@
+"""What the commands on Spark share: their options, a session, a line of progress."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from ripple.cli.exits import say_inline
+from ripple.errors import OutputError, RippleError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.spark.progress import Standing
+
+_ERASE = "\r\033[K"
+
+
+class MissingError(RippleError):
+    """A package or a program that Spark needs is missing."""
+
+
+def configure_header(parser: argparse.ArgumentParser) -> None:
+    """Add --header."""
+    parser.add_argument(
+        "--header", action="store_true", help="the first line of CSV files names their columns"
+    )
+
+
+def configure_session(parser: argparse.ArgumentParser) -> None:
+    """Add what a session is asked for."""
+    parser.add_argument(
+        "--master", metavar="URL", help="of Spark (local[*], or what spark-submit says)"
+    )
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark"
+    )
+
+
+@contextmanager
+def opened(options: argparse.Namespace) -> Iterator[Any]:
+    """Hold a session of Spark for a command. Raises MissingError where it cannot be had."""
+    settings = {}
+    for text in options.conf:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise OutputError(f"--conf takes KEY=VALUE, not {text!r}")
+        settings[name] = value
+    try:
+        from ripple.spark.session import session  # noqa: PLC0415 - imports pyspark
+    except ModuleNotFoundError as error:
+        raise MissingError(str(error)) from error
+    spark = session(options.master, **settings)
+    try:
+        yield spark
+    finally:
+        with suppress(Exception):  # a JVM that died has said so already
+            spark.stop()
+
+
+class Progress:
+    """One line on standard error, where that is a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def show(self, standing: Standing) -> None:
+        """Redraw the line."""
+        if self._shown:
+            say_inline(f"{_ERASE}{standing.text()}")
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._shown:
+            say_inline(_ERASE)
