@@ -10,8 +10,9 @@ wait for NumPy and Arrow.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ripple.lazily import imported
 
 if TYPE_CHECKING:
     from ripple.aggregate import (
@@ -192,13 +193,7 @@ _HOME_OF = {name: home for home, names in _NAMES_BY_HOME.items() for name in nam
 
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOME_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_HOME_OF[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__ = imported(__name__, _HOME_OF)
 
 
 def __dir__() -> list[str]:

@@ -156,8 +156,7 @@ def _replay(options: argparse.Namespace) -> int:
         from ripple.spark.replaying import Replay  # noqa: PLC0415 - imports pyspark
 
         one = Replay(spark, options.file, options.source, closes=not options.open, **arguments)
-        progress = Progress()
-        try:
+        with Progress() as progress:
             if options.digest_only:
                 report = one.report(show=progress.show)
             else:
@@ -167,8 +166,6 @@ def _replay(options: argparse.Namespace) -> int:
                     overwrite=options.overwrite,
                     show=progress.show,
                 )
-        finally:
-            progress.clear()
     _say(options, report)
     return 0
 

@@ -83,7 +83,6 @@ def run(options: argparse.Namespace) -> int:
     plan = load_plan(options.file)  # before a JVM is started, as the places
     source_at(options.history, plan, header=options.header)
     Live.at(options.live, plan, until_ns, options.partitions)
-    progress = Progress()
     with opened(options) as spark:
         from ripple.spark.backfill.backfilling import Backfill  # noqa: PLC0415 - imports pyspark
 
@@ -98,10 +97,8 @@ def run(options: argparse.Namespace) -> int:
             identity=options.identity.split(",") if options.identity else (),
             header=options.header,
         )
-        try:
+        with Progress() as progress:
             found = one.run(allows_unproven=options.allow_unproven, show=progress.show)
-        finally:
-            progress.clear()
     if options.receipt is not None:
         Path(options.receipt).write_text(json.dumps(found.as_dict(), indent=1) + "\n")
     if options.dead_letter is not None:
@@ -117,7 +114,6 @@ def run_receipt(options: argparse.Namespace) -> int:
         known = Receipt.of(Path(options.receipt).read_text(), options.receipt)
     except OSError as error:
         raise InputError(f"cannot read {options.receipt}: {error.strerror}") from error
-    progress = Progress()
     with opened(options) as spark:
         from ripple.spark.backfill.backfilling import Backfill  # noqa: PLC0415 - imports pyspark
 
@@ -132,9 +128,7 @@ def run_receipt(options: argparse.Namespace) -> int:
             identity=known.identity,
             header=known.header,
         )
-        try:
+        with Progress() as progress:
             problems = one.check(known, show=progress.show)
-        finally:
-            progress.clear()
     print("\n".join([*problems, "", "does not hold" if problems else "holds"]).strip())
     return 1 if problems else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ripple.cli.exits import say_inline
 from ripple.errors import OutputError, RippleError
@@ -61,7 +61,7 @@ def opened(options: argparse.Namespace) -> Iterator[Any]:
 
 
 class Progress:
-    """One line on standard error, where that is a terminal."""
+    """One line on standard error, where that is a terminal, as long as it is entered."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
@@ -71,7 +71,9 @@ class Progress:
         if self._shown:
             say_inline(f"{_ERASE}{standing.text()}")
 
-    def clear(self) -> None:
-        """Remove the line."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._shown:
             say_inline(_ERASE)

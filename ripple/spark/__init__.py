@@ -5,8 +5,9 @@ What imports pyspark is imported when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ripple.lazily import imported
 
 if TYPE_CHECKING:
     from ripple.spark.backfill.backfilling import Backfill, BackfillError
@@ -27,10 +28,4 @@ _HOME_OF = {
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOME_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_HOME_OF[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__ = imported(__name__, _HOME_OF)

@@ -62,6 +62,7 @@ ENOUGH_FOR_HELP = {
     "ripple.connectors",
     "ripple.connectors.target",
     "ripple.errors",
+    "ripple.lazily",
 }
 
 
@@ -89,7 +90,7 @@ print([name for name in sys.modules if name.startswith(("ripple.", "numpy", "pya
 ripple.Pipeline
 print("ripple.pipeline" in sys.modules, "numpy" in sys.modules)
 """
-    assert run([sys.executable, "-c", script]).rows == ["[]", "True True"]
+    assert run([sys.executable, "-c", script]).rows == ["['ripple.lazily']", "True True"]
 
 
 @pytest.mark.parametrize("command", ["coordinator", "ripple", "vwap_demo"])

@@ -1,0 +1,24 @@
+"""Packages that import what they are made of when it is first asked for."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+
+def imported(package: str, home_of: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package. home_of: by name the module that has it."""
+
+    def find(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(home_of[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find
