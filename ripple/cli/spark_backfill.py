@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import suppress
 from pathlib import Path
 
+from ripple.arguments import shown
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
 from ripple.cli.spark_session import Progress, configure_header, configure_session, opened
@@ -77,9 +79,7 @@ def configure_receipt(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Backfill; return the exit code."""
-    until_ns = Bound.parse(options.until, "--until").time_ns
-    if until_ns is None:
-        raise InputError("--until is a time, such as 2024-02-26T14:30:00Z")
+    until_ns = _time_ns(options.until)
     plan = load_plan(options.file)  # before a JVM is started, as the places
     source_at(options.history, plan, header=options.header)
     Live.at(options.live, plan, until_ns, options.partitions)
@@ -132,3 +132,11 @@ def run_receipt(options: argparse.Namespace) -> int:
             problems = one.check(known, show=progress.show)
     print("\n".join([*problems, "", "does not hold" if problems else "holds"]).strip())
     return 1 if problems else 0
+
+
+def _time_ns(text: str) -> int:
+    with suppress(InputError):
+        found = Bound.parse(text, "--until").time_ns
+        if found is not None:
+            return found
+    raise InputError(f"--until is a time, such as 2024-02-26T14:30:00Z, not {shown(text)}")
