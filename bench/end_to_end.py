@@ -58,9 +58,10 @@ def _with_symbols(symbols: int) -> list[Row]:
         running = _programs(folder, windows=False)
         windowed = _programs(folder, windows=True)
     label = f"{symbols:,} symbols"
+    few = symbols == SYMBOLS[0]
     return [
-        *_rows(f"{label}", running, at_least(5)),
-        *_rows(f"{label}, windows of 60 s", windowed, at_least(4)),
+        *_rows(f"{label}", running, at_least(5), of_polars=1.2 if few else 1.0),
+        *_rows(f"{label}, windows of 60 s", windowed, at_least(4), of_polars=1.0),
     ]
 
 
@@ -92,7 +93,8 @@ def _programs(folder: str, *, windows: bool) -> dict[str, Measured]:
     return measured
 
 
-def _rows(label: str, measured: Mapping[str, Measured], aim: Aim) -> list[Row]:
+def _rows(label: str, measured: Mapping[str, Measured], aim: Aim, *, of_polars: float) -> list[Row]:
+    """Return what is told; aim: on one core; of_polars: how many times its rate, on all cores."""
     peers = {name: one for name, one in measured.items() if not name.startswith("ripple")}
     rows: list[Row] = []
     unit = "M trades/s"
@@ -100,7 +102,7 @@ def _rows(label: str, measured: Mapping[str, Measured], aim: Aim) -> list[Row]:
     for cores in (ONE, BOTH):
         ours = measured[f"ripple, {cores}"]
         steady = {name: one.steady for name, one in peers.items() if cores in name or cores == ONE}
-        only = aim if cores == ONE else at_least(1.0, of_ratio=True)
+        only = aim if cores == ONE else at_least(of_polars, of_ratio=True)
         rows += beside(f"{label}, {cores}, steady", ours.steady, unit, steady, only)
         whole = peers[batch].whole
         rows.append(Row(f"{label}, {cores}, whole process", ours.whole, unit, batch, whole))

@@ -64,9 +64,15 @@ def feed(engine: rp.Engine, batches: list[pa.RecordBatch], *, quiet: bool = Fals
         offset += batch.num_rows
         engine.apply("trades", batch, offset)
         if not quiet:
-            engine.stabilize()
+            _show(engine)
     if quiet:
-        engine.stabilize()
+        _show(engine)
+
+
+def _show(engine: rp.Engine) -> None:
+    """Bring the views up, and have what changed as Arrow's."""
+    for _ in engine.stabilize().outputs.values():
+        pass
 
 
 def blocks(events: int, symbols: int, rows: int = 1_000_000) -> Iterator[pa.RecordBatch]:

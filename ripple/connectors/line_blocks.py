@@ -44,7 +44,7 @@ def line_blocks(
             yield None
             told = True
         try:
-            count = raw.read_into(view[filled:])
+            count = raw.read_into(view[filled : block_bytes if filled < block_bytes else None])
         except InputError:
             yield view[:whole]
             raise

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ripple.frozen import frozen
+
+if TYPE_CHECKING:
+    from ripple.schema.exported import Made
+
+
+class Shown(Mapping[str, pa.RecordBatch]):
+    """Record batches by output, which become Arrow's when they are asked for.
+
+    made: the same for those who take them as they were made.
+    """
+
+    __slots__ = ("made",)
+
+    def __init__(self, made: Mapping[str, Made]) -> None:
+        self.made = made
+
+    def __getitem__(self, output: str) -> pa.RecordBatch:
+        return self.made[output].arrow()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.made)
+
+    def __len__(self) -> int:
+        return len(self.made)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 @frozen
@@ -27,7 +55,7 @@ class Changes:
     per partition of the next stage, what flows there.
     """
 
-    outputs: Mapping[str, pa.RecordBatch]
+    outputs: Shown
     cut: Mapping[str, int]
     watermark_ns: int
     retractions: Mapping[str, pa.RecordBatch] = field(default_factory=dict)

@@ -31,13 +31,19 @@ class EdgeChanges:
 
     rows: the key, ``op`` (int8: Set, Remove or Final), then the values, null in a Remove; at most
     one row per key, in no order. since: the cut from which they lead to ``cut``; None if they are
-    the whole table there. watermark_ns: the sender's at ``cut``.
+    the whole table there. watermark_ns: the sender's at ``cut``. traces: contexts of what has
+    changed them; see ``ripple.traces``.
     """
 
     since: Cut | None
     cut: Cut
     watermark_ns: int
     rows: pa.RecordBatch
+    traces: tuple[str, ...] = ()
+
+    def traced(self, traces: tuple[str, ...]) -> EdgeChanges:
+        """Return the same, of traces."""
+        return EdgeChanges(self.since, self.cut, self.watermark_ns, self.rows, traces)
 
 
 def targets_of(rows: pa.RecordBatch, key: Sequence[str], targets: int) -> Ints:

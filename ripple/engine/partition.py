@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import numpy as np
 import pyarrow as pa
 
 from ripple.arguments import need_bool, need_whole, shown
 from ripple.engine.arrow_types import arrow_fields
-from ripple.engine.changes import Changes
+from ripple.engine.changes import Changes, Shown
 from ripple.engine.counters import Counters
+from ripple.engine.inspecting import inspected
 from ripple.engine.outgoing import Outgoing
 from ripple.engine.saving import PendingSnapshot
 from ripple.engine.snapshot import Snapshot, SnapshotError, uncomputable_counter
@@ -21,7 +22,6 @@ from ripple.engine.uncomputable import Uncomputable, UncomputableRows, first_row
 from ripple.errors import InputError, NodeError
 from ripple.fold.view import View
 from ripple.hashing import mix_of
-from ripple.ops import OP, OP_REMOVE
 from ripple.pipeline.stages import stages_of
 
 if TYPE_CHECKING:
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from ripple.engine.edge_changes import EdgeChanges
     from ripple.engine.groups import Groups
     from ripple.engine.ledger import Ledger
+    from ripple.engine.showing import Showing
     from ripple.graph.column import Column
     from ripple.notebook.graph import Graph
     from ripple.pipeline.plan import Fold, Plan
+    from ripple.schema.exported import Made
     from ripple.schema.types import Field
 
     Ints = npt.NDArray[np.int64]
@@ -148,6 +150,7 @@ class Partition(ABC):
         if len(stages) > 1:
             last = (leaf.fold, *above)[-1]
             self._outgoing = Outgoing(plan, stages[1], graph, columns[last.name][0])
+        self._showings: dict[str, Showing] = {}
         self._columns = {name: column for name, (column, _) in columns.items()}
         self._folds: list[Leaf | TableFold] = [leaf, *self._table_folds]
         self._frees = leaf.frees or finals or self._outgoing is not None
@@ -173,7 +176,8 @@ class Partition(ABC):
             self._shown = len(self._leaf.column)
         self._leaf.settle(watermark_ns)
         self.graph.stabilize()
-        taken, gone = {}, {}
+        taken: dict[str, Made] = {}
+        gone = {}
         for of, view in self._views.items():
             rows, old = view.take(), view.take_retracted()
             for name in self._names_of[of]:
@@ -182,30 +186,33 @@ class Partition(ABC):
         frees = self._frees
         for fold in self._table_folds:
             frees = frees or bool(fold.left_empty)
-        final = self._free_expired() if frees else {}
+        followed = [one for one in self._showings.items() if one[1].keeps]
+        final = self._free_expired(names=self._finals or bool(followed)) if frees else {}
         if final:
             final = {one.name: final[one.of] for one in self._outputs if one.of in final}
+        for name, showing in followed:
+            showing.add(taken[name].arrow(), final.get(name))
+        final = final if self._finals else {}
         self._shown = len(self._leaf.column)
         self._broken = False
         self._reported = True
-        return Changes(taken, self.cut, watermark_ns, gone, final)
+        return Changes(Shown(taken), self.cut, watermark_ns, gone, final)
 
-    def _count_retractions(self, taken: Mapping[str, pa.RecordBatch]) -> None:
+    def _count_retractions(self, taken: Mapping[str, Made]) -> None:
         """Count what is neither the first row of a window nor its withdrawal alone."""
         self.last_retractions = 0
         fold = self._leaf.fold
         names = self._names_of.get(fold.name)
         if fold.window is None or not names or not taken[names[0]].num_rows:
             return
-        rows = taken[names[0]]
-        removed = int(np.count_nonzero(rows.column(OP).to_numpy() == OP_REMOVE))
+        removed = self._views[fold.name].removed
         new = len(self._leaf.column) - (self._shown or 0) + removed
-        self.last_retractions = rows.num_rows - new
+        self.last_retractions = taken[names[0]].num_rows - new
 
-    def _free_expired(self) -> dict[str, pa.RecordBatch]:
+    def _free_expired(self, *, names: bool) -> dict[str, pa.RecordBatch]:
         """Free what is final, from the first fold to the last, after its change was taken.
 
-        Returns final rows by fold, where they are asked for.
+        Returns final rows by fold, if ``names``.
         """
         final: dict[str, pa.RecordBatch] = {}
         retired: dict[str, Ints] = {}
@@ -216,7 +223,7 @@ class Partition(ABC):
             else:
                 expired = fold.expired()
             name = fold.fold.name
-            if name in self._views and self._finals:
+            if name in self._views and names:
                 shown = expired[self._columns[name].has_rows(expired)]
                 final[name] = self._views[name].rows(shown)
             if len(expired):
@@ -304,6 +311,17 @@ class Partition(ABC):
         assert outgoing is not None
         return outgoing
 
+    # --- what those outside get ---
+
+    def showing(self, output: str) -> Showing:
+        """Return what those who follow an output from outside are given: nothing until they ask."""
+        if output not in self._showings:
+            # Here, since most partitions are not followed, and it takes its time.
+            from ripple.engine.showing import Showing  # noqa: PLC0415
+
+            self._showings[output] = Showing(self, self._view_of(output))
+        return self._showings[output]
+
     # --- what it is a function of, and what it is ---
 
     @property
@@ -348,10 +366,13 @@ class Partition(ABC):
 
     def table(self, output: str) -> pa.Table:
         """Return an output's rows in memory; rows that became final are not among them."""
+        return self._view_of(output).table()
+
+    def _view_of(self, output: str) -> View:
         of = {one.name: one.of for one in self._outputs}
         if not isinstance(output, str) or output not in of:
             raise InputError(f"no output {shown(output)}: they are {list(of)}")
-        return self._views[of[output]].table()
+        return self._views[of[output]]
 
     @property
     def uncomputable(self) -> Mapping[str, Uncomputable]:
@@ -384,6 +405,18 @@ class Partition(ABC):
     def nbytes(self) -> int:
         """Bytes held by keys, state and rows."""
         return sum(fold.nbytes for fold in self._folds)
+
+    def inspected_folds(self) -> list[tuple[Fold, Column, int]]:
+        """Return each fold, the first one first, with its rows and the bytes that it holds."""
+        folds = [fold.fold for fold in self._folds]
+        return [
+            (f, self._columns[f.name], one.nbytes)
+            for f, one in zip(folds, self._folds, strict=True)
+        ]
+
+    def inspected(self) -> dict[str, Any]:
+        """Return what its graph looks like now: see ``ripple.engine.inspecting``."""
+        return inspected(self)
 
     def check_invariants(self) -> None:
         """Raise AssertionError when counters, graph or digests contradict themselves."""

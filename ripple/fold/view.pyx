@@ -11,14 +11,13 @@ from ripple.fold.key_fields cimport KeyFields
 from ripple.graph.column cimport BOOL, OBJECT, Column, Field
 from ripple.keys.index cimport KeyIndex
 from ripple.graph.node cimport Node
+from ripple.schema.exported cimport ArrowArray, Made
 
 from ripple.ops import OP
 from ripple.schema.types import Bool
 
 
 cdef extern from "arrow_batch.h" nogil:
-    cppclass ArrowArray:
-        pass
     enum:
         BATCH_OP, BATCH_NUMBER, BATCH_FLAG, BATCH_TEXT, BATCH_MADE
     ctypedef struct BatchColumn:
@@ -33,8 +32,6 @@ cdef extern from "arrow_batch.h" nogil:
         ArrowArray made
     int batch_make(BatchColumn* columns, int count, int64_t rows, ArrowArray* batch)
 
-
-cdef object import_batch = pa.RecordBatch._import_from_c
 
 cdef int64_t TEXT_BYTES_MAX = 0x7FFFFFFF
 
@@ -55,7 +52,10 @@ cdef class View(Node):
     cdef KeyFields keys
     cdef bint keeps_retractions, in_order
     cdef object row_schema          # without the op
-    cdef object no_changes, none_retracted, changed, retracted
+    cdef Made no_changes, changed
+    cdef object none_retracted, retracted
+    cdef readonly int64_t removed   # how many of the changes that were taken last take a row away
+    cdef int64_t removing
 
     def __init__(self, Column column not None, fields, *, retractions, in_order):
         """Listen to ``column``, whose fields beside its key are ``fields``, as in Arrow.
@@ -70,7 +70,9 @@ cdef class View(Node):
         self.row_schema = pa.schema([*key_fields, *value_fields])
         op = pa.field(OP, pa.int8(), nullable=False)
         self.schema = pa.schema([*key_fields, op, *value_fields])
-        self.changed = self.no_changes = pa.RecordBatch.from_pylist([], self.schema)
+        self.changed = self.no_changes = self.batch(
+            0, vector[int64_t](), NULL, False, vector[uint8_t](), True
+        )
         self.retracted = self.none_retracted = pa.RecordBatch.from_pylist([], self.row_schema)
         column.graph.attach(self, [column])
 
@@ -102,6 +104,7 @@ cdef class View(Node):
             self.keys.read(slots.data(), n, ids.data())
         for i in range(n):
             now += column.present[slots[i]]
+        self.removing = n - now
         if now < n:
             present.resize(n)
             for i in range(n):
@@ -121,9 +124,9 @@ cdef class View(Node):
                 gone.push_back(slots[at])
         ids.resize(gone.size() * self.keys.count)
         self.keys.read(gone.data(), gone.size(), ids.data())
-        return self.batch(gone.size(), ids, places.data(), True, vector[uint8_t](), False)
+        return self.batch(gone.size(), ids, places.data(), True, vector[uint8_t](), False).arrow()
 
-    cdef object batch(
+    cdef Made batch(
         self,
         int64_t n,
         const vector[int64_t]& ids,
@@ -141,7 +144,7 @@ cdef class View(Node):
         cdef vector[vector[const uint8_t*]] texts
         cdef vector[vector[uint32_t]] lengths
         cdef BatchColumn* one
-        cdef ArrowArray made
+        cdef Made made = Made.__new__(Made, self.schema if with_op else self.row_schema)
         cdef KeyIndex index
         cdef Field* field
         cdef int f, k, failed
@@ -191,10 +194,10 @@ cdef class View(Node):
                 k = f - with_op - self.keys.count
                 alive.pop(0)._export_to_c(<uintptr_t>&columns[f].made)
         with nogil:
-            failed = batch_make(columns.data(), <int>columns.size(), n, &made)
+            failed = batch_make(columns.data(), <int>columns.size(), n, &made.whole)
         if failed:
             raise MemoryError
-        return import_batch(<uintptr_t>&made, self.schema if with_op else self.row_schema)
+        return made
 
     cdef object objects(
         self, int f, int64_t n, const int64_t* places, bint old, const BatchColumn* column
@@ -225,6 +228,7 @@ cdef class View(Node):
     def take(self):
         """Return the changes since the last call: at most one per key."""
         changed, self.changed = self.changed, self.no_changes
+        self.removed, self.removing = self.removing, 0
         return changed
 
     def finalize(self, const int64_t[::1] slots not None):
@@ -261,4 +265,4 @@ cdef class View(Node):
         self.column.cover(slots)
         ids.resize(n * self.keys.count)
         self.keys.read(&slots[0], n, ids.data())
-        return self.batch(n, ids, &slots[0], False, vector[uint8_t](), False)
+        return self.batch(n, ids, &slots[0], False, vector[uint8_t](), False).arrow()

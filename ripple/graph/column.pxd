@@ -39,6 +39,8 @@ cdef class Column(Node):
     cdef int64_t old_room
     cdef int64_t* changed               # positions in `touched` whose row really differs
     cdef readonly int64_t changed_count
+    cdef readonly int64_t rows_in       # written, over all stabilizes
+    cdef readonly int64_t rows_out      # of these, those that really differed
 
     cdef int reserve(self, int64_t slots) except -1
     cdef int cover(self, const int64_t[::1] slots) except -1

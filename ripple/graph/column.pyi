@@ -19,6 +19,8 @@ class Column(Node):
     names: tuple[str, ...]
     row_count: int
     changed_count: int
+    rows_in: int
+    rows_out: int
     def __init__(
         self,
         graph: Graph,

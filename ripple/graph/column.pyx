@@ -362,6 +362,8 @@ cdef class Column(Node):
                 self.changed[n] = at
                 n += 1
         self.changed_count = n
+        self.rows_in += self.touched.size
+        self.rows_out += n
         return n > 0
 
     cdef bint recompute(self) except -1:

@@ -23,14 +23,23 @@ cdef extern from *:
         void (*release)(ArrowArray*)
 
 
-cdef class Exported:
+cdef class Whole:
     cdef ArrowArray whole
 
     cdef Lent lend(self, int64_t at, char kind)
 
 
+cdef class Exported(Whole):
+    pass
+
+
+cdef class Made(Whole):
+    cdef readonly object schema
+    cdef object batch           # as Arrow has it, once somebody has asked
+
+
 cdef class Lent:
-    cdef Exported owner
+    cdef Whole owner
     cdef const ArrowArray* array
     cdef char[2] kind           # of a number: its code as Python's module struct has it, and an end
     cdef Py_ssize_t length, width

@@ -2,8 +2,18 @@ import pyarrow as pa
 
 KINDS: dict[pa.DataType, str]
 
-class Exported:
+class Whole: ...
+
+class Exported(Whole):
     def __init__(self, what: pa.RecordBatch | pa.Array) -> None: ...
+
+class Made(Whole):
+    schema: pa.Schema
+    @property
+    def num_rows(self) -> int: ...
+    def arrow(self) -> pa.RecordBatch: ...
+
+def as_arrow(rows: pa.RecordBatch | Made) -> pa.RecordBatch: ...
 
 class Lent:
     @staticmethod

@@ -9,11 +9,11 @@ import pyarrow as pa
 KINDS = {pa.int64(): "q", pa.float64(): "d", pa.string(): "s"}
 
 
-cdef class Exported:
-    """A record batch, or an array, of which everything is there as long as this object is."""
+cdef object import_batch = pa.RecordBatch._import_from_c
 
-    def __cinit__(self, what not None):
-        what._export_to_c(<uintptr_t>&self.whole)
+
+cdef class Whole:
+    """A record batch, or an array, of which everything is there as long as this object is."""
 
     def __dealloc__(self):
         if self.whole.release:
@@ -26,7 +26,37 @@ cdef class Exported:
         return lent(self, self.whole.children[at], kind)
 
 
-cdef Lent lent(Exported owner, const ArrowArray* array, char kind):
+cdef class Exported(Whole):
+    """One of Arrow's."""
+
+    def __cinit__(self, what not None):
+        what._export_to_c(<uintptr_t>&self.whole)
+
+
+cdef class Made(Whole):
+    """A record batch that was made here, and becomes one of Arrow's when somebody needs that."""
+
+    def __cinit__(self, schema not None):
+        self.schema = schema
+
+    @property
+    def num_rows(self):
+        """The number of rows."""
+        return self.whole.length
+
+    def arrow(self):
+        """Return it as Arrow's, which owns the memory from then on."""
+        if self.batch is None:
+            self.batch = import_batch(<uintptr_t>&self.whole, self.schema)
+        return self.batch
+
+
+def as_arrow(rows):
+    """Return a record batch as one of Arrow's, whosever it was."""
+    return rows.arrow() if isinstance(rows, Made) else rows
+
+
+cdef Lent lent(Whole owner, const ArrowArray* array, char kind):
     cdef Lent made = Lent.__new__(Lent)
     made.owner, made.array, made.length, made.width = owner, array, array.length, 8
     made.kind[0], made.kind[1] = kind, 0

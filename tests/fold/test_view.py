@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.fold.view import View
 from ripple.graph.column import InputColumn
 from ripple.graph.node import Graph
@@ -26,6 +27,7 @@ KEY = pa.schema([("name", pa.string()), ("id", pa.int64())])
 VALUE = pa.schema(
     [("price", pa.float64()), ("size", pa.int64()), ("open", pa.bool_()), ("tags", pa.string())]
 )
+LINES = TextFormat(removes="mark")
 NAMES = ["", "a", "key of more than sixteen bytes", "ä", "b", "c"]
 KEYS = [(name, number) for number in range(12) for name in NAMES]
 rows = st.tuples(
@@ -95,7 +97,11 @@ def test_changes_are_the_rows_that_differ_and_what_they_were(
             )
             for k in changed
         }
-        got = view.take()
+        made = view.take()
+        lines = TextLines(LINES, "lines")
+        as_made = lines.of(made, is_first=False)
+        got = made.arrow()
+        assert as_made == lines.of(got, is_first=False) == lines.of(made, is_first=False)
         got.validate(full=True)
         assert set(told(got)) == expected
         assert got.num_rows == len(changed)
@@ -124,6 +130,6 @@ def test_a_batch_outlives_what_made_it() -> None:
     view = View(column, (KEY, VALUE), retractions=False, in_order=True)
     write(column, slots, {0: (1.0, 2, None, "x"), 1: (None, 3, True, None)})
     graph.stabilize()
-    tags = view.take()["tags"]
+    tags = view.take().arrow()["tags"]
     del graph, space, column, view
     assert tags.to_pylist() == ["x", None]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.contract import Commit
     from ripple.connectors.text.sink import TextFormat
+    from ripple.schema.exported import Made
     from ripple.world.ports import Disk, File, Guards
 
 READ_BYTES = 1 << 20
@@ -34,6 +35,7 @@ class FileSink:
     """
 
     records_cut = True
+    takes_made = True  # see Standing
     unfinished: Mapping[str, int] | None = None
     promise = ONCE
 
@@ -78,7 +80,7 @@ class FileSink:
             self.close()
             raise
 
-    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
+    def write(self, changes: pa.RecordBatch | Made, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Append one line per row; see Sink."""
         if self._failure:
             raise OutputError(f"{self.name}: {self._failure}: open it again")

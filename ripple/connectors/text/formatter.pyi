@@ -4,6 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ripple.schema.exported import Made
+
 class RowFormatter:
     def __init__(
         self,
@@ -20,5 +22,5 @@ class RowFormatter:
         json: bool = False,
         left_out: int = -1,
     ) -> None: ...
-    def format(self, batch: pa.RecordBatch) -> bytes: ...
-    def values(self, batch: pa.RecordBatch, ends: npt.NDArray[np.int32]) -> bytes: ...
+    def format(self, batch: pa.RecordBatch | Made) -> bytes: ...
+    def values(self, batch: pa.RecordBatch | Made, ends: npt.NDArray[np.int32]) -> bytes: ...

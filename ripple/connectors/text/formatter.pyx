@@ -15,7 +15,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from ripple.connectors.text_values cimport is_ascii, is_utf8
-from ripple.schema.exported cimport ArrowArray, Exported, valid_bits
+from ripple.schema.exported cimport ArrowArray, Exported, Whole, valid_bits
 
 from ripple.ops import OP_NAMES, OP_REMOVE
 
@@ -196,7 +196,7 @@ cdef class RowFormatter:
 
     cdef Py_ssize_t formatted(self, object batch, int32_t* ends) except -1:
         """Format a batch into ``out``; return how many bytes."""
-        cdef Exported exported = Exported(batch)
+        cdef Whole exported = batch if isinstance(batch, Whole) else Exported(batch)
         cdef const ArrowArray* rows = &exported.whole
         cdef const uint8_t* ops = NULL
         cdef bint is_text, has_ops

@@ -18,6 +18,7 @@ from ripple.connectors.text.formatter import RowFormatter
 from ripple.errors import OutputError, SchemaError
 from ripple.frozen import frozen
 from ripple.ops import OP, OP_REMOVE, place_of_op
+from ripple.schema.exported import as_arrow
 from ripple.schema.well_formed import check_text
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.contract import Commit
     from ripple.connectors.target import Target
+    from ripple.schema.exported import Made
 
 Kind = Literal["string", "integer", "float", "bool", "raw", "op"]
 Converter = Callable[[pa.Array], pa.Array]
@@ -66,7 +68,7 @@ class TextLines:
         self._end = end
         self._layout: _Layout | None = None
 
-    def of(self, changes: pa.RecordBatch, *, is_first: bool) -> bytes:
+    def of(self, changes: pa.RecordBatch | Made, *, is_first: bool) -> bytes:
         """Return one line per row, in order, the first ones after the header if there is one.
 
         Raises OutputError when the columns have changed, or a text is not UTF-8.
@@ -86,7 +88,7 @@ class TextLines:
         except SchemaError as error:
             raise OutputError(f"cannot write {self._name}: {error}") from error
 
-    def _laid_out(self, changes: pa.RecordBatch) -> _Layout:
+    def _laid_out(self, changes: pa.RecordBatch | Made) -> _Layout:
         layout = self._layout
         if layout is None or layout.schema != changes.schema:
             layout = _Layout(changes.schema, self._format, self._end)
@@ -102,13 +104,15 @@ class TextLines:
 class TextSink(BasicSink):
     """Writes changes to ``target``, one write per batch so that a reader sees them at once."""
 
+    takes_made = True  # see Standing
+
     def __init__(self, target: Target, text_format: TextFormat = PLAIN) -> None:
         self._target = target
         self._lines = TextLines(text_format, target.name)
         self._is_first = True
         self.name, self.promise = target.name, target.promise
 
-    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
+    def write(self, changes: pa.RecordBatch | Made, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Write one line per row, in order; see Sink."""
         lines = self._lines.of(changes, is_first=self._is_first)
         self._is_first = False
@@ -162,13 +166,13 @@ class _Layout:
             as_text = [(at, column[1], "string", None) for at, column in enumerate(columns)]
             self.header = RowFormatter(as_text, suffix).format(titles)
 
-    def lines(self, changes: pa.RecordBatch) -> bytes:
+    def lines(self, changes: pa.RecordBatch | Made) -> bytes:
         """Return the lines of changes; raises SchemaError for a text that is not UTF-8."""
-        rows = self._converted(changes) if self._converters else changes
+        rows = self._converted(as_arrow(changes)) if self._converters else changes
         try:
             return self._formatter.format(rows)
         except UnicodeError:
-            check_text(changes)
+            check_text(as_arrow(changes))
             raise
 
     def values(self, changes: pa.RecordBatch) -> pa.Array:
