@@ -164,7 +164,7 @@ def _record(end: End, frames: list[bytes]) -> None:
 
 async def _followed(sending: Any, engine: Any) -> None:
     engine.stabilize()
-    while not any(sending._followers):
+    while not sending.is_wanted:
         await asyncio.sleep(0.001)
     sending.offer(engine)
 

@@ -6,12 +6,17 @@ many come back for balance. A pause is the longest time that the output of a par
 grow, from when moves were asked for until they were complete; beside it, that of the partitions
 that stayed where they were: what commits cost anyway, and two processors that all of this shares.
 What of it is the machine's a plain loop shows, which does nothing but write and sync as often.
+
+It says every TELL_S on stderr what it has found so far. Ctrl+C or SIGTERM ends the moves, and the
+figures are of those that were made.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -36,15 +41,20 @@ MOVES = 40 if QUICK else 1000
 AT_ONCE = 2
 SYMBOLS = 2_000
 ROWS = 200  # every 20 ms
+SHARES = {"p50": 50, "p99": 99, "longest": 100}
 ASK_S = 0.1
 ASK_WITHIN_S = 40.0
+TELL_S = 10.0
+ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, running(folder) as coordinator:
         with Plain(folder) as plain, Feed(folder, ROWS, SYMBOLS), Watch(folder) as watch:
             watch.wait()
-            moved, stayed = asyncio.run(_move_all(coordinator))
+            moved, stayed = asyncio.run(_move_all(coordinator, watch))
+            for number in ENDING:
+                signal.signal(number, signal.SIG_IGN)  # the figures come
             time.sleep(1)
         pauses, still = ([watch.pause(*one) for one in some] for some in (moved, stayed))
         spans = sorted({(one.from_s, one.to_s) for one in moved})
@@ -52,17 +62,13 @@ def measure() -> list[Row]:
     others = {"those that stay": still, "a plain loop": machine}
     rows = [
         row
-        for name, percent, aim in (
-            ("p50", 50, None),
-            ("p99", 99, at_most(500)),
-            ("longest", 100, None),
-        )
+        for name, percent in SHARES.items()
         for row in beside(
             f"pause, {name}",
             _share(pauses, percent),
             "ms",
             {whose: _share(found, percent) for whose, found in others.items()},
-            aim,
+            at_most(500) if percent == 99 else None,
         )
     ]
     last = sorted({one.to_s - one.from_s for one in moved})
@@ -82,24 +88,34 @@ class _Span(NamedTuple):
     to_s: float
 
 
-async def _move_all(coordinator: str) -> tuple[list[_Span], list[_Span]]:
+async def _move_all(coordinator: str, watch: Watch) -> tuple[list[_Span], list[_Span]]:
     channel = LiveControl().channel(coordinator)
+    mover = _Mover(channel, watch)
+    moving = asyncio.ensure_future(mover.move_all())
+    for number in ENDING:
+        asyncio.get_running_loop().add_signal_handler(number, moving.cancel)
     try:
-        return await _Mover(channel).move_all()
+        with suppress(asyncio.CancelledError):
+            await moving
     finally:
         await channel.close()
+    if not mover.moved:
+        sys.exit("bench moves: it was ended before anything had moved")
+    return mover.moved, mover.stayed
 
 
 class _Mover:
     """Moves partitions between two workers, as people would command it."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, watch: Watch) -> None:
         self._channel = channel
+        self._watch = watch
+        self._told_s = time.monotonic()
+        self.moved: list[_Span] = []
+        self.stayed: list[_Span] = []
 
-    async def move_all(self) -> tuple[list[_Span], list[_Span]]:
-        """Return who has moved, at least MOVES, and who has stayed meanwhile."""
-        moved: list[_Span] = []
-        stayed: list[_Span] = []
+    async def move_all(self) -> None:
+        """Move until MOVES have moved; who has stayed meanwhile is noted, too."""
         status = await self._settled()
         for turn in itertools.count():
             before = [(one.owner, one.since) for one in status.owners[:PARTITIONS]]
@@ -114,11 +130,24 @@ class _Mover:
             to_s = time.monotonic()
             after = [(one.owner, one.since) for one in status.owners[:PARTITIONS]]
             for partition in range(PARTITIONS):
-                which = stayed if before[partition] == after[partition] else moved
+                is_same = before[partition] == after[partition]
+                which = self.stayed if is_same else self.moved
                 which.append(_Span(partition, from_s, to_s))
-            if len(moved) >= MOVES:
-                return moved, stayed
-        raise AssertionError
+            if len(self.moved) >= MOVES:
+                return
+            self._tell()
+
+    def _tell(self) -> None:
+        """Say now and then how far it is; the last pauses may not be over yet."""
+        now_s = time.monotonic()
+        if now_s - self._told_s < TELL_S or not self.moved:
+            return
+        self._told_s = now_s
+        pauses = [self._watch.pause(*one) for one in self.moved]
+        figures = ", ".join(
+            f"{name} {_share(pauses, percent):.0f} ms" for name, percent in SHARES.items()
+        )
+        print(f"{len(self.moved)} of {MOVES} moves; pause: {figures}", file=sys.stderr, flush=True)
 
     async def _settled(self) -> Status:
         """Wait until everybody has what is theirs, and nothing is under way."""

@@ -15,6 +15,11 @@ def is_within(cut: Cut, limit: Cut) -> bool:
     return all(offset <= limit.get(name, 0) for name, offset in cut.items())
 
 
+def between(cut: Cut, to: Cut) -> int:
+    """Return how many offsets lie between two cuts."""
+    return sum(max(0, end - cut.get(name, 0)) for name, end in to.items())
+
+
 def in_order(cuts: Iterable[Cut]) -> list[Cut]:
     """Return the distinct cuts, earliest first.
 

@@ -110,6 +110,9 @@ class Looked(Protocol):
     def windows(self) -> int:
         """How many windows are held."""
 
+    def inspected(self) -> dict[str, Any]:
+        """Return what its plan's nodes have done, as values of JSON."""
+
 
 class BroughtUp(NamedTuple):
     """The views are at the engine's cut. nanoseconds: that it took, 0 where no clock is.
@@ -172,6 +175,17 @@ class Committed(NamedTuple):
     digests: Mapping[str, str]
 
 
+class CommitWaits(NamedTuple):
+    """The outputs' brokers do not take a commit, which is tried again and again.
+
+    seconds: for how long. rows: that wait with it; none where the outputs are about to be opened.
+    """
+
+    seconds: float
+    rows: int
+    error: str
+
+
 class Stored(NamedTuple):
     """A checkpoint counts from now on. length_bytes: of its files. seconds: that it took."""
 
@@ -182,10 +196,16 @@ class Stored(NamedTuple):
 
 
 class StoreFailed(NamedTuple):
-    """A checkpoint could not be stored; the run goes on. last: the cut of the newest that was."""
+    """A checkpoint could not be stored; the run goes on.
+
+    last: the cut of the newest that was. seconds: since when none could be. debt: how many offsets
+    lie between that cut and this checkpoint's, which a recovery would replay.
+    """
 
     last: _Cut | None
     error: str
+    seconds: float = 0.0
+    debt: int = 0
 
 
 class Uncomputable(NamedTuple):
@@ -296,6 +316,7 @@ Event: TypeAlias = (
     | Diverged
     | Refused
     | Committed
+    | CommitWaits
     | Stored
     | StoreFailed
     | Uncomputable

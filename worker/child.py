@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple import event_loop
 from ripple.checkpoint.checkpoints import is_file
@@ -24,6 +24,7 @@ from ripple.observe.log import LogSettings
 from ripple.observe.measures import Measures
 from ripple.observe.memory import resident_bytes
 from ripple.observe.process_log import log_of
+from ripple.observe.sampler import SamplerLimits
 from ripple.partition.settings import Settings
 from ripple.pipeline_file import load_plan
 from ripple.store import RetryingStore
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from ripple.assignment import Assignment
     from ripple.events import Event
     from ripple.observe.log import Log
+    from ripple.observe.tracing import Tracing
 
 DUMP_SIGNAL = signal.SIGUSR1
 # How long a thread that stores a checkpoint may compute while the loop waits for its turn: a tenth
@@ -80,29 +82,38 @@ async def _host(pipe: Pipe, begin: Mapping[str, Any], store: ObjectStore) -> int
     process = str(begin["process"])
     log = log_of(LogSettings(**begin.get("log", {})), worker=_worker_of(process), process=process)
     try:
-        runtime, port, measures = _runtime(begin, process, store, log)
-        if port is not None:
-            await port.open()
+        parts = _runtime(begin, process, store, log)
+        port = parts.port
+        await _listen(port, log, must=parts.is_followed)
     except (RippleError, OSError, ValueError) as error:
         log.say(f"cannot work: {error}", Level.ERROR)
         return 1
     # What was loaded stays for as long as the process: to look through it would hold up partitions.
     gc.collect()
     gc.freeze()
-    speaking = None if port is None else asyncio.ensure_future(port.run())
+    speaking = asyncio.ensure_future(port.run())
     try:
-        return await serve(pipe, runtime, LiveClock(), log.say, measures)
+        return await serve(pipe, parts.runtime, LiveClock(), log.say, parts.measures)
     finally:
-        if speaking is not None:
-            speaking.cancel()
-            await asyncio.wait([speaking])
+        if parts.tracing is not None:
+            await asyncio.to_thread(parts.tracing.close)
+        speaking.cancel()
+        await asyncio.wait([speaking])
         log.close()
 
 
-def _runtime(
-    begin: Mapping[str, Any], process: str, store: ObjectStore, log: Log
-) -> tuple[Runtime, ExchangePort | None, Measures]:
-    """Return what hosts partitions, their way to others where there are stages, what counts."""
+async def _listen(port: ExchangePort, log: Log, *, must: bool) -> None:
+    """Let others follow what is here; ``must``: partitions of a next stage will."""
+    try:
+        await port.open()
+    except OSError as error:
+        if must:
+            raise
+        log.say(f"nobody can look at its outputs from outside: {error}", Level.WARN)
+
+
+def _runtime(begin: Mapping[str, Any], process: str, store: ObjectStore, log: Log) -> _Parts:
+    """Return what hosts partitions, what counts and traces, and the way to others."""
     plan = load_plan(begin["pipeline"])
     settings = Settings(**begin["settings"])
     world = live_world(begin["root"], store=store)
@@ -123,29 +134,28 @@ def _runtime(
         executor=world.executor,
     )
 
-    routes, port = Routes(), None
-    if has_state_edge(plan):
-        port = ExchangePort(
-            world,
-            process,
-            plan,
-            routes.route,
-            routes.partitions,
-            address=begin["deltas"],
-            tls=None if begin["tls"] is None else Tls(**begin["tls"]),
-            tell=log.tell,
-        )
+    routes = Routes()
+    port = ExchangePort(
+        world,
+        process,
+        plan,
+        routes.route,
+        routes.partitions,
+        address=begin["deltas"],
+        tls=None if begin["tls"] is None else Tls(**begin["tls"]),
+        tell=log.tell,
+    )
+    exchange = port.exchange
 
     def moved(assignment: Assignment) -> None:
         routes.update(assignment)
-        if port is not None:
-            port.refresh()
+        port.refresh()
 
     measures = Measures(
         _worker_of(process),
         world.clock,
         memory_bytes=resident_bytes,
-        traffic=None if port is None else port.exchange.traffic,
+        traffic=exchange.traffic,
     )
 
     def tell(partition: int, event: Event) -> None:
@@ -158,9 +168,20 @@ def _runtime(
 
     thresholds = Thresholds(**begin["thresholds"])
     intake = Intake(world.clock, thresholds=thresholds, changed=pressed)
-    if port is not None:
-        exchange = port.exchange
-        intake.watch(lambda: {"outboxes": exchange.waiting_bytes})
+    intake.watch(lambda: {"outboxes": exchange.waiting_bytes})
+
+    tracer = None
+    if begin["traces"] is not None:
+        from ripple.observe.tracing import Tracing  # noqa: PLC0415 - who asks for traces has it
+
+        traces = dict(begin["traces"])
+        tracer = Tracing(
+            traces.pop("endpoint"),
+            process,
+            plan.name,
+            world.clock.monotonic_ns,
+            SamplerLimits(**traces),
+        )
 
     def site(partitions: int) -> Site:
         return Site(
@@ -172,11 +193,23 @@ def _runtime(
             settings,
             tell,
             f"worker {process}, process {os.getpid()} on {os.uname().nodename}",
-            None if port is None else port.exchange,
+            exchange,
             intake,
+            tracer,
         )
 
-    return Runtime(process, site, moved=moved, load=_Load(), intake=intake), port, measures
+    runtime = Runtime(process, site, moved=moved, load=_Load(), intake=intake)
+    return _Parts(runtime, port, measures, tracer, has_state_edge(plan))
+
+
+class _Parts(NamedTuple):
+    """What a process is made of. is_followed: whether a next stage follows what is here."""
+
+    runtime: Runtime
+    port: ExchangePort
+    measures: Measures
+    tracing: Tracing | None
+    is_followed: bool
 
 
 class _Load:

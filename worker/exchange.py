@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.events import PeerConnected, PeerLost, Tell, untold
 from ripple.exchange.exchange import Exchange
-from ripple.wire.messages import Reason
+from ripple.exchange.speaking import speak
 from ripple.world import addresses
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from ripple.exchange.exchange import Route
     from ripple.exchange.limits import ExchangeLimits
-    from ripple.exchange.session import Session
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import Listener, Stream, World
     from ripple.world.tls import Tls
@@ -25,8 +24,6 @@ CONNECT_S = 5.0
 PAUSE_S = 0.1
 PAUSE_MAX_S = 5.0
 LOOK_S = 1.0  # how often it is looked who is wanted, where nobody says that it has changed
-GOODBYE_S = 1.0
-READ_BYTES = 1 << 18
 
 
 class ExchangePort:
@@ -158,68 +155,15 @@ class ExchangePort:
         """
         dirty = asyncio.Event()
         session = self.exchange.session(self._clock.monotonic_ns(), dirty.set, peer)
-        session.greet()
-        parts = [
-            asyncio.create_task(part)
-            for part in (
-                self._hear(stream, session),
-                self._say(stream, session, dirty),
-                self._tick(session, dirty),
-                self._stopping.wait(),
-            )
-        ]
-        broken: list[Exception] = []
-        try:
-            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for part in parts:
-                part.cancel()
-            ends = await asyncio.gather(*parts, return_exceptions=True)
-            broken.extend(end for end in ends if isinstance(end, Exception))
-            session.close(Reason.SHUTDOWN)
-            if not broken:
-                with suppress(TimeoutError, ConnectionError):
-                    async with asyncio.timeout(GOODBYE_S):
-                        await stream.write(session.data_to_send())
-            session.abandon()
-        for error in broken:
-            if not isinstance(error, ConnectionError):
-                raise error
-        why = session.failure or "; ".join(map(str, broken)) or "it has said goodbye"
+        why = await speak(
+            stream,
+            session,
+            self._clock,
+            dirty=dirty,
+            stopping=self._stopping,
+            opened=lambda: self._tell(PeerConnected(session.peer)),
+        )
         self._tell(PeerLost(peer or session.peer or stream.peer, why))
-
-    async def _hear(self, stream: Stream, session: Session) -> None:
-        was_open = False
-        while not session.ended:
-            data = await stream.read(READ_BYTES)
-            now_ns = self._clock.monotonic_ns()
-            if not data:
-                session.receive_eof(now_ns)
-                return
-            session.receive(data, now_ns)
-            if session.is_open and not was_open:
-                was_open = True
-                self._tell(PeerConnected(session.peer))
-
-    async def _say(self, stream: Stream, session: Session, dirty: asyncio.Event) -> None:
-        while not session.ended:
-            dirty.clear()
-            while data := session.data_to_send():
-                await stream.write(data)
-            if not session.ended:
-                await dirty.wait()
-
-    async def _tick(self, session: Session, dirty: asyncio.Event) -> None:
-        """Let time pass, also while nothing can be written: so a half-open connection is found."""
-        while not session.ended:
-            now_ns = self._clock.monotonic_ns()
-            deadline_ns = session.next_deadline_ns
-            if deadline_ns is not None and deadline_ns <= now_ns:
-                session.tick(now_ns)
-                dirty.set()
-                continue
-            left_s = LOOK_S if deadline_ns is None else (deadline_ns - now_ns) / 1e9
-            await self._clock.sleep(min(left_s, LOOK_S))
 
     async def _close(self) -> None:
         if self._listener is not None:

@@ -14,7 +14,7 @@ from ripple.engine.division import Division
 from ripple.engine.outgoing import edge_schema
 from ripple.engine.router import Router
 from ripple.partition.group import SinkGroup
-from ripple.pipeline.stages import stages_of
+from ripple.pipeline.stages import is_spread, stages_of
 from ripple.repartition.follows import FollowedLanes
 from ripple.repartition.inputs import DividedInputs
 from ripple.repartition.lanes import SentLanes
@@ -22,7 +22,7 @@ from ripple.repartition.topics import lanes_into, lanes_of_records
 from worker.input_partition import Duty, InputPartition
 from worker.routes import DIVIDING
 from worker.stage_partition import StagePartition, StageSite
-from worker.stages import FIRST, follows, is_spread, name_of
+from worker.stages import FIRST, follows, name_of, sinks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,11 +94,12 @@ class _Hosting:
 
         return Duty(
             number,
-            _judged(plan) if self._divides else plan,
+            judged(plan) if self._divides else plan,
             inputs=inputs,
             outputs=lambda epoch: site.ends.outputs(part, epoch),
             engine=Engine,
             staged=is_spread(plan),
+            shows=sinks_of(plan, 0),
             reached=None if is_logged else lambda: site.ends.reached(part),
             lanes=partial(self._lanes_of_changes, number) if is_logged else None,
             division=lambda: None if self._divides or part.of == 1 else self._division(),
@@ -167,6 +168,7 @@ class _Hosting:
                 site.settings,
                 partial(site.tell, partition),
                 None if follows(site.plan, stage) else partial(self._followed, stage, number),
+                site.tracer,
             )
         )
 
@@ -178,10 +180,11 @@ class _Hosting:
             [lanes.lane(sender, number) for sender in range(lanes.senders)],
             edge_schema(plan, stages_of(plan)[stage]),
             wake,
+            self._site.world.executor,
         )
 
 
-def _judged(plan: Plan) -> Plan:
+def judged(plan: Plan) -> Plan:
     """Return the plan for records that were judged by who divides them.
 
     Whoever has a part of an input is behind its watermark: what is too far ahead of that is not.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ripple.assignment import Code
 from ripple.connectors.log.sink import schema_of_output
+from ripple.pipeline.description import type_text
+from ripple.pipeline.stages import stages_of
 from ripple.process_settings import PORT_MAX
 from ripple.schema.fingerprint import fingerprint
 from ripple.settings import SettingsError
 from ripple.world.addresses import joined
-from worker.stages import stage_counts
+from worker.stages import name_of, stage_counts
 
 if TYPE_CHECKING:
     from ripple.pipeline.plan import Plan
@@ -41,6 +43,40 @@ def code_of(plan: Plan, *, divides: bool = False) -> Code:
         schemas=tuple(sorted(schemas)),
         stages=stage_counts(plan, divides=divides),
     )
+
+
+def about(plan: Plan) -> dict[str, Any]:
+    """Return what people may ask of a plan, as values of JSON: its schemas, and its edges."""
+    schemas = [plan.source.schema]
+    schemas += [schema_of_output(plan, output) for output in plan.outputs]
+    return {
+        "pipeline": plan.name,
+        "topology": plan.topology_hash,
+        "schemas": [
+            {
+                "name": schema.name,
+                "version": schema.version,
+                "fingerprint": fingerprint(schema),
+                "fields": [
+                    {"name": one.name, "type": type_text(one.type), "optional": one.optional}
+                    for one in schema.fields
+                ],
+            }
+            for schema in schemas
+        ],
+        "edges": [
+            {
+                "stage": name_of(stage.number),
+                "of": stage.edge.of,
+                "to": stage.edge.to,
+                "kind": stage.edge.kind.value,
+                "partitions": stage.partitions,
+                "why": stage.edge.why,
+            }
+            for stage in stages_of(plan)
+            if stage.edge is not None
+        ],
+    }
 
 
 def delta_addresses(host: str, port: int, processes: int) -> dict[str, str]:

@@ -12,12 +12,14 @@ from ripple.engine.router import Router
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
+from ripple.partition.tracing import Traces
 from ripple.partition.warm import Warm
+from ripple.traces import TracedInputs
 from worker.hosted import Doing
 from worker.owned import PAUSE_MAX_S, PAUSE_MIN_S, Owned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from ripple.partition.lanes import Lanes
     from ripple.partition.warm import WarmState
     from ripple.pipeline.plan import Plan
+    from ripple.traces import Tracer
     from ripple.world.ports import ObjectStore, World
     from worker.backpressure import Intake
     from worker.ends import Ends
@@ -44,6 +47,7 @@ class Site:
     store: of checkpoints, letters and notes; it should repeat what fails (RetryingStore). tell:
     takes what happens, and to which partition. exchange: with the partitions of later stages;
     None where one engine computes all stages. intake: how much is taken in; None for all.
+    tracer: None where nobody follows events.
     """
 
     world: World
@@ -56,6 +60,7 @@ class Site:
     holder: str = "a worker"
     exchange: Exchange | None = None
     intake: Intake | None = None
+    tracer: Tracer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,8 @@ class Duty:
     for the owner of an epoch. engine: what computes it; staged: the first stage alone. reached:
     what asks what the outputs have committed; None where nobody can get ready to own it before the
     owner has gone. lanes: through which log the next stage reads what it has; None where none does.
-    division: tells how the input is divided, where that is known.
+    shows: outputs that those outside may follow. division: tells how the input is divided, where
+    that is known.
     """
 
     number: int
@@ -75,6 +81,7 @@ class Duty:
     outputs: Callable[[int], CommitGroup]
     engine: type[Engine] = Engine
     staged: bool = False
+    shows: Collection[str] = ()
     reached: Callable[[], Callable[[], Mapping[str, Commit | None]] | None] | None = None
     lanes: Callable[[], Lanes] | None = None
     division: Callable[[], Division | None] = lambda: None
@@ -140,7 +147,7 @@ class InputPartition(Owned):
                     return
                 self._warm = Warm(
                     self._duty.plan,
-                    self._duty.inputs(),
+                    self._new_inputs(),
                     self._checkpoints(),
                     reached,
                     self._site.world,
@@ -171,7 +178,7 @@ class InputPartition(Owned):
 
     async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
         site, duty = self._site, self._duty
-        inputs = duty.inputs() if self._warm is None else self._warm.inputs
+        inputs = self._new_inputs() if self._warm is None else self._warm.inputs
         keeper = Keeper(
             self._checkpoints(),
             site.world,
@@ -182,9 +189,12 @@ class InputPartition(Owned):
             parks=lambda: self._is_resuming and not self._is_leaving,
         )
         sending = None
-        if site.exchange is not None and duty.lanes is None:
-            sending = site.exchange.send(0, duty.number, epoch, inputs.wake)
+        if site.exchange is not None and (duty.lanes is None or duty.shows):
+            sending = site.exchange.send(0, duty.number, epoch, inputs.wake, duty.shows)
         outputs, division = duty.outputs(epoch), duty.division()
+        traces = None
+        if site.tracer is not None:
+            traces = Traces(site.tracer, stage=0, partition=duty.number, group=outputs)
         lanes = None if duty.lanes is None else duty.lanes()
         life: Life | None = None
         gate = None if site.intake is None else site.intake.gate(lambda: _held_by(life))
@@ -202,6 +212,7 @@ class InputPartition(Owned):
             engine=duty.engine,
             division=division,
             intake=gate,
+            traces=traces,
         )
         self._report, self._inputs, self._keeper = life.report, inputs, keeper
         try:
@@ -215,6 +226,12 @@ class InputPartition(Owned):
             if site.exchange is not None and sending is not None:
                 site.exchange.stop_sending(sending)
             self._over(life.report)
+
+    def _new_inputs(self) -> Inputs:
+        inputs = self._duty.inputs()
+        if self._site.tracer is not None and isinstance(inputs, TracedInputs):
+            inputs.trace()
+        return inputs
 
     def _wake_life(self) -> None:
         assert self._inputs is not None

@@ -1,9 +1,13 @@
-"""What a worker shows to whoever watches it: /health, /ready and /metrics."""
+"""What a worker shows to whoever watches it: /health, /ready, /alerts, /graph and /metrics."""
 
 from __future__ import annotations
 
+import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ripple.dashboard.drawing import drawing
+from ripple.observe.alerts import RULES
 from ripple.observe.exposition import CONTENT_TYPE, exposition
 from ripple.observe.metrics import OF_WORKERS
 from ripple.observe.samples import Samples
@@ -11,14 +15,18 @@ from ripple.probes import Page
 from worker.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from ripple.pipeline.plan import Plan
+    from ripple.probes import Shows
     from worker.slot import Slot
     from worker.supervisor import Supervisor
 
 
-def probes_of(worker: Supervisor) -> dict[str, Callable[[], Page]]:
-    """Return the pages of the health port."""
+def probes_of(
+    worker: Supervisor, about: Mapping[str, object] = MappingProxyType({})
+) -> dict[str, Shows]:
+    """Return the pages of the health port. about: what /graph says of the pipeline."""
 
     def health() -> Page:
         status, text = worker.lifecycle.health_answer
@@ -28,19 +36,40 @@ def probes_of(worker: Supervisor) -> dict[str, Callable[[], Page]]:
         status, text = worker.lifecycle.ready_answer
         return Page(f"{text}\n", status)
 
-    return {"/health": health, "/ready": ready}
+    def alerts() -> Page:
+        return Page(json.dumps(worker.watch.listed) + "\n", content_type="application/json")
+
+    async def graph() -> Page:
+        found = {"version": 1, "worker": worker.lifecycle.worker_id}
+        said = json.dumps(found | dict(about) | {"partitions": await worker.inspected()})
+        return Page(said + "\n", content_type="application/json")
+
+    return {"/health": health, "/ready": ready, "/alerts": alerts, "/graph": graph}
 
 
 def metrics_of(
-    worker: Supervisor, own: Callable[[], Samples] = Samples
+    worker: Supervisor, own: Callable[[], Samples] = Samples, plan: Plan | None = None
 ) -> dict[str, Callable[[], Page]]:
-    """Return the page of the metrics port. own: what the supervisor itself has measured."""
+    """Return the pages of the metrics port. own: what the supervisor itself has measured.
+
+    ``/numbers`` is what ``/metrics`` says, for the dashboard, and ``/pipeline`` what is computed.
+    """
 
     def metrics() -> Page:
         text = exposition(OF_WORKERS, samples_of(worker, own()))
         return Page(text, content_type=CONTENT_TYPE)
 
-    return {"/metrics": metrics}
+    def numbers() -> Page:
+        return _json(samples_of(worker, own()).to_values())
+
+    def pipeline() -> Page:
+        return _json(drawing(plan)) if plan is not None else Page("no plan\n", 503)
+
+    return {"/metrics": metrics, "/numbers": numbers, "/pipeline": pipeline}
+
+
+def _json(values: object) -> Page:
+    return Page(json.dumps(values, separators=(",", ":")), content_type="application/json")
 
 
 def samples_of(worker: Supervisor, own: Samples) -> Samples:
@@ -52,6 +81,9 @@ def samples_of(worker: Supervisor, own: Samples) -> Samples:
     version = 0 if worker.assignment is None else worker.assignment.version
     found.set("ripple_worker_assignment_version", version)
     found.set("ripple_worker_incarnation", worker.incarnation or 0)
+    firing = {alert.name for alert in worker.watch.firing}
+    for name in RULES:
+        found.set("ripple_worker_alert_firing", name in firing, name)
     found.set("ripple_worker_load", report.load)
     found.set("ripple_worker_partitions_live", len(report.live))
     found.set("ripple_worker_partitions_followed", len(report.followers))

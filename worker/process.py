@@ -23,12 +23,13 @@ from ripple.world import live_world
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
 from worker.ends import Places
-from worker.identity import code_of, delta_addresses
+from worker.identity import about, code_of, delta_addresses
 from worker.membership import Membership
-from worker.pages import metrics_of, probes_of
+from worker.pages import metrics_of, probes_of, samples_of
 from worker.spawning import Spawner
 from worker.stages import has_lanes
 from worker.supervisor import Supervisor
+from worker.watch import Watch
 
 if TYPE_CHECKING:
     from typing import Any
@@ -72,6 +73,13 @@ async def _work(
     inputs, code = ends.counts(), code_of(plan, divides=ends.divides)
     assert world.network is not None
 
+    traces = None
+    if settings.trace_endpoint:
+        # So that what is missing is said here, before anybody hears of the worker.
+        from ripple.observe import tracing  # noqa: F401, PLC0415
+
+        traces = {"endpoint": settings.trace_endpoint, "target_per_s": settings.traces_per_s}
+
     addresses = delta_addresses(settings.host, settings.rpc_port, processes)
 
     def begin(slot: int) -> dict[str, Any]:
@@ -88,6 +96,7 @@ async def _work(
             "sinks": sinks,
             "deltas": addresses[f"deltas/{slot}"],
             "log": {"form": settings.log_format, "level": settings.log_level},
+            "traces": traces,
             "tls": None if settings.tls is None else asdict(settings.tls),
             "settings": {
                 "batch_rows": settings.batch_rows,
@@ -100,6 +109,7 @@ async def _work(
             "thresholds": asdict(settings.thresholds),
         }
 
+    watch = Watch(world.clock, settings.alerts)
     worker = Supervisor(
         settings.worker_id,
         processes,
@@ -108,6 +118,7 @@ async def _work(
         hung_after_s=settings.hung_after_ms / 1000,
         say=log.say,
         inputs=inputs,
+        watch=watch,
     )
     samples, name = Samples(), settings.worker_id
 
@@ -116,10 +127,12 @@ async def _work(
         return samples
 
     probes = await serve_pages(
-        world.network, joined(settings.host, settings.health_port), probes_of(worker)
+        world.network, joined(settings.host, settings.health_port), probes_of(worker, about(plan))
     )
     metrics = await serve_pages(
-        world.network, joined(settings.host, settings.metrics_port), metrics_of(worker, own)
+        world.network,
+        joined(settings.host, settings.metrics_port),
+        metrics_of(worker, own, plan),
     )
     addresses |= {"health": probes.address, "metrics": metrics.address}
 
@@ -136,6 +149,7 @@ async def _work(
     def tell(event: Event) -> None:
         if isinstance(event, CoordinatorAnswered):
             samples.observe("ripple_transport_rpc_latency_ns", event.nanoseconds, name)
+        watch.told(event)
         message = None
         if isinstance(event, Evicted) and stopping.is_set():
             message = f"{event.worker} has left: {event.cause}"
@@ -157,6 +171,7 @@ async def _work(
         f"worker {settings.worker_id} of {processes} processes; /health and /ready at "
         f"{probes.address}, /metrics at {metrics.address}"
     )
+    watching = asyncio.ensure_future(watch.run(lambda: samples_of(worker, own()), log))
     try:
         await worker.run(membership, stopping)
         log.say("is told to stop: its partitions move away")
@@ -166,6 +181,7 @@ async def _work(
             reason="it was told to stop",
         )
     finally:
+        watching.cancel()
         probes.close()
         metrics.close()
 

@@ -33,15 +33,18 @@ async def serve(
 
     measures: what is told beside, for people.
     """
-    reporting = asyncio.ensure_future(_report(pipe, runtime, clock, measures))
+    asked = asyncio.Event()
+    reporting = asyncio.ensure_future(_report(pipe, runtime, clock, measures, asked))
     try:
-        return await _obey(pipe, runtime, say)
+        return await _obey(pipe, runtime, say, asked)
     finally:
         reporting.cancel()
         await asyncio.wait([reporting])
 
 
-async def _obey(pipe: Talk, runtime: Runtime, say: Callable[[str], None]) -> int:
+async def _obey(
+    pipe: Talk, runtime: Runtime, say: Callable[[str], None], asked: asyncio.Event
+) -> int:
     stopping: asyncio.Task[None] | None = None
     reading = asyncio.ensure_future(pipe.read())
     try:
@@ -68,6 +71,8 @@ async def _obey(pipe: Talk, runtime: Runtime, say: Callable[[str], None]) -> int
                         say(f"an assignment was not understood: {error}")
                 case "store":
                     runtime.store()
+                case "inspect":
+                    asked.set()
                 case "stop":
                     stopping = stopping or asyncio.ensure_future(runtime.stop())
     finally:
@@ -76,8 +81,10 @@ async def _obey(pipe: Talk, runtime: Runtime, say: Callable[[str], None]) -> int
             stopping.cancel()
 
 
-async def _report(pipe: Talk, runtime: Runtime, clock: Clock, measures: Measures | None) -> None:
-    """Say how it is; that it is said shows that the loop turns."""
+async def _report(
+    pipe: Talk, runtime: Runtime, clock: Clock, measures: Measures | None, asked: asyncio.Event
+) -> None:
+    """Say how it is; that it is said shows that the loop turns. asked: also what it computes."""
     turn = 0
     with suppress(ConnectionError):
         while True:
@@ -85,6 +92,9 @@ async def _report(pipe: Talk, runtime: Runtime, clock: Clock, measures: Measures
             message = words.report(runtime.report, standings, runtime.intake)
             if measures is not None and turn % MEASURES_EVERY == 0:
                 message["measures"] = measures.samples(standings).to_values()
+            if measures is not None and asked.is_set():
+                asked.clear()
+                message["inspected"] = list(measures.inspected(standings).items())
             await pipe.write(message)
             began_ns, turn = clock.monotonic_ns(), turn + 1
             await clock.sleep(REPORT_S)

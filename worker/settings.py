@@ -5,17 +5,22 @@ The names of the book are read too: its variables, and its file, which coordinat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from ripple.errors import LimitError
+from ripple.observe.alerts import AlertThresholds
 from ripple.process_settings import (
     END_WITH_STDIN,
     LOG,
+    PAGES_WITHOUT_TLS,
     TLS,
     check_log,
+    check_pages,
     check_ports,
+    check_store,
     listed,
     milliseconds,
     store,
@@ -70,6 +75,14 @@ def _coordinator(held: Any) -> str:
         raise ValueError("not a table with a host")
     return addresses.joined(held["host"], int(held.get("port", _COORDINATOR_PORT)))
 
+
+_ALERTS = {
+    "alert_stabilization_ms": "bringing views up, in one of a hundred times longer: is an alert",
+    "alert_backpressure": "a queue that is fuller, 0 to 1, is an alert",
+    "alert_late_share": "more very late events, of all, 0 to 1, are an alert",
+    "alert_checkpoint_ms": "a checkpoint that is older, and lacks something, is an alert",
+    "alert_silent_ms": "no answer from any coordinator for longer is an alert",
+}
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(name="pipeline", help="FILE.py[:NAME]: also without the flag, as the first argument"),
@@ -146,6 +159,22 @@ SETTINGS: tuple[Setting, ...] = (
         DEFAULT.slow_threshold,
     ),
     _threshold("pause_threshold", "from where on they take in nothing", DEFAULT.pause_threshold),
+    *(
+        Setting(name=name, help=help_, default=getattr(AlertThresholds(), name))
+        for name, help_ in _ALERTS.items()
+    ),
+    Setting(
+        name="trace_endpoint",
+        help="URL of a collector that takes traces by OTLP over HTTP, as in "
+        "http://localhost:4318/v1/traces; none are made without",
+        default="",
+        variables=(Alias("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),),
+    ),
+    Setting(
+        name="traces_per_s",
+        help="traces that each process begins; what has come with one goes on",
+        default=100,
+    ),
     Setting(
         name="move_away_ms",
         help="how long one that is told to stop waits for its partitions to move away",
@@ -156,6 +185,7 @@ SETTINGS: tuple[Setting, ...] = (
         help="after so long, one that is told to stop has stopped, whatever is not complete",
         default=29_000,
     ),
+    PAGES_WITHOUT_TLS,
     END_WITH_STDIN,
     *LOG,
     *TLS,
@@ -172,6 +202,7 @@ _LEAST = {
     "stop_ms": 1000,
     "processes": 0,
     "cache_mib": 1,
+    "traces_per_s": 1,
 }
 
 
@@ -200,9 +231,13 @@ class Settings:
     heartbeat_interval_ms: int
     hung_after_ms: int
     thresholds: Thresholds
+    alerts: AlertThresholds
+    trace_endpoint: str
+    traces_per_s: int
     move_away_ms: int
     stop_ms: int
     end_with_stdin: bool
+    pages_without_tls: bool
     log_format: str
     log_level: str
     tls: Tls | None
@@ -218,6 +253,11 @@ class Settings:
     def text(self) -> str:
         """What ``--check-config`` prints: a file that says the same, with origins."""
         return as_text(SETTINGS, self.origins, SECTION)
+
+
+# Brokers of a place whose topic is still to come, and what may go on with them.
+_BROKERS = re.compile(r"(^|=)kafka:[^/]*:[0-9]+$")
+_MORE_BROKERS = re.compile(r"[^=:/]+:[0-9]+(/|$)|\[[^]]*\]:[0-9]+(/|$)")
 
 
 def flags_of(given: Sequence[str]) -> list[str]:
@@ -236,6 +276,17 @@ def flags_of(given: Sequence[str]) -> list[str]:
     return [*others, "--sink", ",".join(sinks)] if sinks else others
 
 
+def places_listed(text: str) -> tuple[str, ...]:
+    """Read places that are separated by commas, of which one may have commas between brokers."""
+    found: list[str] = []
+    for one in listed(text):
+        if found and _BROKERS.search(found[-1]) and _MORE_BROKERS.match(one):
+            found[-1] += f",{one}"
+        else:
+            found.append(one)
+    return tuple(found)
+
+
 def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, Any]) -> Settings:
     """Return the settings in force. Raises SettingsError."""
     found = in_force(SETTINGS, given, _with_port(environment), file, section=SECTION, others=OTHERS)
@@ -249,10 +300,17 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
             )
     if int(found["processes"].value) > PROCESSES_MAX:
         raise SettingsError(f"processes is {found['processes'].value}, more than {PROCESSES_MAX}")
+    check_store(found)
     check_log(found)
     check_ports(found, ("rpc_port", "health_port", "metrics_port"))
+    endpoint = found["trace_endpoint"]
+    if endpoint.value and not str(endpoint.value).startswith(("http://", "https://")):
+        raise SettingsError(
+            f"trace_endpoint is {endpoint.value!r}, no URL of HTTP (from {endpoint.origin})"
+        )
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
     values["tls"] = tls_of(values, found)
+    check_pages(values, found)
     values["s3"] = S3Settings.taken(values)
     values["coordinators"] = listed(values.pop("coordinator"))
     for address in values["coordinators"]:
@@ -262,13 +320,16 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
             raise SettingsError(
                 f"coordinator: {error} (from {found['coordinator'].origin})"
             ) from error
-    values["sinks"] = listed(values.pop("sink"))
+    values["sinks"] = places_listed(values.pop("sink"))
     names = [one.name for one in fields(Thresholds)]
     try:
         values["thresholds"] = Thresholds(**{name: values.pop(name) for name in names})
     except LimitError as error:
         whence = ", ".join(found[name].origin for name in names)
         raise SettingsError(f"{error} (from {whence})") from error
+    values["alerts"] = AlertThresholds(
+        **{one.name: values.pop(one.name) for one in fields(AlertThresholds)}
+    )
     return Settings(**values, origins=found)
 
 

@@ -113,6 +113,7 @@ class Slot:
         self._has_pending = asyncio.Event()
         self._stopping = asyncio.Event()
         self._heard_ns = 0
+        self._asked: list[asyncio.Future[list[Any]]] = []
         self.greeting: Callable[[], list[dict[str, Any]]] = list
         """What a new process is told first."""
 
@@ -128,6 +129,22 @@ class Slot:
         """Say something to the process, if there is one; only the newest of a kind counts."""
         self._pending[message["say"]] = message
         self._has_pending.set()
+
+    async def inspected(self) -> list[Any]:
+        """Ask what the process computes; return (partition, its graph) each, [] if it ends."""
+        if not self.is_alive:
+            return []
+        asked: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self._asked.append(asked)
+        self.send({"say": "inspect"})
+        return await asked
+
+    def _answer(self, inspected: list[Any]) -> None:
+        """Tell whoever has asked and still waits."""
+        asked, self._asked = self._asked, []
+        for one in asked:
+            if not one.done():
+                one.set_result(inspected)
 
     def stop(self) -> None:
         """Let the process end in good order; none follows."""
@@ -179,6 +196,7 @@ class Slot:
             engine.kill()
             self._engine = None
             self.is_alive = False
+            self._answer([])
             self.report, self.standings = None, {}
             self.queues = ()
             self._ended.include(self._measured.lasting())
@@ -197,6 +215,8 @@ class Slot:
                     self.report, self.standings = words.reported(message)
                     self.queues = words.queues(message)
                     self._measured = words.measured(message) or self._measured
+                    if "inspected" in message:
+                        self._answer(message["inspected"])
                     self._changed()
         except Exception as error:
             self._say(f"process {self.number} is not understood: {error!r}")

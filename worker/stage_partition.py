@@ -11,7 +11,9 @@ from ripple.checkpoint import Checkpoints
 from ripple.events import Tell, untold
 from ripple.partition.settings import Settings
 from ripple.partition.stage_life import StageLife
+from ripple.partition.tracing import Traces
 from worker.owned import Owned
+from worker.stages import sinks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ripple.partition.sends import Follows
     from ripple.pipeline.plan import Plan
     from ripple.repartition.follows import FollowedLanes
+    from ripple.traces import Tracer
     from ripple.world.ports import ObjectStore, World
 
 
@@ -32,7 +35,7 @@ class StageSite:
     senders: how many partitions the stage before has. store: of checkpoints; it should repeat what
     fails (RetryingStore). exchange: with the stage before, and the next. outputs: of the stage, for
     the owner of an epoch. followed: what reads the stage before from its log, given what it wakes;
-    None where that is followed over the exchange.
+    None where that is followed over the exchange. tracer: None where nobody follows events.
     """
 
     world: World
@@ -47,6 +50,7 @@ class StageSite:
     settings: Settings = field(default_factory=Settings)
     tell: Tell = untold
     followed: Callable[[Callable[[], None]], FollowedLanes] | None = None
+    tracer: Tracer | None = None
 
 
 class StagePartition(Owned):
@@ -87,7 +91,8 @@ class StagePartition(Owned):
             following = over = exchange.follow(site.stage, site.number, self._wake.set)
             stop_following = partial(exchange.stop_following, over)
         if exchange is not None:
-            sending = exchange.send(site.stage, site.number, epoch, self._wake.set)
+            shows = sinks_of(site.plan, site.stage)
+            sending = exchange.send(site.stage, site.number, epoch, self._wake.set, shows)
         checkpoints = Checkpoints(
             site.store,
             site.plan.name,
@@ -95,13 +100,16 @@ class StagePartition(Owned):
             executor=site.world.executor,
             guards=site.world.guards,
         )
+        outputs, traces = site.outputs(epoch), None
+        if site.tracer is not None:
+            traces = Traces(site.tracer, stage=site.stage, partition=site.number, group=outputs)
         life = self._life = StageLife(
             site.plan,
             site.stage,
             site.number,
             site.senders,
             follows=following,
-            outputs=site.outputs(epoch),
+            outputs=outputs,
             checkpoints=checkpoints,
             world=site.world,
             epoch=epoch,
@@ -110,6 +118,7 @@ class StagePartition(Owned):
             tell=self._told,
             stop=lambda: self._is_to_stop,
             wake=self._wake,
+            traces=traces,
         )
         self._report = life.report
         try:

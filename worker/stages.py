@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.errors import PlanError
-from ripple.pipeline.stages import divided_into, stages_of
+from ripple.pipeline.stages import divided_into, is_spread, stage_of_output, stages_of
 from ripple.window import OnCount, OnInterval
 from worker.routes import DIVIDING
 
@@ -14,15 +14,6 @@ if TYPE_CHECKING:
     from ripple.pipeline.plan import Plan
 
 FIRST = "main"
-
-
-def is_spread(plan: Plan) -> bool:
-    """Return whether each stage has partitions of its own, or one engine computes all of them.
-
-    A stage that follows others cannot write a log: it does not come through the same cuts again.
-    """
-    edges = [stage.edge for stage in stages_of(plan) if stage.edge is not None]
-    return bool(edges) and all(edge.kind.is_state for edge in edges[1:])
 
 
 def has_state_edge(plan: Plan) -> bool:
@@ -68,10 +59,8 @@ def check_stages(plan: Plan, assignment: Assignment) -> None:
 
 def sinks_of(plan: Plan, stage: int) -> frozenset[str]:
     """Return the outputs that a partition of a stage writes."""
-    if not is_spread(plan):
-        return frozenset(output.name for output in plan.outputs)
-    folds = stages_of(plan)[stage].folds
-    return frozenset(output.name for output in plan.outputs if output.of in folds)
+    names = (output.name for output in plan.outputs)
+    return frozenset(name for name in names if stage_of_output(plan, name) == stage)
 
 
 def follows(plan: Plan, stage: int) -> bool:

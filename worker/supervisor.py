@@ -17,6 +17,7 @@ from ripple.assignment import Report
 from worker import words
 from worker.slot import Slot
 from worker.state import STOP_PATHS, Lifecycle, State
+from worker.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,8 +44,14 @@ class Supervisor:
         hung_after_s: float,
         say: Callable[[str], None],
         inputs: tuple[tuple[str, int], ...] = (),
+        watch: Watch | None = None,
     ) -> None:
-        """Start nothing yet. inputs: how many partitions each has, until the processes say so."""
+        """Start nothing yet.
+
+        inputs: how many partitions each has, until the processes say so. watch: tells its alerts;
+        whoever gives it lets it run.
+        """
+        self.watch = watch or Watch(clock)
         self.lifecycle = Lifecycle(worker_id)
         self.assignment: Assignment | None = None
         self.incarnation: int | None = None
@@ -76,8 +83,8 @@ class Supervisor:
         reports = {slot.number: slot.report for slot in self.slots if slot.report is not None}
         starts = tuple(slot.start for slot in self.slots)
         if not reports:
-            return Report(starts=starts, inputs=self._inputs)
-        return words.together(reports, starts)
+            return Report(starts=starts, inputs=self._inputs, alerts=self.watch.firing)
+        return words.together(reports, starts, self.watch.firing)
 
     def heard(self, assignment: Assignment, incarnation: int | None) -> None:
         """Take a version of the assignment; None: the worker is no member of it."""
@@ -90,6 +97,15 @@ class Supervisor:
         """Let all processes store checkpoints."""
         for slot in self.slots:
             slot.send({"say": "store"})
+
+    async def inspected(self) -> list[dict[str, object]]:
+        """Return the live graph of each partition, as its process says when it is asked."""
+        found = await asyncio.gather(*(slot.inspected() for slot in self.slots))
+        return [
+            {"partition": partition, "process": f"{self.lifecycle.worker_id}/{slot.number}"} | graph
+            for slot, graphs in zip(self.slots, found, strict=True)
+            for partition, graph in graphs
+        ]
 
     # Its life.
 

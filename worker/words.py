@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ripple.assignment import Assignment, Backpressure, Follower, Level, MoveFailed, Report
+from ripple.assignment import Alert, Assignment, Backpressure, Follower, Level, MoveFailed, Report
 from ripple.assignment.form import AssignmentContent
 from ripple.observe.samples import Samples
 from worker.backpressure import Queue
@@ -81,8 +81,10 @@ def measured(message: Mapping[str, Any]) -> Samples | None:
     return None if values is None else Samples.from_values(values)
 
 
-def together(reports: Mapping[int, Report], starts: tuple[int, ...]) -> Report:
-    """Return what all processes of a worker say, by slot, as its report."""
+def together(
+    reports: Mapping[int, Report], starts: tuple[int, ...], alerts: tuple[Alert, ...] = ()
+) -> Report:
+    """Return what all processes of a worker say, by slot, as its report. alerts: that fire."""
     inputs: dict[str, int] = {}
     for one in reports.values():
         for name, count in one.inputs:
@@ -95,4 +97,5 @@ def together(reports: Mapping[int, Report], starts: tuple[int, ...]) -> Report:
         failed=tuple(each for one in reports.values() for each in one.failed),
         inputs=tuple(sorted(inputs.items())),
         backpressure=max((one.backpressure for one in reports.values()), default=Backpressure()),
+        alerts=alerts,
     )

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.engine.outgoing import edge_schema
-from ripple.pipeline.stages import stages_of
+from ripple.engine.showing import shown_schema
+from ripple.pipeline.stages import stage_of_output, stages_of
 from ripple.schema.compat import (
     Compatible,
     Incompatibility,
@@ -16,6 +17,8 @@ from ripple.schema.compat import (
 from ripple.schema.types import Field, Opaque, Schema
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
     from ripple.engine.edge_changes import EdgeChanges
@@ -23,8 +26,14 @@ if TYPE_CHECKING:
     from ripple.schema.compat import Compatibility
 
 
+_SHOWN = "shown/"
+
+
 class Stream(NamedTuple):
-    """What one partition of a stage has for one of the next. edge: its name."""
+    """What one partition of a stage has for one of the next. edge: its name.
+
+    Of an output that is shown to those outside there is one target, 0.
+    """
 
     edge: str
     sender: int
@@ -36,12 +45,22 @@ class Stream(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A state edge. stage: the one that it leads into. offer: what a handshake says of it."""
+    """A state edge, or an output. stage: the one that it leads into; of an output, whose it is.
+
+    schema: of its rows; None where whoever follows takes it as it comes. offer: what a handshake
+    says of it. output: its name, None of an edge.
+    """
 
     name: str
     stage: int
-    schema: pa.Schema
+    schema: pa.Schema | None
     offer: Schema
+    output: str | None = None
+
+    @property
+    def senders(self) -> int:
+        """The stage whose partitions send over it."""
+        return self.stage - (self.output is None)
 
 
 def cost_of(changes: EdgeChanges) -> int:
@@ -57,10 +76,32 @@ def edges_of(plan: Plan) -> dict[str, Edge]:
             continue
         name = edge_name(plan, stage.number)
         schema = edge_schema(plan, stage)
-        columns = tuple(Field(f"{one.name}: {one.type}", Opaque()) for one in schema)
-        offer = Schema(f"{name} of topology {plan.topology_hash}", columns)
+        offer = _offer(f"{name} of topology {plan.topology_hash}", schema)
         edges[name] = Edge(name, stage.number, schema, offer)
     return edges
+
+
+def shown_of(plan: Plan) -> dict[str, Edge]:
+    """Return the outputs of a plan as those outside follow them, by the name on the wire."""
+    shown = {}
+    for output in plan.outputs:
+        name, stage = f"{_SHOWN}{output.name}", stage_of_output(plan, output.name)
+        schema = shown_schema(plan, output)
+        shown[name] = Edge(name, stage, schema, _offer(f"stage {stage}", schema), output.name)
+    return shown
+
+
+def offered(offers: Iterable[tuple[str, Schema]]) -> dict[str, Edge]:
+    """Return the outputs that a process offers to those outside."""
+    return {
+        name: Edge(name, int(offer.name.split()[1]), None, offer, name.removeprefix(_SHOWN))
+        for name, offer in offers
+        if name.startswith(_SHOWN)
+    }
+
+
+def _offer(name: str, schema: pa.Schema) -> Schema:
+    return Schema(name, tuple(Field(f"{one.name}: {one.type}", Opaque()) for one in schema))
 
 
 def edge_name(plan: Plan, stage: int) -> str:

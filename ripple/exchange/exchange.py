@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.errors import InputError
-from ripple.exchange.edges import Stream, edge_name, edges_of
+from ripple.exchange.edges import Stream, edge_name, edges_of, shown_of
 from ripple.exchange.following import Following
 from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.sending import Sending
+from ripple.exchange.sendings import Sendings
 from ripple.exchange.session import Session, Traffic
 from ripple.pipeline.stages import stages_of
 from ripple.wire.edge_messages import Follow, Release, Unfollow
@@ -17,9 +18,10 @@ from ripple.wire.errors import RemoteProtocolError
 from ripple.wire.messages import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ripple.engine.edge_changes import EdgeChanges
+    from ripple.exchange.edges import Edge
     from ripple.exchange.following import Receipt
     from ripple.exchange.way import Way
     from ripple.pipeline.plan import Plan
@@ -74,6 +76,9 @@ class Exchange:
         self._partitions = senders
         self._changed = changed
         self._edges = edges_of(plan)
+        self._shown = shown_of(plan)
+        # Nobody waits for what an observer that has gone did not take.
+        self._shown_limits = replace(self.limits, absent_offers=1)
         self._stages = stages_of(plan)
         self._turn = 0
         self._sendings: dict[tuple[str, int], Sending] = {}
@@ -84,29 +89,53 @@ class Exchange:
 
     # --- partitions of this process ---
 
-    def send(self, stage: int, number: int, epoch: int, wake: Callable[[], None]) -> Sending | None:
-        """Let a partition be followed; None where no state edge leads out of its stage.
+    def send(
+        self,
+        stage: int,
+        number: int,
+        epoch: int,
+        wake: Callable[[], None],
+        shows: Collection[str] = (),
+    ) -> Sendings | None:
+        """Let a partition be followed; None where there is nothing to follow.
 
-        wake: called when ``Sending.is_wanted``.
+        wake: called when ``Sendings.is_wanted``. shows: outputs that those outside may follow.
         """
         edge = self._edges.get(edge_name(self._plan, stage + 1))
-        if edge is None:
+        shown = {one.output: one for one in self._shown.values() if one.output in shows}
+        if edge is None and not shown:
             return None
-        targets = self._stages[edge.stage].partitions
-        assert targets is not None
+        sendings = Sendings(
+            None if edge is None else self._send(edge, number, epoch, wake),
+            {name: self._send(one, number, epoch, wake) for name, one in shown.items() if name},
+        )
+        self._changed()
+        return sendings
+
+    def _send(self, edge: Edge, number: int, epoch: int, wake: Callable[[], None]) -> Sending:
         before = self._sendings.get((edge.name, number))
         if before is not None:  # of a life that has not ended yet
-            self.stop_sending(before)
-        sending = Sending(edge, number, epoch, targets=targets, limits=self.limits, wake=wake)
+            self._stop(before)
+        limits = self.limits if edge.output is None else self._shown_limits
+        targets = self._targets(edge)
+        sending = Sending(edge, number, epoch, targets=targets, limits=limits, wake=wake)
         self._sendings[edge.name, number] = sending
         for target in range(targets):
             for one in self._asked.pop(sending.stream(target), []):
                 sending.follow(one.way, one.follow)
-        self._changed()
         return sending
 
-    def stop_sending(self, sending: Sending) -> None:
+    def _targets(self, edge: Edge) -> int:
+        if edge.output is not None:
+            return 1
+        return self._stages[edge.stage].partitions or 0
+
+    def stop_sending(self, sendings: Sendings) -> None:
         """Let a partition be followed no more from here."""
+        for sending in sendings:
+            self._stop(sending)
+
+    def _stop(self, sending: Sending) -> None:
         key = sending.edge.name, sending.number
         if self._sendings.get(key) is sending:
             del self._sendings[key]
@@ -169,7 +198,8 @@ class Exchange:
             stage = following.edge.stage - 1
             self._add_peers(found, stage, self._partitions(stage))
         for sending in self._sendings.values():
-            self._add_peers(found, sending.edge.stage, sending.targets)
+            if sending.edge.output is None:
+                self._add_peers(found, sending.edge.stage, sending.targets)
         found.pop(self.process, None)
         return dict(sorted(found.items()))
 
@@ -192,6 +222,7 @@ class Exchange:
             dirty=dirty,
             expects=expects,
             traffic=self.traffic,
+            shown=self._shown,
         )
 
     @property
@@ -238,8 +269,8 @@ class Exchange:
 
     def heard(self, way: Way, message: Follow | Unfollow | Release) -> None:
         """Take what a receiver says. Raises RemoteProtocolError."""
-        edge = self._edges.get(message.edge)
-        if edge is None or message.target >= (self._stages[edge.stage].partitions or 0):
+        edge = self._edge(message.edge)
+        if edge is None or message.target >= self._targets(edge):
             raise RemoteProtocolError(f"there is no target {message.target} of {message.edge!r}")
         sending = self._sendings.get((message.edge, message.sender))
         if sending is None:
@@ -251,6 +282,9 @@ class Exchange:
         else:
             sending.release(message.target, message.watermark_ns)
 
+    def _edge(self, name: str) -> Edge | None:
+        return self._edges.get(name) or self._shown.get(name)
+
     def _heard_for_later(self, way: Way, message: Follow | Unfollow | Release) -> None:
         if isinstance(message, Follow):
             self._note(way, message)
@@ -261,7 +295,8 @@ class Exchange:
         """Keep what was asked of a partition that may come."""
         stream = Stream(follow.edge, follow.sender, follow.target)
         self._forget(way, stream)
-        if follow.sender >= self._partitions(self._edges[follow.edge].stage - 1):
+        edge = self._edge(follow.edge)
+        if edge is None or follow.sender >= self._partitions(edge.senders):
             raise RemoteProtocolError(f"there is no sender {follow.sender} of {follow.edge!r}")
         if len(self._asked) >= self.limits.streams_max:
             raise RemoteProtocolError(f"more streams than streams_max={self.limits.streams_max}")

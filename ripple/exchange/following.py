@@ -120,6 +120,9 @@ class Following:
         self._queue.clear()
         return taken
 
+    async def sync(self) -> None:
+        """Do nothing: copies are soft."""
+
     def applied(self, arrival: Arrival) -> None:
         """Say that the partition has taken it in."""
         source = self._sources[arrival.sender]
@@ -202,7 +205,9 @@ class Following:
         if not more:
             rows = pa.concat_batches(source.parts)
             source.clear()
-            whole = EdgeChanges(changes.since, changes.cut, changes.watermark_ns, rows)
+            whole = EdgeChanges(
+                changes.since, changes.cut, changes.watermark_ns, rows, changes.traces
+            )
             self._queue.append(Arrival(sender, epoch, whole, turn))
             self._wake()
 

@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ripple import cut as cuts
 from ripple.exchange.edges import Stream, cost_of
+from ripple.traces import CONTEXTS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ripple.cut import Cut
-    from ripple.engine.partition import Partition
+    from ripple.engine.edge_changes import EdgeChanges
     from ripple.exchange.edges import Edge
     from ripple.exchange.limits import ExchangeLimits
     from ripple.exchange.way import Way
     from ripple.wire.edge_messages import Follow
+
+
+class Followed(Protocol):
+    """What is followed: a partition, by the next stage, or one of its outputs, by those outside."""
+
+    @property
+    def cut(self) -> Cut:
+        """How far it has come."""
+
+    @property
+    def watermark_ns(self) -> int:
+        """The watermark there."""
+
+    def given_to(self, target: int) -> Cut | None:
+        """Return the cut of what a target was given last; None if the table is due."""
+
+    def outgoing_to(self, targets: Collection[int]) -> Mapping[int, EdgeChanges]:
+        """Return what changed for some targets since each was last given something."""
+
+    def table_for(self, target: int) -> EdgeChanges:
+        """Return all that a target needs to begin."""
+
+    def restart(self, target: int) -> None:
+        """Give a target the whole table next, and keep nothing for it until then."""
+
+    def release(self, target: int, watermark_ns: int) -> None:
+        """Forget final rows for a target."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +92,7 @@ class Sending:
         self._absent = [limits.absent_offers] * targets
         self._released: dict[int, int] = {}
         self._given_ns: list[int | None] = [None] * targets  # the watermark of what was given
+        self._traces: dict[int, tuple[str, ...]] = {}  # of what was not given yet, by target
 
     def stream(self, target: int) -> Stream:
         """Return the stream to a target."""
@@ -119,11 +148,25 @@ class Sending:
         before = self._released.get(target, watermark_ns)
         self._released[target] = max(watermark_ns, before)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody follows, and nothing is kept for who has left."""
+        return all(
+            not followers and absent > self._limits.absent_offers
+            for followers, absent in zip(self._followers, self._absent, strict=True)
+        )
+
     def _want(self) -> None:
         self.is_wanted = True
         self._wake()
 
-    def offer(self, partition: Partition) -> None:
+    def trace(self, contexts: tuple[str, ...]) -> None:
+        """Take the traces that what is offered next belongs to."""
+        for target, followers in enumerate(self._followers):
+            if followers:
+                self._traces[target] = (self._traces.get(target, ()) + contexts)[-CONTEXTS_MAX:]
+
+    def offer(self, partition: Followed) -> None:
         """Let those who may get more get it; all that the partition shows is committed."""
         self.is_wanted = False
         for target, watermark_ns in self._released.items():
@@ -133,15 +176,17 @@ class Sending:
         for target, followers in enumerate(self._followers):
             self._keep(target, partition)
             chosen = [one for one in followers if self._may_get(target, one, partition)]
-            # Who has all there is must not miss anything because somebody else begins.
-            if chosen and any(one.is_flowing for one in followers) <= any(
-                one.is_flowing for one in chosen
-            ):
+            flowing = [one for one in followers if one.is_flowing]
+            if flowing and self._has_all(target, partition):
+                self._begin(target, chosen, partition)
+            # Who has all there is must not miss anything because somebody else begins. Of those
+            # outside none waits for a slow one, which gets the table instead.
+            elif chosen and (self.edge.output or not flowing or any(o.is_flowing for o in chosen)):
                 turns[target] = chosen
         if turns:
             self._give(turns, partition)
 
-    def _keep(self, target: int, partition: Partition) -> None:
+    def _keep(self, target: int, partition: Followed) -> None:
         """Let the engine keep nothing for a target that nobody follows any more."""
         if self._followers[target]:
             self._absent[target] = 0
@@ -150,18 +195,33 @@ class Sending:
             partition.restart(target)
         self._absent[target] += 1
 
-    def _may_get(self, target: int, one: _Follower, partition: Partition) -> bool:
+    def _may_get(self, target: int, one: _Follower, partition: Followed) -> bool:
         if one.credit_rows <= 0 or not one.way.has_room or one.way.has(self.stream(target)):
             return False
         if one.asked.epoch is not None and one.asked.epoch > self.epoch:
             return False
         if one.is_flowing:
-            given = dict(partition.given_to(target) or {})
-            return given != partition.cut or self._given_ns[target] != partition.watermark_ns
+            return not self._has_all(target, partition)
         # One that has come further, from an owner before, waits until this partition has, too.
         return cuts.is_within(one.cut, partition.cut)
 
-    def _give(self, turns: Mapping[int, list[_Follower]], partition: Partition) -> None:
+    def _has_all(self, target: int, partition: Followed) -> bool:
+        """Return whether what was given last is all there is."""
+        given = dict(partition.given_to(target) or {})
+        return given == partition.cut and self._given_ns[target] == partition.watermark_ns
+
+    def _begin(self, target: int, chosen: Sequence[_Follower], partition: Followed) -> None:
+        """Let some begin where those are who have all there is already."""
+        for one in chosen:
+            one.is_flowing = True
+            is_there = one.asked.cut is not None and one.cut == partition.cut
+            if is_there and one.asked.epoch == self.epoch:
+                continue  # a connection broke, and nothing was lost
+            table = partition.table_for(target)
+            one.credit_rows -= cost_of(table)
+            one.way.put(self.stream(target), one.asked.turn, self.epoch, table)
+
+    def _give(self, turns: Mapping[int, list[_Follower]], partition: Followed) -> None:
         for target in turns:
             given = partition.given_to(target)
             for one in turns[target]:
@@ -171,6 +231,7 @@ class Sending:
         for target, changes in partition.outgoing_to(turns).items():
             stream = self.stream(target)
             self._given_ns[target] = changes.watermark_ns
+            traces = self._traces.pop(target, ()) if self._traces else ()
             for one in self._followers[target]:
                 if one not in turns[target]:
                     one.is_flowing = False
@@ -178,6 +239,8 @@ class Sending:
                 what = changes
                 if not one.is_flowing and changes.since is not None:
                     what = partition.table_for(target)
+                if traces and what.rows.num_rows:
+                    what = what.traced(traces)
                 one.is_flowing = True
                 one.credit_rows -= cost_of(what)
                 one.way.put(stream, one.asked.turn, self.epoch, what)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ripple.encoding import arrow
 from ripple.encoding.errors import EncodingError
 from ripple.engine.edge_changes import EdgeChanges
-from ripple.exchange.edges import Edge, Stream, fits
+from ripple.exchange.edges import Edge, Stream, fits, offered
 from ripple.wire.edge_messages import (
     SECTIONS_MAX,
     STREAMS_MAX,
@@ -21,10 +21,11 @@ from ripple.wire.edge_messages import (
     GrantedRows,
     Release,
     Section,
+    Trace,
     Unfollow,
 )
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
-from ripple.wire.link import CHANGES, EDGES, Link
+from ripple.wire.link import CHANGES, EDGES, TRACES, Link
 from ripple.wire.link_events import (
     Ended,
     PeerAccepted,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from ripple.exchange.way import Way
     from ripple.wire.link_events import Event
 
-CAPABILITIES = frozenset({CHANGES, EDGES})
+CAPABILITIES = frozenset({CHANGES, EDGES, TRACES})
 # What a section takes of the window beside its rows, about.
 SECTION_BYTES = 128
 
@@ -86,11 +87,12 @@ class _Waiting:
 
 @dataclass(slots=True)
 class Traffic:
-    """What went over connections with other processes: rows by edge, and bytes that were sent."""
+    """What went to other processes and came from them, by edge: rows, and bytes of bundles."""
 
     sent: Counter[str] = field(default_factory=Counter)
     received: Counter[str] = field(default_factory=Counter)
-    sent_bytes: int = 0
+    sent_bytes: Counter[str] = field(default_factory=Counter)
+    received_bytes: Counter[str] = field(default_factory=Counter)
 
 
 class _Held:
@@ -126,17 +128,25 @@ class Session:
         dirty: Callable[[], None],
         expects: str = "",
         traffic: Traffic | None = None,
+        shown: Mapping[str, Edge] | None = None,
+        observes: bool = False,
     ) -> None:
         """Speak for ``process``.
 
         dirty: called when there may be something to send. expects: who must be there, "" for
-        anybody. traffic: where it is counted what goes to and fro.
+        anybody. traffic: where it is counted what goes to and fro. shown: outputs that are offered
+        to those outside. observes: whether this side is outside: it offers nothing and follows
+        what the peer shows, ``edges`` once the peer has said it.
         """
+        shown = shown or {}
         offers = {name: edge.offer for name, edge in edges.items()}
         # Who the peer says it is, once it has; why all ended, if not in good order.
         self.peer = ""
         self.failure: str | None = None
-        self._edges = edges
+        self.edges = edges
+        self._shown = shown
+        self._observes = observes
+        self._is_observed = False
         self._hub = hub
         self._limits = limits
         self._dirty = dirty
@@ -144,21 +154,22 @@ class Session:
         self._traffic = traffic or Traffic()
         self._link = Link(
             process,
-            outputs=offers,
-            inputs=offers,
+            outputs=offers | {name: edge.offer for name, edge in shown.items()},
+            inputs=None if observes else offers,
             now_ns=now_ns,
             check=fits,
             capabilities=CAPABILITIES,
             limits=limits.link,
         )
         self._is_open = self._is_full = False
-        self._waiting: dict[str, deque[_Waiting]] = {name: deque() for name in edges}
+        self._waiting: dict[str, deque[_Waiting]] = {name: deque() for name in (*edges, *shown)}
         self._streams: dict[Stream, int] = {}
         self._waiting_bytes = 0
         self._window = 0
         self._granted = limits.window_bytes
         self._owed_bytes = 0
         self._owed_rows: dict[tuple[Stream, int], int] = {}
+        self._traces: dict[tuple[Stream, int], tuple[str, ...]] = {}  # of what the peer sends next
 
     # --- bytes and time ---
 
@@ -322,6 +333,8 @@ class Session:
             while part.num_rows > 1 and part.nbytes > 2 * limits.bundle_bytes:
                 part = part.slice(0, part.num_rows // 2)  # rows at the front are longer
             sections.append(self._section(one, part.num_rows))
+            if one.changes.traces and not sections[-1].more and self._link.speaks_traces:
+                self._carry(Trace(*one.stream, one.turn, one.changes.traces))
             batches.append(part)
             rows, size = rows + part.num_rows, size + part.nbytes + SECTION_BYTES
             self._waiting_bytes -= part.nbytes
@@ -334,7 +347,7 @@ class Session:
         self._carry(bundle)
         self._window -= _length_bytes(bundle)
         self._traffic.sent[name] += rows
-        self._traffic.sent_bytes += len(bundle.body)
+        self._traffic.sent_bytes[name] += len(bundle.body)
 
     def _section(self, one: _Waiting, rows: int) -> Section:
         changes, stream = one.changes, one.stream
@@ -358,7 +371,7 @@ class Session:
         if not self._streams:
             self._waiting_bytes = 0  # parts of a batch have together other bytes than the whole
 
-    def _carry(self, message: Bundle | Grant | Follow | Unfollow | Release) -> None:
+    def _carry(self, message: Bundle | Grant | Follow | Unfollow | Release | Trace) -> None:
         try:
             self._link.carry(message)
         except LocalProtocolError as error:
@@ -382,12 +395,7 @@ class Session:
     def _on(self, event: Event) -> None:
         match event:
             case PeerOffered():
-                self.peer = event.worker_id
-                if self._expects not in ("", self.peer):
-                    raise RemoteProtocolError(f"it is {self.peer}, not {self._expects}")
-                if not self._link.speaks_edges:
-                    raise RemoteProtocolError(f"{self.peer} does not know edges between stages")
-                self._carry(Grant(self._limits.window_bytes))
+                self._offered(event)
             case PeerAccepted() if not self.ended:
                 self._is_open = True
                 self._hub.opened(self, self.peer)
@@ -404,6 +412,17 @@ class Session:
             case _:
                 pass
 
+    def _offered(self, event: PeerOffered) -> None:
+        self.peer = event.worker_id
+        if self._expects not in ("", self.peer):
+            raise RemoteProtocolError(f"it is {self.peer}, not {self._expects}")
+        if not self._link.speaks_edges:
+            raise RemoteProtocolError(f"{self.peer} does not know edges between stages")
+        self._is_observed = not event.outputs
+        if self._observes:
+            self.edges = offered(event.outputs)
+        self._carry(Grant(self._limits.window_bytes))
+
     def _told(self, message: object) -> None:
         match message:
             case Bundle():
@@ -414,12 +433,22 @@ class Session:
                     stream = Stream(one.edge, one.sender, one.target)
                     self._hub.granted(self, stream, one.turn, one.rows)
             case Follow() | Unfollow() | Release():
+                # What goes between stages is kept for partitions alone, and released by them.
+                if self._is_observed and message.edge not in self._shown:
+                    raise RemoteProtocolError(f"{self.peer} may not follow {message.edge!r}")
                 self._hub.heard(self, message)
+            case Trace():
+                if len(self._traces) >= STREAMS_MAX:
+                    self._traces.clear()
+                stream = Stream(message.edge, message.sender, message.target)
+                self._traces[stream, message.turn] = message.contexts
             case _:
                 pass
 
     def _on_bundle(self, bundle: Bundle) -> None:
-        edge = self._edges[bundle.edge]  # the link has checked that it was offered
+        edge = self.edges.get(bundle.edge)  # the link has checked that it was offered
+        if edge is None:
+            raise RemoteProtocolError(f"{self.peer} has sent {bundle.edge!r}, which nobody follows")
         length_bytes = _length_bytes(bundle)
         if self._granted <= 0:
             raise RemoteProtocolError(
@@ -435,18 +464,23 @@ class Session:
                 f"{self.peer}, {bundle.edge}: {rows.num_rows} rows are not those of its sections"
             )
         self._traffic.received[bundle.edge] += rows.num_rows
+        self._traffic.received_bytes[bundle.edge] += len(bundle.body)
         held = _Held(self, length_bytes, len(bundle.sections))
         at = 0
         for section in bundle.sections:
             part = rows.slice(at, section.rows)
             at += section.rows
             since = None if section.since is None else dict(section.since)
+            stream = Stream(bundle.edge, section.sender, section.target)
+            traces: tuple[str, ...] = ()
+            if self._traces and not section.more:
+                traces = self._traces.pop((stream, section.turn), ())
             self._hub.arrived(
                 self,
-                Stream(bundle.edge, section.sender, section.target),
+                stream,
                 section.turn,
                 section.epoch,
-                EdgeChanges(since, dict(section.cut), section.watermark_ns, part),
+                EdgeChanges(since, dict(section.cut), section.watermark_ns, part, traces),
                 start=section.start,
                 more=section.more,
                 receipt=held,

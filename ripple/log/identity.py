@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 def identity_at(reader: PartitionReader, offset: int) -> str:
     """Return what tells this log from others that have as many records before ``offset``.
 
-    "" for offset 0. Moves the reader. Raises OffsetOutOfRangeError.
+    "" for offset 0, and where retention has removed all before it. Moves the reader. Raises
+    OffsetOutOfRangeError.
     """
-    if offset == 0:
+    if offset <= reader.range(whole=True)[0]:
         return ""
     return identity_of(reader.frame_with(offset - 1).header)
 

@@ -10,6 +10,7 @@ from ripple.errors import OutputError
 from ripple.events import CutOff, Promise, Tell, untold
 from ripple.frozen import frozen
 from ripple.partition.endings import failures
+from ripple.traces import TracedGroup
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
@@ -17,17 +18,22 @@ if TYPE_CHECKING:
 
     from ripple.connectors.contract import Commit, ReadableSink, Sink
     from ripple.cut import Cut
+    from ripple.schema.exported import Made
     from ripple.world.ports import Executor
 
 
 @frozen
 class Standing:
-    """How far an output is as its group is opened: see Sink. name: of the place, for people."""
+    """How far an output is as its group is opened: see Sink.
+
+    name: of the place, for people. takes_made: whether it takes rows as they were made, too.
+    """
 
     name: str
     records_cut: bool
     committed: Commit | None
     unfinished: Cut | None
+    takes_made: bool = False
 
 
 class CommitGroup(Protocol):
@@ -52,8 +58,11 @@ class CommitGroup(Protocol):
         """
         ...
 
-    def write(self, output: str, changes: pa.RecordBatch, reached: Commit) -> None:
-        """Take one output's changes since the last write, and what they reach; see Sink."""
+    def write(self, output: str, changes: pa.RecordBatch | Made, reached: Commit) -> None:
+        """Take one output's changes since the last write, and what they reach; see Sink.
+
+        As they were made only if the standing of the output says so.
+        """
         ...
 
     def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
@@ -115,7 +124,13 @@ class SinkGroup:
             await self.close()
             raise
         return {
-            output: Standing(sink.name, sink.records_cut, sink.committed, sink.unfinished)
+            output: Standing(
+                sink.name,
+                sink.records_cut,
+                sink.committed,
+                sink.unfinished,
+                getattr(sink, "takes_made", False),
+            )
             for output, sink in self._sinks.items()
         }
 
@@ -123,7 +138,7 @@ class SinkGroup:
         # Kept here: whoever is cancelled while it waits for this has it to close all the same.
         self._sinks[output] = open_sink()
 
-    def write(self, output: str, changes: pa.RecordBatch, reached: Commit) -> None:
+    def write(self, output: str, changes: pa.RecordBatch | Made, reached: Commit) -> None:
         """Pass the changes on."""
         self._sinks[output].write(changes, reached)
 
@@ -197,9 +212,15 @@ class Groups:
             raise
         return found
 
-    def write(self, output: str, changes: pa.RecordBatch, reached: Commit) -> None:
+    def write(self, output: str, changes: pa.RecordBatch | Made, reached: Commit) -> None:
         """Pass the changes on."""
         self._by_output[output].write(output, changes, reached)
+
+    def trace(self, context: str | None) -> None:
+        """Take the context of what is written from now on."""
+        for group in self._groups:
+            if isinstance(group, TracedGroup):
+                group.trace(context)
 
     def mark(self, output: str) -> str:
         """Return where an output is now."""

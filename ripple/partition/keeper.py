@@ -113,6 +113,11 @@ class Keeper:
         """Let a checkpoint be begun after the next batch, or as soon as the life is woken."""
         self._is_asked = True
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether a checkpoint was asked for that was not begun yet."""
+        return self._is_asked
+
     def take_asked(self) -> bool:
         """Return whether one was asked for since this was called last."""
         was_asked, self._is_asked = self._is_asked, False

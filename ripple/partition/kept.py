@@ -102,7 +102,7 @@ class Kept:
                 await self.commit()
             await self._begin_checkpoint()
             self._stores.begin(now_ns)
-        elif self._sends is not None:
+        elif self._sends is not None and self._sends.is_followed:
             if commit_due or self._sends.is_wanted:
                 await self.commit()
         elif commit_due and not (is_committing and self._has_room):
@@ -133,11 +133,18 @@ class Kept:
         """Whether to go on instead of waiting for a commit that is under way."""
         return self.live.uncommitted_rows < self.parts.settings.commit_ahead_rows
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether what was taken in is committed, and no checkpoint is under way."""
+        return self.live.is_committed and not self._storing.is_busy
+
     async def commit(self) -> None:
         """Let what was written survive."""
         self._commits.begin(self.clock.monotonic_ns())
         await self.live.commit()
         if self._sends is not None:
+            if self.parts.traces is not None:
+                self.parts.traces.given(self._sends.trace)
             self._sends.offer(self.live.engine)
 
     async def store(self) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ripple.partition.lanes import Lanes
     from ripple.partition.live import Intake
     from ripple.partition.sends import Sends
+    from ripple.partition.tracing import Traces
     from ripple.pipeline.plan import Plan
 
 
@@ -83,6 +84,7 @@ class Life:
         engine: type[Engine] = Engine,
         division: Division | None = None,
         intake: Intake | None = None,
+        traces: Traces | None = None,
     ) -> None:
         """Connect the parts; nothing is touched before ``run``.
 
@@ -92,6 +94,7 @@ class Life:
         to compute the plan's first stage alone. sends: who follows it, over a state edge. lanes:
         where it is written what the next stage reads. engine: what computes it. division: how the
         input is divided, where that is known. intake: asked before each batch that is new.
+        traces: of those batches, None where nobody follows events.
         """
         self.report = Report()
         self._keeper = keeper
@@ -111,6 +114,7 @@ class Life:
             engine,
             division,
             intake,
+            traces,
         )
 
     @property

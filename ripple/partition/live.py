@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ripple.partition.report import Report
     from ripple.partition.sends import Sends
     from ripple.partition.settings import Settings
+    from ripple.partition.tracing import Traces
     from ripple.pipeline.plan import Plan
 
 
@@ -75,6 +76,7 @@ class Parts:
     called after each batch. staged: whether to compute the plan's first stage alone. sends: who
     follows it. lanes: through which log the next stage reads what it has. engine: which one it is.
     division: how the input is divided, where that is known. intake: None where all is taken in.
+    traces: None where nobody follows events.
     """
 
     plan: Plan
@@ -91,6 +93,7 @@ class Parts:
     engine: type[Engine] = Engine
     division: Division | None = None
     intake: Intake | None = None
+    traces: Traces | None = None
 
 
 class Intake(Protocol):
@@ -148,20 +151,27 @@ class Live:
         self._now_ns = now_ns
         self._tell = parts.tell
         self._watch = parts.watch
+        self._traces = parts.traces
         self._committed: Cut = {}
         self._lettered: Cut = {}  # up to where letters are where the next owner finds them
-        self._rows_told = 0
+        self._rows_told = self._rows_traced = 0
         self._committing: asyncio.Task[None] | None = None
         self.report.rejected = letters.counts
 
     async def take(self, name: str, entry: Batch | Marker) -> None:
         """Bring the views up to the end of one batch and write what changed."""
+        traces = self._traces
+        if traces is not None:
+            traces.begin(name, entry, self._inputs)
         await self.apply(name, entry)
         if self._notes is None:
             began_ns = self._now_ns()
             self._give(self._drive.bring_up(), began_ns)
         else:
             await self.bring_up()
+        if traces is not None:
+            traces.end(self.outputs.rows_out - self._rows_traced)
+            self._rows_traced = self.outputs.rows_out
         self.report.stabilizations += 1
         self.report.events += entry.span if isinstance(entry, Batch) else 1
         self.watch()
@@ -192,7 +202,7 @@ class Live:
         """Declare that no input goes on: windows end, and what that changed is written."""
         self.report.watermark_ns = self.engine.watermark_ns
         changes = await self._write(self._drive.close)
-        self.report.stabilizations += any(rows.num_rows for rows in changes.outputs.values())
+        self.report.stabilizations += any(rows.num_rows for rows in changes.outputs.made.values())
         self.watch()
 
     async def _write(self, bring_up: Callable[[], Changes]) -> Changes:
@@ -292,6 +302,11 @@ class Live:
 
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the outputs have committed all that was taken in."""
+        return self.is_up and self._committed == self.engine.cut
 
     @property
     def uncommitted_rows(self) -> int:

@@ -95,7 +95,7 @@ class Outputs:
         Raises SnapshotError when a table is not what its sink has recorded.
         """
         digests: Mapping[str, str] = {}
-        for output, rows in changes.outputs.items():
+        for output, rows in changes.outputs.made.items():
             standing = self._standings.get(output)
             if standing is None or (output in self._muted and self._guards("muted_replay")):
                 continue
@@ -107,7 +107,11 @@ class Outputs:
             self.rows_out += rows.num_rows
             if standing.records_cut:
                 digests = digests or engine.digests
-            self._group.write(output, rows, Commit(changes.cut, digests.get(output, "")))
+            self._group.write(
+                output,
+                rows if standing.takes_made else rows.arrow(),
+                Commit(changes.cut, digests.get(output, "")),
+            )
             if unfinished == changes.cut:
                 del self._unfinished[output]
         if self._muted:

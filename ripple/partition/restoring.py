@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from ripple import cut as cuts
@@ -118,7 +118,11 @@ async def restore(
         if decided.snapshot is not None:
             identities = {name: checkpoint.notes.get(f"log/{name}", "") for name in inputs.names}
             await inputs.check(checkpoint.cut, identities)
-            engine = await executor.run(make.restore, plan, decided.snapshot)
+            # A stored one has them in the order of their names. By theirs ties are broken, and what
+            # is divided is numbered.
+            cut = {name: decided.snapshot.cut[name] for name in inputs.names}
+            snapshot = replace(decided.snapshot, cut=cut)
+            engine = await executor.run(make.restore, plan, snapshot)
             return engine, Base(checkpoint, engine.cut, passed_over, changed)
         why = f"{checkpoint.name}: the log is read from its first record"
         passed_over = (*passed_over, PassedOver(checkpoint.name, why))

@@ -13,10 +13,18 @@ if TYPE_CHECKING:
 
 
 class Sends(Protocol):
-    """Gives what a partition has to those of the next stage, when they may get more."""
+    """Gives what a partition has to those who follow it, when they may get more."""
 
-    is_wanted: bool
-    """Whether somebody waits for the next offer."""
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for the next offer."""
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether each committed cut is to be offered, for which the partition waits there."""
+
+    def trace(self, contexts: tuple[str, ...]) -> None:
+        """Take the traces that what is offered next belongs to; see ``ripple.traces``."""
 
     def offer(self, partition: Partition) -> None:
         """Take what may be sent now; all that the partition shows is committed."""
@@ -58,6 +66,9 @@ class Follows(Protocol[A]):
 
     def take(self) -> Sequence[A]:
         """Return what has arrived, in an order that keeps that of each sender."""
+
+    async def sync(self) -> None:
+        """Make durable what was taken, before anything that follows from it is shown."""
 
     def applied(self, arrival: A) -> None:
         """Take note that the partition has taken it in."""

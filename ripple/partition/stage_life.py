@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ripple.engine import Changes
     from ripple.partition.group import ReadableGroup, Standing
     from ripple.partition.sends import Arrival, Follows, Sends
+    from ripple.partition.tracing import Traces
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import World
 
@@ -75,12 +76,14 @@ class StageLife:
         tell: Tell = untold,
         stop: Callable[[], bool] = lambda: False,
         wake: asyncio.Event | None = None,
+        traces: Traces | None = None,
     ) -> None:
         """Connect the parts; nothing is touched before ``run``.
 
         senders: how many partitions the stage before has. epoch: from whoever assigns partitions,
         None takes the next one. sends: who follows this one. stop: asked between two turns whether
         to end in good order. wake: is set when something has arrived, is wanted, or is to stop.
+        traces: of what arrives, None where nobody follows events.
         """
         self.report = Report()
         self.engine = Follower(
@@ -97,6 +100,7 @@ class StageLife:
         self._tell = tell
         self._stop = stop
         self._wake = wake or asyncio.Event()
+        self._traces = traces
         now_ns = world.clock.monotonic_ns()
         self._commits = Pace(settings.commit_interval_ns, settings.commit_batches, now_ns)
         self._stores = Pace(settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns)
@@ -211,7 +215,7 @@ class StageLife:
         while not self._has_come():
             if self._stop():
                 return False
-            if self._take_in():
+            if await self._take_in():
                 changes = engine.stabilize()
                 final.add(changes)
             else:
@@ -325,7 +329,7 @@ class StageLife:
         clock = self._world.clock
         turn_ns, length_ns = clock.monotonic_ns(), self._settings.turn_ms * 1_000_000
         while not self._stop():
-            if self._take_in():
+            if await self._take_in():
                 self._bring_up()
             elif self._storing.is_copying:
                 await clock.sleep(0)
@@ -336,9 +340,10 @@ class StageLife:
                 await clock.sleep(0)
                 turn_ns = clock.monotonic_ns()
 
-    def _take_in(self) -> bool:
+    async def _take_in(self) -> bool:
         """Take in what has arrived, as much as a turn is for; return whether there was news."""
         self._arrivals.extend(self._follows.take())
+        await self._follows.sync()
         is_news, clock = False, self._world.clock
         ends_ns = clock.monotonic_ns() + self._settings.turn_ms * 1_000_000
         while self._arrivals:
@@ -360,11 +365,16 @@ class StageLife:
             self._follows.refused(arrival)
             return False
         self._follows.applied(arrival)
+        if self._traces is not None:
+            self._traces.arrived(arrival.changes.traces)
         self.report.events += arrival.changes.rows.num_rows
         return is_news
 
     def _bring_up(self) -> None:
         """Bring the views up to the cut, and write what changed."""
+        traces, before = self._traces, self.report.rows_out
+        if traces is not None:
+            traces.begin_arrived()
         began_ns = self._world.clock.monotonic_ns()
         changes = self.engine.stabilize()
         took_ns = self._world.clock.monotonic_ns() - began_ns
@@ -376,6 +386,8 @@ class StageLife:
                 digests = digests or self.engine.digests
                 self._outputs.write(output, rows, Commit(changes.cut, digests[output]))
                 self.report.rows_out += rows.num_rows
+        if traces is not None:
+            traces.end(self.report.rows_out - before)
 
     async def _keep(self) -> None:
         """Commit and begin checkpoints when they are due."""
@@ -415,6 +427,8 @@ class StageLife:
             seconds = (clock.monotonic_ns() - began_ns) / 1e9
             self._tell(Committed(cut, rows, seconds, digests))
         if self._sends is not None:
+            if self._traces is not None:
+                self._traces.given(self._sends.trace)
             self._sends.offer(self.engine)
 
     # --- checkpoints ---

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ripple.cut import between
 from ripple.events import Stored, StoreFailed
 from ripple.fenced import FencedError
 from ripple.world.errors import StoreError
 
 if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Owner
+    from ripple.cut import Cut
     from ripple.engine.partition import Partition
     from ripple.engine.saving import PendingSnapshot
     from ripple.events import Tell
@@ -51,6 +53,8 @@ class Storing:
         self._tell = tell
         self._now_ns = now_ns
         self._began_ns = 0
+        self._wanted: Cut = {}
+        self._waits_ns: int | None = None  # since when none could be stored
         self._outlives_fence = outlives_fence
         self._is_superseded = False
         self._copying: PendingSnapshot | None = None
@@ -77,6 +81,7 @@ class Storing:
         assert not self.is_busy
         if not self._is_superseded:
             self._began_ns = self._now_ns()
+            self._wanted = engine.cut
             self._copying, self._notes = engine.begin_snapshot(self._owner.since), notes
 
     def step(self) -> None:
@@ -111,12 +116,20 @@ class Storing:
         self._task = None
         try:
             self.last = task.result()
+            self._waits_ns = None
             last, seconds = self.last, (self._now_ns() - self._began_ns) / 1e9
             self._tell(Stored(last.name, last.cut, last.length_bytes, seconds))
         except FencedError as error:
             if not self._outlives_fence:
                 raise
             self._is_superseded = True
-            self._tell(StoreFailed(self.last.cut if self.last else None, str(error)))
+            self._tell_of(error)
         except (StoreError, OSError) as error:
-            self._tell(StoreFailed(self.last.cut if self.last else None, str(error)))
+            self._tell_of(error)
+
+    def _tell_of(self, error: Exception) -> None:
+        if self._waits_ns is None:
+            self._waits_ns = self._began_ns
+        seconds = (self._now_ns() - self._waits_ns) / 1e9
+        last = self.last.cut if self.last else None
+        self._tell(StoreFailed(last, str(error), seconds, between(last or {}, self._wanted)))

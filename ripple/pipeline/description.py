@@ -22,7 +22,7 @@ def _lines(plan: Plan) -> Iterator[str]:
     source = plan.source
     checks = (f"{name} {checks}" for name, checks in source.checks.items())
     yield f"pipeline {plan.name}  topology {plan.topology_hash}"
-    yield f"source {source.name}: {_fields_text(source.fields)}"
+    yield f"source {source.name}: {fields_text(source.fields)}"
     yield from _details(
         ("topic", source.topic),
         ("keyed by", ", ".join(source.key)),
@@ -43,7 +43,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         for name in stage.folds:
             yield from _fold_lines(plan, plan.fold(name))
     for output in plan.outputs:
-        yield f"sink {output.name}: {_fields_text(output.fields)}"
+        yield f"sink {output.name}: {fields_text(output.fields)}"
         yield from _details(("of", output.of), ("topic", output.topic), ("node", output.node_key))
 
 
@@ -71,7 +71,7 @@ def _step_lines(plan: Plan, step: Step) -> Iterator[str]:
     elif isinstance(step, Filter):
         yield f"filter {step.name}: {step.condition.expr!r}"
     else:
-        yield f"map {step.name}: {_function_text(step)} -> {_fields_text(step.fields_out)}"
+        yield f"map {step.name}: {_function_text(step)} -> {fields_text(step.fields_out)}"
     yield from _code_lines(plan, step.name)
     yield from _details(("node", step.node_key))
 
@@ -93,10 +93,10 @@ def _stage_lines(plan: Plan, stage: Stage, *, divided: bool) -> Iterator[str]:
 
 def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
     key = ", ".join(member.name for member in fold.key) or "() (one total)"
-    yield f"fold {fold.name}: {_fields_text(fold.row)}"
+    yield f"fold {fold.name}: {fields_text(fold.row)}"
     yield from _details(
         ("key", f"{key} (partition {fold.partition})"),
-        ("window", _window_text(fold.window) if fold.window is not None else None),
+        ("window", window_text(fold.window) if fold.window is not None else None),
     )
     for member in fold.aggregates:
         inputs = ", ".join(repr(item.expr) for item in member.inputs)
@@ -113,7 +113,8 @@ def _details(*pairs: tuple[str, str | None]) -> Iterator[str]:
             yield f"    {name} {text}"
 
 
-def _window_text(window: WindowSpec) -> str:
+def window_text(window: WindowSpec) -> str:
+    """Return a window in a line."""
     match window.assigner:
         case Tumbling(size_ns=size_ns):
             text = f"tumbling {_ns(size_ns)}"
@@ -129,13 +130,15 @@ def _function_text(step: Map) -> str:
     return f"{name} per {'batch' if step.batch else 'row'}"
 
 
-def _fields_text(fields: Fields) -> str:
-    return ", ".join(f"{member.name} {_type_text(type_of(member))}" for member in fields)
+def fields_text(fields: Fields) -> str:
+    """Return fields with their types."""
+    return ", ".join(f"{member.name} {type_text(type_of(member))}" for member in fields)
 
 
-def _type_text(field_type: FieldType) -> str:
+def type_text(field_type: FieldType) -> str:
+    """Return a type in a word."""
     if isinstance(field_type, Option):
-        return f"{_type_text(field_type.of)}?"
+        return f"{type_text(field_type.of)}?"
     return type(field_type).__name__.lower()
 
 

@@ -67,6 +67,23 @@ def stage_folds(plan: Plan, number: int) -> tuple[Fold, ...]:
     return tuple(plan.fold(name) for name in stages_of(plan)[number].folds)
 
 
+def is_spread(plan: Plan) -> bool:
+    """Return whether each stage has partitions of its own, or one engine computes all of them.
+
+    A stage that follows others cannot write a log: it does not come through the same cuts again.
+    """
+    edges = [stage.edge for stage in stages_of(plan) if stage.edge is not None]
+    return bool(edges) and all(edge.kind.is_state for edge in edges[1:])
+
+
+def stage_of_output(plan: Plan, name: str) -> int:
+    """Return the stage whose partitions show an output."""
+    if not is_spread(plan):
+        return 0
+    of = next(output.of for output in plan.outputs if output.name == name)
+    return next(stage.number for stage in stages_of(plan) if of in stage.folds)
+
+
 def divided_into(plan: Plan) -> int:
     """Return among how many partitions of the first stage records are divided anew, where so."""
     return plan.folds[0].partitions or PARTITIONS_DEFAULT

@@ -11,6 +11,7 @@ from ripple.engine.edge_changes import EdgeChanges
 from ripple.errors import InputError
 from ripple.repartition.lane import LaneReader
 from ripple.repartition.rows import changes_of
+from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from ripple.cut import Cut
     from ripple.log import Topic
-    from ripple.world.ports import Watch
+    from ripple.world.ports import Executor, Watch
 
 # The log itself shuts out owners that were replaced.
 EPOCH = 0
@@ -45,17 +46,23 @@ class FollowedLanes:
         lanes: Sequence[int],
         schema: pa.Schema,
         wake: Callable[[], None],
+        executor: Executor = INLINE,
     ) -> None:
-        """Read lanes of a topic, that of each sender. schema: of the edge. wake: there is more."""
+        """Read lanes of a topic, that of each sender.
+
+        schema: of the edge. wake: there is more. executor: syncs, which takes long.
+        """
         self._open_topic = topic
         self._lanes = list(lanes)
         self._schema = schema
         self._wake = wake
+        self._executor = executor
         self._cuts: dict[int, Cut] = {}
         self._readers: list[LaneReader] = []
         self._ends: list[Cut | None] = []
         self._watching: asyncio.Task[None] | None = None
         self._turn = 0
+        self._is_unsynced = False
 
     def begin(self, sender: int, epoch: int | None, cut: Cut | None) -> None:
         """Take note of what was restored of a sender."""
@@ -96,12 +103,16 @@ class FollowedLanes:
             taken.append(
                 Read(sender, EPOCH, EdgeChanges(mark.since, mark.cut, mark.watermark_ns, changes))
             )
-        if taken:
-            for reader in self._readers:
-                reader.sync()  # it may be seen before it is durable
+        self._is_unsynced = self._is_unsynced or bool(taken)
         if idle < len(self._readers):
             self._wake()
         return taken
+
+    async def sync(self) -> None:
+        """Make durable what was taken: it may be seen before it is."""
+        if self._is_unsynced:
+            await self._executor.run(_sync, self._readers)
+            self._is_unsynced = False
 
     def applied(self, arrival: Read) -> None:
         """Do nothing: a checkpoint says up to where it is needed."""
@@ -137,3 +148,8 @@ class FollowedLanes:
                 for reader in self._readers:
                     reader.look()
                 self._wake()
+
+
+def _sync(readers: Sequence[LaneReader]) -> None:
+    for reader in readers:
+        reader.sync()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.connectors.contract import Commit
+from ripple.partition.endings import failures
 from ripple.partition.group import Standing
 from ripple.repartition.lane import LaneWriter
 from ripple.repartition.rows import Mark
@@ -51,14 +52,9 @@ class SentLanes:
 
     async def open(self, epoch: int | None) -> Mapping[str, Standing]:
         """Take all lanes over, and return what each has committed."""
-        world = self._world
         try:
-            topic = self._open_topic()
-            for target, number in self._numbers.items():
-                self._writers[target] = LaneWriter(
-                    topic, number, world.clock, epoch=epoch, guards=world.guards
-                )
-        except BaseException:
+            topic = await self._world.executor.run(self._open, epoch)
+        except failures():
             await self.close()
             raise
         standings = {}
@@ -67,6 +63,14 @@ class SentLanes:
             name = f"{topic.path}/{writer.lane}"
             standings[lane_name(target)] = Standing(name, True, committed, None)
         return standings
+
+    def _open(self, epoch: int | None) -> Topic:
+        world, topic = self._world, self._open_topic()
+        for target, number in self._numbers.items():
+            self._writers[target] = LaneWriter(
+                topic, number, world.clock, epoch=epoch, guards=world.guards
+            )
+        return topic
 
     def pass_by(self, partition: Partition, lanes: Collection[str]) -> None:
         """Take from a partition what these lanes have already, but where they have nothing."""

@@ -51,6 +51,7 @@ class OfPartition:
         # Where nothing is written, a commit is of nothing, and only checkpoints are left of it.
         self._writes = bool(truth.outputs_of(stage))
         self._name = f"partition {number}" + (f" of stage {stage}" if stage else "")
+        self._reads = stage == truth.reading
         self.committed: Mapping[str, int] = {}
         self._epoch = 0  # of the newest owner whose outputs are open
         self._found: Mapping[str, int] = {}  # what it found in them
@@ -177,7 +178,7 @@ class OfPartition:
 
     def _adds_up(self, cut: Mapping[str, int], counters: Mapping[str, int]) -> None:
         """I7: every event before the cut is applied, too late, or a dead letter."""
-        if self._place[0] or not counters:
+        if not self._reads or not counters:
             return
         events = self._truth.source.events
         expected = sum(

@@ -174,6 +174,12 @@ class ClusterScene:
                 disk.capacity_bytes = CAPACITY_BYTES
         self.start()
 
+    async def at_work(self, within_s: float) -> None:
+        """Wait until something was committed, or for so long."""
+        until_s = self.cluster.loop.time() + within_s
+        while self.cluster.loop.time() < until_s and not self.watch.has_begun:
+            await asyncio.sleep(0.1)
+
     async def come_to_rest(self) -> None:
         """Wait until all is owned, balanced and written; raise AssertionError where it is not."""
         began = self.cluster.loop.time()

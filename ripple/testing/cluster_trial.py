@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from ripple.testing.sim_cluster import SimCluster
     from ripple.testing.sim_world import SimWorld
 
-TROUBLES = 10
-STEP_MS_MAX = 4000
+TROUBLES = 8
+STEP_MS_MAX = 3000
+BEGIN_S = 10.0
+# A cluster that begins has some 300 effects.
+RARER = 16
 PARTITIONS_MAX = 12
 FIRST_MAX = 6
 
@@ -36,7 +39,7 @@ class ClusterTrial:
     outside, and the schedule.
     """
 
-    faults = Faults(kinds=CLUSTER_KINDS)
+    faults = Faults(kinds=CLUSTER_KINDS, rarer=RARER)
     shrink_runs = 12
 
     def __init__(
@@ -86,7 +89,7 @@ class ClusterTrial:
         counts = [count for count in range(1, inputs + 1) if inputs % count == 0]
         if len(truth.counts(1)) == 1 and not truth.is_one:
             return [count for count in counts if count >= 4] or counts[-1:]
-        fitting = [count for count in counts if sum(truth.counts(count)) <= PARTITIONS_MAX]
+        fitting = [count for count in counts if sum(truth.counts(count).values()) <= PARTITIONS_MAX]
         return [count for count in fitting if 2 <= count <= FIRST_MAX] or counts[:1]
 
     async def _run(self, cluster: SimCluster, seed: int) -> None:
@@ -97,6 +100,9 @@ class ClusterTrial:
         scene = ClusterScene(cluster, self.truth, self.shape_of(seed))
         scene.start()
         trouble = Trouble(scene, chance)
+        # Most trouble is for a cluster that is at work; some for one that begins.
+        if chance.below(4):
+            await scene.at_work(BEGIN_S)
         try:
             for _ in range(TROUBLES):
                 await asyncio.sleep(chance.below(STEP_MS_MAX) / 1000)

@@ -9,13 +9,14 @@ from ripple.batch import Batch
 from ripple.batch import Marker as BatchMarker
 from ripple.engine import Engine
 from ripple.engine.follower import Follower
+from ripple.engine.router import OFFSET, Router
 from ripple.ops import OP, OP_REMOVE
 from ripple.partition.drive import Drive
-from ripple.pipeline.stages import stages_of
+from ripple.pipeline.stages import divided_into, divided_why, is_spread, stages_of
 from ripple.schema.columns import records_of
 from ripple.testing.check import Follower as Reader
 from ripple.testing.check import Marker
-from worker.stages import is_spread
+from worker.hosting import judged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ripple.testing.crash_source import CrashSource
     from ripple.testing.reference import Table
 
+DIVIDING = -1  # the stage in front that divides records anew
 KEPT = 20_000  # digests that are remembered
 ENGINES_KEPT = 200  # of senders, whose tables several receivers are made of
 
@@ -42,9 +44,12 @@ class Truth:
         # An event edge behind a stage that follows others: one engine computes all stages.
         self.is_one = bool(edges) and not self.is_spread
         self._stages = stages
+        self.divides = divided_why(plan) is not None
+        # Who reads the source: a stage in front of the plan's, where its records are divided anew.
+        self.reading = DIVIDING if self.divides else 0
         self._digests: OrderedDict[Any, dict[str, str]] = OrderedDict()
         self._engines: OrderedDict[Any, Engine | Follower] = OrderedDict()
-        self._logged: OrderedDict[Any, EdgeChanges] = OrderedDict()
+        self._given: OrderedDict[Any, EdgeChanges] = OrderedDict()
         reader, self.letters = Reader(plan), set[tuple[str, int]]()
         engine = Engine(plan, inputs=source.inputs)
         self.letters |= self._feed(engine, source.end)
@@ -59,27 +64,31 @@ class Truth:
         self.identity = reader.identity
         self.digests = engine.digests
 
-    def counts(self, first: int) -> list[int]:
-        """Return how many partitions each stage has, of which the first has ``first``."""
-        if not self.is_spread:
-            return [first]
-        return [stage.partitions or first for stage in self._stages]
+    def counts(self, first: int) -> dict[int, int]:
+        """Return how many partitions each stage has, of which who reads has ``first``."""
+        counts = {DIVIDING: first, 0: divided_into(self.plan)} if self.divides else {0: first}
+        later = self._stages[1:] if self.is_spread else ()
+        return counts | {stage.number: stage.partitions or first for stage in later}
 
     def outputs_of(self, stage: int) -> list[str]:
         """Return the outputs that partitions of a stage write."""
+        if stage == DIVIDING:
+            return []
         if not self.is_spread:
             return [output.name for output in self.plan.outputs]
         folds = self._stages[stage].folds
         return [output.name for output in self.plan.outputs if output.of in folds]
 
     def inputs_of(self, number: int, first: int) -> tuple[str, ...]:
-        """Return what partition ``number`` of the first stage reads."""
+        """Return what partition ``number`` of those that read the source reads of it."""
         return self.source.inputs[number::first]
 
     def end_of(self, stage: int, number: int, first: int) -> dict[str, int]:
         """Return a partition's cut after everything."""
-        if stage == 0:
+        if stage == self.reading:
             return {name: self.source.end[name] for name in self.inputs_of(number, first)}
+        if stage == 0:
+            return self.source.end
         return {
             f"{sender}/{name}": offset
             for sender in range(self.counts(first)[stage - 1])
@@ -106,10 +115,19 @@ class Truth:
             self._engines.move_to_end(key)
             return self._engines[key]
         made: Engine | Follower
-        if stage == 0:
+        if stage == DIVIDING:
+            made = Router(self.plan, number, self.inputs_of(number, first))
+            self._feed(made, cut)
+        elif stage == self.reading:
             names = self.inputs_of(number, first)
             made = Engine(self.plan, number, names, staged=self.is_spread)
             self._feed(made, cut)
+        elif stage == 0:
+            plan, names = judged(self.plan), self.source.inputs
+            made = Engine(plan, number, names, staged=self.is_spread)
+            drive = Drive(made)
+            for name, end in cut.items():
+                drive.apply(name, self._divided(number, name, end))
         else:
             senders = [str(sender) for sender in range(self.counts(first)[stage - 1])]
             made = Follower(self.plan, stage, senders, number)
@@ -123,22 +141,37 @@ class Truth:
             self._engines.popitem(last=False)
         return made
 
+    def _divided(self, number: int, name: str, end: int) -> Batch:
+        """Return what partition ``number`` of the first stage has of an input up to ``end``."""
+        key = number, name, end
+        if key not in self._given:
+            router = Router(self.plan, 0, (name,))
+            self._feed(router, {name: end})
+            router.stabilize()
+            self._given[key] = router.outgoing_to([number])[number]
+        given = self._given[key]
+        offsets = given.rows.column(OFFSET).to_numpy()
+        rows = given.rows.select([field.name for field in self.plan.source.fields])
+        return Batch(rows, end, (), offsets, given.watermark_ns)
+
     def _sent(
         self, stage: int, number: int, sender: int, first: int, cut: Mapping[str, int]
     ) -> EdgeChanges:
         """Return all that a sender has for a partition of a stage at its cut."""
         edge = self._stages[stage].edge
         assert edge is not None
-        if edge.kind.is_state:
-            return self._engine(stage - 1, sender, first, cut).table_for(number)
-        # A table lacks what was freed, and what the engine tells of that it tells once.
-        key = number, sender, first, tuple(sorted(cut.items()))
-        if key not in self._logged:
+        key = stage, number, sender, first, tuple(sorted(cut.items()))
+        if key not in self._given:
             upstream = self._engine(stage - 1, sender, first, cut)
-            self._logged[key] = upstream.outgoing_to([number])[number]
-            if len(self._logged) > KEPT:
-                self._logged.popitem(last=False)
-        return self._logged[key]
+            # A table lacks what was freed, and what the engine tells of that it tells once.
+            self._given[key] = (
+                upstream.table_for(number)
+                if edge.kind.is_state
+                else upstream.outgoing_to([number])[number]
+            )
+            if len(self._given) > KEPT:
+                self._given.popitem(last=False)
+        return self._given[key]
 
     def _feed(self, engine: Engine, cut: Mapping[str, int]) -> set[tuple[str, int]]:
         """Apply all inputs up to a cut; return what is refused."""

@@ -40,15 +40,20 @@ class Watch:
         self.chain = OfChain()
         self.partitions = [
             OfPartition(truth, stage, number, first)
-            for stage, count in enumerate(truth.counts(first))
+            for stage, count in truth.counts(first).items()
             for number in range(count)
         ]
         self._ends = [
             truth.end_of(stage, number, first)
-            for stage, count in enumerate(truth.counts(first))
+            for stage, count in truth.counts(first).items()
             for number in range(count)
         ]
         cluster.always(self.look)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether any partition has committed anything."""
+        return any(any(one.committed.values()) for one in self.partitions)
 
     @property
     def behind(self) -> list[int]:

@@ -278,7 +278,7 @@ class SimWorker:
         self._disk = disk
         self._coordinators = tuple(coordinators)
         self._slots = slots
-        self._code = code_of(truth.plan)
+        self._code = code_of(truth.plan, divides=truth.divides)
 
     async def main(self, world: SimWorld) -> None:
         """Be a worker until told to stop."""

@@ -87,11 +87,13 @@ class Faults:
 
     Each seed takes a random subset of ``kinds`` and its own rate: runs with few kinds go further
     before they fail and so reach what runs with all of them never see. After ``lives_max`` lives
-    everything is healed, and the scenario has to finish.
+    everything is healed, and the scenario has to finish. ``rarer``: how many times as many effects
+    lie between two faults, for scenarios that need many effects to come to work at all.
     """
 
     kinds: tuple[str, ...] = KINDS
     lives_max: int = 4
+    rarer: int = 1
 
 
 def is_expected(error: BaseException) -> bool:
@@ -120,7 +122,7 @@ class Drawn:
         self._chance = Chance(seed, "faults")
         self._lives_max = faults.lives_max
         self._kinds = {kind for kind in faults.kinds if self._chance.below(3)}
-        self._distance = 2 << self._chance.below(8)
+        self._distance = faults.rarer * (2 << self._chance.below(8))
         self._wait = 1 + self._chance.below(self._distance)
 
     def at(self, life: int, effect: int, name: str) -> Fault | None:

@@ -1,4 +1,4 @@
-"""What partitions of neighbouring stages say to each other: types 24-28, capability ``edges``.
+"""What partitions of neighbouring stages say to each other: types 24-29, capability ``edges``.
 
 A stream is (edge, sender, target): an edge by its name in the handshake, two partition numbers.
 The receiver begins it, with a turn that is higher than that of any Follow of the stream before;
@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
+from ripple.traces import CONTEXTS_MAX
+from ripple.wire import traceparent as _traceparent
 from ripple.wire.codec import BOOL, INT, INT64, STRING, Buffer, option, pair, record, tuple_of
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.wire.messages import MESSAGES, Cut, Message, check_cut, check_place
@@ -174,7 +176,31 @@ class Release(Message):
         check_place(self.target)
 
 
-EdgeMessage: TypeAlias = Bundle | Follow | Unfollow | Grant | Release
+@dataclass(frozen=True, slots=True)
+class Trace(Message):
+    """What the rest of a stream's section that comes next belongs to; capability ``traces``.
+
+    contexts: each the text of a W3C ``traceparent``.
+    """
+
+    type: ClassVar[int] = 29
+
+    edge: str
+    sender: int
+    target: int
+    turn: int
+    contexts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_place(self.sender, self.turn)
+        check_place(self.target)
+        if not 0 < len(self.contexts) <= CONTEXTS_MAX:
+            raise LocalProtocolError(f"{len(self.contexts)} traces, not 1 to {CONTEXTS_MAX}")
+        for one in self.contexts:
+            _traceparent.parse(one)
+
+
+EdgeMessage: TypeAlias = Bundle | Follow | Unfollow | Grant | Release | Trace
 
 _SECTION = record(
     Section,
@@ -214,7 +240,18 @@ Release.codec = record(
     Release, {"edge": STRING, "sender": INT, "target": INT, "watermark_ns": INT64}
 )
 
+Trace.codec = record(
+    Trace,
+    {
+        "edge": STRING,
+        "sender": INT,
+        "target": INT,
+        "turn": INT64,
+        "contexts": tuple_of(STRING),
+    },
+)
+
 EDGE_MESSAGES: dict[int, type[Message]] = {
-    cls.type: cls for cls in (Bundle, Follow, Unfollow, Grant, Release)
+    cls.type: cls for cls in (Bundle, Follow, Unfollow, Grant, Release, Trace)
 }
 MESSAGES.update(EDGE_MESSAGES)

@@ -42,7 +42,7 @@ FINGERPRINT_BYTES = 32
 FLAG_COMPRESSED = 0x01
 
 # The original's six types, then ours.
-TYPES = frozenset((*range(6), *range(16, 29)))
+TYPES = frozenset((*range(6), *range(16, 30)))
 
 _HEADER = struct.Struct("<4sBBBqq32si")
 _CRC = struct.Struct("<I")

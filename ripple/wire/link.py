@@ -27,6 +27,7 @@ from ripple.wire.edge_messages import (
     Follow,
     Grant,
     Release,
+    Trace,
     Unfollow,
 )
 from ripple.wire.envelope import VERSION, Decoder, Frame, Limits, encode
@@ -81,6 +82,7 @@ Fingerprint: TypeAlias = Callable[["Schema"], str]
 
 CHANGES = "changes"
 EDGES = "edges"
+TRACES = "traces"
 OURS = 16  # types from here on need that capability
 _COMPRESSIONS = {"lz4": Compression.LZ4, "zstd": Compression.ZSTD}
 
@@ -103,6 +105,7 @@ ACT_OF: dict[type[Message], Act] = {
     Unfollow: Act.UNFOLLOW,
     Grant: Act.GRANT,
     Release: Act.RELEASE,
+    Trace: Act.TRACE,
 }  # a SchemaNegotiation is Act.ACCEPT or Act.REFUSE
 
 
@@ -121,9 +124,9 @@ class Link:
     """One connection, seen from one end.
 
     ``outputs`` are what we offer, ``inputs`` what we read of the peer's offer, each with its
-    schema. ``check(reader, writer)`` says whether we can read an output, and ``fingerprint``
-    names a schema on each frame that carries its data. ``positions`` outlives the link and is
-    shared by all links of a process.
+    schema; None reads whatever is offered. ``check(reader, writer)`` says whether we can read an
+    output, and ``fingerprint`` names a schema on each frame that carries its data. ``positions``
+    outlives the link and is shared by all links of a process.
 
     Invariants: after ``Ended`` nothing changes any more; ``positions`` has moved exactly as far
     as the events that were returned say; what waits to be sent is at most
@@ -135,7 +138,7 @@ class Link:
         worker_id: str,
         *,
         outputs: Mapping[str, Schema],
-        inputs: Mapping[str, Schema],
+        inputs: Mapping[str, Schema] | None,
         now_ns: int,
         check: Check = check_backward,
         fingerprint: Fingerprint = schema_fingerprint,
@@ -149,7 +152,8 @@ class Link:
         self.states = LinkStates()
         self.ended = False
         self._offer = Handshake.announce(worker_id, outputs, capabilities)
-        self._inputs = dict(inputs)
+        self._inputs = dict(inputs or {})
+        self._reads_all = inputs is None
         self._check = check
         self._fingerprint = fingerprint
         self._ours = capabilities
@@ -179,6 +183,7 @@ class Link:
             CheckpointAck: self._on_other,
             Follow: self._on_other,
             Unfollow: self._on_other,
+            Trace: self._on_other,
             Grant: self._on_other,
             Release: self._on_other,
         }
@@ -349,6 +354,11 @@ class Link:
         return EDGES in self._agreed and self.speaks_changes
 
     @property
+    def speaks_traces(self) -> bool:
+        """Both sides know what a trace is."""
+        return TRACES in self._agreed and self.speaks_edges
+
+    @property
     def may_produce(self) -> bool:
         """The peer accepted our outputs, and we have not said goodbye."""
         return (
@@ -390,6 +400,8 @@ class Link:
         self.states.say(Party.REMOTE, act_of(message))
         if frame.type in EDGE_MESSAGES and not self.speaks_edges:
             raise RemoteProtocolError(f"the peer has not named the capability {EDGES!r}")
+        if isinstance(message, Trace) and not self.speaks_traces:
+            raise RemoteProtocolError(f"the peer has not named the capability {TRACES!r}")
         if isinstance(message, Changes):
             self._on_changes(message, frame)
         elif isinstance(message, Bundle):
@@ -410,6 +422,8 @@ class Link:
         if errors:
             self._reject(Refused(by_peer=False, errors=errors))
             return
+        if self._reads_all:
+            self._inputs = dict(peer.outputs)
         self._fingerprints_in = {
             name: self._fingerprint(schema)
             for name, schema in peer.outputs.items()
@@ -531,6 +545,10 @@ class Link:
         if message.type in EDGE_MESSAGES and not self.speaks_edges:
             raise LocalProtocolError(
                 f"we may not say {act.name} before both sides have named {EDGES!r}"
+            )
+        if isinstance(message, Trace) and not self.speaks_traces:
+            raise LocalProtocolError(
+                f"we may not say {act.name} before both sides have named {TRACES!r}"
             )
         self.states.check(Party.LOCAL, act)
         changes = message if isinstance(message, Changes) else None

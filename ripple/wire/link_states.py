@@ -67,6 +67,7 @@ class Act(Enum):
     UNFOLLOW = auto()
     GRANT = auto()
     RELEASE = auto()
+    TRACE = auto()
     PING = auto()
     PONG = auto()
     HEARTBEAT = auto()
@@ -85,6 +86,7 @@ TRANSITIONS: dict[Role, dict[State, dict[Act, State]]] = {
             Act.SNAPSHOT_BEGIN: State.OPEN,
             Act.SNAPSHOT_END: State.OPEN,
             Act.BUNDLE: State.OPEN,
+            Act.TRACE: State.OPEN,
         },
         State.REFUSED: {},
     },

@@ -7,7 +7,8 @@ opaque field for each capability. To such a peer it is one more output, which it
 Each side sends a Handshake; a capability may be used once both have named it
 (``Handshake.capabilities``, ``Handshake.outputs``). Without ``changes`` only types 0-5 are
 spoken, one key per Delta; ``edges``, which needs ``changes``, brings the types from 24 on
-(:mod:`ripple.wire.edge_messages`); without ``lz4`` or ``zstd`` nothing is compressed that way.
+(:mod:`ripple.wire.edge_messages`), ``traces`` the type 29; without ``lz4`` or ``zstd`` nothing is
+compressed that way.
 
 What the original leaves open. Its documents give no field list for CheckpointRequest,
 CheckpointAck and SchemaNegotiation; theirs are chosen here from what the text says they do.
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 CAPABILITIES_NAME = "ripple.capabilities"
-CAPABILITIES = frozenset({"changes", "edges", "lz4", "zstd"})
+CAPABILITIES = frozenset({"changes", "edges", "lz4", "traces", "zstd"})
 
 # Per input, the next offset to read; sorted by input, each input once.
 Cut: TypeAlias = tuple[tuple[str, int], ...]

@@ -41,6 +41,7 @@ from ripple.world.ports import World
 from tests.engine.staged import Spread
 from worker.exchange import ExchangePort
 from worker.stage_partition import StagePartition, StageSite
+from worker.stages import sinks_of
 
 END_NS = 10**6  # after all windows of the trades
 SETTINGS = Settings(
@@ -340,7 +341,8 @@ class Machine:
         shape = RecordShape(self.pipeline.plan.source.schema)
         source = {self.pipeline.plan.source.name: number}
         inputs = LogInputs(topic, source, shape, self.hosts.settings.batch_rows, follow=True)
-        sending = exchange.send(stage, number, epoch, inputs.wake)
+        shows = sinks_of(self.pipeline.plan, stage)
+        sending = exchange.send(stage, number, epoch, inputs.wake, shows)
         keeper = Keeper(checkpoints, self.world, epoch=epoch)
         first = Life(
             self.pipeline.plan, inputs, outputs, keeper, settings=self.hosts.settings,

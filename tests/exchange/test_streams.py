@@ -186,8 +186,9 @@ def test_zombie_delta_rejected_by_peer() -> None:
 def test_a_sender_is_told_by_its_receiver_that_it_is_superseded() -> None:
     pair = Pair()
     assert pair.sender.sending is not None
+    assert pair.sender.sending.edge is not None
     follow = Follow("p/1", 0, 0, 1, 5, (), 10)
-    pair.sender.sending.follow(pair.cluster.processes[0].exchange._here, follow)
+    pair.sender.sending.edge.follow(pair.cluster.processes[0].exchange._here, follow)
     assert pair.sender.sending.superseded_by == 5
     pair.give(20)
     assert not pair.arrived()

@@ -1,4 +1,4 @@
-"""Pipelines with an event edge on clusters to which anything happens: every commit is looked at."""
+"""Pipelines with logs between stages, on clusters to which anything happens."""
 
 from __future__ import annotations
 
@@ -40,6 +40,21 @@ followed = ClusterTrial(
     trades(Random("followed"), 60),
 )
 
+# Records change partition twice: the source's, divided by something else, then those of windows.
+divided = ClusterTrial(
+    rp.Pipeline("p")
+    .source("trades", Trade, time="t", out_of_order=3, reject_future=60, key="symbol")
+    .derive("odd", odd=rp.col("size") % 2)
+    .partition("first", key=("venue", "odd"), partitions=2)
+    .window("w", rp.Tumbling(10), lateness=4)
+    .fold("rows", n=rp.count(), total=rp.sum("price"), last=rp.last("symbol"))
+    .partition("second", key="odd", partitions=2)
+    .fold("by_odd", middle=rp.median("n"), windows=rp.count(), total=rp.sum("total"))
+    .sink("last")
+    .sink("shown", of="rows"),
+    trades(Random("divided"), 60),
+)
+
 
 def test_event_edge_counts_once() -> None:
     """Each window that is over counts for its group once, whatever happens on the way."""
@@ -48,3 +63,7 @@ def test_event_edge_counts_once() -> None:
 
 def test_a_stage_behind_it_does_not_tell_either() -> None:
     cluster_test(followed, seeds=SEEDS)
+
+
+def test_records_that_are_divided_anew_do_not_tell_either() -> None:
+    cluster_test(divided, seeds=(*SEEDS, 3))  # there a sender with inputs 2 and 10 is restored

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import ripple.aggregate as ra
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.engine.router import OFFSET, Router
+from ripple.expression import col
 from ripple.log import Topic
 from ripple.partition.group import SinkGroup
 from ripple.partition.keeper import Keeper
@@ -19,11 +21,30 @@ from ripple.repartition.lanes import SentLanes
 from ripple.repartition.topics import lanes_of_records
 from ripple.testing import SimWorld, explore, repeat
 from ripple.testing.crash_source import TOPIC, CrashSource
+from ripple.window import Tumbling
+from tests.engine.ticks import keyed
 from tests.examples import EXAMPLES
 from tests.partition import scenarios
-from tests.worker.processes import DIVIDED
 
-PLAN, NAMES = DIVIDED.plan, ("ticks",)
+# Its records are divided anew, and then once more, when windows are over but their group is not.
+PLAN = (
+    keyed(
+        Tumbling(50),
+        None,
+        lateness=30,
+        reject_future=150,
+        before=lambda pipeline: pipeline.derive("grouped", group=col("timestamp_ns") % 5),
+        by=("size", "group"),
+        partitions=3,
+    )
+    .fold("sums", n=ra.count(), total=ra.sum("price"), last=ra.last("symbol"))
+    .partition("over-all", key="group", partitions=2)
+    .fold("all", middle=ra.median("n"), windows=ra.count(), total=ra.sum("total"))
+    .sink("rows", of="sums")
+    .sink("ever", of="all")
+    .plan()
+)
+NAMES = ("ticks",)
 RECEIVERS = divided_into(PLAN)
 EVENTS: list[Any] = [
     (NAMES[0], event) for event in scenarios.events(9) if not isinstance(event, scenarios.Marker)

@@ -20,7 +20,7 @@ from link_kit import (
 
 from ripple.errors import LimitError
 from ripple.schema import Schema
-from ripple.wire.edge_messages import Bundle, Follow, Section
+from ripple.wire.edge_messages import Bundle, Follow, Section, Trace
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.wire.link_events import (
     CreditReceived,
@@ -353,6 +353,23 @@ def test_edges_need_a_capability_of_both():
     peer.says(BUNDLE)
     events = b.receive(peer.data_to_send(), 0)
     assert "the capability 'edges'" in str(events[-1].error)
+
+
+def test_traces_need_a_capability_of_their_own():
+    told = Trace("vwap", 0, 0, 1, ("00-17380abc6f63f3cdaf093916e327df84-88b8fa2222fd7ba5-01",))
+    a, b = _pair(capabilities=BOTH | {"traces"})
+    assert a.speaks_traces
+    a.carry(told)
+    assert exchange(a, b) == ([], [Told(told)])
+    a, b = _pair(capabilities=BOTH)
+    assert not a.speaks_traces
+    with pytest.raises(LocalProtocolError, match="both sides have named 'traces'"):
+        a.carry(told)
+    b, peer = link("B", {}, OFFER, capabilities=BOTH), Script()
+    peer.says(Handshake.announce("P", OFFER, BOTH))
+    peer.says(told)
+    events = b.receive(peer.data_to_send(), 0)
+    assert "the capability 'traces'" in str(events[-1].error)
 
 
 def test_a_bundle_in_another_schema_than_the_handshakes_is_refused_before_it_is_read():

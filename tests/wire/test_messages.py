@@ -19,6 +19,7 @@ from ripple.wire.edge_messages import (
     GrantedRows,
     Release,
     Section,
+    Trace,
     Unfollow,
 )
 from ripple.wire.envelope import TYPES, Decoder, encode
@@ -84,6 +85,7 @@ SAMPLES: list[Message] = [
     Unfollow("vwap/1", 3, 0),
     Grant(1 << 20, (GrantedRows("vwap/1", 3, 0, 2, 4096),)),
     Release("vwap/1", 3, 0, 17),
+    Trace("vwap/1", 3, 0, 2, ("00-17380abc6f63f3cdaf093916e327df84-88b8fa2222fd7ba5-01",)),
 ]
 
 
@@ -157,7 +159,7 @@ def test_capabilities_hide_in_a_handshake_that_the_original_reads() -> None:
     assert [name for name, _ in original["output_schemas"]] == ["vwap", CAPABILITIES_NAME]
     assert dict(original["output_schemas"])["vwap"] == VWAP
     read = Handshake.from_bytes(ours.to_bytes())
-    assert read.capabilities == CAPABILITIES == {"changes", "edges", "lz4", "zstd"}
+    assert read.capabilities == CAPABILITIES == {"changes", "edges", "lz4", "traces", "zstd"}
     assert read.outputs == {"vwap": VWAP}
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import ripple.aggregate as ra
@@ -15,15 +15,11 @@ from ripple.connectors.log.places import check_divided
 from ripple.connectors.log.sink import LogSink, committed_in, schema_of_output, topic_for
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text.cut_record import Owner
-from ripple.engine import Engine
 from ripple.errors import RippleError
 from ripple.events import PartitionFailed
-from ripple.expression import col
 from ripple.log import PartitionReader, Topic
-from ripple.ops import with_named_ops
 from ripple.partition.group import SinkGroup
 from ripple.partition.settings import Settings
-from ripple.schema.columns import records_of
 from ripple.store import DiskStore, RetryingStore
 from ripple.testing import SimDisk, sim_world
 from ripple.testing.crash_source import TOPIC, CrashSource
@@ -32,7 +28,7 @@ from tests.engine.ticks import keyed
 from tests.partition import scenarios
 from worker.input_partition import Site
 from worker.runtime import Runtime
-from worker.stages import sinks_of, stage_counts
+from worker.stages import sinks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,10 +40,6 @@ if TYPE_CHECKING:
     from ripple.world.ports import World
 
 PARTITIONS, INPUTS = 2, 4
-
-
-def grouped(pipeline: Any) -> Any:
-    return pipeline.derive("grouped", group=col("timestamp_ns") % 5)
 
 
 PLAN = (
@@ -73,43 +65,6 @@ def events(count: int) -> list[Any]:
 
 
 SOURCE = CrashSource(PLAN, events(120), NAMES)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Case:
-    """A pipeline over the source. divides: whether its records are divided anew."""
-
-    plan: Plan
-    divides: bool = False
-
-    @property
-    def code(self) -> Code:
-        stages = stage_counts(self.plan, divides=self.divides)
-        return Code(self.plan.name, "plan", self.plan.topology_hash, 1, stages=stages)
-
-
-CASE = Case(PLAN)
-
-
-# Its records are divided anew, and then once more, when windows are over but their group is not.
-DIVIDED = Case(
-    keyed(
-        Tumbling(50),
-        None,
-        lateness=30,
-        reject_future=150,
-        before=grouped,
-        by=("size", "group"),
-        partitions=3,
-    )
-    .fold("sums", n=ra.count(), total=ra.sum("price"), last=ra.last("symbol"))
-    .partition("over-all", key="group", partitions=2)
-    .fold("all", middle=ra.median("n"), windows=ra.count(), total=ra.sum("total"))
-    .sink("rows", of="sums")
-    .sink("ever", of="all")
-    .plan(),
-    divides=True,
-)
 
 
 class LogEnds:
@@ -167,9 +122,7 @@ def on_disk(world: SimWorld, disk: SimDisk) -> SimWorld:
     return replace(world, disk=own)
 
 
-def runtime_of(
-    world: SimWorld, process: str, tell: Callable[[Event], None], case: Case = CASE
-) -> Runtime:
+def runtime_of(world: SimWorld, process: str, tell: Callable[[Event], None]) -> Runtime:
     """Return the engine of a process. What fails without a reason is a bug."""
 
     def told(_: int, event: Event) -> None:
@@ -182,8 +135,7 @@ def runtime_of(
     store = RetryingStore(DiskStore(world.disk, world.random), world.clock, world.random)
 
     def site(partitions: int) -> Site:
-        ends = LogEnds(world, case.plan)
-        return Site(world, case.plan, store, ends, partitions, SETTINGS, told, process)
+        return Site(world, PLAN, store, LogEnds(world), partitions, SETTINGS, told, process)
 
     return Runtime(process, site)
 
@@ -236,50 +188,3 @@ def rows_of(disk: SimDisk, part: int, output: str = "rows") -> list[Any]:
     with PartitionReader(topic, part) as reader:
         entries = [entry for entry in reader.read() if isinstance(entry, Batch)]
     return [row for entry in entries for row in entry.records.to_pylist()]
-
-
-def tables_of(disk: SimDisk, plan: Plan) -> dict[str, list[str]]:
-    """Return per output the rows that all partitions' changes make, in no partition's order."""
-    found = {}
-    for output in plan.outputs:
-        if not disk.exists(f"{output.name}-log/topic"):
-            return {}
-        count = Topic.open(disk, f"{output.name}-log").partitions
-        changes = [row for part in range(count) for row in rows_of(disk, part, output.name)]
-        found[output.name] = left_of(plan, output.of, changes)
-    return found
-
-
-@cache
-def tables_alone(case: Case) -> dict[str, list[str]]:
-    """Return the same of one engine that reads all inputs."""
-    plan = case.plan
-    engine = Engine(plan, inputs=NAMES)
-    changes: dict[str, list[Any]] = {output.name: [] for output in plan.outputs}
-
-    def settle() -> None:
-        for name, rows in engine.stabilize().outputs.items():
-            changes[name] += with_named_ops(rows).to_pylist()
-
-    for name, happened in SOURCE.events.items():
-        for at, event in enumerate(happened):
-            if isinstance(event, scenarios.Marker):
-                engine.advance(name, event.watermark_ns, at + 1)
-            else:
-                engine.apply(name, records_of([event], plan.source.fields), at + 1)
-        settle()
-    found = {one.name: left_of(plan, one.of, changes[one.name]) for one in plan.outputs}
-    assert all(len(rows) > 3 for rows in found.values())
-    return found
-
-
-def left_of(plan: Plan, of: str, changes: list[Any]) -> list[str]:
-    """Return the rows that changes leave, in the order of their texts."""
-    fold, left = plan.fold(of), {}
-    for row in changes:
-        op, key = row.pop("op"), tuple(row[name] for name in fold.identity)
-        if op == "remove":
-            left.pop(key, None)
-        else:
-            left[key] = repr(row)
-    return sorted(left.values())

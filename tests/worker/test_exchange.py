@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -112,6 +113,11 @@ def test_partitions_follow_each_other_over_sockets(tmp_path: Path, secured: bool
         connected = [one.process for one in live.told if isinstance(one, PeerConnected)]
         assert sorted(connected) == ["p0", "p0", "p1", "p1", "p2", "p2"]
         assert not [one for one in live.told if isinstance(one, PeerLost) and "error" in one.reason]
+        traffic = [port.exchange.traffic for port in live.ports]
+        sent = sum((one.sent_bytes for one in traffic), Counter())
+        received = sum((one.received_bytes for one in traffic), Counter())
+        assert sent == received
+        assert min(sent.values()) > 0
 
     asyncio.run(main())
 

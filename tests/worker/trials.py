@@ -9,7 +9,7 @@ import ripple as rp
 from ripple.testing.cluster_trial import ClusterTrial
 from tests.engine.test_stages import trades
 
-COUNT = 80
+COUNT = 48
 
 
 @rp.record(version=1)

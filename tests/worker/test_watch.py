@@ -1,0 +1,65 @@
+"""What a worker's own alerts are made of: who answers it, who refuses it, and what it measures."""
+
+from __future__ import annotations
+
+import json
+
+from ripple import events
+from ripple.observe.samples import Samples
+from worker.pages import probes_of
+from worker.supervisor import Supervisor
+from worker.watch import Watch
+
+NS = 1_000_000_000
+
+
+class Clock:
+    """One that is set by hand."""
+
+    def __init__(self) -> None:
+        self.at_s = 0.0
+
+    def now_ns(self) -> int:
+        return round(self.at_s * NS)
+
+    monotonic_ns = now_ns
+
+    async def sleep(self, seconds: float) -> None:
+        self.at_s += seconds
+
+
+def names(watch: Watch) -> list[str]:
+    watch.look(Samples())
+    return [alert.name for alert in watch.firing]
+
+
+def test_a_worker_that_nobody_answers_says_so_until_somebody_does() -> None:
+    clock = Clock()
+    watch = Watch(clock)
+    clock.at_s = 31
+    assert names(watch) == ["WorkerSilent"]
+    watch.told(events.CoordinatorAnswered("c", 1))
+    assert names(watch) == []
+
+
+def test_a_refusal_for_its_code_is_an_alert_until_it_has_joined() -> None:
+    watch = Watch(Clock())
+    watch.told(events.JoinRefused("c", "another worker called w1 waits to join"))
+    assert names(watch) == []
+    watch.told(events.JoinRefused("c", "w1 does not fit this cluster: its plan hash is x"))
+    assert names(watch) == ["SchemaMismatch"]
+    watch.told(events.Joined("w1", 3))
+    assert names(watch) == []
+
+
+def test_a_workers_page_and_report_have_its_alerts() -> None:
+    clock = Clock()
+    worker = Supervisor("w1", 0, None, clock, hung_after_s=1, say=print)  # type: ignore[arg-type]
+    clock.at_s = 40
+    worker.watch.look(Samples())
+    clock.at_s = 42
+    listed = {one["name"]: one for one in json.loads(probes_of(worker)["/alerts"]().body)}
+    assert len(listed) == 7
+    assert (listed["WorkerSilent"]["state"], listed["WorkerSilent"]["seconds"]) == ("firing", 2)
+    assert listed["DataLossDetected"]["state"] == "quiet"
+    assert [alert.name for alert in worker.report().alerts] == ["WorkerSilent"]
