@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bench.kafka_peers import interpreter
 from bench.row import Row, at_least
 from bench.timing import QUICK
 
@@ -54,7 +55,7 @@ def _rows(bootstrap: str, topic: str) -> Iterator[Row]:
         for _ in range(ROUNDS):
             for reader in readers:
                 asked = [f"{reader}-{kind}", bootstrap, topic, str(RECORDS)]
-                command = [sys.executable, "-m", "bench.kafka_reading", *asked]
+                command = [interpreter(reader), "-m", "bench.kafka_reading", *asked]
                 ended = subprocess.run(command, capture_output=True, text=True, check=False)
                 if ended.returncode:
                     raise RuntimeError(ended.stderr)
@@ -68,34 +69,38 @@ def _rows(bootstrap: str, topic: str) -> Iterator[Row]:
 
 
 def _fill(bootstrap: str, form: str, codec: str) -> str:
-    from confluent_kafka import Producer  # noqa: PLC0415 - of the extra `bench`
-    from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415
+    from ripple.kafka.broker import KafkaBroker  # noqa: PLC0415 - the readers do without it
+    from ripple.kafka.settings import Security  # noqa: PLC0415
+    from ripple.world.broker import Place, Record, Records  # noqa: PLC0415
 
     topic = f"{form}-{codec}"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "compression.type": codec,
-            "linger.ms": 50,
-            "batch.size": 1_000_000,
-            "queue.buffering.max.messages": 2 * AT_ONCE,
-        }
-    )
-    for number in range(RECORDS):
+
+    async def fill() -> None:
+        broker = KafkaBroker(bootstrap, Security(), compression=codec)  # type: ignore[arg-type]
+        await broker.make(topic, 1)
+        producer = await broker.plain_producer()
+        now_ms = time.time_ns() // 1_000_000  # retention goes by it
+        for first in range(0, RECORDS, AT_ONCE):
+            some = [
+                Record(symbol.encode(), value.encode(), now_ms)
+                for symbol, value in _trades(form, first, min(AT_ONCE, RECORDS - first))
+            ]
+            await producer.send(Place(topic, 0), Records.of(some))
+        await broker.close()
+
+    asyncio.run(fill())
+    return topic
+
+
+def _trades(form: str, first: int, count: int) -> Iterator[tuple[str, str]]:
+    for number in range(first, first + count):
         symbol, price = f"S{number % SYMBOLS}", 100 + number % 997 / 10
         row = (symbol, price, 1 + number % 9, BASE_NS + number * 1_000_003)
         if form == "csv":
-            value = "{},{},{},{},X".format(*row)
+            yield symbol, "{},{},{},{},X".format(*row)
         else:
             value = '{{"symbol": "{}", "price": {}, "size": {}, "timestamp_ns": {}, "venue": "X"}}'
-            value = value.format(*row)
-        producer.produce(topic, value.encode(), symbol.encode())
-        if number % AT_ONCE == 0:
-            producer.flush()
-    producer.flush()
-    return topic
+            yield symbol, value.format(*row)
 
 
 # Each reader in its own process.
@@ -134,7 +139,7 @@ def ripple_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> floa
 
 
 def confluent_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> float:
-    from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415 - of the extra `bench`
+    from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415 - of the peers
 
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False}
@@ -185,7 +190,7 @@ def aiokafka_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> fl
 
 def _parser(topic: str) -> Callable[[list[Any]], Any]:
     """Return the quickest way in Python from values to columns of trades."""
-    import msgspec  # noqa: PLC0415 - of the extra `bench`
+    import msgspec  # noqa: PLC0415 - of the peers
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv  # noqa: PLC0415
 

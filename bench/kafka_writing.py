@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ripple as rp
+from bench.kafka_peers import interpreter
 from bench.row import Row, at_least
 from bench.timing import QUICK
 
@@ -51,7 +52,7 @@ def measure() -> list[Row]:
         for number in range(ROUNDS):
             for writer, count in counts.items():
                 asked = [writer, broker.bootstrap, f"{writer}-{number}", str(count)]
-                command = [sys.executable, "-m", "bench.kafka_writing", *asked]
+                command = [interpreter(writer), "-m", "bench.kafka_writing", *asked]
                 ended = subprocess.run(command, capture_output=True, text=True, check=False)
                 if ended.returncode:
                     raise RuntimeError(ended.stderr)
@@ -119,7 +120,7 @@ def _as_dicts(count: int) -> list[dict[str, Any]]:
 
 
 def confluent_writes(bootstrap: str, topic: str, count: int) -> float:
-    from confluent_kafka import Producer  # noqa: PLC0415 - of the extra `bench`
+    from confluent_kafka import Producer  # noqa: PLC0415 - of the peers
     from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415
 
     admin = AdminClient({"bootstrap.servers": bootstrap})

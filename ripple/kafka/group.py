@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ripple.errors import OutputError
-from ripple.events import Tell, untold
+from ripple.events import CommitWaits, Tell, untold
 from ripple.fenced import FencedError
 from ripple.kafka.cuts import Cuts, Reached, committed, newest, topic_of
 from ripple.kafka.rows import divided, joined
 from ripple.keys.partitioner import partition_numbers
 from ripple.partition.group import Standing
+from ripple.traces import FIELD
 from ripple.world.broker import BrokerError, NoTopicError, Place, Records, TooLargeError
 from ripple.world.ports import all_guards
 
@@ -39,6 +40,7 @@ ATTEMPT_S = 30.0
 PATIENCE_S = 180.0
 OPEN_PATIENCE_S = 15.0  # an address may be wrong
 PAUSE_S, PAUSE_S_MAX = 0.02, 2.0
+TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and then so often
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +116,17 @@ class KafkaGroup:
         self._waiting: dict[Place, list[Records]] = {}
         self._ends: dict[str, dict[Place, int]] = {}
         self._is_marked = False
+        self._context: str | None = None
+        self._tell: Tell = untold
 
-    async def open(
-        self,
-        epoch: int | None,
-        tell: Tell = untold,  # noqa: ARG002 - CommitGroup's
-    ) -> Mapping[str, Standing]:
+    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
         """Fence whoever wrote before, read what was reached, and note whose turn it is now.
 
         Raises FencedError where an owner of a higher epoch has begun, OutputError.
         """
         if epoch is None:
             raise OutputError(f"{self._where} is written in transactions by an owner alone")
-        self._epoch = epoch
+        self._epoch, self._tell = epoch, tell
 
         async def begin() -> None:
             await self._make_topics()
@@ -147,8 +147,15 @@ class KafkaGroup:
         """Keep the changes until the commit, as they will be sent."""
         written = self._outputs[output]
         records = written.rows.of(changes, self._clock.now_ns() // 1_000_000)
+        if self._context is not None:
+            headers = ((FIELD, self._context.encode()),)
+            records = replace(records, headers=(headers,) * len(records))
         for number, part in divided(records, self._partitions[written.topic]):
             self._waiting.setdefault(Place(written.topic, number), []).append(part)
+
+    def trace(self, context: str | None) -> None:
+        """Let what is written from now on have a header that says what it belongs to."""
+        self._context = context
 
     def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
         """Return what commits what was written by now, with what it reaches, in one transaction.
@@ -185,7 +192,8 @@ class KafkaGroup:
                     )
             await self._transact(wanted, rows)
 
-        await self._surely("commit to", settle)
+        count = sum(len(records) for records in rows.values())
+        await self._surely("commit to", settle, rows=count)
         self._last = wanted
         if not self._guards("rows_of_the_cut"):
             self._waiting = {}
@@ -299,14 +307,20 @@ class KafkaGroup:
             self._ends[output] = await self._broker.ends(places)
 
     async def _surely(
-        self, what: str, act: Callable[[], Awaitable[None]], patience_s: float = PATIENCE_S
+        self,
+        what: str,
+        act: Callable[[], Awaitable[None]],
+        patience_s: float = PATIENCE_S,
+        *,
+        rows: int = 0,
     ) -> None:
-        """Do something until it is done, with a new producer each time.
+        """Do something until it is done, with a new producer each time; tell who waits for it.
 
         Raises OutputError where that would not help, or has not for too long.
         """
-        until_ns = self._clock.monotonic_ns() + int(patience_s * 1e9)
-        pause_s = PAUSE_S
+        began_ns = self._clock.monotonic_ns()
+        until_ns = began_ns + int(patience_s * 1e9)
+        pause_s, tell_at_s = PAUSE_S, TELL_FIRST_S
         while True:
             try:
                 async with asyncio.timeout(ATTEMPT_S):
@@ -316,8 +330,12 @@ class KafkaGroup:
                 raise OutputError(f"cannot {what} {self._where}: {error}") from error
             except (BrokerError, TimeoutError) as error:
                 await self._drop()
+                why = str(error) or f"no answer within {ATTEMPT_S:.0f} s"
+                waited_s = (self._clock.monotonic_ns() - began_ns) / 1e9
+                if waited_s >= tell_at_s:
+                    tell_at_s = waited_s + TELL_S
+                    self._tell(CommitWaits(waited_s, rows, f"{self._where}: {why}"))
                 if self._clock.monotonic_ns() >= until_ns:
-                    why = str(error) or f"no answer within {ATTEMPT_S:.0f} s"
                     raise OutputError(
                         f"cannot {what} {self._where}, for {patience_s:.0f} s now: {why}. What was "
                         "committed stays; start again once the brokers answer"

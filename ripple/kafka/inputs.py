@@ -14,6 +14,7 @@ from ripple.connectors.cutting import recut
 from ripple.connectors.inputs import Signal, in_turn
 from ripple.errors import InputError
 from ripple.kafka.values.contract import batch_of, before
+from ripple.traces import FIELD, some
 from ripple.world.broker import BrokerError, OffsetError, Place
 
 if TYPE_CHECKING:
@@ -89,6 +90,17 @@ class KafkaInputs:
         self._reading: asyncio.Task[None] | None = None
         self._woken, self._room = asyncio.Event(), asyncio.Event()
         self._failure: Exception | None = None
+        self._is_traced = False
+
+    def trace(self) -> None:
+        """Keep the contexts of what is read from the next ``open`` on."""
+        self._is_traced = True
+        if hasattr(self._reader, "has_headers"):  # a whole broker's readers give headers anyway
+            self._reader.has_headers = True
+
+    def contexts(self, name: str, next_offset: int) -> list[str]:
+        """Return those of the records before an offset, each once, and forget them."""
+        return self._ahead[name].contexts(next_offset)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -228,6 +240,8 @@ class KafkaInputs:
             for place, read in found.items():
                 batch = await asyncio.to_thread(batch_of, read, self._values)
                 by_place[place].add(batch, read)
+                if self._is_traced and read.records.headers is not None:
+                    by_place[place].keep(read)
             past = [place for place, each in by_place.items() if each.grows and each.is_past]
             if past and loop.time() >= ends_at:
                 for place, end in (await self._reader.ends(past)).items():
@@ -310,6 +324,7 @@ class _Ahead:
         self._blocks: list[Batch] = []
         self._entries: deque[Batch] = deque()
         self._written: deque[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = deque()
+        self._contexts: deque[tuple[int, str]] = deque()
         self._rows_held = self._bytes_held = 0
         self._rows_max = max(2 * rows, ROWS_AHEAD // share)
         self._bytes_max = BYTES_AHEAD // share
@@ -340,6 +355,21 @@ class _Ahead:
         self._bytes_held += batch.records.nbytes
         if len(read.offsets):
             self._written.append((read.offsets, read.records.timestamps_ms))
+
+    def keep(self, read: Read) -> None:
+        """Keep the contexts of what was read, as far as they are followed."""
+        assert read.records.headers is not None
+        for offset, headers in zip(read.offsets.tolist(), read.records.headers, strict=True):
+            for name, value in headers:
+                if name == FIELD:
+                    self._contexts.append((offset, value.decode("ascii", "replace")))
+
+    def contexts(self, next_offset: int) -> list[str]:
+        """Return the contexts of records before an offset, and forget them."""
+        found = []
+        while self._contexts and self._contexts[0][0] < next_offset:
+            found.append(self._contexts.popleft()[1])
+        return some(found)
 
     def next(self) -> Batch | None:
         """Return the next batch: a whole one, or a short one where nothing more is there."""

@@ -21,6 +21,8 @@ class KafkaReader:
     ) -> None:
         self._client = KafkaClient(brokers, security)
         self._tell = tell
+        self.has_headers = False
+        """Whether readers give the headers of records."""
 
     async def open(self) -> None:
         """Connect. Raises BrokerError."""
@@ -43,5 +45,5 @@ class KafkaReader:
         return await self._client.ends(places)
 
     def consumer(self) -> KafkaConsumer:
-        """Return a reader, which gives no headers."""
-        return KafkaConsumer(self._client, tell=self._tell)
+        """Return a reader."""
+        return KafkaConsumer(self._client, headers=self.has_headers, tell=self._tell)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OPTIONS = ("format", "key", PARTITION, SUBJECT)
+OF_PROTOBUF = ("message", "descriptors")
 
 _log = logging.getLogger("ripple.kafka")
 
@@ -89,12 +90,12 @@ def _opened(path: str, reading: Reading) -> tuple[KafkaPlace, Security, Values]:
     except SettingsError as error:
         raise InputError(f"cannot read {PREFIX}{path}: {error}") from error
     try:
-        place.check_options(OPTIONS)
+        form = place.options.get("format", DEFAULT)
+        place.check_options((*OPTIONS, *(OF_PROTOBUF if form == "protobuf" else ())))
     except InputError as error:
         raise InputError(f"cannot read {place}: {error}") from error
-    form = place.options.get("format", DEFAULT)
     try:
-        return place, security, values_of(form, reading.shape, place.subject)
+        return place, security, values_of(form, reading.shape, place.subject, place.options)
     except SettingsError as error:
         raise InputError(f"cannot read {place}: {error}") from error
 

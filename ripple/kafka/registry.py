@@ -12,10 +12,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from ripple.errors import RippleError
+from ripple.errors import RippleError, SchemaError
+from ripple.kafka.references import whole
 from ripple.kafka.settings import RegistrySecurity, registry_security
 
 SCHEMAS_MAX = 1000
+REFERENCES_MAX = 100
 CALL_S = 10.0
 PATIENCE_S = 60.0
 PAUSE_S, PAUSE_S_MAX = 0.1, 5.0
@@ -29,7 +31,10 @@ class RegistryError(RippleError):
 
 
 class Registered(NamedTuple):
-    """A schema. form: ``AVRO``, ``JSON`` or ``PROTOBUF``. text: the document."""
+    """A schema. form: ``AVRO``, ``JSON`` or ``PROTOBUF``.
+
+    text: the document, with those that it refers to in it.
+    """
 
     id: int
     form: str
@@ -87,9 +92,37 @@ class Registry:
         text, form = found.get("schema"), found.get("schemaType") or "AVRO"
         if not isinstance(text, str) or not isinstance(number, int):
             raise RegistryError(f"{self.url}: what it says of schema {number} is no schema")
-        if found.get("references"):
-            raise RegistryError(f"{self.url}: schema {number} refers to others: that is not read")
-        return Registered(number, form, text)
+        others: dict[str, str] = {}
+        self._collect(number, found.get("references"), others)
+        try:
+            return Registered(number, form, whole(form, text, others))
+        except SchemaError as error:
+            raise RegistryError(f"{self.url}: schema {number}: {error}") from error
+
+    def _collect(self, number: int, references: Any, others: dict[str, str]) -> None:
+        """Ask for all that a schema refers to, and what that does, by name."""
+        for one in references or ():
+            try:
+                name, subject, version = one["name"], one["subject"], int(one["version"])
+            except (TypeError, KeyError, ValueError) as error:
+                raise RegistryError(
+                    f"{self.url}: what schema {number} refers to is no reference: {one!r}"
+                ) from error
+            if name in others:
+                continue
+            if len(others) >= REFERENCES_MAX:
+                raise RegistryError(
+                    f"{self.url}: schema {number} refers to more than {REFERENCES_MAX} others"
+                )
+            path = f"/subjects/{quote(str(subject), safe='')}/versions/{version}"
+            found = self._ask("GET", path)
+            if found is None or not isinstance(found.get("schema"), str):
+                raise RegistryError(
+                    f"{self.url}: schema {number} refers to version {version} of subject "
+                    f"{subject!r}, which is not there"
+                )
+            others[name] = found["schema"]
+            self._collect(number, found.get("references"), others)
 
     def _ask(self, method: str, path: str, body: object = None) -> dict[str, Any] | None:
         """Return what is answered, None for what is not there; asks again while it is away."""

@@ -78,21 +78,35 @@ def divided(records: Records, partitions: int) -> list[tuple[int, Records]]:
         return [(0, records)] if len(records) else []
     order, parts = in_order(numbers_of(records.keys, partitions))
     keys, values = (column.take(pa.array(order)) for column in (records.keys, records.values))
-    times = records.timestamps_ms[order]
+    times, headers = records.timestamps_ms[order], records.headers
+    if headers is not None:
+        headers = tuple(headers[row] for row in order)
     return [
-        (number, Records(keys.slice(at, n), values.slice(at, n), times[at : at + n]))
+        (
+            number,
+            Records(
+                keys.slice(at, n),
+                values.slice(at, n),
+                times[at : at + n],
+                None if headers is None else headers[at : at + n],
+            ),
+        )
         for number, at, n in parts
     ]
 
 
 def joined(parts: list[Records]) -> Records:
-    """Return records, which have no headers, behind one another."""
+    """Return records behind one another."""
     if len(parts) == 1:
         return parts[0]
+    headers = None
+    if any(part.headers is not None for part in parts):
+        headers = tuple(one for part in parts for one in part.headers or ((),) * len(part))
     return Records(
         pa.concat_arrays([part.keys for part in parts]),
         pa.concat_arrays([part.values for part in parts]),
         np.concatenate([part.timestamps_ms for part in parts]),
+        headers,
     )
 
 

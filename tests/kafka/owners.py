@@ -16,9 +16,11 @@ from ripple.log import Topic
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
+from ripple.partition.tracing import Traces
 from ripple.store import RetryingStore
 from ripple.testing import SimCluster, SimWorld
 from ripple.testing.crash_source import TOPIC, CrashSource
+from ripple.traces import Tracer
 from ripple.world.broker import Place
 from tests.partition import scenarios
 from tests.world.clusters import simulate
@@ -66,18 +68,25 @@ def group_of(world: SimWorld) -> KafkaGroup:
     )
 
 
-async def live(world: SimWorld, epoch: int, settings: Settings = SETTINGS) -> Life:
+async def live(
+    world: SimWorld, epoch: int, settings: Settings = SETTINGS, tracer: Tracer | None = None
+) -> Life:
     """Be the owner of an epoch until the input ends."""
     SOURCE.install(world, whole=True)
     shape = RecordShape(PLAN.source.schema, PLAN.source.checks)
     store = RetryingStore(world.store, world.clock, world.random)
     topic = Topic.open(world.disk, TOPIC)
+    group = group_of(world)
+    traces = None
+    if tracer is not None:
+        traces = Traces(tracer, stage=0, partition=0, group=group)
     life = Life(
         PLAN,
         LogInputs(topic, {PLAN.source.name: 0}, shape, SETTINGS.batch_rows),
-        group_of(world),
+        group,
         Keeper(Checkpoints(store, PLAN.name, guards=world.guards), world, epoch=epoch),
         settings=settings,
+        traces=traces,
     )
     await life.run()
     return life

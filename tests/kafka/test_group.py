@@ -17,8 +17,18 @@ from ripple.testing import (
     repeat,
 )
 from ripple.testing.sim_broker import SimBroker
+from ripple.world.broker import Place
 from tests.examples import EXAMPLES
-from tests.kafka.owners import SOURCE, Readers, live, make_topics, undisturbed
+from tests.kafka.owners import (
+    PARTITIONS,
+    PLAN,
+    SOURCE,
+    Readers,
+    live,
+    make_topics,
+    topic_of,
+    undisturbed,
+)
 
 KINDS = (
     "broker_late",
@@ -202,3 +212,51 @@ def test_rows_that_come_during_a_commit_are_of_the_next_one(readers: Readers) ->
 
 def test_missing_check_of_the_epoch_is_found_out(readers: Readers) -> None:
     assert "cut records" in next(errors_of(two_owners(readers), range(10, 40), "epoch_check"))
+
+
+class Chosen:
+    """A tracer that gives each batch a trace of its number."""
+
+    def __init__(self) -> None:
+        self.ended: list[int] = []
+
+    def begin(self, contexts: Any, **about: Any) -> Any:
+        number = len(self.ended)
+
+        class Span:
+            contexts = (f"trace {number}",)
+
+            def end(span, rows: int) -> None:  # noqa: N805
+                self.ended.append(rows)
+
+        return Span()
+
+
+def test_a_trace_is_in_headers_and_nowhere_else(readers: Readers) -> None:
+    """Keys, values and cut records are byte for byte those of a run that nobody follows."""
+    tracer, headers = Chosen(), []
+
+    @on_cluster
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        make_topics(cluster)
+
+        async def main(world: SimWorld) -> None:
+            await live(world, 1024, tracer=tracer)
+
+        cluster.host("a").start(main)
+        await cluster.host("a").ended()
+        readers.look(cluster)
+        for output in PLAN.outputs:
+            for number in range(PARTITIONS):
+                records = cluster.broker.committed(Place(topic_of(output.name), number))
+                headers.extend(record.headers for record in records)
+
+    error = repeat(scenario, seed=1).error
+    if error is not None:
+        raise error
+    assert sum(tracer.ended) == len(headers) >= 10
+    assert {name for one in headers for name, _ in one} == {"traceparent"}
+    assert {value for one in headers for _, value in one} <= {
+        b"trace %d" % number for number in range(len(tracer.ended))
+    }
+    assert len(set(headers)) == 3

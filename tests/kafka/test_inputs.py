@@ -20,6 +20,7 @@ from ripple.kafka.values.csv import CsvValues
 from ripple.schema.types import Field, Int, Schema
 from ripple.testing import SimCluster, SimWorld, on_cluster, repeat
 from ripple.testing.sim_broker import SimBroker
+from ripple.traces import FIELD, TracedInputs
 from ripple.world.broker import Place, Record, Records
 
 VALUES = CsvValues(RecordShape(Schema("number", (Field("x", Int()),))))
@@ -131,6 +132,36 @@ def test_each_input_has_its_turn_in_whole_batches_up_to_its_end() -> None:
         await inputs.close()
 
     played(scene)
+
+
+def test_headers_say_which_trace_a_batch_belongs_to_and_change_no_batch() -> None:
+    async def scene(broker: SimBroker, world: SimWorld) -> None:
+        for number in range(25):
+            headers = (("other", b"x"), (FIELD, b"trace %d" % number)) if number % 5 == 0 else ()
+            broker.append(A, [Record(None, b"%d" % number, 1000, headers)])
+        plain, traced = inputs_of(world, count=1), inputs_of(world, count=1)
+        assert isinstance(traced, TracedInputs)
+        traced.trace()
+        expected = await all_of(plain, {"in/0": 0})
+        await traced.open({"in/0": 0}, ROWS)
+        cut, found = {"in/0": 0}, []
+        while (entry := traced.next(cut)) is not Signal.ENDED:
+            if entry is Signal.WAITING:
+                await traced.more()
+                continue
+            name, batch = entry
+            found.append((batch.next_offset, traced.contexts(name, batch.next_offset)))
+            cut[name] = batch.next_offset
+        assert [behind for behind, _ in found] == [behind for _, _, behind, _ in expected]
+        assert [contexts for _, contexts in found] == [
+            ["trace 0", "trace 5"],
+            ["trace 10", "trace 15"],
+            ["trace 20"],
+        ]
+        await plain.close()
+        await traced.close()
+
+    played(scene, 1)
 
 
 @pytest.mark.parametrize("read_rows", [1, 3, 7, 100])

@@ -173,6 +173,8 @@ class Broker(Server):
         listeners = [f"PLAINTEXT://127.0.0.1:{clients}", f"CONTROLLER://127.0.0.1:{controllers}"]
         found = {
             **COMMON,
+            # Records have times of years ago, for which the broker would remove them.
+            "log.retention.ms": "-1",
             "node.id": str(self._node.number),
             "controller.quorum.voters": self._group.voters(),
             "listener.security.protocol.map": (

@@ -1,10 +1,11 @@
 """A cluster over topics, its checkpoints in S3, while broker, store and workers fail at random.
 
-    python -m tests.services.kafka_chaos --events 60 --trades 300000
+    python -m tests.services.kafka_chaos --events 60 --trades 300000 --brokers 3
 
-Trades are written to a topic meanwhile. A reader of committed records must see, of each key, each
-state once and in order; cut records must rise; and in the end the tables of all outputs must be
-those of one process that nobody has disturbed.
+Of three brokers each has a copy of everything, and others lead once one is killed or frozen. Trades
+are written to a topic meanwhile. A reader of committed records must see, of each key, each state
+once and in order; cut records must rise; and in the end the tables of all outputs must be those of
+one process that nobody has disturbed.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.client import AIOKafkaClient
 
-from tests.services.kafka import Broker
+from tests.services.kafka import Broker, Brokers
 from tests.services.kafka_kill_nine import ripple
 from tests.services.kafka_topics import Topics
 from tests.services.proxy import Proxy
@@ -40,31 +42,36 @@ OUTPUTS = ("by-symbol", "total")
 CUTS = ("portfolio.cuts", "portfolio.1.cuts")
 PARTITIONS, WORKERS, SYMBOLS = 4, 3, 40
 END_S = 300.0
+MOVED_S = 60.0
+NOBODY = -1
 AT_ONCE = 500
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done. pause_s: the longest between two events."""
+    """What is to be done. pause_s: the longest between two events. brokers: how many there are."""
 
     trades: int = 300_000
     events: int = 60
     seed: int = 0
     pause_s: float = 6.0
+    brokers: int = 1
 
 
 @dataclass
 class Done:
-    """What was done, and what was seen."""
+    """What was done, and what was seen. moves: of partitions, from one leader to another."""
 
     events: Counter[str] = field(default_factory=Counter)
     records: int = 0
     cuts: int = 0
+    moves: int = 0
     seconds: float = 0.0
 
     def __str__(self) -> str:
         what = ", ".join(f"{count} {name}" for name, count in sorted(self.events.items()))
-        return f"{self.seconds:.0f} s: {what}; {self.records} records of {self.cuts} cuts: the same"
+        seen = f"{self.records} records of {self.cuts} cuts: the same"
+        return f"{self.seconds:.0f} s: {what}; {self.moves} leaders moved; {seen}"
 
 
 class Up(Server):
@@ -96,6 +103,13 @@ class Up(Server):
         """Say that it does: what it makes is looked at in the end."""
         return True
 
+    async def is_at_work(self) -> None:
+        """Wait until all workers have joined: one that cannot begin is a user's error."""
+        async with asyncio.timeout(END_S):
+            while self.log.read_text().count(" has joined, as") < WORKERS:
+                assert self.is_running, self.log.read_text()[-6000:]
+                await asyncio.sleep(0.2)
+
     def workers(self) -> list[int]:
         """Return the processes of workers that are there now."""
         asked = ["ps", "-o", "pid=,args=", "--ppid", str(self.pid)]
@@ -106,21 +120,59 @@ class Up(Server):
 class Chaos:
     """All that may fail, and how."""
 
-    def __init__(self, broker: Broker, store: S3Proxy, proxy: Proxy, up: Up, seed: int) -> None:
-        self._broker, self._store, self._proxy, self._up = broker, store, proxy, up
+    def __init__(self, brokers: Brokers, store: S3Proxy, proxy: Proxy, up: Up, seed: int) -> None:
+        self._brokers, self._store, self._proxy, self._up = brokers, store, proxy, up
         self._chance = random.Random(seed)
+        self.moves = 0
         self.acts: dict[str, Callable[[], Awaitable[None]]] = {
-            "broker killed": lambda: self._killed(broker),
-            "broker frozen": lambda: self._frozen(broker),
+            "broker killed": lambda: self._killed(self._any_broker()),
+            "broker frozen": lambda: self._frozen(self._any_broker()),
             "store killed": lambda: self._killed(store),
             "store frozen": lambda: self._frozen(store),
             "store slow": self._slow,
             "store erroring": self._erroring,
             "worker killed": self._worker_killed,
         }
+        if len(brokers.brokers) > 1:
+            self.acts["leader killed"] = self._leader_killed
+            self.acts["leader frozen"] = self._leader_frozen
 
-    async def _killed(self, server: Server) -> None:
+    def _any_broker(self) -> Broker:
+        return self._chance.choice(self._brokers.brokers)
+
+    async def _leader_killed(self) -> None:
+        led = await leaders(self._brokers.bootstrap, "trades")
+        await self._killed(self._leader(led), until=lambda: self._moved(led))
+
+    async def _leader_frozen(self) -> None:
+        """Freeze a leader until others lead; it comes back believing that it does."""
+        led = await leaders(self._brokers.bootstrap, "trades")
+        broker = self._leader(led)
+        broker.pause()
+        try:
+            await self._moved(led)
+        finally:
+            broker.resume()
+
+    def _leader(self, led: Mapping[int, int]) -> Broker:
+        return self._brokers.brokers[led[0] - 1]
+
+    async def _moved(self, before: Mapping[int, int]) -> None:
+        """Wait until others lead what the first one's leader did. Raises TimeoutError."""
+        former = before[0]
+        others = [one for one in self._brokers.brokers if one is not self._leader(before)]
+        bootstrap = ",".join(broker.bootstrap for broker in others)
+        async with asyncio.timeout(MOVED_S):
+            while {former, NOBODY} & set((await leaders(bootstrap, "trades")).values()):
+                await asyncio.sleep(0.2)
+        self.moves += sum(leader == former for leader in before.values())
+
+    async def _killed(
+        self, server: Server, until: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         server.kill()
+        if until is not None:
+            await until()
         await asyncio.sleep(self._chance.uniform(0, 3))
         await asyncio.to_thread(server.start)
 
@@ -186,6 +238,21 @@ async def written(bootstrap: str, count: int, seconds: float, seed: int) -> None
             await process.wait()
 
 
+async def leaders(bootstrap: str, topic: str) -> dict[int, int]:
+    """Return who leads each partition of a topic, by number; -1 where nobody does."""
+    client = AIOKafkaClient(bootstrap_servers=bootstrap)
+    await client.bootstrap()
+    try:
+        await client.set_topics([topic])
+        numbers = client.cluster.partitions_for_topic(topic) or ()
+        return {
+            number: client.cluster.leader_for_partition(TopicPartition(topic, number))
+            for number in sorted(numbers)
+        }
+    finally:
+        await client.close()
+
+
 Records = dict[int, list[tuple[bytes, bytes | None]]]
 
 
@@ -244,22 +311,23 @@ def check_cuts(records: Records) -> int:
 async def disturb(plan: Plan, folder: Path, say: Callable[[str], None]) -> Done:
     """Do it all. Raises AssertionError, which says what is not as it must be."""
     began_s, done, chance = time.monotonic(), Done(), random.Random(plan.seed)
-    with Broker(folder / "kafka") as broker, S3Proxy(folder / "s3") as store:
+    brokers = Brokers(folder / "kafka", plan.brokers)
+    with brokers, S3Proxy(folder / "s3") as store:
         await asyncio.to_thread(store.make_bucket, "chaos")
-        async with Topics(broker.bootstrap) as topics:
-            await topics.create("trades", PARTITIONS)
+        async with Topics(brokers.bootstrap) as topics:
+            await topics.create("trades", PARTITIONS, copies=plan.brokers)
         async with Proxy(f"127.0.0.1:{store.port}") as proxy:
             given = {**store.environment, "RIPPLE_S3_ENDPOINT": f"http://{proxy.address}"}
-            up = Up(folder / "up", f"kafka:{broker.bootstrap}", given)
+            up = Up(folder / "up", f"kafka:{brokers.bootstrap}", given)
             writing: asyncio.Task[None] | None = None
             try:
                 up.start()
-                chaos = Chaos(broker, store, proxy, up, plan.seed)
+                chaos = Chaos(brokers, store, proxy, up, plan.seed)
                 seconds = plan.events * plan.pause_s / 2
                 writing = asyncio.create_task(
-                    written(broker.bootstrap, plan.trades, seconds, plan.seed)
+                    written(brokers.bootstrap, plan.trades, seconds, plan.seed)
                 )
-                await asyncio.sleep(5.0)
+                await up.is_at_work()
                 names = list(chaos.acts)
                 for number in range(plan.events):
                     # Each of them in turn first, then any.
@@ -282,15 +350,16 @@ async def disturb(plan: Plan, folder: Path, say: Callable[[str], None]) -> Done:
                 if writing is not None:
                     writing.cancel()
                 await asyncio.to_thread(up.stop)
-        await asyncio.to_thread(_alone, folder, broker.bootstrap)
+        await asyncio.to_thread(_alone, folder, brokers.bootstrap)
         for output in OUTPUTS:
-            made = await read(broker.bootstrap, output)
-            alone = await read(broker.bootstrap, f"alone-{output}")
+            made = await read(brokers.bootstrap, output)
+            alone = await read(brokers.bootstrap, f"alone-{output}")
             check_order(made)
             assert table(made) == table(alone), output
             assert made
             done.records += sum(map(len, made.values()))
-        done.cuts = sum([check_cuts(await read(broker.bootstrap, topic)) for topic in CUTS])
+        done.moves = chaos.moves
+        done.cuts = sum([check_cuts(await read(brokers.bootstrap, topic)) for topic in CUTS])
     done.seconds = time.monotonic() - began_s
     return done
 
@@ -316,10 +385,10 @@ def _alone(folder: Path, bootstrap: str) -> None:
 def main() -> int:
     """Run as a command; return 0 if nobody who reads has noticed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name, default in (("trades", 300_000), ("events", 60), ("seed", 0)):
+    for name, default in (("trades", 300_000), ("events", 60), ("seed", 0), ("brokers", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
-    plan = Plan(options.trades, options.events, options.seed)
+    plan = Plan(options.trades, options.events, options.seed, brokers=options.brokers)
 
     def say(line: str) -> None:
         sys.stderr.write(f"{line}\n")

@@ -39,9 +39,9 @@ class Topics:
             await producer.stop()
         await self._admin.close()
 
-    async def create(self, topic: str, partitions: int, **configs: str) -> None:
+    async def create(self, topic: str, partitions: int, copies: int = 1, **configs: str) -> None:
         """Make a topic that nobody has used."""
-        named = NewTopic(self._prefix + topic, partitions, 1, topic_configs=configs)
+        named = NewTopic(self._prefix + topic, partitions, copies, topic_configs=configs)
         answer = await self._admin.create_topics([named])
         assert not answer.topic_errors[0][1], answer
 

@@ -13,6 +13,16 @@ from tests.services.missing import MissingError, skip
 pytestmark = pytest.mark.services
 
 
+def test_nobody_notices_that_leaders_move_among_three_brokers(tmp_path: Path) -> None:
+    plan = Plan(trades=20_000, events=9, seed=2, pause_s=3.0, brokers=3)
+    try:
+        done = asyncio.run(disturb(plan, tmp_path, lambda _: None))
+    except MissingError as error:
+        skip(error)
+    assert len(done.events) == plan.events
+    assert done.moves > 0
+
+
 def test_nobody_who_reads_committed_records_notices(tmp_path: Path) -> None:
     plan = Plan(trades=20_000, events=7, seed=1, pause_s=3.0)
     try:

@@ -133,6 +133,44 @@ def test_a_schema_that_does_not_fit_is_refused_before_anything_is_read(
     assert "trade.price: the reader has type Float, the writer String" in said
 
 
+def test_a_schema_that_refers_to_another_one_is_read_with_it(
+    broker: Broker, topic: str, server: SchemaRegistry, folder: Path
+) -> None:
+    fee = {"type": "record", "name": "Fee", "fields": [{"name": "cents", "type": "long"}]}
+    document = {**to_avro(TRADE), "fields": [*to_avro(TRADE)["fields"]]}  # type: ignore[misc]
+    document["fields"].insert(1, {"name": "fee", "type": "Fee"})
+    referred(server, f"{topic}-fee", fee)
+    reference = {"name": "Fee", "subject": f"{topic}-fee", "version": 1}
+    number = referred(server, f"{topic}-value", document, reference)
+    named: dict[str, Any] = {}
+    fastavro.parse_schema(fee, named)
+    parsed = fastavro.parse_schema(document, named)
+
+    def form(row: Any) -> bytes:
+        out = io.BytesIO()
+        given = {**dict(zip(NAMES, row, strict=True)), "fee": {"cents": 7}}
+        fastavro.schemaless_writer(out, parsed, given)
+        return head_of(number) + out.getvalue()
+
+    filled(broker.bootstrap, topic, trades(rows=ROWS), form=form)
+    place, given = f"kafka:{broker.bootstrap}/{topic}", {"RIPPLE_KAFKA_REGISTRY_URL": server.url}
+    ran(folder, "--source", f"{place}?format=avro", "--sink", "topic.csv", **given)
+    ran(folder, "--source", "trades.csv", "--sink", "file.csv")
+    assert (folder / "topic.csv").read_bytes() == (folder / "file.csv").read_bytes()
+
+
+def referred(server: SchemaRegistry, subject: str, document: Any, *references: Any) -> int:
+    """Register a schema with those that it refers to; return its id."""
+    body = {"schema": json.dumps(document), "schemaType": "AVRO", "references": references}
+    asked = urllib.request.Request(
+        f"{server.url}/subjects/{subject}/versions",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/vnd.schemaregistry.v1+json"},
+    )
+    with urllib.request.urlopen(asked, timeout=10) as answer:
+        return int(json.loads(answer.read())["id"])
+
+
 @pytest.mark.parametrize("form", ["avro", "json-schema", "msgpack"])
 def test_rows_are_written_with_the_schema_that_they_have(
     broker: Broker, topic: str, registry: Registry, folder: Path, form: str

@@ -15,11 +15,22 @@ from pathlib import Path
 
 import pytest
 
+from ripple.engine import Engine
+from ripple.errors import InputError
+from ripple.pipeline_file import load_plan
+from ripple.spark.options import Bound
+from ripple.spark.parcel import Parcel
+from ripple.spark.shares import source_at
+from ripple.spark.streaming.hints import Hearer
+from ripple.spark.streaming.resident import here
+from ripple.spark.streaming.stream import Stream
+from ripple.spark.streaming.turn import Turn
 from ripple.world.broker import Place, Record, Records
 from tests.services.certificate import certified
 from tests.services.kafka import Broker, Secure
 from tests.services.kafka_topics import Topics
 from tests.services.missing import MissingError, skip
+from tests.spark.here import replayed
 
 pytestmark = pytest.mark.services
 
@@ -393,3 +404,65 @@ def test_tokens_of_oauth_are_used_and_never_told(tmp_path: Path, folder: Path) -
         token.unlink()
         said = refused(folder, "--source", place, **given)
         assert "kafka_sasl_token_file: cannot read token" in said
+
+
+@pytest.mark.parametrize("key", ["", "&key="])
+def test_shares_of_a_replay_are_partitions_that_tasks_read_themselves(
+    key: str, broker: Broker, topic: str, folder: Path
+) -> None:
+    plan = load_plan(str(folder / "vwap.py"))
+    parcel = Parcel.of(str(folder / "vwap.py"), lambda plan: b"")
+    filled(broker.bootstrap, topic, trades(), PARTITIONS)
+    place = f"kafka:{broker.bootstrap}/{topic}?format=csv{key}"
+    source = source_at(place, plan)
+    assert [share.rows for share in source.shares] == [ROWS // PARTITIONS] * PARTITIONS
+    assert (source.divided_anew(plan) is None) == (not key)
+    report, rows, _ = replayed(parcel, plan, source)
+    other, expected, _ = replayed(parcel, plan, source_at(str(folder / "trades.csv"), plan))
+    assert (report.digest, rows) == (other.digest, expected)
+    part = source_at(place, plan, start=Bound.parse("100", ""), stop=Bound.parse("300", ""))
+    assert replayed(parcel, plan, part)[0].counters["consumed"] == 200 * PARTITIONS
+    with pytest.raises(InputError, match="ends at offset 1500, and 9000 was asked for"):
+        source_at(place, plan, stop=Bound.parse("9000", ""))
+
+
+def test_micro_batches_go_on_from_a_run_over_a_topic(
+    broker: Broker, topic: str, folder: Path
+) -> None:
+    pipeline = str(folder / "vwap.py")
+    plan, given = load_plan(pipeline), trades()
+    filled(broker.bootstrap, topic, given[: ROWS // 2], PARTITIONS)
+    place, out = f"kafka:{broker.bootstrap}/{topic}?format=csv", f"log:{folder}/out"
+    ran(folder, "--source", place, "--sink", out, "--checkpoint-dir", f"{folder}/state")
+
+    async def more(topics: Topics) -> None:
+        await added(topics, topic, given[ROWS // 2 :], PARTITIONS)
+
+    story(broker.bootstrap, more)
+    stream = Stream.of(
+        Parcel.of(pipeline, lambda plan: b""),
+        place,
+        {"output": out},
+        f"{folder}/state",
+        partitions=1,
+        batch_rows=1000,
+        keep=3,
+        token=str(folder),
+    )
+    (number,) = range(stream.partitions)
+    end = stream.bounds()[1]
+    steps = [{name: offset - back for name, offset in end.items()} for back in (300, 100, 0)]
+    turns = [Turn(stream, number, stop, Hearer("127.0.0.1", 9, "")) for stop in steps]
+    found = [turn.run() for turn in turns]
+    here().drop(turns[0])
+    assert [one["events"] for one in found] == [ROWS // 2 - 1200, 800, 400]
+    assert "the beginning" not in found[0]["restored"]
+    shares = source_at(place, plan)
+    report, _, _ = replayed(Parcel.of(pipeline, lambda plan: b""), plan, shares, closes=False)
+    assert found[-1]["counters"]["consumed"] == report.counters["consumed"] == ROWS
+    whole = Engine(plan, inputs=list(end))
+    for share in shares.shares:
+        for entry in share.entries(plan):
+            whole.apply(share.name, entry.records, entry.next_offset)
+    whole.stabilize()
+    assert found[-1]["digests"] == whole.digests

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from ripple.pipeline_file import load_plan
+from ripple.spark.streaming.resident import here
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cluster.chaos import append as append_trades
 from tests.cluster.chaos import job_of
@@ -22,6 +24,8 @@ from tests.partition import kill_nine
 from tests.services.missing import MissingError, skip
 from tests.services.proxy import Proxy
 from tests.services.s3 import Moto, ObjectServer, S3Proxy
+from tests.spark.logs import topic_of
+from tests.spark.test_streaming import SOURCE, events, stream_of, turns
 
 pytestmark = pytest.mark.services
 
@@ -61,16 +65,16 @@ def test_a_run_that_is_killed_again_and_again_writes_what_it_would_have(
 
 
 class Run:
-    """``ripple run --follow`` with its checkpoints in S3."""
+    """``ripple run --follow`` with its checkpoints in S3, unless something else is said."""
 
-    def __init__(self, folder: Path, *more: str) -> None:
+    def __init__(self, folder: Path, *more: str | Path, sinks: tuple[str, ...] = ()) -> None:
         self.topic, self.out, self.log = folder / "trades", folder / "out.csv", folder / "said"
         ripple("log", "create", self.topic)
-        total = folder / "total"
+        sinks = sinks or (f"out={self.out}", f"total=log:{folder / 'total'}")
         command = [
             *(*RIPPLE, "run", str(PIPELINE), "--source", f"log:{self.topic}", "--follow"),
-            *("--sink", f"out={self.out}", "--sink", f"total=log:{total}", "--batch", "500"),
-            *("--checkpoint-dir", URL, *more),
+            *(f"--sink={sink}" for sink in sinks),
+            *("--batch", "500", "--checkpoint-dir", URL, *map(str, more)),
         ]
         with self.log.open("w") as said:
             self.process = subprocess.Popen(command, cwd=ROOT, stderr=said)
@@ -222,3 +226,23 @@ def test_a_worker_without_a_folder_for_what_stages_hand_over_in_logs_says_so(
     )
     assert ended.returncode == 1
     assert "give --lanes, a folder that all workers have" in ended.stderr
+
+
+def test_micro_batches_of_spark_go_on_from_checkpoints_in_s3(
+    tmp_path: Path, server: ObjectServer
+) -> None:
+    path = tmp_path / "streamed.py"
+    path.write_text(SOURCE)
+    pipeline = f"{path}:tumbling"
+    topic_of(tmp_path, load_plan(pipeline), events(900), partitions=1, key=["symbol"])
+    stream = stream_of(pipeline, str(tmp_path), 1, store=URL)
+    first, second = turns(stream, 2)
+    found = first.run()
+    assert (found["events"], found["not_stored"]) == (450, "")
+    here().drop(first)
+    found = second.run()
+    here().drop(second)
+    assert (found["events"], "the beginning" in found["restored"]) == (450, False)
+    assert re.search(
+        r"/0: \d+ checkpoints, all whole", ripple("checkpoint", "verify", "--dir", URL)
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ripple.errors import InputError
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ripple.kafka.values.contract import Values
 
 DEFAULT = "json"
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 def _msgpack(shape: RecordShape) -> Values:
@@ -41,6 +44,12 @@ def _json_schema(shape: RecordShape, subject: str) -> Values:
     return json_schema.JsonSchemaValues(shape, registry)
 
 
+def _protobuf(shape: RecordShape, options: Mapping[str, str]) -> Values:
+    from ripple.kafka.values.protobuf import ProtobufValues  # noqa: PLC0415 - needs an extra
+
+    return ProtobufValues(shape, options)
+
+
 FORMATS: dict[str, Callable[[RecordShape], Values]] = {
     "json": JsonValues,
     "csv": CsvValues,
@@ -54,15 +63,24 @@ REGISTERED: dict[str, Callable[[RecordShape, str], Values]] = {
 }
 
 
-def values_of(name: str, shape: RecordShape, subject: str = "") -> Values:
+# Those that a place has to say more of.
+DESCRIBED: dict[str, Callable[[RecordShape, Mapping[str, str]], Values]] = {"protobuf": _protobuf}
+
+
+def values_of(
+    name: str, shape: RecordShape, subject: str = "", options: Mapping[str, str] = NO_OPTIONS
+) -> Values:
     """Return the format ``name`` for records of ``shape``.
 
-    subject: what a registry has their schemas under. Raises InputError for an unknown format, and
-    for a subject whose newest schema does not fit; SettingsError where a registry is not named.
+    subject: what a registry has their schemas under. options: what else the place says. Raises
+    InputError for an unknown format, and for a subject or a message that does not fit;
+    SettingsError where a registry is not named.
     """
+    if name in DESCRIBED:
+        return DESCRIBED[name](shape, options)
     if name in REGISTERED:
         return REGISTERED[name](shape, subject)
     if name not in FORMATS:
-        known = ", ".join([*FORMATS, *REGISTERED])
+        known = ", ".join([*FORMATS, *REGISTERED, *DESCRIBED])
         raise InputError(f"there is no format {name!r}: there are {known}")
     return FORMATS[name](shape)
