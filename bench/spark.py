@@ -1,5 +1,6 @@
-"""Replay on Spark, by processor time of JVM and Python together, beside the engine in this process
-and Spark SQL's own windowed group-by of the same trades; ``local[2]``.
+"""Replay on Spark, by processor time of JVM and Python together, beside the engine in this process,
+Spark SQL's own windowed group-by of the same trades, and ``applyInPandas`` as its documentation has
+it; then streaming, beside Spark's own stateful operators in Python. ``local[2]``.
 
 Needs the extra ``spark`` and Java.
 """
@@ -9,14 +10,15 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from bench import spark_streaming as streaming
 from bench.row import Row, at_least, beside
+from bench.spark_processes import processor_s, say
 from bench.timing import QUICK
 from bench.trades import Trade, blocks, vwap_plan
 from ripple.keys.partitioner import partitioned
@@ -30,10 +32,10 @@ from ripple.spark.shares import source_at
 from ripple.spark.work import pickled
 from ripple.world import LiveClock, LiveDisk
 
-EVENTS = 1_000_000 if QUICK else 10_000_000
+EVENTS = 1_000_000 if QUICK else 20_000_000
+PANDAS_EVENTS = 200_000 if QUICK else 1_000_000
 SYMBOLS = 2_000
 ROUNDS = 2 if QUICK else 4
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def measure() -> list[Row]:
@@ -58,13 +60,17 @@ def measure() -> list[Row]:
             "sql": lambda: _grouped(spark, f"{folder}/parquet"),
         }
         rates = _rates(calls)
+        pandas = _rates({"pandas": lambda: _in_pandas(spark, f"{folder}/parquet")}, PANDAS_EVENTS)
+    streamed = streaming.measure(spark)
     spark.stop()
     others = {
         "the engine in this process, same log": rates["engine"],
         "Spark SQL's group-by, from Parquet": rates["sql"],
+        f"applyInPandas, {PANDAS_EVENTS / 1e6:g} M": pandas["pandas"],
     }
     name = f"replay of {EVENTS / 1e6:g} M trades, windows of 60 s, per core"
-    return list(beside(name, rates["replay"], "M/s", others, at_least(0.6, of_ratio=True)))
+    replayed = beside(name, rates["replay"], "M/s", others, at_least(0.6, of_ratio=True))
+    return [*replayed, *streamed]
 
 
 def _grouped(spark: Any, folder: str) -> None:
@@ -77,42 +83,37 @@ def _grouped(spark: Any, folder: str) -> None:
     ).write.format("noop").mode("overwrite").save()
 
 
-def _rates(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+def _in_pandas(spark: Any, folder: str) -> None:
+    """Let pandas compute the same table, a group at a time."""
+    trades = spark.read.parquet(folder).limit(PANDAS_EVENTS)
+    minutes = trades.selectExpr(
+        "symbol", "floor(timestamp_ns / 60000000000) as minute", "price", "size"
+    )
+    minutes.groupBy("symbol", "minute").applyInPandas(
+        _vwap, "symbol string, minute long, vwap double, volume long, n long"
+    ).write.format("noop").mode("overwrite").save()
+
+
+def _vwap(key: tuple[Any, ...], rows: Any) -> Any:
+    import pandas as pd  # noqa: PLC0415 - in Spark's processes only
+
+    volume = rows["size"].sum()
+    vwap = (rows["price"] * rows["size"]).sum() / volume
+    return pd.DataFrame([(*key, vwap, volume, len(rows))])
+
+
+def _rates(calls: dict[str, Callable[[], Any]], events: int = EVENTS) -> dict[str, float]:
     """Return millions of events per second of processor time; the calls take turns."""
     best = dict.fromkeys(calls, float("inf"))
     for round_ in range(ROUNDS + 1):
         for name, call in calls.items():
-            before_s = _processor_s()
+            say(f"{name}, round {round_} of {ROUNDS}")
+            before_s = processor_s()
             call()
-            used_s = _processor_s() - before_s
+            used_s = processor_s() - before_s
             if round_:  # in the first, code is compiled
                 best[name] = min(best[name], used_s)
-    return {name: EVENTS / used_s / 1e6 for name, used_s in best.items()}
-
-
-def _processor_s() -> float:
-    """Return the processor time of this process and all that it has started, seconds."""
-    time.sleep(0.2)  # what was done is noted when tasks end
-    parents, used = {}, {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(entry.name)] = int(fields[1])
-        used[int(entry.name)] = sum(map(int, fields[11:15]))
-    own = os.getpid()
-    return sum(ticks for pid, ticks in used.items() if _is_below(pid, own, parents)) / TICKS_PER_S
-
-
-def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
-    while pid in parents:
-        if pid == ancestor:
-            return True
-        pid = parents[pid]
-    return False
+    return {name: events / used_s / 1e6 for name, used_s in best.items()}
 
 
 def _written(folder: str) -> str:

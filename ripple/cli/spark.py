@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ripple.cli import spark_backfill
+from ripple.cli import spark_backfill, spark_run, spark_watch
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
 from ripple.cli.spark_session import Progress, configure_header, configure_session, opened
@@ -79,7 +79,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     validating.add_argument(
         "--html", type=a_place, metavar="FILE", help="write it as a page that needs nothing else"
     )
+    spark_watch.configure(validating)
     validating.add_argument("--engine", default="ripple.engine:Engine", help=argparse.SUPPRESS)
+    spark_run.configure(
+        actions.add_parser(
+            "run", help="on Structured Streaming, with the state of ripple run and of clusters"
+        )
+    )
     spark_backfill.configure(
         actions.add_parser(
             "backfill", help="history into checkpoints that ripple run or a cluster begins from"
@@ -99,7 +105,8 @@ def _configure_input(parser: argparse.ArgumentParser) -> None:
         type=a_place,
         required=True,
         metavar="PLACE",
-        help="log:DIR/TOPIC, a file of any connector, a folder or a pattern of files",
+        help="log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file of any connector, a folder or a pattern "
+        "of files",
     )
     parser.add_argument(
         "--from", dest="start", metavar="WHERE", help="an offset, 0=17,1=20 by partition, or a time"
@@ -114,6 +121,7 @@ def run(options: argparse.Namespace) -> int:
     return {
         "replay": _replay,
         "validate": _validate,
+        "run": spark_run.run,
         "backfill": spark_backfill.run,
         "receipt": spark_backfill.run_receipt,
     }[options.action](options)
@@ -121,6 +129,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _validate(options: argparse.Namespace) -> int:
     source_at(options.source, load_plan(options.file), **_range(options))
+    if options.watch:
+        return spark_watch.run(options)
     with opened(options) as spark:
         from ripple.spark.validating import validate  # noqa: PLC0415 - imports pyspark
 

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from ripple.spark.backfill.backfilling import Backfill, BackfillError
     from ripple.spark.replaying import Replay, replay
     from ripple.spark.session import register
+    from ripple.spark.streaming.running import run, stream
     from ripple.spark.validating import validate
 
-__all__ = ["Backfill", "BackfillError", "Replay", "register", "replay", "validate"]
+__all__ = ["Backfill", "BackfillError", "Replay", "register", "replay", "run", "stream", "validate"]
 
 _HOME_OF = {
     "Backfill": "ripple.spark.backfill.backfilling",
@@ -23,6 +24,8 @@ _HOME_OF = {
     "Replay": "ripple.spark.replaying",
     "register": "ripple.spark.session",
     "replay": "ripple.spark.replaying",
+    "run": "ripple.spark.streaming.running",
+    "stream": "ripple.spark.streaming.running",
     "validate": "ripple.spark.validating",
 }
 

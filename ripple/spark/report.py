@@ -42,13 +42,10 @@ class Report:
         """Add up what partitions have reported."""
         found = sorted(reports, key=lambda one: (one["stage"], one["partition"]))
         first = [one for one in found if one["stage"] == min(each["stage"] for each in found)]
-        totals = {output.name: 0 for output in plan.outputs}
-        rows: Counter[str] = Counter(dict.fromkeys(totals, 0))
+        rows: Counter[str] = Counter({output.name: 0 for output in plan.outputs})
         letters: Counter[str] = Counter()
         uncomputable: Counter[str] = Counter()
         for one in found:
-            for output, digest in one["digests"].items():
-                totals[output] = (totals[output] + int(digest, 16)) % _ALL
             rows.update(one["rows"])
             letters.update(one["letters"])
             uncomputable.update(one["uncomputable"])
@@ -58,9 +55,7 @@ class Report:
         if len({one["stage"] for one in found}) > 1:
             # What a later step of the first stage refuses is counted there.
             counters["dead_lettered"] = letters.total()
-        whole = 0
-        for output in plan.outputs:
-            whole = mix_of(whole, totals[output.name])
+        digests, digest = digests_of(plan, found)
         return cls(
             plan.name,
             plan.topology_hash,
@@ -68,8 +63,8 @@ class Report:
             dict(counters),
             dict(sorted(letters.items())),
             dict(rows),
-            {name: f"{total:016x}" for name, total in totals.items()},
-            f"{whole:016x}",
+            digests,
+            digest,
             dict(uncomputable),
             tuple(found),
         )
@@ -113,3 +108,15 @@ class Report:
         lines += [f"digest     {name} {digest}" for name, digest in self.digests.items()]
         lines.append(f"digest     {self.digest}")
         return "\n".join(lines)
+
+
+def digests_of(plan: Plan, reports: Iterable[Mapping[str, Any]]) -> tuple[dict[str, str], str]:
+    """Return the digest of each output over all partitions, and the one of all outputs."""
+    totals = {output.name: 0 for output in plan.outputs}
+    for one in reports:
+        for output, digest in one["digests"].items():
+            totals[output] = (totals[output] + int(digest, 16)) % _ALL
+    whole = 0
+    for output in plan.outputs:
+        whole = mix_of(whole, totals[output.name])
+    return {name: f"{total:016x}" for name, total in totals.items()}, f"{whole:016x}"

@@ -18,6 +18,8 @@ from ripple.errors import InputError
 from ripple.log_place import PREFIX, LogPlace
 from ripple.partition.plain import at_once
 from ripple.pipeline.stages import divided_why
+from ripple.spark.kafka_shares import PREFIX as KAFKA
+from ripple.spark.kafka_shares import ranges_at
 from ripple.spark.log_table import open_topic, range_of
 from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
 
@@ -100,12 +102,14 @@ class Share:
 class Source:
     """All shares of an input, and how records are divided among them.
 
-    keyed_by: the fields by whose murmur2 that is, () for nothing, None where there is one share.
+    keyed_by: the fields by whose murmur2 that is, () for nothing, None where there is one share,
+    or nobody says. are_files: whatever the pipeline says of partitions, files are none.
     """
 
     place: str
     shares: tuple[Share, ...]
     keyed_by: tuple[str, ...] | None
+    are_files: bool = False
 
     @property
     def rows(self) -> int | None:
@@ -117,10 +121,9 @@ class Source:
         """Return why its records must be divided anew, None if they need not be."""
         if len(self.shares) == 1:
             return None
-        files = self.shares[0].partition is None
-        why = divided_why(plan, self.keyed_by)
-        # Whatever the pipeline says of the input's partitions, files are none.
-        return "files are not divided by key" if files else why
+        if self.are_files:
+            return "files are not divided by key"
+        return divided_why(plan, self.keyed_by)
 
     def division(self, plan: Plan) -> Division | None:
         """Return where each key belongs, if that is known."""
@@ -140,9 +143,9 @@ def source_at(
 ) -> Source:
     """Return the source at ``place``, in shares.
 
-    place: ``log:DIR/TOPIC[/PARTITION]``; another place that a connector can read; or a folder or a
-    pattern of files, each of which is an input. start, stop: what is read of each. Raises
-    InputError and ConnectorError.
+    place: ``log:DIR/TOPIC[/PARTITION]``; ``kafka:BROKERS/TOPIC``; another place that a connector
+    can read; or a folder or a pattern of files, each of which is an input. start, stop: what is
+    read of each. Raises InputError and ConnectorError.
     """
     if place == "-":
         raise InputError("executors cannot read standard input: name a file or a log")
@@ -151,6 +154,13 @@ def source_at(
     for bound in (start, stop):
         if bound.time_ns is not None:
             raise InputError(f"{place} cannot be asked for a time: give offsets of records")
+    if place.startswith(KAFKA):
+        ranges, key = ranges_at(place, plan, start, stop)
+        shares = tuple(
+            Share(number, name, one, None, first, end)
+            for number, (name, one, first, end) in enumerate(ranges)
+        )
+        return Source(place, shares, key)
     files = _files(place)
     names = [plan.source.name]
     if len(files) > 1:
@@ -159,7 +169,7 @@ def source_at(
         Share(number, name, file, None, start.at(number) or 0, _end(file, stop.at(number)), header)
         for number, (name, file) in enumerate(zip(names, files, strict=True))
     )
-    return Source(place, shares, () if len(shares) > 1 else None)
+    return Source(place, shares, () if len(shares) > 1 else None, are_files=True)
 
 
 def _log(place: str, plan: Plan, start: Bound, stop: Bound) -> Source:

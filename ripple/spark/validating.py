@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ripple.checkpoint import partitions
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ripple.pipeline.builder import Pipeline
     from ripple.pipeline.plan import Plan
     from ripple.spark.fold import Job
+    from ripple.spark.sampling import Sample
     from ripple.spark.shares import Source
 
 CRASHES_DEFAULT = 100
@@ -77,6 +79,57 @@ def validate(
         rows = found.select("about").collect()
     abouts = [json.loads(row.about) for row in rows]
     return Verdict.of(plan.name, plan.topology_hash, source, abouts)
+
+
+class Watching:
+    """What live runs write, compared again and again with what it should be: a sample of its keys.
+
+    Each round takes another part of the keys, so that after ``sample.of`` rounds all were compared.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: str | os.PathLike[str] | Pipeline | Plan,
+        source: str,
+        *,
+        against: tuple[str, ...],
+        sample: Sample,
+        engine: str = OUR_ENGINE,
+    ) -> None:
+        """Compare ``log:`` outputs only. Raises PlanError and InputError."""
+        register(spark)
+        self._spark, self._source, self._against = spark, source, against
+        self._parcel, self._engine = Parcel.of(pipeline, pickled), engine
+        self.sample = sample
+        plan = self._parcel.plan()
+        if not against or any(place.startswith(CHECKPOINTS) for place in against):
+            raise InputError("a watch compares what live runs write: give --against log:DIR/TOPIC")
+        later = [output.name for output in plan.outputs if output.of != plan.folds[0].name]
+        if any(job.output in later for job in self._jobs(plan)):
+            raise InputError(
+                f"{', '.join(later)} is of a later fold, whose rows come from all keys: no sample "
+                "of them is enough; leave out --watch"
+            )
+
+    def round(self) -> Verdict:
+        """Compare once, and go on to the next part of the keys. Raises SparkJobError."""
+        plan = self._parcel.plan()
+        with blaming():
+            packets_ = packets_from(self._spark, self._jobs(plan))
+            rows = packets_.where(f"kind = '{packets.FINDING}'").select("about").collect()
+        self.sample = replace(self.sample, at=self.sample.at + 1)
+        abouts = [json.loads(row.about) for row in rows]
+        return Verdict.of(plan.name, plan.topology_hash, self._source, abouts)
+
+    def _jobs(self, plan: Plan) -> list[AgainstLog]:
+        given = source_at(self._source, plan)
+        found = [
+            job
+            for place in self._against
+            for job in _against(self._parcel, plan, given, place, self._engine)
+        ]
+        return [replace(job, sample=self.sample) for job in found if isinstance(job, AgainstLog)]
 
 
 def _crashes(

@@ -10,10 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from ripple.cli.main import main
+from ripple.log import PartitionReader, PartitionWriter
 from ripple.pipeline_file import load_plan
+from ripple.spark.log_table import open_topic
+from ripple.world import LiveClock
 from tests.services.package import ROOT
 from tests.services.spark_session import spark
 from tests.services.test_spark import file, pytestmark, trades
@@ -109,3 +113,36 @@ def test_executors_of_their_own_come_to_the_same(file: Path, live: str, tmp_path
         assert re.fullmatch(r"[0-9a-f]{16}\n", done.stdout), done.stdout
         digests.add(done.stdout)
     assert len(digests) == 1
+
+
+def test_a_watch_tells_metrics_and_people_of_the_first_wrong_row(
+    spark: Any, file: Path, live: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from ripple.cli.spark_watch import _Told
+    from ripple.spark.sampling import Sample
+    from ripple.spark.validating import Watching
+
+    out = f"log:{tmp_path}/lg/out"
+    watching = Watching(spark, f"{file}:whole", live, against=(out,), sample=Sample.of_share("50%"))
+    told = _Told("trades")
+    for _ in range(2):
+        told.round(watching)
+    assert "part 2 of 2: all equal" in capfd.readouterr().err
+    assert 'ripple_validate_holds{pipeline="trades"} 1.0' in told.page().body
+    topic, _ = open_topic(out)
+    with PartitionReader(topic, 0) as reader:
+        *_, last = reader.read()
+        notes = reader.notes_at(reader.range()[1] - 1)
+    row = last.records.slice(last.records.num_rows - 1).to_pylist()[0]
+    wrong = pa.RecordBatch.from_pylist([{**row, "top": -1.0}], last.records.schema)
+    with PartitionWriter(topic, 0, LiveClock()) as writer:
+        writer.append(wrong, notes=notes)
+    for _ in range(2):
+        told.round(watching)
+    said = capfd.readouterr()
+    assert said.err.count("1 differ") == said.err.count("all equal") == 1
+    assert f"first key ({row['symbol']!r},)" in said.out
+    page = told.page().body
+    assert 'ripple_validate_rounds_total{pipeline="trades"} 4.0' in page
+    assert 'ripple_validate_differences_total{pipeline="trades"} 1.0' in page
+    assert told.differed

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.cli.main import main
+from ripple.errors import InputError
 from ripple.log import PartitionReader, PartitionWriter
 from ripple.pipeline.plan import Plan
 from ripple.pipeline_file import load_plan
@@ -19,6 +20,7 @@ from ripple.spark.crashes import Crashes
 from ripple.spark.exact import AgainstOracle
 from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
+from ripple.spark.sampling import Sample
 from ripple.spark.shares import source_at
 from ripple.world import LiveClock
 from tests.examples import EXAMPLES
@@ -190,19 +192,25 @@ def test_what_a_run_has_written_is_what_it_should_be(
     assert about["differences"]
 
 
+def tamper(folder: Path) -> dict[str, Any]:
+    """Show the last row of an output again, with another count; return it as it was."""
+    topic, _ = open_topic(f"log:{folder}/lg/out")
+    with PartitionReader(topic, 0) as reader:
+        *_, last = reader.read()
+        notes = reader.notes_at(reader.range()[1] - 1)
+    row: dict[str, Any] = last.records.slice(last.records.num_rows - 1).to_pylist()[0]
+    wrong = pa.RecordBatch.from_pylist([{**row, "n": row["n"] + 1}], last.records.schema)
+    with PartitionWriter(topic, 0, LiveClock()) as writer:
+        writer.append(wrong, notes=notes)
+    return row
+
+
 def test_an_output_with_one_wrong_row_is_found(
     live: tuple[Path, str], plans: dict[str, Plan]
 ) -> None:
     folder, place = live
     plan = plans["tumbling"]
-    topic, _ = open_topic(f"log:{folder}/lg/out")
-    with PartitionReader(topic, 0) as reader:
-        *_, last = reader.read()
-        notes = reader.notes_at(reader.range()[1] - 1)
-    row = last.records.slice(last.records.num_rows - 1).to_pylist()[0]
-    wrong = pa.RecordBatch.from_pylist([{**row, "n": row["n"] + 1}], last.records.schema)
-    with PartitionWriter(topic, 0, LiveClock()) as writer:
-        writer.append(wrong, notes=notes)
+    tamper(folder)
     (first,) = found(
         AgainstLog(
             parcel_of(plan), source_at(place, plan).shares, "out", f"log:{folder}/lg/out", 0
@@ -210,3 +218,48 @@ def test_an_output_with_one_wrong_row_is_found(
     )["differences"]
     assert first["found"]["n"] == first["expected"]["n"] + 1
     assert len(first["events"]) == min(10, first["expected"]["n"])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "total"])
+def test_samples_of_the_keys_are_together_what_was_written(
+    kind: str, file: Path, plans: dict[str, Plan], tmp_path: Path
+) -> None:
+    plan = plans[kind]
+    place = topic_of(tmp_path / "lg", plan, events(300), partitions=1)
+    arguments = ["--sink", f"log:{tmp_path}/lg/out", "--checkpoint-dir", f"{tmp_path}/kept"]
+    assert main(["run", f"{file}:{kind}", "--source", place, *arguments, "--batch", "50"]) == 0
+    parcel, shares, out = parcel_of(plan), source_at(place, plan).shares, f"log:{tmp_path}/lg/out"
+    whole = found(AgainstLog(parcel, shares, "out", out, 0).run())
+    parts = [
+        found(AgainstLog(parcel, shares, "out", out, 0, sample=Sample(3, at)).run())
+        for at in range(3)
+    ]
+    assert [part["differences"] for part in parts] == [[], [], []]
+    assert sum(part["cases"] - 1 for part in parts) == whole["cases"] - 1
+    assert sum(part["cases"] > 1 for part in parts) > 1
+
+
+def test_the_sample_that_has_the_wrong_row_finds_it(
+    live: tuple[Path, str], plans: dict[str, Plan]
+) -> None:
+    folder, place = live
+    plan = plans["tumbling"]
+    row = tamper(folder)
+    parcel, shares, out = parcel_of(plan), source_at(place, plan).shares, f"log:{folder}/lg/out"
+    differing = [
+        one
+        for at in range(3)
+        for one in found(AgainstLog(parcel, shares, "out", out, 0, sample=Sample(3, at)).run())[
+            "differences"
+        ]
+    ]
+    assert [one["found"]["n"] for one in differing] == [row["n"] + 1]
+    assert differing[0]["expected"]["n"] == row["n"]
+
+
+@pytest.mark.parametrize(("text", "of"), [("1%", 100), ("0.25", 4), ("100%", 1)])
+def test_a_sample_is_a_share_of_the_keys(text: str, of: int) -> None:
+    assert Sample.of_share(text).of == of
+    for wrong in ("", "0%", "120%", "all"):
+        with pytest.raises(InputError, match="a sample is a share"):
+            Sample.of_share(wrong)

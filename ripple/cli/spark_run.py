@@ -1,0 +1,163 @@
+"""A pipeline as a query of Spark Structured Streaming."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ripple import cut as cuts
+from ripple.cli.exits import say
+from ripple.cli.numbers import count, positive
+from ripple.cli.places import STORE, a_place, a_store
+from ripple.cli.spark_session import configure_session, opened
+from ripple.cli.statistics import say_statistics, throughput
+from ripple.cli.user_file import FILE_HELP, load_plan
+from ripple.connectors.locate import sinks_by_output
+from ripple.runner import BATCH_ROWS
+from ripple.spark.report import digests_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import FrameType
+
+    from ripple.pipeline.plan import Plan
+
+PROGRAM = "ripple"
+_LOOK_S = 0.2
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ripple spark run``."""
+    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument(
+        "--source",
+        type=a_place,
+        required=True,
+        metavar="PLACE",
+        help="log:DIR/TOPIC or kafka:BROKERS/TOPIC, which all executors reach",
+    )
+    parser.add_argument(
+        "--sink",
+        type=a_place,
+        action="append",
+        required=True,
+        metavar="[OUTPUT=]PLACE",
+        help="log:DIR/TOPIC or kafka:BROKERS/TOPIC; once for each output that is wanted",
+    )
+    parser.add_argument(
+        "--store",
+        type=a_store,
+        required=True,
+        metavar=STORE,
+        help="where checkpoints are kept; ripple run and clusters go on from there, and back",
+    )
+    parser.add_argument(
+        "--partitions",
+        type=count,
+        metavar="N",
+        help="of the pipeline: 1 as ripple run has (as many as the source, as a cluster has)",
+    )
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="wait for more at the end of the source"
+    )
+    parser.add_argument(
+        "--every",
+        default="1 second",
+        metavar="TIME",
+        help="between two micro-batches, as Spark writes it (%(default)s)",
+    )
+    parser.add_argument(
+        "--batch",
+        type=positive,
+        default=BATCH_ROWS,
+        metavar="N",
+        help="records between two outputs (%(default)s)",
+    )
+    parser.add_argument(
+        "--keep", type=positive, default=3, metavar="N", help="checkpoints kept (%(default)s)"
+    )
+    configure_session(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run until the source ends or a signal asks for it; return the exit code."""
+    plan = load_plan(options.file)
+    sinks = sinks_by_output(plan, options.sink)
+    told = _Told(plan)
+    with opened(options) as spark:
+        from ripple.spark.session import blaming  # noqa: PLC0415 - imports pyspark
+        from ripple.spark.streaming.running import run as started  # noqa: PLC0415 - likewise
+
+        stopping: list[int] = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: _ask(stopping, number))
+        with blaming():
+            query = started(
+                spark,
+                options.file,
+                options.source,
+                sinks,
+                options.store,
+                follow=options.follow,
+                every=options.every,
+                show=told.show,
+                partitions=options.partitions,
+                batch_rows=options.batch,
+                keep=options.keep,
+            )
+            while not query.awaitTermination(_LOOK_S):
+                if stopping:
+                    query.stop()
+                    break
+    told.say()
+    return 128 + signal.SIGINT if signal.SIGINT in stopping else 0
+
+
+def _ask(stopping: list[int], number: int, _: FrameType | None = None) -> None:
+    """Ask for the end; a second signal ends it at once."""
+    if stopping:
+        raise KeyboardInterrupt
+    stopping.append(number)
+
+
+class _Told:
+    """What micro-batches have reported."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._began_s = time.perf_counter()
+        self._done: Counter[str] = Counter()
+        self._last: dict[int, Mapping[str, Any]] = {}
+
+    def show(self, _: int, reports: Sequence[Mapping[str, Any]]) -> None:
+        """Take the reports of a micro-batch, and say what matters to people."""
+        for one in reports:
+            number = one["partition"]
+            if one["restored"]:
+                say(
+                    f"{PROGRAM}: partition {number} went on from {one['restored']}, "
+                    f"as epoch {one['epoch']}"
+                )
+            if one["not_stored"]:
+                say(f"{PROGRAM}: partition {number}: no checkpoint stored: {one['not_stored']}")
+            self._last[number] = one
+            self._done.update(events=one["events"], rows_out=one["rows_out"])
+        self._done["micro-batches"] += 1
+
+    def say(self) -> None:
+        """Say how it stands at the end."""
+        last = [self._last[number] for number in sorted(self._last)]
+        cut = {name: offset for one in last for name, offset in one["cut"].items()}
+        events = self._done["events"]
+        lines = [
+            ("Micro-batches", f"{self._done['micro-batches']}"),
+            ("Events processed", f"{events}"),
+            *throughput(events, time.perf_counter() - self._began_s),
+            ("Output records", f"{self._done['rows_out']}"),
+            ("Next offset", cuts.text(cut) if cut else "none"),
+            ("Digest", digests_of(self._plan, last)[1] if last else "none"),
+        ]
+        say_statistics(f"--- {self._plan.name} ---", lines)

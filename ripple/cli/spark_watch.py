@@ -1,0 +1,134 @@
+"""``ripple spark validate --watch``: for ever beside production, a sample of the keys at a time."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+from ripple.cli.exits import say
+from ripple.cli.numbers import count
+from ripple.cli.places import a_place
+from ripple.cli.spark_session import opened
+from ripple.cli.user_file import load_plan
+from ripple.errors import RippleError
+from ripple.observe.metrics import OF_WATCHES
+from ripple.observe.samples import Samples
+from ripple.probes import Page, serve_pages
+from ripple.spark.sampling import Sample
+from ripple.window import duration_ns
+from ripple.world import LiveNetwork
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ripple.spark.validating import Watching
+    from ripple.spark.verdict import Verdict
+
+PROGRAM = "ripple"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a watch to those of ``validate``."""
+    group = parser.add_argument_group(
+        "watching",
+        "Outputs in logs (--against) are compared with a fresh evaluation of some keys, others "
+        "each round; the first row that differs is told, and the watch goes on.",
+    )
+    group.add_argument("--watch", action="store_true", help="compare again and again, for ever")
+    group.add_argument(
+        "--sample", default="1%", metavar="SHARE", help="of the keys, each round (%(default)s)"
+    )
+    group.add_argument(
+        "--pause", default="60s", metavar="SPAN", help="between two rounds (%(default)s)"
+    )
+    group.add_argument("--rounds", type=count, metavar="N", help="end after so many; exit code")
+    group.add_argument(
+        "--metrics", type=a_place, metavar="HOST:PORT", help="show /metrics there, for Prometheus"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Watch until a signal comes, or the rounds are over; return the exit code."""
+    sample, pause_s = Sample.of_share(options.sample), duration_ns(options.pause) / 1e9
+    plan, stopping = load_plan(options.file), threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    told = _Told(plan.name)
+    if options.metrics is not None:
+        _show(options.metrics, {"/metrics": told.page})
+    with opened(options) as spark:
+        from ripple.spark.validating import Watching  # noqa: PLC0415 - imports pyspark
+
+        watching = Watching(
+            spark,
+            options.file,
+            options.source,
+            against=tuple(options.against),
+            sample=sample,
+            engine=options.engine,
+        )
+        done = 0
+        while not stopping.is_set() and (options.rounds is None or done < options.rounds):
+            if done:
+                stopping.wait(pause_s)
+            told.round(watching)
+            done += 1
+    return 1 if told.differed else 0
+
+
+class _Told:
+    """What rounds have found, as metrics and as lines."""
+
+    def __init__(self, pipeline: str) -> None:
+        self._pipeline = pipeline
+        self._samples = Samples()
+        self._failure = ""
+        self.differed = False
+        for one in OF_WATCHES:
+            self._samples.set(one.name, float(one.name.endswith("_holds")), pipeline)
+
+    def page(self) -> Page:
+        """Return the metrics."""
+        from ripple.observe.exposition import CONTENT_TYPE, exposition  # noqa: PLC0415 - an extra
+
+        return Page(exposition(OF_WATCHES, self._samples), content_type=CONTENT_TYPE)
+
+    def round(self, watching: Watching) -> None:
+        """Compare once; a round that fails is told, and the next one is tried."""
+        part = f"part {watching.sample.at % watching.sample.of + 1} of {watching.sample.of}"
+        try:
+            verdict = watching.round()
+        except RippleError as error:
+            self._add("failures_total", 1)
+            if str(error) != self._failure:
+                say(f"{PROGRAM}: {part} was not compared: {error}")
+            self._failure = str(error)
+            return
+        self._failure = ""
+        self._found(verdict, part)
+
+    def _found(self, verdict: Verdict, part: str) -> None:
+        differing = len(verdict.differences)
+        self._add("rounds_total", 1)
+        self._add("compared_total", sum(one["cases"] for one in verdict.findings))
+        self._add("differences_total", differing)
+        self._samples.set("ripple_validate_holds", not differing, self._pipeline)
+        if differing:
+            self.differed = True
+            print(verdict.text(), flush=True)
+        say(f"{PROGRAM}: {part}: {f'{differing} differ' if differing else 'all equal'}")
+
+    def _add(self, name: str, value: float) -> None:
+        self._samples.add(f"ripple_validate_{name}", value, self._pipeline)
+
+
+def _show(address: str, pages: Mapping[str, Callable[[], Page]]) -> None:
+    """Serve pages from a thread, as long as this process is there. Raises OSError."""
+    from ripple.observe import exposition  # noqa: F401, PLC0415 - to miss the extra at once
+
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="ripple-metrics", daemon=True).start()
+    asyncio.run_coroutine_threadsafe(serve_pages(LiveNetwork(), address, pages), loop).result()

@@ -1,0 +1,56 @@
+"""Partitions of a topic of Kafka as shares, which tasks read by our own reader."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ripple.connectors.inputs import keyed_by
+from ripple.connectors.locate import open_inputs
+from ripple.errors import InputError
+from ripple.spark.options import BATCH_ROWS
+
+if TYPE_CHECKING:
+    from ripple.connectors.inputs import Inputs
+    from ripple.cut import Cut
+    from ripple.pipeline.plan import Plan
+    from ripple.spark.options import Bound
+
+PREFIX = "kafka:"
+
+
+def ranges_at(
+    place: str, plan: Plan, start: Bound, stop: Bound
+) -> tuple[list[tuple[str, str, int, int]], tuple[str, ...] | None]:
+    """Return name, place, first offset and end of each partition, and by what they are divided.
+
+    The end is the present one where nothing is said. Raises InputError where what is asked for is
+    not there, or not there any more.
+    """
+    inputs = open_inputs(place, plan, BATCH_ROWS, follow=False)
+    names = inputs.names
+    firsts, ends = asyncio.run(_bounds(inputs))
+    found = []
+    for number, name in enumerate(names):
+        one = place
+        if len(names) > 1:
+            one = f"{place}{'&' if '?' in place else '?'}partition={number}"
+        begin, until = start.at(number) or 0, stop.at(number)
+        until = ends[name] if until is None else until
+        if begin < firsts[name]:
+            raise InputError(
+                f"{one} begins at offset {firsts[name]}: what was before it was removed, and "
+                f"{begin} was asked for; say from where on"
+            )
+        for asked in (begin, until):
+            if asked > ends[name]:
+                raise InputError(f"{one} ends at offset {ends[name]}, and {asked} was asked for")
+        found.append((name, one, begin, max(begin, until)))
+    return found, keyed_by(inputs)
+
+
+async def _bounds(inputs: Inputs) -> tuple[Cut, Cut]:
+    try:
+        return await inputs.bounds()
+    finally:
+        await inputs.close()

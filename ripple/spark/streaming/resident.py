@@ -1,0 +1,201 @@
+"""Partitions that live in this process between micro-batches: what an executor has of the state.
+
+A life is begun where a micro-batch finds none, from the store; it ends with its process, or when
+another one has taken the partition over. Nothing is lost by that: it is a life like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ripple.checkpoint import Checkpoints
+from ripple.connectors.connector import Part
+from ripple.errors import RippleError
+from ripple.events import Restored, StoreFailed
+from ripple.fenced import FencedError
+from ripple.log import StaleEpochError
+from ripple.partition.keeper import Keeper
+from ripple.partition.life import Life
+from ripple.spark.streaming.sliced import Sliced
+from ripple.store import RetryingStore
+from ripple.store.opening import open_store
+from ripple.world import live_world
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from ripple.events import Event
+    from ripple.partition.endings import Endings
+    from ripple.partition.keeper import Restoration
+    from ripple.partition.kept import Kept
+    from ripple.partition.live import Parts
+    from ripple.spark.streaming.turn import Turn
+
+CLAIMS_MAX = 16
+
+
+class Resident:
+    """The partitions of one process, on an event loop in a thread of their own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._lives: dict[tuple[str, int], _Lived] = {}
+        self._locks: dict[tuple[str, int], asyncio.Lock] = {}
+        threading.Thread(target=self._loop.run_forever, name="ripple-lives", daemon=True).start()
+
+    def bring(self, turn: Turn) -> dict[str, Any]:
+        """Bring a partition up to the cut of a turn; return what there is to report."""
+        return asyncio.run_coroutine_threadsafe(self._bring(turn), self._loop).result()
+
+    def drop(self, turn: Turn) -> None:
+        """End a partition that lives elsewhere, if it is here, before its next effect."""
+        asyncio.run_coroutine_threadsafe(self._drop(turn), self._loop).result()
+
+    async def _drop(self, turn: Turn) -> None:
+        lived = self._lives.pop((turn.stream.token, turn.partition), None)
+        if lived is not None:
+            await lived.end()
+
+    async def _bring(self, turn: Turn) -> dict[str, Any]:
+        key = (turn.stream.token, turn.partition)
+        async with self._locks.setdefault(key, asyncio.Lock()):  # a task may be there twice
+            lived = self._lives.get(key)
+            if lived is None:
+                lived = self._lives[key] = await _begun(turn)
+            try:
+                return await lived.bring(turn)
+            except BaseException:
+                await self._drop(turn)
+                raise
+
+
+@cache
+def here() -> Resident:
+    """Return what lives in this process."""
+    return Resident()
+
+
+async def _begun(turn: Turn) -> _Lived:
+    """Take a partition over, under an epoch above all that were. Raises as a life does."""
+    for attempt in range(CLAIMS_MAX):
+        lived = _Lived(turn)
+        try:
+            await lived.begin(attempt)
+            return lived
+        except (FencedError, StaleEpochError) as error:
+            refused = error
+            await lived.end()
+        except BaseException:
+            await lived.end()
+            raise
+    raise refused
+
+
+class _Lived:
+    """One life of a partition, at work as long as micro-batches ask for it."""
+
+    def __init__(self, turn: Turn) -> None:
+        stream = turn.stream
+        self._stream, self._partition = stream, turn.partition
+        self._plan = stream.parcel.plan()
+        part = None if stream.partitions == 1 else Part(turn.partition, stream.partitions)
+        self._inputs = Sliced(stream.inputs(self._plan, part), turn.stop)
+        self._world = live_world(".")  # where nothing is written: all is in the store
+        self._closing = AsyncExitStack()
+        self._restored: Restored | None = None
+        self._failed_to_store = ""
+        self._epoch = 0
+        self._task: asyncio.Task[Any] | None = None
+
+    async def begin(self, attempt: int) -> None:
+        """Restore, up to where it is live. attempt: how many claims have failed."""
+        stream, world = self._stream, self._world
+        bare = await self._closing.enter_async_context(open_store(stream.store, stream.s3))
+        store = RetryingStore(bare, world.clock, world.random)
+        checkpoints = Checkpoints(store, self._plan.name, self._partition, executor=world.executor)
+        newest = await checkpoints.manifest.newest()
+        last = newest.entry.content.epoch if newest.entry is not None else 0
+        self._epoch = max(last, newest.newest_number) + 1 + attempt
+        self._keeper = _Keeper(
+            checkpoints, world, epoch=self._epoch, holder="a task of ripple spark run"
+        )
+        self._life = Life(
+            self._plan,
+            self._inputs,
+            stream.outputs(self._plan, self._partition, self._epoch, world.executor),
+            self._keeper,
+            settings=stream.settings(),
+            tell=self._told,
+            division=stream.division(self._plan),
+        )
+        self._task = asyncio.create_task(self._life.run())
+        while self._restored is None:
+            await self._moment()
+
+    async def bring(self, turn: Turn) -> dict[str, Any]:
+        """Come to the cut of a turn, commit there, and store what has changed."""
+        report = self._life.report
+        before = (report.events, report.rows_out)
+        self._inputs.go_to(turn.stop)
+        self._failed_to_store = ""
+        while not self._inputs.is_at_stop:
+            await self._moment()
+        self._keeper.ask_for_checkpoint()
+        self._inputs.wake()
+        kept = self._keeper.kept
+        while self._keeper.is_asked or not kept.is_settled:
+            await self._moment()
+        engine, restored = self._life.engine, self._restored
+        self._restored = None
+        return {
+            "partition": self._partition,
+            "epoch": self._epoch,
+            "cut": dict(engine.cut),
+            "events": report.events - before[0],
+            "rows_out": report.rows_out - before[1],
+            "digests": dict(engine.digests),
+            "watermark_ns": engine.watermark_ns,
+            "counters": engine.counters.as_dict(),
+            "restored": None
+            if restored is None
+            else f"{restored.checkpoint or 'the beginning'}, {restored.events} replayed",
+            "not_stored": self._failed_to_store,
+        }
+
+    async def end(self) -> None:
+        """End before the next effect, and release everything."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await self._closing.aclose()
+
+    async def _moment(self) -> None:
+        """Let the life go on a bit; raise what it has failed with."""
+        assert self._task is not None
+        await asyncio.wait([self._task], timeout=0.002)
+        if self._task.done():
+            self._task.result()
+            raise RippleError(f"partition {self._partition} has ended")
+
+    def _told(self, event: Event) -> None:
+        if isinstance(event, Restored):
+            self._restored = event
+        elif isinstance(event, StoreFailed):
+            self._failed_to_store = event.error
+
+
+class _Keeper(Keeper):
+    """Knows the life that it keeps."""
+
+    kept: Kept
+
+    @asynccontextmanager
+    async def keeping(self, parts: Parts, endings: Endings) -> AsyncIterator[Restoration]:
+        async with super().keeping(parts, endings) as restoration:
+            self.kept = restoration.kept
+            yield restoration

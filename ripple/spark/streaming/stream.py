@@ -1,0 +1,153 @@
+"""What all tasks of a query have in common: a pipeline, and where it begins and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ripple.connectors.connector import Part
+from ripple.connectors.inputs import keyed_by
+from ripple.connectors.locate import check_sealed, open_inputs
+from ripple.connectors.registry import find
+from ripple.engine.division import Division
+from ripple.errors import InputError, PlanError
+from ripple.partition.grouping import commit_interval_ns, group_at
+from ripple.partition.settings import Settings
+from ripple.pipeline.stages import divided_why, stages_of
+from ripple.spark.fold import check_triggers
+from ripple.store.s3_settings import S3Settings, is_s3
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.connectors.inputs import Inputs
+    from ripple.connectors.registry import UseName
+    from ripple.cut import Cut
+    from ripple.partition.group import ReadableGroup
+    from ripple.pipeline.plan import Plan
+    from ripple.spark.parcel import Parcel
+    from ripple.world.ports import Executor
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A pipeline, with places that mean the same on every machine.
+
+    sinks: outputs with their places. partitions: of the pipeline; 1 has all inputs, as ``ripple
+    run`` does. token: of one query; who does not know it is answered nothing.
+    """
+
+    parcel: Parcel
+    source: str
+    sinks: tuple[tuple[str, str], ...]
+    store: str
+    partitions: int
+    batch_rows: int
+    keep: int
+    token: str
+
+    @classmethod
+    def of(
+        cls,
+        parcel: Parcel,
+        source: str,
+        sinks: Mapping[str, str],
+        store: str,
+        *,
+        partitions: int | None,
+        batch_rows: int,
+        keep: int,
+        token: str,
+    ) -> Stream:
+        """Look at what is there; nothing is written. partitions: by default as many as the source.
+
+        Raises InputError, OutputError, PlanError and ConnectorError.
+        """
+        plan = parcel.plan()
+        for place in sinks.values():
+            check_sealed(place)
+        made = cls(
+            parcel,
+            absolute(source, "continued_source"),
+            tuple((name, absolute(place, "continued_sink")) for name, place in sinks.items()),
+            store if is_s3(store) else os.path.abspath(store),
+            1,
+            batch_rows,
+            keep,
+            token,
+        )
+        names = made.inputs(plan, None).names
+        count = len(names) if partitions is None else partitions
+        if not 1 <= count <= len(names) or len(names) % count:
+            raise InputError(
+                f"{source} has {len(names)} partitions, which cannot be divided among {count} of "
+                "the pipeline: give a divisor"
+            )
+        made = replace(made, partitions=count)
+        made.check(plan)
+        return made
+
+    def check(self, plan: Plan) -> None:
+        """Raise PlanError and InputError for what cannot be computed in so many partitions."""
+        if len(self.inputs(plan, None).names) > 1:
+            check_triggers(plan)
+        if self.partitions == 1:
+            return
+        one = "give 1 partition, which has all stages, or run it in a cluster"
+        if len(stages_of(plan)) > 1:
+            raise PlanError(
+                f"{plan.name} has several stages, and tasks of Spark cannot follow each other: "
+                f"{one}"
+            )
+        why = divided_why(plan, keyed_by(self.inputs(plan, None)))
+        if why is not None:
+            raise InputError(f"{self.source} cannot be read partition by partition: {why}; {one}")
+
+    @property
+    def s3(self) -> S3Settings:
+        """What the environment of this process says of S3. Raises SettingsError."""
+        return S3Settings.of_environment(os.environ)
+
+    def settings(self) -> Settings:
+        """Return the settings of a life; what is between two micro-batches is committed by them."""
+        interval_ns = commit_interval_ns(place for _, place in self.sinks)
+        return Settings(batch_rows=self.batch_rows, commit_interval_ns=interval_ns, keep=self.keep)
+
+    def inputs(self, plan: Plan, part: Part | None) -> Inputs:
+        """Return what a partition reads, or everything."""
+        return open_inputs(self.source, plan, self.batch_rows, follow=False, part=part)
+
+    def division(self, plan: Plan) -> Division | None:
+        """Return how the input is divided, if it says so and it matters."""
+        whole = self.inputs(plan, None)
+        key = keyed_by(whole)
+        if self.partitions == 1 or not key:
+            return None
+        return Division(key, {name: at for at, name in enumerate(whole.names)}, len(whole.names))
+
+    def outputs(self, plan: Plan, number: int, epoch: int, executor: Executor) -> ReadableGroup:
+        """Return what a partition writes, for its owner of an epoch."""
+        part = Part(number, self.partitions)
+        return group_at(
+            dict(self.sinks), plan, executor, source=self.source, epoch=epoch, part=part
+        )
+
+    def bounds(self) -> tuple[Cut, Cut]:
+        """Return where the inputs begin and end now. Raises InputError and OSError."""
+        return asyncio.run(self._bounds(self.inputs(self.parcel.plan(), None)))
+
+    async def _bounds(self, inputs: Inputs) -> tuple[Cut, Cut]:
+        try:
+            return await inputs.bounds()
+        finally:
+            await inputs.close()
+
+
+def absolute(place: str, use: UseName) -> str:
+    """Return a place that is the same from every folder."""
+    found = find(place, use)
+    if found.connector.path_of is None or not place.endswith(found.path):
+        return place
+    return f"{place[: len(place) - len(found.path)]}{os.path.abspath(found.path)}"

@@ -1,0 +1,45 @@
+"""What one task of a micro-batch does: bring a partition up to a cut, wherever it lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ripple.spark.streaming import calls
+from ripple.spark.streaming.resident import here
+
+if TYPE_CHECKING:
+    from ripple.cut import Cut
+    from ripple.spark.streaming.hints import Hearer
+    from ripple.spark.streaming.stream import Stream
+
+Address: TypeAlias = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One partition of a pipeline, and how far it is to go; what is there already is not repeated.
+
+    hearer: who wants to know where it lives. at: where that was when it was heard of last.
+    """
+
+    stream: Stream
+    partition: int
+    stop: Cut
+    hearer: Hearer
+    at: Address | None = None
+
+    def run(self) -> dict[str, Any]:
+        """Do it, and return the report: by who has the state, else here from the store.
+
+        Raises what the life raises, FencedError among it.
+        """
+        own = calls.served(self.stream.token, self.hearer.host)
+        found = None
+        if self.at is not None and self.at != own:
+            here().drop(self)  # whatever it was, somebody has shut it out
+            found = calls.asked(self.at, self.stream.token, self)
+        at = self.at if found is not None and self.at is not None else own
+        found = found or here().bring(self)
+        self.hearer.tell(self.partition, at)
+        return found

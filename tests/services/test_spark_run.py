@@ -1,0 +1,162 @@
+"""A pipeline on Structured Streaming, whose processes are killed while it runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+from typing import IO, Any
+
+import pyarrow as pa
+import pytest
+
+from ripple.engine.arrow_types import arrow_fields
+from ripple.keys.partitioner import partition_numbers
+from ripple.log import PartitionWriter
+from ripple.pipeline_file import load_plan
+from ripple.spark.log_table import open_topic
+from ripple.spark.parcel import Parcel
+from ripple.spark.report import digests_of
+from ripple.spark.shares import source_at
+from ripple.world import LiveClock
+from tests.services.spark_session import spark
+from tests.spark.here import replayed
+from tests.spark.logs import topic_of
+from tests.spark.test_streaming import SOURCE, events
+
+pytestmark = [
+    pytest.mark.services,
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+__all__ = ["spark"]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "streamed.py"
+    path.write_text(SOURCE)
+    return f"{path}:tumbling"
+
+
+def append(place: str, file: str, rows: list[dict[str, Any]]) -> None:
+    plan = load_plan(file)
+    batch = pa.RecordBatch.from_pylist(rows, pa.schema(arrow_fields(plan.source.fields)))
+    topic, _ = open_topic(place)
+    numbers = partition_numbers(batch, topic.key, topic.partitions).tolist()
+    for partition in range(topic.partitions):
+        own = [at for at, number in enumerate(numbers) if number == partition]
+        with PartitionWriter(topic, partition, LiveClock()) as writer:
+            writer.append(batch.take(pa.array(own, pa.int64())))
+
+
+def expected(place: str, file: str) -> str:
+    plan = load_plan(file)
+    parcel = Parcel.of(file, lambda plan: b"")
+    return replayed(parcel, plan, source_at(place, plan), closes=False)[0].digest
+
+
+def test_a_query_reports_each_micro_batch_and_goes_on_where_it_was(
+    spark: Any, file: str, tmp_path: Path
+) -> None:
+    import ripple.spark as rs
+
+    given = events(1500)
+    place = topic_of(tmp_path, load_plan(file), given[:900], partitions=2, key=["symbol"])
+    found: list[Any] = []
+    for _ in range(2):
+        query = rs.run(
+            spark,
+            file,
+            place,
+            f"log:{tmp_path}/out",
+            f"{tmp_path}/state",
+            follow=False,
+            show=lambda _, reports: found.append(reports),
+        )
+        assert query.awaitTermination(300)
+        append(place, file, given[900:]) if len(found) == 1 else None
+    first, second = found
+    assert [sum(one["events"] for one in reports) for reports in found] == [900, 600]
+    assert digests_of(load_plan(file), second)[1] == expected(place, file)
+    assert {one["restored"] for one in first} == {"the beginning, 0 replayed"}
+    assert all("the beginning" not in one["restored"] for one in second)
+
+
+def below(pid: int) -> dict[int, str]:
+    """Return the command lines of all processes that a process has started."""
+    parents, lines = {}, {}
+    for entry in Path("/proc").iterdir():
+        try:
+            parents[int(entry.name)] = int(
+                (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            )
+            lines[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
+        except (OSError, ValueError):
+            continue
+    known = {pid}
+    for _ in range(9):
+        known |= {one for one, parent in parents.items() if parent in known}
+    return {one: lines[one] for one in known - {pid}}
+
+
+def started(
+    file: str, place: str, folder: Path, master: str, said: IO[str], *more: str
+) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "ripple.cli.main", "spark", "run", file]
+    command += ["--source", place, "--sink", f"log:{folder}/out", "--store", f"{folder}/state"]
+    command += ["--master", master, "--every", "0 seconds", "--batch", "50", *more]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=said, stderr=said)
+
+
+def killed(victims: list[int]) -> int:
+    done = 0
+    for victim in victims:
+        try:
+            os.kill(victim, signal.SIGKILL)
+            done += 1
+        except ProcessLookupError:
+            continue
+    return done
+
+
+def test_executors_and_the_driver_are_killed_and_the_outputs_are_the_same(
+    file: str, tmp_path: Path
+) -> None:
+    master, executor = "local-cluster[2,1,1024]", "CoarseGrainedExecutorBackend"
+    chance, given = Random(5), events(6000)
+    place = topic_of(tmp_path, load_plan(file), given[:600], partitions=2, key=["symbol"])
+    log, kills = tmp_path / "said", 0
+    with log.open("w") as said:
+        driver = started(file, place, tmp_path, master, said, "--follow")
+        deadline = time.monotonic() + 300
+        while not list(tmp_path.glob("out/*/epochs/*.fence")):
+            assert driver.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+        for at in range(600, 5400, 600):
+            append(place, file, given[at : at + 600])
+            time.sleep(chance.uniform(0.5, 4))
+            victims = [pid for pid, line in below(driver.pid).items() if executor in line]
+            if victims and kills < 3:
+                kills += killed([chance.choice(victims)])
+        family = list(below(driver.pid))
+        killed([driver.pid, *family])  # at once: what an executor's machine would see
+        driver.wait()
+        append(place, file, given[5400:])
+        again = started(file, place, tmp_path, "local[2]", said)
+        assert again.wait(400) == 0, log.read_text()
+    assert kills == 3
+    text = log.read_text()
+    assert f"Digest:            {expected(place, file)}" in text, text

@@ -1,0 +1,320 @@
+"""Micro-batches go on from the state of runs and give it back, whatever is killed between them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ripple.cli.main import main
+from ripple.engine.arrow_types import arrow_fields
+from ripple.errors import InputError, OutputError, PlanError
+from ripple.log import LogSettings, PartitionReader, PartitionWriter, StaleEpochError, Topic
+from ripple.pipeline_file import load_plan
+from ripple.spark.log_table import open_topic
+from ripple.spark.parcel import Parcel
+from ripple.spark.report import digests_of
+from ripple.spark.shares import source_at
+from ripple.spark.streaming.hints import Hearer
+from ripple.spark.streaming.resident import here
+from ripple.spark.streaming.stream import Stream
+from ripple.spark.streaming.turn import Turn
+from ripple.world import LiveClock, LiveDisk
+from tests.spark.here import replayed
+from tests.spark.logs import topic_of
+
+SOURCE = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    price: float
+    size: int
+    t: rp.Timestamp
+
+keyed = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=4).partition(
+    "by", key="symbol")
+
+def shown(pipeline):
+    return pipeline.fold("rows", n=rp.count(), vwap=rp.vwap("price", "size"),
+                         last=rp.last("price")).sink("out")
+
+running = shown(keyed)
+tumbling = shown(keyed.window("w", rp.Tumbling(20), lateness=6))
+session = shown(keyed.window("w", rp.Session(5), lateness=6))
+counted = shown(keyed.window("w", rp.Sliding(20, 7), lateness=6, trigger=rp.OnCount(3)))
+total = (keyed.window("w", rp.Tumbling(20), lateness=6).fold("rows", n=rp.count())
+         .partition("all", key=()).fold("total", n=rp.sum("n")).sink("out"))
+"""
+NOBODY = Hearer("127.0.0.1", 9, "")
+ROWS = 1200
+
+PROCESS = """
+import sys
+from ripple.spark.parcel import Parcel
+from tests.spark.test_streaming import stream_of, turns
+file, folder, partitions, steps = sys.argv[1:5]
+stream = stream_of(file, folder, int(partitions))
+print("begun", flush=True)
+for turn in turns(stream, int(steps)):
+    turn.run()
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def stream_of(file: str, folder: str, partitions: int, token: str = "", **more: Any) -> Stream:
+    given: dict[str, Any] = {
+        "source": f"log:{folder}/trades",
+        "sinks": {"out": f"log:{folder}/out"},
+        "store": f"{folder}/state",
+        "batch_rows": 50,
+        "keep": 3,
+        **more,
+    }
+    return Stream.of(
+        Parcel.of(file, lambda plan: b""), partitions=partitions, token=token or folder, **given
+    )
+
+
+def turns(stream: Stream, steps: int) -> Iterator[Turn]:
+    """Yield turns up to the end of the source, in so many micro-batches."""
+    end = stream.bounds()[1]
+    names = list(end)
+    for step in range(1, steps + 1):
+        for number in range(stream.partitions):
+            own = names[number :: stream.partitions]
+            stop = {name: end[name] * step // steps for name in own}
+            yield Turn(stream, number, stop, NOBODY)
+
+
+def events(count: int) -> list[dict[str, Any]]:
+    chance = Random(3)
+    return [
+        {
+            "symbol": f"S{chance.randrange(9)}",
+            "price": chance.choice([0.1, 0.2, 1e17, -1e17, 2.5]),
+            "size": chance.randrange(1, 5),
+            "t": max(0, at - chance.choice([0, 0, 3, 15])),
+        }
+        for at in range(count)
+    ]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "streamed.py"
+    path.write_text(SOURCE)
+    topic_of(tmp_path, load_plan(f"{path}:running"), events(ROWS), partitions=2, key=["symbol"])
+    return str(path)
+
+
+def run(file: str, folder: Path, to: str, *more: str) -> None:
+    arguments = ["--source", f"log:{folder}/trades", "--sink", f"log:{folder}/{to}"]
+    assert main(["run", file, *arguments, "--batch", "50", *more]) == 0
+
+
+def written(place: str) -> list[pa.Table]:
+    """Return all that a log holds, by partition."""
+    topic, _ = open_topic(place)
+    found = []
+    for partition in range(topic.partitions):
+        with PartitionReader(topic, partition) as reader:
+            found.append(pa.Table.from_batches([one.records for one in reader.read()]))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["running", "tumbling", "session"])
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_micro_batches_come_to_what_one_run_comes_to(
+    kind: str, partitions: int, file: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pipeline = f"{file}:{kind}"
+    stream = stream_of(pipeline, str(tmp_path), partitions)
+    last: dict[int, dict[str, Any]] = {}
+    for turn in turns(stream, 3):
+        last[turn.partition] = turn.run()
+    plan = stream.parcel.plan()
+    digest = digests_of(plan, last.values())[1]
+    if partitions == 1:
+        run(pipeline, tmp_path, "alone", "--checkpoint-dir", f"{tmp_path}/other")
+        assert digest in capfd.readouterr().err
+    else:
+        shares = source_at(stream.source, plan)
+        assert digest == replayed(stream.parcel, plan, shares, closes=False)[0].digest
+    assert sum(one["counters"]["consumed"] for one in last.values()) == ROWS
+    assert {one["epoch"] for one in last.values()} == {1}  # one life for all of them
+    for turn in turns(stream, 1):
+        assert turn.run()["events"] == 0  # a task that comes again does nothing again
+        here().drop(turn)
+
+
+def test_a_pipeline_goes_from_a_run_to_micro_batches_and_back_with_its_state(
+    file: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pipeline = f"{file}:tumbling"
+    stream = stream_of(pipeline, str(tmp_path), 1)
+    first, second = turns(stream, 2)
+    assert first.run()["events"] == ROWS // 2
+    here().drop(first)
+    kept = ("--checkpoint-dir", f"{tmp_path}/state")
+    run(pipeline, tmp_path, "out", *kept)
+    assert f"Events processed:  {ROWS - ROWS // 2}, {ROWS} in all" in capfd.readouterr().err
+    found = second.run()
+    assert (found["events"], found["restored"]) == (0, found["restored"])
+    assert "the beginning" not in found["restored"]
+    here().drop(second)
+    run(pipeline, tmp_path, "alone", "--checkpoint-dir", f"{tmp_path}/other")
+    assert f"Digest:            {digests_of(stream.parcel.plan(), [found])[1]}" in (
+        capfd.readouterr().err
+    )
+
+
+def test_who_was_shut_out_writes_nothing_more(file: str, tmp_path: Path) -> None:
+    stream = stream_of(f"{file}:running", str(tmp_path), 1)
+    first, second = turns(stream, 2)
+    first.run()
+    other = started(f"{file}:running", tmp_path, 1, 3)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "done\n"
+    before = written(f"log:{tmp_path}/out")
+    with pytest.raises(StaleEpochError):
+        second.run()
+    assert written(f"log:{tmp_path}/out") == before
+    other.kill()
+    other.communicate()
+    assert second.run()["events"] == 0
+
+
+def started(file: str, folder: Path, partitions: int, steps: int) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROCESS, file, str(folder), str(partitions), str(steps)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
+def test_processes_killed_between_any_two_effects_leave_no_trace(
+    file: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pipeline, chance = f"{file}:tumbling", Random(11)
+    interrupted = 0
+    for _ in range(6):
+        process = started(pipeline, tmp_path, 2, 12)
+        time.sleep(chance.uniform(0.0, 0.5))
+        process.send_signal(signal.SIGKILL)
+        interrupted += "done" not in process.communicate()[0]
+    assert interrupted
+    stream = stream_of(pipeline, str(tmp_path), 2)
+    last = [turn.run() for turn in turns(stream, 1)]
+    for turn in turns(stream, 1):
+        here().drop(turn)
+    run(pipeline, tmp_path, "alone", "--checkpoint-dir", f"{tmp_path}/other")
+    assert digests_of(stream.parcel.plan(), last)[1] in capfd.readouterr().err
+
+
+def test_a_partition_is_asked_for_where_it_lives_and_taken_over_where_that_is_gone(
+    file: str, tmp_path: Path
+) -> None:
+    stream = stream_of(f"{file}:running", str(tmp_path), 1)
+    _, second = turns(stream, 2)
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SERVES, f"{file}:running", str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert process.stdout is not None
+    at = ("127.0.0.1", int(process.stdout.readline()))
+    found = Turn(stream, 0, second.stop, NOBODY, at).run()
+    assert (found["epoch"], found["events"]) == (1, ROWS // 2)
+    process.kill()
+    process.communicate()
+    found = Turn(stream, 0, second.stop, NOBODY, at).run()
+    assert (found["epoch"] > 1, found["events"]) == (True, 0)
+    here().drop(second)
+
+
+_SERVES = """
+import sys
+from ripple.spark.streaming import calls
+from tests.spark.test_streaming import stream_of, turns
+stream = stream_of(sys.argv[1], sys.argv[2], 1)
+next(turns(stream, 2)).run()
+print(calls.served(sys.argv[2], "127.0.0.1")[1], flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_cannot_be_run_is_said_before_anything_is_touched(file: str, tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    with pytest.raises(PlanError, match="several stages"):
+        stream_of(f"{file}:total", folder, 2)
+    with pytest.raises(InputError, match="OnCount"):
+        stream_of(f"{file}:counted", folder, 1)
+    with pytest.raises(InputError, match="give a divisor"):
+        stream_of(f"{file}:running", folder, 3)
+    with pytest.raises(OutputError, match="sealed"):
+        stream_of(f"{file}:running", folder, 1, sinks={"out": f"{folder}/out.csv"})
+    with pytest.raises(InputError, match="nowhere"):
+        stream_of(f"{file}:running", folder, 1, source=f"log:{folder}/nowhere")
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_log_that_has_become_shorter_ends_the_query(file: str, tmp_path: Path) -> None:
+    stream = stream_of(f"{file}:running", str(tmp_path), 1)
+    (turn,) = turns(stream, 1)
+    longer = Turn(stream, 0, {name: at + 5 for name, at in turn.stop.items()}, NOBODY)
+    with pytest.raises(InputError, match="somebody has cut it"):
+        longer.run()
+
+
+def test_a_log_without_its_beginning_is_read_from_where_it_is_and_not_where_state_needs_more(
+    file: str, tmp_path: Path
+) -> None:
+    topic, _ = open_topic(f"log:{tmp_path}/trades")
+    settings = LogSettings(segment_bytes_max=1 << 12, retention_bytes_max=1 << 12, sync_appends=0)
+    small = Topic.create(LiveDisk(tmp_path), "cut", topic.schema, time_field="t", settings=settings)
+    plan = load_plan(f"{file}:running")
+    rows = pa.RecordBatch.from_pylist(events(ROWS), pa.schema(arrow_fields(plan.source.fields)))
+    with PartitionWriter(small, 0, LiveClock()) as writer:
+        for at in range(0, ROWS, 50):
+            writer.append(rows.slice(at, 50))
+        writer.retain()
+        assert writer.first_offset
+    stream = stream_of(f"{file}:running", str(tmp_path), 1, source=f"log:{tmp_path}/cut")
+    (turn,) = turns(stream, 1)
+    first = small_first(small)
+    assert turn.run()["events"] == ROWS - first
+    here().drop(turn)
+    with PartitionWriter(small, 0, LiveClock()) as writer:
+        for _ in range(4):
+            writer.append(rows)
+        writer.retain()
+    assert small_first(small) > ROWS
+    (turn,) = turns(stream, 1)
+    with pytest.raises(InputError, match=r"was removed|begins at"):
+        turn.run()
+
+
+def small_first(topic: Topic) -> int:
+    with PartitionReader(topic, 0) as reader:
+        return reader.range()[0]
