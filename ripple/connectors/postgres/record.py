@@ -1,0 +1,148 @@
+"""What the outputs of pipelines have reached, in a table beside theirs: ``ripple_outputs``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.connectors.connector import Part
+from ripple.connectors.contract import Commit
+from ripple.connectors.text.cut_record import Owner
+from ripple.errors import OutputError
+from ripple.extras import needed
+
+with needed("postgres", "a table of PostgreSQL"):
+    from psycopg import sql
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from ripple.connectors.postgres.place import PostgresPlace
+
+NAME = "ripple_outputs"
+
+
+class Record(NamedTuple):
+    """What is known of a table: whose it is, and what its part has reached.
+
+    epoch: of the part's owner, 0 of one that has none. commit: None before the first one, and of a
+    plain run, which goes on nowhere.
+    """
+
+    owner: Owner
+    part: Part
+    epoch: int
+    commit: Commit | None
+
+
+class Records:
+    """The records of one table: a row a part, changed in the transactions that change the table."""
+
+    def __init__(self, place: PostgresPlace) -> None:
+        self._place = place
+        names = (place.schema, NAME) if place.schema else (NAME,)
+        self._records = sql.Identifier(*names)
+
+    def ensure(self, connection: Connection) -> None:
+        """Make the table of records if there is none, for all who come at the same time."""
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [NAME])
+        connection.execute(
+            sql.SQL(
+                "CREATE TABLE IF NOT EXISTS {} (of_table text, part integer, parts integer, "
+                "pipeline text, output text, epoch bigint, cut text, digest text, "
+                "PRIMARY KEY (of_table, part))"
+            ).format(self._records)
+        )
+        connection.commit()
+
+    def is_there(self, connection: Connection) -> bool:
+        """Whether there is a table of records."""
+        found = connection.execute(
+            "SELECT to_regclass(%s)", [self._records.as_string(connection)]
+        ).fetchone()
+        return found is not None and found[0] is not None
+
+    def all(self, connection: Connection) -> list[Record]:
+        """Return the records of all parts of this table."""
+        rows = connection.execute(
+            sql.SQL(
+                "SELECT part, parts, pipeline, output, epoch, cut, digest FROM {} "
+                "WHERE of_table = %s ORDER BY part"
+            ).format(self._records),
+            [self._place.table],
+        )
+        return [
+            Record(
+                Owner(pipeline, output),
+                Part(part, parts),
+                epoch,
+                Commit(json.loads(cut), digest) if cut is not None else None,
+            )
+            for part, parts, pipeline, output, epoch, cut, digest in rows
+        ]
+
+    def claim(self, connection: Connection, owner: Owner, part: Part, epoch: int) -> Commit | None:
+        """Become the one who writes a part, and return what is committed of it.
+
+        Waits for a transaction of the owner before that is under way. Raises OutputError if the
+        part has a newer owner.
+        """
+        connection.execute(
+            sql.SQL("INSERT INTO {} VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING").format(
+                self._records
+            ),
+            [self._place.table, part.number, part.of, owner.pipeline, owner.output, epoch],
+        )
+        found = connection.execute(
+            sql.SQL(
+                "UPDATE {} SET epoch = %s WHERE of_table = %s AND part = %s AND epoch <= %s "
+                "RETURNING cut, digest"
+            ).format(self._records),
+            [epoch, self._place.table, part.number, epoch],
+        ).fetchone()
+        if found is None:
+            raise OutputError(
+                f"cannot write {self._place}: partition {part.number} has a newer owner than this "
+                f"one, of epoch {epoch}"
+            )
+        cut, digest = found
+        return Commit(json.loads(cut), digest) if cut is not None else None
+
+    def reach(
+        self,
+        connection: Connection,
+        part: Part,
+        epoch: int,
+        before: Commit | None,
+        after: Commit,
+    ) -> bool:
+        """Say what is reached with this transaction; return whether it was ``before`` until now.
+
+        It was not where another owner has written, or what was thought to be lost was committed.
+        """
+        done = connection.execute(
+            sql.SQL(
+                "UPDATE {} SET cut = %s, digest = %s WHERE of_table = %s AND part = %s "
+                "AND epoch = %s AND cut IS NOT DISTINCT FROM %s"
+            ).format(self._records),
+            [
+                _text(after),
+                after.digest,
+                self._place.table,
+                part.number,
+                epoch,
+                _text(before) if before is not None else None,
+            ],
+        )
+        return done.rowcount == 1
+
+    def forget(self, connection: Connection) -> None:
+        """Remove the records of this table."""
+        connection.execute(
+            sql.SQL("DELETE FROM {} WHERE of_table = %s").format(self._records),
+            [self._place.table],
+        )
+
+
+def _text(commit: Commit) -> str:
+    return json.dumps(dict(commit.cut), sort_keys=True)

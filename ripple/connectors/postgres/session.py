@@ -1,0 +1,142 @@
+"""A connection to the database of a table, and who may write there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.connectors.postgres.record import Records
+from ripple.errors import OutputError
+from ripple.extras import needed
+
+with needed("postgres", "a table of PostgreSQL"):
+    import psycopg
+    from psycopg.conninfo import make_conninfo
+
+if TYPE_CHECKING:
+    from ripple.connectors.connector import Part
+    from ripple.connectors.contract import Commit
+    from ripple.connectors.postgres.place import PostgresPlace
+    from ripple.connectors.postgres.table import Table
+    from ripple.connectors.text.cut_record import Owner
+
+CONNECT_S = 10
+# A transaction takes as long as its rows; one in which nothing happens is of a process that is
+# frozen or cut off, and the next owner waits for its end.
+IDLE_MS = 10_000
+LOCK_MS = 30_000
+SESSION_MS = 2000
+
+NO_EPOCH = 0
+"""Of a run that continues its table alone; owners of a cluster have epochs from 1."""
+PLAIN = -1
+"""Of a run that has written the table whole, and goes on nowhere."""
+
+
+def connected(place: PostgresPlace, subject: str) -> psycopg.Connection:
+    """Return a connection, whose transactions begin by themselves; raises psycopg.Error.
+
+    subject: who connects, for whoever looks who is connected.
+    """
+    settings = make_conninfo(
+        **place.settings(), connect_timeout=CONNECT_S, application_name=f"ripple {subject}"[:63]
+    )
+    connection = psycopg.connect(settings)
+    try:
+        connection.execute("SET client_encoding = 'UTF8'")
+        connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_MS}")
+        connection.execute(f"SET lock_timeout = {LOCK_MS}")
+        connection.commit()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def claimed(
+    connection: psycopg.Connection, table: Table, owner: Owner, part: Part, epoch: int
+) -> Commit | None:
+    """Become the one who goes on with a part of a table, and return what is committed of it.
+
+    The table is made if there is none. Raises OutputError where it is not the owner's, where the
+    part has a newer owner, and where it is another table; psycopg.Error.
+    """
+    records = _alone(connection, table, is_for_session=epoch == NO_EPOCH)
+    there = table.found(connection.cursor())
+    known = records.all(connection)
+    _check_known(table, there is not None, [one.epoch != PLAIN for one in known])
+    for one in known:
+        if one.owner != owner:
+            raise OutputError(f"cannot write {table.place}: it is of {one.owner}")
+        if one.part.of != part.of:
+            raise OutputError(
+                f"cannot write {table.place}: it is of a pipeline of {one.part.of} partitions, and "
+                f"this one has {part.of}. Name another table"
+            )
+    if there is None:
+        table.make(connection)
+    else:
+        table.check(there)
+    commit = records.claim(connection, owner, part, epoch)
+    connection.commit()
+    return commit
+
+
+def replaced(connection: psycopg.Connection, table: Table, owner: Owner, part: Part) -> None:
+    """Begin a transaction in which the table is empty, made if there is none.
+
+    Raises OutputError for a table that no plain run has made; psycopg.Error.
+    """
+    connection.execute("SET idle_in_transaction_session_timeout = 0")  # as long as the run
+    records = _alone(connection, table, is_for_session=True)
+    there = table.found(connection.cursor())
+    known = records.all(connection)
+    _check_known(table, there is not None, [one.epoch == PLAIN for one in known])
+    records.forget(connection)
+    if there is None:
+        table.make(connection)
+    else:
+        table.check(there)
+        table.empty(connection)
+    records.claim(connection, owner, part, PLAIN)
+
+
+def _alone(connection: psycopg.Connection, table: Table, *, is_for_session: bool) -> Records:
+    """Let nobody else open the table meanwhile; nor as long as the session lasts."""
+    name = str(table.place)
+    records = Records(table.place)
+    records.ensure(connection)
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+    if is_for_session:
+        try:
+            # A session that has just ended may hold it for a moment more.
+            connection.execute(f"SET LOCAL lock_timeout = {SESSION_MS}")
+            connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 1))", [name])
+            connection.execute(f"SET LOCAL lock_timeout = {LOCK_MS}")
+        except psycopg.errors.LockNotAvailable:
+            raise OutputError(f"cannot write {name}: another run writes it") from None
+    return records
+
+
+def _check_known(table: Table, is_there: bool, are_fitting: list[bool]) -> None:
+    """Raise OutputError for a table that may be somebody's own, or that has gone."""
+    if is_there and not are_fitting:
+        raise OutputError(
+            f"cannot write {table.place}: there is such a table, which no run has made. Name "
+            "another one, or rename it"
+        )
+    if not is_there and are_fitting:
+        raise OutputError(
+            f"cannot write {table.place}: the table is gone, and what was reached in it is known. "
+            f"Bring it back, or remove its rows from ripple_outputs to begin anew"
+        )
+    if not all(are_fitting):
+        raise OutputError(
+            f"cannot write {table.place}: a run that is gone on with and one that is not cannot "
+            "write the same table. Name another one"
+        )
+
+
+def told(name: str, error: psycopg.Error) -> OutputError:
+    """Return an error in one line: what the server says, or why it cannot be reached."""
+    said = error.diag.message_primary or str(error).strip()
+    return OutputError(f"cannot write {name}: {' '.join(said.split())}")

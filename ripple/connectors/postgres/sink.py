@@ -1,0 +1,231 @@
+"""Changes as rows of a table: the newest of each key, with the cut that they are of."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ripple.connectors.contract import BasicSink
+from ripple.connectors.postgres import ONCE
+from ripple.connectors.postgres.record import Records
+from ripple.connectors.postgres.session import NO_EPOCH, claimed, connected, replaced, told
+from ripple.connectors.target import WHOLE
+from ripple.connectors.text.sink import TextFormat, TextLines
+from ripple.errors import OutputError
+from ripple.extras import needed
+
+with needed("postgres", "a table of PostgreSQL"):
+    import psycopg
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+    from ripple.connectors.connector import Part
+    from ripple.connectors.contract import Commit
+    from ripple.connectors.postgres.table import Table
+    from ripple.connectors.text.cut_record import Owner
+
+# What is kept of changes before the server gets them.
+PENDING_BYTES_MAX = 64 << 20
+# Half a minute in all: a server that restarts is back by then.
+DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
+
+
+class _Pending:
+    """Changes that the server does not have yet, as lines.
+
+    Invariant: ``length_bytes`` is the sum of the lines' lengths.
+    """
+
+    def __init__(self, table: Table) -> None:
+        columns = tuple(table.columns)
+        text_format = TextFormat("csv", removes="mark", columns=columns)
+        self._lines_of = TextLines(text_format, str(table.place))
+        self.lines: list[bytes] = []
+        self.length_bytes = 0
+
+    def add(self, changes: pa.RecordBatch) -> None:
+        """Add changes. Raises OutputError."""
+        lines = self._lines_of.of(changes, is_first=False)
+        self.lines.append(lines)
+        self.length_bytes += len(lines)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.lines.clear()
+        self.length_bytes = 0
+
+
+class PostgresSink:
+    """A Sink that goes on with its table: changes and their cut in one transaction.
+
+    Changes are kept until the commit, which then takes one short transaction, and can be made again
+    when the connection is lost: the record says whether it was made. A cut that is too large for
+    that is sent in parts, and then a lost connection ends the sink; opened anew it goes on.
+
+    Invariant: ``committed`` is what the record says, unless the answer to a commit was lost.
+    """
+
+    records_cut = True
+    unfinished: Mapping[str, int] | None = None
+    cut_off_bytes = 0
+    promise = ONCE
+
+    def __init__(
+        self,
+        table: Table,
+        owner: Owner,
+        part: Part,
+        epoch: int | None = None,
+        *,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Become the only writer of the part. Raises OutputError, also when nobody answers."""
+        self.name = str(table.place)
+        self._table, self._owner, self._part = table, owner, part
+        self._epoch = NO_EPOCH if epoch is None else epoch
+        self._records = Records(table.place)
+        self._pending = _Pending(table)
+        self._has_staged = False
+        self._wait = wait
+        self._connection: psycopg.Connection | None = None
+        try:
+            self.committed = self._connect()
+        except psycopg.Error as error:
+            self.close()
+            raise told(self.name, error) from error
+        except OutputError:
+            self.close()
+            raise
+
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - the commit's
+        """Keep changes for the commit; see Sink."""
+        self._pending.add(changes)
+        if self._pending.length_bytes > PENDING_BYTES_MAX:
+            try:
+                self._stage(self._open_connection())
+            except psycopg.Error as error:
+                raise told(self.name, error) from error
+
+    def commit(self, reached: Commit) -> None:
+        """Bring the changes into the table, and say what they reach; see Sink."""
+        delays = iter(DELAYS_S)
+        while True:
+            try:
+                self._commit(reached)
+                break
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                self._disconnect()
+                delay_s = None if self._has_staged else next(delays, None)
+                if delay_s is None:
+                    raise told(self.name, error) from error
+                self._wait(delay_s)
+            except psycopg.Error as error:
+                raise told(self.name, error) from error
+        self.committed = reached
+        self._pending.clear()
+        self._has_staged = False
+
+    def _commit(self, reached: Commit) -> None:
+        if self._connection is None:
+            found = self._connect()
+            if _is_same(found, reached) and not _is_same(found, self.committed):
+                return  # it was made, and the answer was lost
+        connection = self._open_connection()
+        self._stage(connection)
+        if not self._records.reach(connection, self._part, self._epoch, self.committed, reached):
+            raise OutputError(f"cannot write {self.name}: another run has written it meanwhile")
+        self._table.apply(connection)
+        connection.commit()
+
+    def close(self) -> None:
+        """Release the connection; what was not committed is gone."""
+        self._disconnect()
+
+    def _stage(self, connection: psycopg.Connection) -> None:
+        """Send what is pending; it is kept until it is too much to be kept."""
+        self._table.stage(connection, self._pending.lines)
+        if self._pending.length_bytes > PENDING_BYTES_MAX:
+            self._has_staged = True
+        if self._has_staged:
+            self._pending.clear()
+
+    def _connect(self) -> Commit | None:
+        self._connection = connected(
+            self._table.place, f"{self._owner.pipeline}/{self._part.number}"
+        )
+        found = claimed(self._connection, self._table, self._owner, self._part, self._epoch)
+        self._table.prepare(self._connection)
+        self._connection.commit()
+        return found
+
+    def _open_connection(self) -> psycopg.Connection:
+        if self._connection is None:
+            self._connect()
+        assert self._connection is not None
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+class WholeTable(BasicSink):
+    """A Sink that writes a table whole, or leaves it as it was: all is one transaction."""
+
+    promise = WHOLE
+
+    def __init__(self, table: Table, owner: Owner, part: Part) -> None:
+        """Begin. Raises OutputError, also for a table that no plain run has made."""
+        self.name = str(table.place)
+        self._table = table
+        self._pending = _Pending(table)
+        try:
+            self._connection = connected(table.place, owner.pipeline)
+        except psycopg.Error as error:
+            raise told(self.name, error) from error
+        try:
+            replaced(self._connection, table, owner, part)
+            table.prepare(self._connection)
+        except psycopg.Error as error:
+            self.close()
+            raise told(self.name, error) from error
+        except OutputError:
+            self.close()
+            raise
+
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
+        """Send changes, some at a time; see Sink."""
+        self._pending.add(changes)
+        if self._pending.length_bytes > PENDING_BYTES_MAX:
+            self._send()
+
+    def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
+        """Let the table be what was written."""
+        self._send()
+        try:
+            self._table.apply(self._connection)
+            self._connection.commit()
+        except psycopg.Error as error:
+            raise told(self.name, error) from error
+
+    def close(self) -> None:
+        """Release the connection, or give up what was written."""
+        self._connection.close()
+
+    def _send(self) -> None:
+        try:
+            self._table.stage(self._connection, self._pending.lines)
+        except psycopg.Error as error:
+            raise told(self.name, error) from error
+        self._pending.clear()
+
+
+def _is_same(one: Commit | None, other: Commit | None) -> bool:
+    """Whether two commits are of one cut; what is read back has no watermarks."""
+    if one is None or other is None:
+        return one is other
+    return dict(one.cut) == dict(other.cut)

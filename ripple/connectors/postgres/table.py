@@ -1,0 +1,170 @@
+"""A table as statements: how it is made, what it must be, how changes get into it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, LiteralString
+
+from ripple.errors import OutputError
+from ripple.extras import needed
+from ripple.ops import OP
+from ripple.schema.types import Bool, Float, Int, Int64, Option, String
+
+with needed("postgres", "a table of PostgreSQL"):
+    from psycopg import sql
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from psycopg import Connection, Cursor
+
+    from ripple.connectors.postgres.place import PostgresPlace
+    from ripple.pipeline.plan import Output, Plan
+    from ripple.schema.types import Field, FieldType
+
+STAGED: LiteralString = "ripple_staged"
+POSITION: LiteralString = "ripple_n"
+
+_TYPES: dict[type[FieldType], LiteralString] = {
+    Bool: "boolean",
+    Float: "double precision",
+    Int: "bigint",
+    Int64: "bigint",
+    String: "text",
+}
+_OTHER: LiteralString = "json"  # its text as it was: jsonb has no -0.0, and other digits
+
+
+class Table:
+    """Where the rows of an output are, one a key; the columns are its fields, in their order.
+
+    Changes are copied to a table of the session (``stage``), from which ``apply`` takes the newest
+    of each key: so a row is written once a transaction, however often it has changed.
+    """
+
+    def __init__(self, place: PostgresPlace, plan: Plan, output: Output) -> None:
+        self.place = place
+        self.columns = {field.name: _type_of(field) for field in output.fields}
+        key = plan.fold(output.of).row_key
+        self._key = [field.name for field in key]
+        self._values = [name for name in self.columns if name not in self._key]
+        names = (place.schema, place.table) if place.schema else (place.table,)
+        self._table = sql.Identifier(*names)
+        self._staged = sql.Identifier("pg_temp", STAGED)
+        self.copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
+            self._staged, _listed([OP, *self.columns])
+        )
+
+    def found(self, cursor: Cursor[tuple[object, ...]]) -> dict[str, str] | None:
+        """Return the names and types of the columns that are there; None if no table is."""
+        cursor.execute("SELECT to_regclass(%s)", [self._table.as_string(cursor)])
+        (oid,) = cursor.fetchone() or (None,)
+        if oid is None:
+            return None
+        cursor.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+            "WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+            [oid],
+        )
+        return {str(name): str(kind) for name, kind in cursor}
+
+    def check(self, found: dict[str, str]) -> None:
+        """Raise OutputError, which names a column, unless all are there, of their types."""
+        for name, kind in self.columns.items():
+            if found.get(name) != kind:
+                there = f"which is {found[name]} there" if name in found else "which is not there"
+                raise OutputError(
+                    f"cannot write {self.place}: the output has a column {name!r} ({kind}), "
+                    f"{there}. Name another table, or rename this one"
+                )
+
+    def make(self, connection: Connection) -> None:
+        """Create the table, with its key."""
+        columns = sql.SQL(", ").join(
+            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))
+            for name, kind in self.columns.items()
+        )
+        connection.execute(sql.SQL("CREATE TABLE {} ({})").format(self._table, columns))
+        # Without a key there is one row.
+        connection.execute(
+            sql.SQL("CREATE UNIQUE INDEX ON {} {}").format(self._table, self._conflict())
+        )
+
+    def empty(self, connection: Connection) -> None:
+        """Remove all rows."""
+        connection.execute(sql.SQL("DELETE FROM {}").format(self._table))
+
+    def prepare(self, connection: Connection) -> None:
+        """Make the table that changes are copied to: of this session, empty at each commit."""
+        columns = sql.SQL(", ").join(
+            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(_staged_as(kind)))
+            for name, kind in self.columns.items()
+        )
+        connection.execute(
+            sql.SQL(
+                "CREATE TEMPORARY TABLE {} ({} bigint GENERATED ALWAYS AS IDENTITY, {} text, {}) "
+                "ON COMMIT DELETE ROWS"
+            ).format(sql.Identifier(STAGED), sql.Identifier(POSITION), sql.Identifier(OP), columns)
+        )
+
+    def stage(self, connection: Connection, lines: Iterable[bytes]) -> None:
+        """Copy changes, as lines of CSV that begin with the operation."""
+        with connection.cursor().copy(self.copy) as copy:
+            for each in lines:
+                copy.write(each)
+
+    def apply(self, connection: Connection) -> None:
+        """Bring the newest staged change of each key into the table."""
+        connection.execute(
+            sql.SQL("DELETE FROM {} AS t USING ({}) AS s WHERE s.{} = 'remove'{}").format(
+                self._table, self._newest(), sql.Identifier(OP), self._same_key()
+            )
+        )
+        names = _listed(self.columns)
+        connection.execute(
+            sql.SQL("INSERT INTO {} ({}) SELECT {} FROM ({}) AS s WHERE {} <> 'remove' {}").format(
+                self._table, names, names, self._newest(), sql.Identifier(OP), self._replace()
+            )
+        )
+
+    def _newest(self) -> sql.Composed:
+        by = sql.SQL("").join(sql.SQL("{}, ").format(sql.Identifier(name)) for name in self._key)
+        once = sql.SQL("DISTINCT ON ({}) *").format(_listed(self._key))
+        return sql.SQL("SELECT {} FROM {} ORDER BY {}{} DESC{}").format(
+            once if self._key else sql.SQL("*"),
+            self._staged,
+            by,
+            sql.Identifier(POSITION),
+            sql.SQL("" if self._key else " LIMIT 1"),
+        )
+
+    def _same_key(self) -> sql.Composed:
+        return sql.SQL("").join(
+            sql.SQL(" AND t.{} = s.{}").format(sql.Identifier(name), sql.Identifier(name))
+            for name in self._key
+        )
+
+    def _conflict(self) -> sql.Composable:
+        return sql.SQL("({})").format(_listed(self._key)) if self._key else sql.SQL("((true))")
+
+    def _replace(self) -> sql.Composed:
+        if not self._values:
+            return sql.SQL("ON CONFLICT {} DO NOTHING").format(self._conflict())
+        values = sql.SQL(", ").join(
+            sql.SQL("{} = EXCLUDED.{}").format(sql.Identifier(name), sql.Identifier(name))
+            for name in self._values
+        )
+        return sql.SQL("ON CONFLICT {} DO UPDATE SET {}").format(self._conflict(), values)
+
+
+def _type_of(field: Field) -> LiteralString:
+    of = field.type.of if isinstance(field.type, Option) else field.type
+    return _TYPES.get(type(of), _OTHER)
+
+
+def _staged_as(kind: LiteralString) -> LiteralString:
+    # Compared byte by byte: only what is equal must be found, and languages are slow to compare.
+    return f'{kind} COLLATE "C"' if kind == "text" else kind
+
+
+def _listed(names: Iterable[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))

@@ -1,0 +1,435 @@
+"""Tables of a real PostgreSQL: what readers see while runs are killed and the server goes away."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+import ripple as rp
+from ripple.connectors.connector import Part, Writing
+from ripple.connectors.contract import Commit
+from ripple.connectors.locate import open_sink
+from ripple.connectors.postgres.place import PostgresPlace
+from ripple.connectors.postgres.places import continue_table, reached
+from ripple.connectors.postgres.sink import PostgresSink
+from ripple.errors import OutputError
+from tests.cli.processes import RIPPLE, ROOT
+from tests.cluster.cluster import ripple
+from tests.partition import kill_nine
+from tests.services.missing import MissingError, skip
+from tests.services.postgres import Postgres
+from tests.services.proxy import Proxy
+
+pytestmark = pytest.mark.services
+
+WITHIN_S = 60
+TRADES = 60_000
+
+
+@rp.record(version=1)
+class Quote:
+    symbol: str
+    desk: str
+    price: float
+    timestamp_ns: rp.Timestamp
+
+
+PIPELINE = (
+    rp.Pipeline("quotes")
+    .source("quotes", Quote)
+    .partition("by-symbol", key=("symbol", "desk"))
+    .fold("last", price=rp.last("price"), all=rp.top_k("price", 2))
+    .sink("out", of="last")
+)
+QUOTES = PIPELINE.plan()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    try:
+        server = Postgres(tmp_path_factory.mktemp("postgres") / "server")
+    except MissingError as error:
+        skip(error)
+    with server:
+        yield server
+
+
+OPENED: list[PostgresSink] = []
+
+
+@pytest.fixture(autouse=True)
+def environment(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty database, and where it is."""
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    with server.connect() as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
+def changes(*rows: tuple[str, str, int, float | None]) -> pa.RecordBatch:
+    """Rows of symbol, desk, op and price."""
+    symbols, desks, ops, prices = zip(*rows, strict=True)
+    values = [None if price is None else [price, 0.5] for price in prices]
+    return pa.record_batch(
+        {
+            "symbol": pa.array(symbols, pa.string()),
+            "desk": pa.array(desks, pa.string()),
+            "op": pa.array(ops, pa.int8()),
+            "price": pa.array(prices, pa.float64()),
+            "all": pa.array(values, pa.list_(pa.float64())),
+        }
+    )
+
+
+def at(offset: int) -> Commit:
+    return Commit({"quotes": offset}, f"{offset:016x}")
+
+
+def sink(place: str = "quotes", epoch: int | None = None, part: Part | None = None) -> PostgresSink:
+    OPENED.append(continue_table(place, Writing(QUOTES, QUOTES.outputs[0], epoch=epoch, part=part)))
+    return OPENED[-1]
+
+
+SYMBOL, PRICES = "SELECT symbol FROM quotes", "SELECT symbol, desk, price FROM quotes ORDER BY 1, 2"
+
+
+def test_the_newest_row_of_each_key_is_there_and_removed_ones_are_not(server: Postgres) -> None:
+    one = sink()
+    one.write(changes(("A", "", 0, 1.5), ("A", "x", 0, 2.5), ("B", "", 0, 3.5)), at(1))
+    assert server.rows("SELECT count(*) FROM quotes") == [(0,)], "seen before the commit"
+    one.write(changes(("A", "", 1, -0.0), ("B", "", 2, None)), at(2))
+    one.commit(at(2))
+    assert server.rows(PRICES) == [("A", "", -0.0), ("A", "x", 2.5)]
+    one.write(changes(("A", "x", 2, None), ("A", "", 2, None), ("A", "", 0, 1e300)), at(3))
+    one.commit(at(3))
+    assert server.rows("SELECT *, price = 1e300 FROM quotes") == [
+        ("A", "", 1e300, [1e300, 0.5], True)
+    ]
+    one.close()
+    one.close()
+    again = sink()
+    assert again.committed == at(3)
+    again.write(changes(("C", "", 0, 1.0)), at(4))
+    again.close()
+    assert sink().committed == at(3)
+    assert len(server.rows(SYMBOL)) == 1
+
+
+HOSTILE = [
+    "",
+    " ",
+    '"',
+    'a","b',
+    "\\.",
+    "a\n\\.\nb",
+    "\\N",
+    "NULL",
+    "\r\n",
+    "ü\u2028",
+    "set,",
+    "\t",
+]
+
+
+def test_any_text_and_any_float_comes_back(server: Postgres) -> None:
+    one = sink()
+    floats = [5e-324, 1.7976931348623157e308, -0.0, float("inf"), float("-inf"), 0.1, 1 / 3]
+    one.write(changes(*((text, text, 0, 1.0) for text in HOSTILE)), at(1))
+    one.write(changes(*((f"n{n}", "", 0, value) for n, value in enumerate(floats))), at(2))
+    one.write(changes(("nan", "", 0, float("nan"))), at(3))
+    one.commit(at(3))
+    texts = server.rows("SELECT symbol, desk FROM quotes WHERE symbol = desk")
+    assert sorted(texts) == sorted((text, text) for text in HOSTILE)
+    found = server.rows("SELECT price FROM quotes WHERE symbol LIKE 'n_' ORDER BY symbol")
+    assert [repr(value) for (value,) in found] == [repr(value) for value in floats]
+    assert server.rows("SELECT price = 'NaN' FROM quotes WHERE symbol = 'nan'") == [(True,)]
+
+
+def test_a_text_that_no_table_holds_is_named_and_nothing_is_written(server: Postgres) -> None:
+    one = sink()
+    one.write(changes(("a\0b", "", 0, 1.0), ("c", "", 0, 1.0)), at(1))
+    with pytest.raises(OutputError, match=r"cannot write postgres:quotes: .*0x00"):
+        one.commit(at(1))
+    assert server.rows(SYMBOL) == []
+
+
+def test_an_owner_that_was_replaced_changes_nothing_any_more(server: Postgres) -> None:
+    old = sink(epoch=3)
+    old.write(changes(("A", "", 0, 1.0)), at(1))
+    old.commit(at(1))
+    new = sink(epoch=4)
+    assert new.committed == at(1)
+    old.write(changes(("B", "", 0, 1.0)), at(2))
+    with pytest.raises(OutputError, match="another run has written it meanwhile"):
+        old.commit(at(2))
+    with pytest.raises(OutputError, match="0 has a newer owner than this one, of epoch 3"):
+        sink(epoch=3)
+    new.write(changes(("C", "", 0, 1.0)), at(2))
+    new.commit(at(2))
+    assert server.rows(f"{SYMBOL} ORDER BY 1") == [("A",), ("C",)]
+
+
+def test_parts_of_one_table_are_written_each_by_its_owner(server: Postgres) -> None:
+    parts = [sink(epoch=5, part=Part(number, 3)) for number in range(3)]
+    for number, part in enumerate(parts):
+        part.write(changes((f"S{number}", "", 0, 1.0)), at(number + 1))
+        part.commit(at(number + 1))
+    writings = [Writing(QUOTES, QUOTES.outputs[0], part=Part(number, 3)) for number in range(3)]
+    assert [reached("quotes", one) for one in writings] == [at(1), at(2), at(3)]
+    assert reached("elsewhere", writings[0]) is None
+    assert len(server.rows(SYMBOL)) == 3
+    with pytest.raises(OutputError, match="of a pipeline of 3 partitions, and this one has 2"):
+        sink(epoch=6, part=Part(0, 2))
+
+
+def test_two_runs_do_not_write_one_table() -> None:
+    one = sink()
+    with pytest.raises(OutputError, match="another run writes it"):
+        sink()
+    one.close()
+    sink().close()
+
+
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [
+        ("CREATE TABLE quotes (symbol text)", "there is such a table, which no run has made"),
+        (
+            "ALTER TABLE quotes DROP COLUMN price",
+            r"a column 'price' \(double precision\), which is not there",
+        ),
+        ("ALTER TABLE quotes ALTER price TYPE real", "'price' .*, which is real there"),
+        ("DROP TABLE quotes", "the table is gone, and what was reached in it is known"),
+        ("UPDATE ripple_outputs SET pipeline = 'x'", "it is of output 'out' of pipeline 'x'"),
+    ],
+)
+def test_a_table_that_is_another_one_is_left_as_it_is(
+    server: Postgres, made: str, problem: str
+) -> None:
+    if not made.startswith("CREATE"):
+        sink().close()
+    with server.connect() as connection:
+        connection.execute(made)  # type: ignore[call-overload]  # one of those above
+    with pytest.raises(OutputError, match=problem):
+        sink()
+
+
+def test_a_plain_run_writes_a_table_whole_or_leaves_it(server: Postgres) -> None:
+    first, second = ({"symbol": name, "desk": "", "price": 1.0, "timestamp_ns": 1} for name in "AB")
+    rp.run(PIPELINE, source=[first], sink="postgres:quotes")
+    rp.run(PIPELINE, source=[second], sink="postgres:quotes")
+    assert server.rows(SYMBOL) == [("B",)]
+    given_up = open_sink("postgres:quotes", QUOTES, "out")
+    given_up.write(changes(("C", "", 0, 1.0)), at(1))
+    given_up.close()
+    assert server.rows(SYMBOL) == [("B",)]
+    with pytest.raises(OutputError, match="a run that is gone on with and one that is not"):
+        sink()
+
+
+def test_a_commit_whose_answer_was_lost_is_not_made_twice(server: Postgres) -> None:
+    async def lost() -> int:
+        async with Proxy(f"127.0.0.1:{server.port}") as proxy:
+            host, port = proxy.address.split(":")
+            place = f"//ripple@{host}:{port}/market/quotes"
+            one = await asyncio.to_thread(sink, place)
+            for number in range(1, 7):
+                one.write(changes((f"S{number}", "", 0, float(number))), at(number))
+                wanted = b"COMMIT" if number % 2 else b"INSERT"
+                proxy.lose_replies(1, lambda data, wanted=wanted: wanted in data)
+                await asyncio.to_thread(one.commit, at(number))
+                assert one.committed == at(number)
+            one.close()
+            return proxy.lost
+
+    assert asyncio.run(lost()) == 6
+    assert server.rows("SELECT symbol, price FROM quotes ORDER BY 1") == [
+        (f"S{number}", float(number)) for number in range(1, 7)
+    ]
+    assert sink().committed == at(6)
+
+
+def test_a_cut_that_is_too_large_to_be_kept_is_sent_in_parts(
+    server: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ripple.connectors.postgres.sink.PENDING_BYTES_MAX", 40)
+    one = sink()
+    rows = [changes(*((f"S{n % 7}", str(k), 0, float(n)) for k in range(3))) for n in range(9)]
+    for row in rows:
+        one.write(row, at(1))
+    assert server.rows(SYMBOL) == []
+    one.commit(at(1))
+    found = server.rows("SELECT symbol, desk, price FROM quotes ORDER BY 1, 2")
+    assert found == [
+        (f"S{n}", str(k), n + 7.0 if n < 2 else float(n)) for n in range(7) for k in range(3)
+    ]
+    for row in rows:
+        one.write(row, at(2))
+    with server.connect() as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name LIKE 'ripple %'"
+        )
+    with pytest.raises(OutputError, match=r"cannot write postgres:quotes: .*terminat"):
+        one.commit(at(2))
+    assert sink().committed == at(1)
+
+
+def test_passwords_and_hosts_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OutputError, match="with a password in it") as refused:
+        PostgresPlace.parse("//me:hidden@host/db/t")
+    assert "hidden" not in str(refused.value)
+    for wrong in ("", "//host/t", "a.b.c", "//ho st", "x" * 64, "//h:port/d/t"):
+        with pytest.raises(OutputError, match=r"must be postgres:\[//"):
+            PostgresPlace.parse(wrong)
+    text = "//me@[::1]:5433/db/s.t"
+    assert str(PostgresPlace.parse(text)) == f"postgres:{text}"
+    assert "sslmode" not in PostgresPlace.parse(text).settings()
+    assert PostgresPlace.parse("//db.example.com/db/t").settings()["sslmode"] == "verify-full"
+    monkeypatch.setenv("PGSSLMODE", "require")
+    assert "sslmode" not in PostgresPlace.parse("//db.example.com/db/t").settings()
+    monkeypatch.delenv("PGSSLMODE")
+    monkeypatch.setenv("PGPASSWORD", "wrong one")
+    with pytest.raises(OutputError, match="password authentication failed") as told:
+        sink()
+    assert "wrong one" not in str(told.value)
+
+
+class Run:
+    """``ripple run --follow`` into a table, started again whenever it is killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "said"
+        self.command = [
+            *(*RIPPLE, "run", str(kill_nine.PIPELINE), "--source", f"log:{folder / 'trades'}"),
+            *("--follow", "--checkpoint-dir", str(folder / "checkpoints"), "--batch", "500"),
+            *("--sink", "out=postgres:vwaps", "--sink", "total=postgres:totals"),
+            *("--checkpoint-interval", "200ms", "--commit-interval", "20ms"),
+        ]
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        with self.log.open("a") as said:
+            self.process = subprocess.Popen(self.command, cwd=ROOT, stderr=said)
+
+    def end(self, how: signal.Signals) -> int:
+        assert self.process is not None
+        self.process.send_signal(how)
+        return self.process.wait(WITHIN_S)
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+def undisturbed(folder: Path, server: Postgres) -> tuple[object, object]:
+    """What a run that nobody disturbs writes of the same trades."""
+    ripple(
+        *("run", kill_nine.PIPELINE, "--source", f"log:{folder / 'trades'}"),
+        *("--sink", "out=postgres:calm_vwaps", "--sink", "total=postgres:calm_totals"),
+        *("--checkpoint-dir", folder / "calm"),
+    )
+    return tables(server, "calm_")
+
+
+def tables(server: Postgres, prefix: str = "") -> tuple[object, object]:
+    return (
+        server.rows(f"SELECT * FROM {prefix}vwaps ORDER BY 1, 2"),
+        server.rows(f"SELECT * FROM {prefix}totals ORDER BY 1"),
+    )
+
+
+def until(is_so: Callable[[], bool], said: Path) -> None:
+    ends = time.monotonic() + WITHIN_S
+    while not is_so():
+        assert time.monotonic() < ends, said.read_text()
+        time.sleep(0.05)
+
+
+def offset(server: Postgres) -> int:
+    try:
+        found = server.rows(
+            "SELECT coalesce(max((cut::json->>'trades')::bigint), 0) FROM ripple_outputs "
+            "WHERE of_table = 'vwaps'"
+        )
+    except (psycopg.OperationalError, psycopg.errors.UndefinedTable):
+        return 0
+    return int(str(found[0][0]))
+
+
+def test_killed_runs_and_a_killed_server_leave_what_an_undisturbed_run_does(
+    tmp_path: Path, server: Postgres
+) -> None:
+    ripple("log", "create", tmp_path / "trades")
+    run, chance, kills, server_kills = Run(tmp_path), random.Random(4), 0, 0
+    try:
+        for number in range(10):
+            ripple("log", "append", tmp_path / "trades", f"synthetic:{TRADES // 10}")
+            time.sleep(chance.uniform(0.3, 1.0))
+            if number % 4 == 3:
+                server.kill()
+                time.sleep(chance.uniform(0.2, 1.5))
+                server.start()
+                server_kills += 1
+                assert run.is_running, run.log.read_text()
+            elif number % 2:
+                run.end(signal.SIGKILL)
+                run.start()
+                kills += 1
+        until(lambda: offset(server) == TRADES, run.log)
+        until(lambda: run.log.read_text().count("restored") == kills, run.log)
+        assert run.end(signal.SIGTERM) == 0, run.log.read_text()
+    finally:
+        if run.is_running:
+            run.end(signal.SIGKILL)
+    assert (kills, server_kills) == (3, 2)
+    found = tables(server)
+    assert all(found)
+    assert found == undisturbed(tmp_path, server)
+
+
+def test_a_cluster_of_which_a_worker_is_killed_writes_one_table(
+    tmp_path: Path, server: Postgres
+) -> None:
+    ripple("log", "create", tmp_path / "trades", "--partitions", "4", "--key", "symbol")
+    ripple("log", "append", tmp_path / "trades", f"synthetic:{TRADES}")
+    pipeline = str(ROOT / "tests/cluster/pipeline_windows.py")
+    said = tmp_path / "said"
+    with said.open("w") as log:
+        up = subprocess.Popen(
+            [
+                *(*RIPPLE, "cluster", "up", pipeline, "--source", f"log:{tmp_path / 'trades'}"),
+                *("--sink", "out=postgres:vwaps", "--dir", str(tmp_path / "state")),
+                *("--workers", "2", "--until-end", "--free-ports"),
+            ],
+            cwd=ROOT,
+            stderr=log,
+        )
+    try:
+        until(lambda: "worker-1" in said.read_text(), said)
+        time.sleep(2)
+        subprocess.run(["pkill", "-9", "-P", str(up.pid), "-f", "worker-1"], check=True)
+        assert up.wait(WITHIN_S * 2) == 0, said.read_text()
+    finally:
+        up.kill()
+    assert server.rows("SELECT part, parts FROM ripple_outputs ORDER BY 1") == [
+        (number, 4) for number in range(4)
+    ]
+    calm = ("--sink", "out=postgres:calm_vwaps", "--checkpoint-dir", tmp_path / "calm")
+    ripple("run", pipeline, "--source", f"log:{tmp_path / 'trades'}", *calm)
+    every = "SELECT * FROM {} ORDER BY 1, 2"
+    assert server.rows(every.format("vwaps")) == server.rows(every.format("calm_vwaps"))
