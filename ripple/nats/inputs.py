@@ -1,0 +1,282 @@
+"""A stream as the input of a life: offset n is the message of sequence n + 1."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.batch import Batch, Rejected
+from ripple.connectors.inputs import Signal
+from ripple.errors import InputError
+from ripple.extras import needed
+from ripple.kafka.values.contract import batch_of
+from ripple.nats.envelope import unwrapped
+from ripple.nats.session import ASK_S, FAILURES, connected, stream_info, told
+from ripple.world.broker import Read, Records
+
+with needed("nats", "a stream of NATS"):
+    from nats.errors import TimeoutError as NatsTimeoutError
+    from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.js import JetStreamContext
+    from nats.js.api import StreamInfo
+
+    from ripple.cut import Cut
+    from ripple.kafka.values.contract import Values
+    from ripple.nats.place import NatsPlace
+
+FETCH = 256
+FETCH_S = 1.0
+AHEAD_BYTES_MAX = 4 << 20
+# Half a minute in all: a server that restarts is back by then.
+DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
+
+
+class _Message(NamedTuple):
+    offset: int
+    data: bytes
+
+
+class NatsInputs:
+    """All messages of one stream, in its order; messages that were removed are holes.
+
+    Reads ahead by a consumer that nobody else has and that keeps nothing: where the connection is
+    lost, or the consumer's own count has a gap, another one begins behind the last message. What
+    comes again is known by its sequence.
+
+    Invariants: ``_messages`` are those before ``_through`` that were not given out yet, in order;
+    nothing else of the stream is before ``_through``. ``_end`` is the end as it was last seen.
+    """
+
+    def __init__(
+        self, place: NatsPlace, values: Values, *, name: str, batch_rows: int, follow: bool = False
+    ) -> None:
+        self._place, self._values = place, values
+        self._name, self._batch_rows, self._follow = name, batch_rows, follow
+        self._client: Client | None = None
+        self._messages: deque[_Message] = deque()
+        self._held_bytes = 0
+        self._through = self._end = 0
+        self._stop: int | None = None
+        self._woken, self._room = asyncio.Event(), asyncio.Event()
+        self._reading: asyncio.Task[None] | None = None
+        self._failure: InputError | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The only input."""
+        return (self._name,)
+
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return the first cut that can be read from, and the present end. Raises InputError."""
+        first, end = _range(await self._info())
+        return {self._name: first}, {self._name: end}
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        """Raise InputError unless it is the stream that was read, and still has what follows."""
+        info, offset = await self._info(), cut[self._name]
+        first, end = _range(info)
+        known = identities.get(self._name, "")
+        if known and known != str(info.created):
+            raise InputError(
+                f"{self._place} was made at {info.created}, and what was read up to {offset} was "
+                f"of a stream made at {known}: it is another one"
+            )
+        if offset > end:
+            raise InputError(f"{self._place} ends at {end}, and it was read up to {offset}")
+        if offset < first:
+            raise InputError(
+                f"{self._place} begins at {first}, and it was read up to {offset}: what is between "
+                "has been removed by the stream's limits"
+            )
+
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return when the stream was made."""
+        return dict.fromkeys(cut, str((await self._info()).created))
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; see Inputs."""
+        await self._stop_reading()
+        self._batch_rows = rows
+        self._stop = None if stop is None else stop[self._name]
+        self._messages.clear()
+        self._held_bytes = 0
+        self._through = cut[self._name]
+        _, self._end = _range(await self._info())
+        self._failure = None
+        self._reading = asyncio.create_task(self._read_on())
+
+    def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
+        """Return the next batch; see Inputs."""
+        at, last = cut[self._name], self._last()
+        if last is not None and at >= last:
+            return Signal.ENDED
+        end = (at // self._batch_rows + 1) * self._batch_rows
+        if last is not None:
+            end = min(end, last)
+        if self._through < end and (self._through < self._end or self._through <= at):
+            if self._failure is not None:
+                raise self._failure
+            return Signal.WAITING
+        return self._name, self._batch(min(end, self._through))
+
+    def _last(self) -> int | None:
+        """Return where reading ends, None if it does not."""
+        if self._stop is not None:
+            return self._stop
+        return None if self._follow else self._end
+
+    def _batch(self, end: int) -> Batch:
+        offsets, values, refused = [], [], []
+        while self._messages and self._messages[0].offset < end:
+            offset, data = self._messages.popleft()
+            self._held_bytes -= len(data)
+            try:
+                found = unwrapped(data)
+            except InputError as error:
+                refused.append(Rejected(offset, None, str(error), data[:4096]))
+                continue
+            offsets.append(offset)
+            values.append(data if found is None else found.payload)
+        self._room.set()
+        column = pa.array(values, pa.binary())
+        records = Records(
+            pa.nulls(len(values), pa.binary()), column, np.zeros(len(values), np.int64)
+        )
+        batch = batch_of(Read(np.array(offsets, np.int64), records, end), self._values)
+        if not refused:
+            return batch
+        rejected = sorted((*batch.rejected, *refused), key=lambda one: one.offset)
+        return Batch(batch.records, end, tuple(rejected), batch.offsets())
+
+    async def more(self) -> None:
+        """Wait until more was read."""
+        await self._woken.wait()
+        self._woken.clear()
+
+    def wake(self) -> None:
+        """Let ``more`` return."""
+        self._woken.set()
+
+    async def sync(self) -> None:
+        """Do nothing: the server keeps what it has acknowledged."""
+
+    async def close(self) -> None:
+        """Stop reading, and leave the server."""
+        await self._stop_reading()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _stop_reading(self) -> None:
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+
+    async def _info(self) -> StreamInfo:
+        try:
+            info = await stream_info(await self._stream(), self._place)
+        except FAILURES as error:
+            raise told(self._place, error, InputError) from error
+        if info is None:
+            raise InputError(f"{self._place}: there is no such stream")
+        return info
+
+    async def _stream(self) -> JetStreamContext:
+        if self._client is None or self._client.is_closed:
+            self._client = await connected(self._place, InputError)
+        return self._client.jetstream(timeout=ASK_S)
+
+    async def _read_on(self) -> None:
+        """Read ahead, for ever; a server that is away is asked again for half a minute."""
+        delays = iter(DELAYS_S)
+        while True:
+            before = self._through
+            try:
+                await self._read()
+            except (*FAILURES, InputError) as error:
+                if self._through > before:
+                    delays = iter(DELAYS_S)
+                delay_s = next(delays, None)
+                if delay_s is None:
+                    self._failure = told(self._place, error, InputError)  # type: ignore[assignment]  # of that class
+                    self._woken.set()
+                    return
+                await asyncio.sleep(delay_s)
+            except Exception as error:  # whatever it is, the life must not wait for ever
+                self._failure = InputError(f"{self._place}: {error}")
+                self._woken.set()
+                raise
+
+    async def _read(self) -> None:
+        """Read by one consumer until it has a gap. Raises what went wrong."""
+        js = await self._stream()
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=self._through + 1,
+            ack_policy=AckPolicy.NONE,
+            inactive_threshold=60.0,
+            mem_storage=True,
+        )
+        consumer = await js.pull_subscribe("", stream=self._place.stream, config=config)
+        count = 0
+        try:
+            while True:
+                if self._held_bytes > AHEAD_BYTES_MAX:
+                    self._room.clear()
+                    await self._room.wait()
+                    continue
+                try:
+                    found = await consumer.fetch(FETCH, timeout=FETCH_S)
+                except NatsTimeoutError:
+                    await self._look(js, consumer, count)
+                    continue
+                for message in found:
+                    count += 1
+                    if message.metadata.sequence.consumer != count:
+                        return  # one was lost on its way: begin behind what is here
+                    self._take(message)
+                if self._through >= self._end:
+                    await self._look(js, consumer, count)
+                self._woken.set()
+        finally:
+            with suppress(Exception):
+                await consumer.unsubscribe()
+
+    def _take(self, message: Msg) -> None:
+        offset = message.metadata.sequence.stream - 1
+        if offset >= self._through:
+            self._messages.append(_Message(offset, message.data))
+            self._held_bytes += len(message.data)
+            self._through = offset + 1
+
+    async def _look(
+        self, js: JetStreamContext, consumer: JetStreamContext.PullSubscription, count: int
+    ) -> None:
+        """See how far the stream is, and whether there is a hole at its end."""
+        _, end = _range(await js.stream_info(self._place.stream))
+        state = await consumer.consumer_info()
+        delivered = state.delivered.consumer_seq if state.delivered is not None else 0
+        if not state.num_pending and delivered == count:
+            self._through = max(self._through, end)
+        if self._follow or self._stop is not None:
+            self._end = max(self._end, end)
+        self._woken.set()
+
+
+def _range(info: StreamInfo) -> tuple[int, int]:
+    """Return the offsets where a stream begins and ends."""
+    first, last = info.state.first_seq, info.state.last_seq
+    return max(first - 1, 0) if info.state.messages else last, last

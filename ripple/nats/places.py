@@ -1,0 +1,84 @@
+"""Streams of NATS, opened as places of the connector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.connectors.settings import Stream
+from ripple.errors import InputError, OutputError
+from ripple.kafka.background import Background
+from ripple.kafka.values.json import JsonValues
+from ripple.nats.inputs import NatsInputs
+from ripple.nats.place import PREFIX, NatsPlace
+from ripple.nats.session import ASK_S, FAILURES, connected, told
+from ripple.nats.sink import NatsSink
+from ripple.nats.source import NatsSource
+
+if TYPE_CHECKING:
+    from nats.js.api import StreamInfo
+
+    from ripple.connectors.connector import Reading, Writing
+
+
+def open_source(path: str, reading: Reading) -> NatsSource:
+    """Return the stream up to its present end; raises InputError."""
+    inputs = _inputs(path, reading)
+    return NatsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
+
+
+def open_inputs(path: str, reading: Reading) -> NatsInputs:
+    """Return the stream; raises InputError."""
+    return _inputs(path, reading)
+
+
+def continue_sink(path: str, writing: Writing) -> NatsSink:
+    """Return the sink that goes on behind what is there; raises OutputError."""
+    try:
+        place = NatsPlace.parse(path)
+    except InputError as error:
+        raise OutputError(str(error)) from error
+    return NatsSink(place, f"{writing.plan.name}/{writing.output.name}", writing.epoch)
+
+
+def check(path: str) -> str:
+    """Connect, and tell what is there; raises InputError."""
+    place = NatsPlace.parse(path)
+    for info in _streams(place):
+        if info.config.name == place.stream:
+            return (
+                f"a stream of {info.state.messages} messages, the last number {info.state.last_seq}"
+            )
+    return f"a server of NATS answers at {place.server}; there is no stream {place.stream} yet"
+
+
+def discover(path: str) -> list[Stream]:
+    """Return the streams of a server; raises InputError."""
+    place = NatsPlace.parse(path)
+    return [
+        Stream(f"{PREFIX}//{place.server}/{info.config.name}", replayable=True)
+        for info in _streams(place)
+    ]
+
+
+def _inputs(path: str, reading: Reading) -> NatsInputs:
+    return NatsInputs(
+        NatsPlace.parse(path),
+        JsonValues(reading.shape),
+        name=reading.name,
+        batch_rows=reading.batch_rows,
+        follow=reading.follow,
+    )
+
+
+def _streams(place: NatsPlace) -> list[StreamInfo]:
+    async def asked() -> list[StreamInfo]:
+        client = await connected(place, InputError)
+        try:
+            return await client.jetstream(timeout=ASK_S).streams_info()
+        except FAILURES as error:
+            raise told(place, error, InputError) from error
+        finally:
+            await client.close()
+
+    with Background() as loop:
+        return loop.call(asked())

@@ -1,0 +1,77 @@
+"""A connection to a server of NATS, and what is asked of a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING, Any
+
+from ripple.errors import RippleError
+from ripple.extras import needed
+
+with needed("nats", "a stream of NATS"):
+    import nats
+    from nats.errors import Error as NatsError
+    from nats.js.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.js import JetStreamContext
+    from nats.js.api import StreamInfo
+
+    from ripple.nats.place import NatsPlace
+
+CONNECT_S = 5.0
+ASK_S = 5.0
+FAILURES = (NatsError, OSError, asyncio.TimeoutError)
+
+
+async def connected(place: NatsPlace, failure: type[RippleError]) -> Client:
+    """Return a connection that reconnects by itself; raises ``failure`` where nobody answers."""
+    try:
+        client: Client = await nats.connect(f"nats://{place.server}", **_options(place))
+    except (*FAILURES, ValueError) as error:
+        raise told(place, error, failure) from error
+    return client
+
+
+async def stream_info(js: JetStreamContext, place: NatsPlace) -> StreamInfo | None:
+    """Return what is known of the stream, None if there is none."""
+    try:
+        return await js.stream_info(place.stream)
+    except NotFoundError:
+        return None
+
+
+def told(place: NatsPlace, error: BaseException, failure: type[RippleError]) -> RippleError:
+    """Return an error in one line, which names the place."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return failure(f"{place}: {said}")
+
+
+def _options(place: NatsPlace) -> dict[str, Any]:
+    given = place.settings
+    options: dict[str, Any] = {
+        "user": given.user,
+        "password": given.password,
+        "token": given.token,
+        "user_credentials": given.credentials,
+    }
+    options = {name: value for name, value in options.items() if value is not None}
+    if place.is_secure:
+        context = ssl.create_default_context(cafile=given.authority)
+        if given.certificate:
+            context.load_cert_chain(given.certificate, given.key)
+        options["tls"] = context
+    return options | {
+        "name": "ripple",
+        "connect_timeout": CONNECT_S,
+        "allow_reconnect": True,
+        "max_reconnect_attempts": 3,
+        "reconnect_time_wait": 0.5,
+        "error_cb": _ignore,
+    }
+
+
+async def _ignore(_: Exception) -> None:
+    """Say nothing: what fails is raised where it was asked for."""
