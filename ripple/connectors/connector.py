@@ -36,6 +36,7 @@ class Use:
     nothing counts of an owner that was replaced (docs/seals.md). has_parts: whether it goes by the
     ``part`` that it is asked for. reached: of a sink, what tells from outside what its owner has
     committed: ``(path, Writing) -> Commit | None``, as ``opens`` names it; empty if nothing does.
+    Without a part in ``Writing`` that is what all parts have, together.
     is_group: of a continued sink, whether outputs are committed together: it opens them as one,
     ``({output: path}, Grouping) -> ReadableGroup``. commit_interval_ms: of a continued sink, how
     often it is committed where nobody says.
@@ -66,6 +67,11 @@ class Connector:
 
     path_of: from that text to the file or folder, so that no run writes what it reads; None where
     there is none. package: whose it is, as the registry has found out.
+
+    What people ask of it, named as what opens a use is; empty where it has nothing to say.
+    settings: a dataclass of ripple.connectors.settings. check: ``path -> str``, which connects,
+    and returns what is there in a few words; raises what is wrong and how it is put right.
+    discover: ``path -> Iterable[Stream]``, what can be read there.
     """
 
     scheme: str
@@ -76,6 +82,9 @@ class Connector:
     continued_sink: Use | None = None
     path_of: Callable[[str], str] | None = None
     package: str = "ripple"
+    settings: str = ""
+    check: str = ""
+    discover: str = ""
 
 
 @frozen

@@ -1,7 +1,7 @@
 """The public test kit.
 
 A slow, obvious interpreter and a check of your pipeline against it; a world that is a function of a
-seed, and a search for the crash or fault that your program does not survive.
+seed, and a search for the crash or fault that your program does not survive; suites for connectors.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from ripple.testing.aggregates import Entry, twin
 from ripple.testing.check import Divergence, Follower, Marker, check_pipeline
 from ripple.testing.cluster import cluster_test
 from ripple.testing.cluster_trial import ClusterTrial
+from ripple.testing.connector_rows import Tick
+from ripple.testing.connector_suites import sink_suite, source_suite
 from ripple.testing.crash import crash_test
 from ripple.testing.crash_scenario import CrashScenario
 from ripple.testing.explore import Report, SimulationError, enumerate_crashes, explore, repeat
@@ -46,6 +48,7 @@ __all__ = [
     "SimStore",
     "SimWorld",
     "SimulationError",
+    "Tick",
     "check_pipeline",
     "cluster_test",
     "crash_test",
@@ -54,5 +57,7 @@ __all__ = [
     "on_cluster",
     "repeat",
     "sim_world",
+    "sink_suite",
+    "source_suite",
     "twin",
 ]

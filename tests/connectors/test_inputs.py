@@ -1,4 +1,4 @@
-"""What a life reads, whatever it comes from: told by the log and by a source of one iterator."""
+"""What a life reads that comes from a source of one iterator; tests/contract has the others."""
 
 from __future__ import annotations
 
@@ -53,16 +53,6 @@ def append(topic: Topic, first: int, end: int) -> None:
         writer.append(records(first, end))
 
 
-def of_log(folder: Path, *, follow: bool = False) -> LogInputs:
-    topic = topic_in(folder)
-    append(topic, 0, ROWS)
-    return LogInputs(topic, {"ticks": 0}, RecordShape(SCHEMA), BATCH_ROWS, follow=follow)
-
-
-def followed(folder: Path) -> LogInputs:
-    return of_log(folder, follow=True)
-
-
 def csv(path: Path) -> CsvSource:
     return CsvSource(path, CsvFormat(SCHEMA), name="ticks", batch_rows=BATCH_ROWS)
 
@@ -81,7 +71,7 @@ def in_thread(folder: Path) -> SourceInputs:
     return of_file(folder, ThreadedInputs)
 
 
-ALL = [of_log, followed, of_file, in_thread]
+ALL = [of_file, in_thread]
 
 
 async def read(inputs: Inputs, cut: dict[str, int], until: int = ROWS) -> list[int]:
@@ -118,7 +108,7 @@ def test_reading_goes_on_from_any_cut_up_to_any_other(
         assert inputs.names == ("ticks",)
         first, end = await inputs.bounds()
         assert first == {"ticks": 0}
-        assert end in ({"ticks": ROWS}, {})
+        assert end == {}
         await inputs.check({"ticks": start}, {})
         cut = {"ticks": start}
         await inputs.open(cut, BATCH_ROWS, {"ticks": 23})
@@ -133,7 +123,7 @@ def test_reading_goes_on_from_any_cut_up_to_any_other(
 
 
 @pytest.mark.parametrize("make", ALL)
-def test_end_is_told_from_a_pause(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+def test_end_is_told(tmp_path: Path, make: Callable[[Path], Any]) -> None:
     async def story() -> None:
         inputs: Inputs = make(tmp_path)
         cut = {"ticks": 0}
@@ -141,29 +131,7 @@ def test_end_is_told_from_a_pause(tmp_path: Path, make: Callable[[Path], Any]) -
         assert await read(inputs, cut) == list(range(ROWS))
         while (said := inputs.next(cut)) is Signal.WAITING and make is in_thread:
             await inputs.more()
-        assert said is (Signal.WAITING if make is followed else Signal.ENDED)
-        await inputs.close()
-
-    run(story())
-
-
-def test_log_that_is_followed_wakes_its_reader(tmp_path: Path) -> None:
-    async def story() -> None:
-        inputs = followed(tmp_path)
-        cut = {"ticks": ROWS}
-        await inputs.open(cut, BATCH_ROWS)
-        for round_ in range(3):
-            assert inputs.next(cut) is Signal.WAITING
-            waiting = asyncio.create_task(inputs.more())
-            await asyncio.sleep(0.01)
-            assert not waiting.done()
-            append(Topic.open(LiveDisk(tmp_path), "ticks"), ROWS + round_, ROWS + round_ + 1)
-            await waiting
-            assert await read(inputs, cut, ROWS + round_ + 1) == [ROWS + round_]
-        waiting = asyncio.create_task(inputs.more())
-        inputs.wake()
-        await waiting
-        assert inputs.next(cut) is Signal.WAITING
+        assert said is Signal.ENDED
         await inputs.close()
 
     run(story())

@@ -1,16 +1,15 @@
-"""What every sink that records its cut promises: one suite, on disks of both forms."""
+"""What every sink that records its cut promises, on a simulated disk (live: tests/contract)."""
 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from ripple.connectors.contract import Commit
 from ripple.errors import OutputError
 from ripple.testing.sim_disk import SimDisk
-from ripple.world import Disk, DiskFullError, DiskLockedError, LiveDisk
+from ripple.world import Disk, DiskFullError, DiskLockedError
 from tests.sinks.kit import (
     CUTS,
     KINDS,
@@ -25,9 +24,9 @@ from tests.sinks.kit import (
 )
 
 
-@pytest.fixture(params=["live", "simulated"])
-def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
-    return LiveDisk(tmp_path) if request.param == "live" else SimDisk()
+@pytest.fixture
+def disk() -> Disk:
+    return SimDisk()
 
 
 @pytest.fixture(params=KINDS)

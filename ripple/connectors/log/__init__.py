@@ -24,4 +24,6 @@ CONNECTOR = Connector(
         reached="ripple.connectors.log.places:reached",
     ),
     path_of=path_of,
+    check="ripple.connectors.log.looking:check",
+    discover="ripple.connectors.log.looking:discover",
 )

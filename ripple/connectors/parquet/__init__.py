@@ -18,4 +18,6 @@ CONNECTOR = Connector(
         on_stream=STAYS,
     ),
     path_of=str,
+    check="ripple.connectors.parquet.looking:check",
+    discover="ripple.connectors.parquet.looking:discover",
 )

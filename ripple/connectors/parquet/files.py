@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from ripple.connectors.target import Target
 
 BLOCK_ROWS = 1 << 16
+BLOCK_BYTES = 3 << 20  # of what Arrow makes of long rows, which are then fewer
+SAMPLE_ROWS = 64
 ROW_GROUP_ROWS = 1 << 17
 PREFETCH_BLOCKS = 2
 
@@ -51,9 +53,9 @@ def open_sink(path: str, _: Writing) -> ParquetSink:
 class ParquetSource:
     """The rows of a Parquet file, in order, screened as records of ``shape``.
 
-    Only the delivered columns and those with checks are read, BLOCK_ROWS rows at a time, ahead of
-    the consumer in a background thread. Raises SchemaError naming the first column that is missing
-    or has another type.
+    Only the delivered columns and those with checks are read, BLOCK_ROWS rows or some MiB at a
+    time, ahead of the consumer in a background thread. Raises SchemaError naming the first column
+    that is missing or has another type.
     """
 
     def __init__(
@@ -127,14 +129,23 @@ def _blocks_of(
 
     Arrow reads the timestamps of older writers (INT96) as nanoseconds modulo 64 bits.
     """
-    blocks = file.iter_batches(BLOCK_ROWS, groups, names, use_threads=False)
+    rows = _block_rows(file, groups, names)
+    blocks = file.iter_batches(rows, groups, names, use_threads=False)
     leaves = [file.schema.column(at) for at in range(len(file.schema))]
     if not any(leaf.path in names and leaf.physical_type == "INT96" for leaf in leaves):
         yield from ((records, None) for records in blocks)
         return
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="s") as again:
-        coarse = again.iter_batches(BLOCK_ROWS, groups, names, use_threads=False)
+        coarse = again.iter_batches(rows, groups, names, use_threads=False)
         yield from zip(blocks, coarse, strict=True)
+
+
+def _block_rows(file: pq.ParquetFile, groups: list[int], names: list[str]) -> int:
+    """Return how many rows are read at once: fewer where the first ones are long."""
+    first = next(file.iter_batches(SAMPLE_ROWS, groups[:1], names, use_threads=False), None)
+    if first is None or not first.nbytes:
+        return BLOCK_ROWS
+    return min(BLOCK_ROWS, max(1, BLOCK_BYTES * int(first.num_rows) // int(first.nbytes)))
 
 
 def _beyond_ns(

@@ -1,0 +1,165 @@
+"""List connectors, say what one can be told, look whether a place answers, begin a new one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ripple.cli.connector_template import files_of
+from ripple.cli.places import a_place
+from ripple.connectors.installed import load
+from ripple.connectors.registry import USES, is_stream, of_scheme, schemes
+from ripple.connectors.settings import schema_of_settings
+from ripple.errors import ConnectorError, InputError, OutputError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+    from ripple.connectors.connector import Connector
+    from ripple.connectors.settings import Stream
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions, each with its own arguments."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="all connectors, and what they promise")
+    spec = actions.add_parser("spec", help="the settings of one, as JSON Schema")
+    spec.add_argument("scheme", metavar="SCHEME")
+    check = actions.add_parser("check", help="look whether a place answers, and say what is wrong")
+    discover = actions.add_parser("discover", help="what can be read at a place, with its columns")
+    for one in (check, discover):
+        one.add_argument("place", type=a_place, metavar="PLACE")
+    for one in (listing, check, discover):
+        one.add_argument("--format", choices=("text", "json"), default="text")
+    new = actions.add_parser("new", help="write a package with a connector and its tests")
+    new.add_argument("name", metavar="NAME", help="the scheme: lower-case letters, digits and _")
+    new.add_argument("--dir", type=a_place, metavar="DIR", default=".", help="where; . by default")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what was asked for."""
+    if options.action == "list":
+        _list(options.format)
+    elif options.action == "spec":
+        connector = _connector(options.scheme)
+        settings = _of(connector, connector.settings) if connector.settings else None
+        print(json.dumps(schema_of_settings(connector, settings), indent=2))
+    elif options.action == "check":
+        _check(options.place, options.format)
+    elif options.action == "discover":
+        _discover(options.place, options.format)
+    else:
+        _new(options.name, Path(options.dir))
+    return 0
+
+
+def _list(form: str) -> None:
+    rows: list[dict[str, Any]] = []
+    for scheme in schemes():
+        try:
+            connector = _connector(scheme)
+        except ConnectorError as error:
+            rows.append({"scheme": scheme, "error": str(error)})
+            continue
+        uses = {name: use.promise for name in USES if (use := getattr(connector, name))}
+        rows.append(
+            {"scheme": scheme, "form": connector.form, "package": connector.package, "uses": uses}
+        )
+    if form == "json":
+        print(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        print(f"{row['scheme']}: {row.get('error') or row['form']}")
+        for name, promise in row.get("uses", {}).items():
+            print(f"  {name.replace('_', ' '):<17} {promise}")
+
+
+def _check(place: str, form: str) -> None:
+    connector, path = _divided(place)
+    if connector.check:
+        found = _of(connector, connector.check)(path)
+    elif connector.path_of is not None:
+        found = _looked_at(connector.path_of(path))
+    else:
+        found = "there is nothing to connect to"
+    print(json.dumps({"place": place, "found": found}) if form == "json" else f"{place}: {found}")
+
+
+def _looked_at(path: str) -> str:
+    if is_stream(path):
+        return "a stream"
+    try:
+        size = os.stat(path).st_size
+        os.close(os.open(path, os.O_RDONLY))
+    except FileNotFoundError:
+        folder = os.path.dirname(path) or "."
+        if not os.access(folder, os.W_OK):
+            raise OutputError(f"{path} is not there, and cannot be made in {folder}") from None
+        return "not there yet; it can be written"
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    return f"a file of {size} bytes that can be read"
+
+
+def _discover(place: str, form: str) -> None:
+    connector, path = _divided(place)
+    if not connector.discover:
+        raise InputError(
+            f"{connector.scheme}: places do not say what is in them: only their reader"
+        )
+    streams: Iterable[Stream] = _of(connector, connector.discover)(path)
+    rows = [_row(stream) for stream in streams]
+    if form == "json":
+        print(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        key = f" by {', '.join(row['key'])}" if row["key"] else ""
+        again = "" if row["replayable"] else ", read once"
+        print(f"{row['place']}: {row['partitions']} partitions{key}{again}")
+        for name, kind in (row["columns"] or {}).items():
+            print(f"  {name}: {kind}")
+
+
+def _row(stream: Stream) -> dict[str, Any]:
+    columns = None
+    if stream.columns is not None:
+        columns = {
+            one.name: f"{one.type}{' or none' if one.nullable else ''}" for one in stream.columns
+        }
+    return {**stream._asdict(), "key": list(stream.key), "columns": columns}
+
+
+def _new(name: str, folder: Path) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise OutputError(f"{name!r} is no name: lower-case letters, digits and _, a letter first")
+    if name in schemes():
+        raise OutputError(f"there is a connector {name!r}: choose another name")
+    target = folder / f"ripple-{name}"
+    if target.exists():
+        raise OutputError(f"{target} is there: name another folder with --dir")
+    for path, text in files_of(name).items():
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        (target / path).write_text(text)
+    print(f"{target}: try it with  cd {target} && pip install -e . && pytest")
+
+
+def _divided(place: str) -> tuple[Connector, str]:
+    scheme, colon, path = place.partition(":")
+    if not colon:
+        raise InputError(f"{place!r} names no connector: begin with its scheme, as in csv:{place}")
+    return _connector(scheme), path
+
+
+def _connector(scheme: str) -> Connector:
+    found = of_scheme(scheme)
+    if found is None:
+        raise ConnectorError(f"there is no connector {scheme!r}: there are {', '.join(schemes())}")
+    return found
+
+
+def _of(connector: Connector, name: str) -> Any:
+    return load(connector.scheme, connector.package, name)

@@ -1,0 +1,92 @@
+"""What a connector leaves behind in its process, and what becomes of one that is killed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+import tracemalloc
+import warnings
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PATIENCE_S = 3.0
+READ_AHEAD_S = 0.3
+_DESCRIPTORS = "/proc/self/fd"
+
+
+@contextmanager
+def nothing_left(rule: str) -> Iterator[None]:
+    """Raise AssertionError if there are more files or threads at the end than in the beginning."""
+    files, threads = _files(), _threads()
+    yield
+    ends = time.monotonic() + PATIENCE_S
+    while (left := {**_more(_files(), files), **_more(_threads(), threads)}) and (
+        time.monotonic() < ends
+    ):
+        time.sleep(0.01)
+    assert not left, f"{rule}: left behind: {', '.join(left.values())}"
+
+
+class Ahead:
+    """How many bytes more are held than when this was made, by Python and by Arrow."""
+
+    def __enter__(self) -> Ahead:
+        tracemalloc.start()
+        self._before = pa.total_allocated_bytes()
+        return self
+
+    def held_bytes(self) -> int:
+        """Return the bytes, after a while in which threads may have read ahead."""
+        time.sleep(READ_AHEAD_S)
+        python, _ = tracemalloc.get_traced_memory()
+        return int(python + pa.total_allocated_bytes() - self._before)
+
+    def __exit__(self, *_: object) -> None:
+        tracemalloc.stop()
+
+
+def killed(story: Callable[[], None]) -> None:
+    """Run ``story`` in a copy of this process, and kill that: nothing is closed, nothing flushed.
+
+    Raises AssertionError if the story raises.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        child = os.fork()
+    if child == 0:  # pragma: no cover - it never returns
+        try:
+            story()
+        except BaseException:
+            import traceback  # noqa: PLC0415 - of the failure alone
+
+            traceback.print_exc()
+            os._exit(1)
+        os.kill(os.getpid(), signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "the process that was to be killed has failed; it says why"
+
+
+def _files() -> dict[object, str]:
+    gc.collect()
+    found: dict[object, str] = {}
+    with suppress(OSError):  # no such folder on other systems
+        for name in os.listdir(_DESCRIPTORS):
+            with suppress(OSError):
+                found[name] = f"the file {os.readlink(f'{_DESCRIPTORS}/{name}')}"
+    return found
+
+
+def _threads() -> dict[object, str]:
+    return {one: f"the thread {one.name}" for one in threading.enumerate()}
+
+
+def _more(now: dict[object, str], before: dict[object, str]) -> dict[object, str]:
+    return {one: what for one, what in now.items() if before.get(one) != what}
