@@ -36,10 +36,6 @@ class Settings(Protocol):
     """What a process runs with."""
 
     @property
-    def store(self) -> str:
-        """Where the cluster keeps its state."""
-
-    @property
     def end_with_stdin(self) -> bool:
         """Whether to end in good order once nobody holds the other end of standard input."""
 
@@ -92,11 +88,6 @@ class Daemon(Generic[S]):
         if said.is_check:
             sys.stdout.write(settings.text)
             return 0
-        if "://" in settings.store and not settings.store.startswith("s3://"):
-            raise SettingsError(
-                f"store is {settings.store} (from {settings.origins['store'].origin}): it is a "
-                "folder, or s3://bucket/prefix"
-            )
         return event_loop.run(self._run(settings))
 
     async def _run(self, settings: S) -> int:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from ripple.world.ports import Listener, Network, Stream
 
@@ -36,9 +36,10 @@ class Page:
     content_type: str = "text/plain; charset=utf-8"
 
 
-async def serve_pages(
-    network: Network, address: str, pages: Mapping[str, Callable[[], Page]]
-) -> Listener:
+Shows: TypeAlias = "Callable[[], Page | Awaitable[Page]]"
+
+
+async def serve_pages(network: Network, address: str, pages: Mapping[str, Shows]) -> Listener:
     """Show pages by path at an address. Raises OSError.
 
     More than ``REQUESTS_MAX`` at once, and requests that are too long or too slow, are hung up on.
@@ -54,7 +55,7 @@ async def serve_pages(
             async with asyncio.timeout(REQUEST_S):
                 head = await _head(stream)
                 if head:
-                    await stream.write(_answer(head, pages))
+                    await stream.write(await _answer(head, pages))
                     stream.finish()
         except TimeoutError:
             pass  # who asks so slowly, or reads so slowly, does not wait for an answer
@@ -75,7 +76,7 @@ async def _head(stream: Stream) -> bytes:
     return head
 
 
-def _answer(head: bytes, pages: Mapping[str, Callable[[], Page]]) -> bytes:
+async def _answer(head: bytes, pages: Mapping[str, Shows]) -> bytes:
     words = head.split(b"\n", 1)[0].decode("latin-1").split()
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
         return _bytes(Page("this is no request\n", 400), has_body=True)
@@ -85,7 +86,8 @@ def _answer(head: bytes, pages: Mapping[str, Callable[[], Page]]) -> bytes:
     elif method not in ("GET", "HEAD"):
         page = Page("pages can only be read\n", 405)
     else:
-        page = pages[path]()
+        shown = pages[path]()
+        page = shown if isinstance(shown, Page) else await shown
     return _bytes(page, has_body=method != "HEAD")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ripple.access import TOKEN_CHARACTERS_MAX, Access, AccessError, access_of, token_from
 from ripple.settings import Alias, InForce, Setting, SettingsError
-from ripple.world.addresses import check_secured, joined
+from ripple.world.addresses import check_secured, is_loopback, joined
 from ripple.world.tls import Tls
 
 PORT_MAX = 65_535
@@ -22,6 +24,15 @@ def store(help_text: str) -> Setting:
     )
 
 
+def check_store(found: Mapping[str, InForce]) -> None:
+    """Refuse a place where no store can be. Raises SettingsError."""
+    given = found["store"]
+    if "://" in str(given.value) and not str(given.value).startswith("s3://"):
+        raise SettingsError(
+            f"store is {given.value} (from {given.origin}): it is a folder, or s3://bucket/prefix"
+        )
+
+
 TLS = (
     Setting(name="tls_certificate", help="file of this process's certificate", default=""),
     Setting(name="tls_key", help="file of its private key", default=""),
@@ -35,6 +46,30 @@ TLS = (
         help="speak without TLS although there are certificates; on this machine only",
         default=False,
     ),
+)
+
+# How pages are shown, which kubelets and Prometheus ask for without a certificate.
+PAGES_WITHOUT_TLS = Setting(
+    name="pages_without_tls",
+    help="show /health, /ready and /metrics to everybody who gets to host, unencrypted: needed "
+    "where host is not this machine, for probes show no certificate; they hold numbers, the plan, "
+    "names of workers and partitions, and nothing of records but causes of letters",
+    default=False,
+)
+ROLES = (
+    Setting(
+        name="roles",
+        help="file that says who may do what, by tokens and certificates, as docs/dashboard.md has "
+        "it; without it, everybody who is believed may do everything",
+        default="",
+    ),
+    PAGES_WITHOUT_TLS,
+)
+
+TOKEN_FILE = Setting(
+    name="token_file",
+    help="file with the token that says who asks coordinators, where roles are in force",
+    default="",
 )
 
 END_WITH_STDIN = Setting(
@@ -96,6 +131,54 @@ def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
             "(ripple cert makes them) and no insecure, or listen on 127.0.0.1"
         ) from None
     return tls
+
+
+def roles_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Access | None:
+    """Return what the file of roles says, None where none is given. Raises SettingsError."""
+    path = values["roles"]
+    if not path:
+        return None
+    origin = found["roles"].origin
+    try:
+        status = os.stat(path)
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise SettingsError(f"roles: {path}: {error.strerror} (from {origin})") from None
+    if status.st_mode & 0o007:
+        raise SettingsError(
+            f"roles: {path} can be read or changed by others on this machine, and holds tokens: "
+            f"chmod o= {path} (from {origin})"
+        )
+    try:
+        return access_of(data, path)
+    except AccessError as error:
+        raise SettingsError(f"roles: {error} (from {origin})") from None
+
+
+def token_of(values: dict[str, Any], found: Mapping[str, InForce]) -> str:
+    """Return the token in the file that holds it, "" where none is named. Raises SettingsError."""
+    path, origin = values.pop("token_file"), found["token_file"].origin
+    if not path:
+        return ""
+    try:
+        with open(path, "rb") as file:
+            return token_from(file.read(TOKEN_CHARACTERS_MAX + 2))
+    except OSError as error:
+        raise SettingsError(f"token_file: {path}: {error.strerror} (from {origin})") from None
+    except AccessError as error:
+        raise SettingsError(f"token_file: {path} {error} (from {origin})") from None
+
+
+def check_pages(values: Mapping[str, Any], found: Mapping[str, InForce]) -> None:
+    """Refuse pages that would be shown to the network unasked. Raises SettingsError."""
+    if values["pages_without_tls"] or is_loopback(joined(values["host"], 0)):
+        return
+    raise SettingsError(
+        f"host is {values['host']} (from {found['host'].origin}), and /health, /ready and /metrics "
+        "have no TLS: say pages_without_tls, if everybody who gets there may read them, or listen "
+        "on 127.0.0.1"
+    )
 
 
 def check_ports(found: Mapping[str, InForce], names: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from ripple.events import (
     AssignmentUnread,
     BringingUp,
     BroughtUp,
+    CommitWaits,
     CoordinatorFound,
     CoordinatorLost,
     CutOff,
@@ -61,7 +62,7 @@ def line_of(event: Event) -> str | None:
                 f"{count} records are set aside because each ended the run {deaths} times: that "
                 "is hardly the records' fault; ripple dead-letter list shows them"
             )
-        case Restored() | StoreFailed():
+        case Restored() | StoreFailed() | CommitWaits():
             return _of_state(event)
         case _:
             return _of_membership(event)
@@ -111,10 +112,15 @@ def _doing(doing: Applying | BringingUp) -> str:
     return f"applied records {doing.first_offset} to {doing.next_offset} of {doing.input}"
 
 
-def _of_state(event: Restored | StoreFailed) -> str:
+def _of_state(event: Restored | StoreFailed | CommitWaits) -> str:
     if isinstance(event, StoreFailed):
         since = "none" if event.last is None else cuts.text(event.last)
-        return f"a checkpoint was not stored (the last one that was: {since}): {event.error}"
+        return (
+            f"a checkpoint was not stored (the last one that was: {since}; none could be for "
+            f"{event.seconds:.1f} s, and {event.debt} events would be replayed): {event.error}"
+        )
+    if isinstance(event, CommitWaits):
+        return f"{event.rows} rows have waited {event.seconds:.1f} s for a commit: {event.error}"
     start = cuts.text(event.start)
     parts = [f"passed over: {one.why}" for one in event.passed_over]
     if event.checkpoint is not None:

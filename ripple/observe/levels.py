@@ -21,6 +21,7 @@ LEVELS = {level.name.lower(): level for level in Level}
 _OF: dict[type, tuple[Level, str]] = {
     events.BroughtUp: (Level.DEBUG, "graph"),
     events.Committed: (Level.DEBUG, "partition"),
+    events.CommitWaits: (Level.ERROR, "partition"),
     events.Stored: (Level.DEBUG, "checkpoint"),
     events.CoordinatorAnswered: (Level.DEBUG, "membership"),
     events.Restored: (Level.INFO, "checkpoint"),

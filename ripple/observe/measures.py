@@ -1,15 +1,17 @@
 """What happens to the partitions of one process, counted as it is told.
 
-What belongs to a life, such as the age of its last commit, is forgotten when it ends. A replay is
-not counted: what it repeats was counted when it was new.
+What belongs to a life, such as the age of its last commit, is forgotten when it ends; since when
+commits wait is not, for an outage may outlast many lives. A replay is not counted: what it repeats
+was counted when it was new.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
 from ripple import events
+from ripple.cut import between
 from ripple.observe.metrics import OF_WORKERS, Kind
 from ripple.observe.samples import Histogram, Samples
 
@@ -30,7 +32,7 @@ _LATE = {
 
 
 class Traffic(Protocol):
-    """What goes to other processes and comes from them: rows by edge, and bytes that were sent."""
+    """What goes to other processes and comes from them, by edge."""
 
     @property
     def sent(self) -> Mapping[str, int]:
@@ -41,15 +43,19 @@ class Traffic(Protocol):
         """Rows."""
 
     @property
-    def sent_bytes(self) -> int:
-        """Bytes."""
+    def sent_bytes(self) -> Mapping[str, int]:
+        """Bytes of their bundles."""
+
+    @property
+    def received_bytes(self) -> Mapping[str, int]:
+        """Bytes of their bundles."""
 
 
 class _OfPartition:
     """What is known of the life that goes on. Times are of the monotonic clock.
 
     engine: seen as long as its life holds it. before: what its counters were when they were looked
-    at last.
+    at last. replay: when it was told of first, and how much was left then.
     """
 
     def __init__(self, began_ns: int | None = None) -> None:
@@ -62,7 +68,10 @@ class _OfPartition:
         self.stored_ns = began_ns
         self.stored_bytes: int | None = None
         self.remaining: int | None = None
+        self.replay: tuple[int, int] | None = None
         self.recovery_s: float | None = None
+        self.commits_wait_ns: int | None = None
+        self.checkpoints_wait_ns: int | None = None
 
 
 class Measures:
@@ -109,32 +118,61 @@ class Measures:
         match event:
             case events.Began():
                 self._look_at_events(one)
-                self._partitions[partition] = _OfPartition(self._clock.monotonic_ns())
+                # The store has taken the owner's claim.
+                self._begin(partition, one.commits_wait_ns, began_ns=self._clock.monotonic_ns())
             case events.PartitionFailed():
                 self._look_at_events(one)
-                self._partitions[partition] = _OfPartition()
+                self._begin(partition, one.commits_wait_ns, one.checkpoints_wait_ns)
             case events.Ended():
                 self._look_at_events(one)
             case events.Replaying(cut, stop):
-                one.remaining = behind(cut, stop)
+                self._replays(one, between(cut, stop))
             case events.Restored():
                 one.is_live, one.remaining, one.recovery_s = True, None, event.seconds
+                one.replay = None
                 one.stored, one.cut = event.start, event.cut
+                one.commits_wait_ns = None  # the brokers have answered
                 engine = one.engine()
                 one.before = {} if engine is None else engine.counters.as_dict()
             case events.Committed():
                 one.cut, one.committed_ns = event.cut, self._clock.monotonic_ns()
+                one.commits_wait_ns = None
+            case events.CommitWaits():
+                one.commits_wait_ns = self._earlier(one.commits_wait_ns, event.seconds)
+            case events.StoreFailed():
+                one.checkpoints_wait_ns = self._earlier(one.checkpoints_wait_ns, event.seconds)
             case events.Stored():
                 one.stored, one.stored_ns = event.cut, self._clock.monotonic_ns()
-                one.stored_bytes = event.length_bytes
+                one.stored_bytes, one.checkpoints_wait_ns = event.length_bytes, None
             case _:
                 pass
+
+    def _begin(
+        self,
+        partition: int,
+        commits_wait_ns: int | None,
+        checkpoints_wait_ns: int | None = None,
+        began_ns: int | None = None,
+    ) -> None:
+        one = self._partitions[partition] = _OfPartition(began_ns)
+        one.commits_wait_ns, one.checkpoints_wait_ns = commits_wait_ns, checkpoints_wait_ns
+
+    def _replays(self, one: _OfPartition, remaining: int) -> None:
+        one.remaining = remaining
+        if one.replay is None:
+            one.replay = self._clock.monotonic_ns(), remaining
+
+    def _earlier(self, since_ns: int | None, seconds: float) -> int:
+        """Return since when something waits that has just waited for so long."""
+        waits_ns = self._clock.monotonic_ns() - int(seconds * 1e9)
+        return waits_ns if since_ns is None else min(since_ns, waits_ns)
 
     def _count(self, event: Event) -> None:
         """Count what happened, whichever partition it was."""
         match event:
             case events.Committed():
                 self._add("ripple_commits_total")
+                self._add("ripple_commit_rows_total", event.rows)
                 self._observe("ripple_commit_seconds", event.seconds)
             case events.Stored():
                 self._add("ripple_checkpoints_total")
@@ -172,6 +210,11 @@ class Measures:
             self._of_partition(found, str(number), one)
         return found
 
+    def inspected(self, hosted: Collection[int]) -> dict[int, dict[str, Any]]:
+        """Return the live graphs of the partitions that are hosted and have one, by number."""
+        engines = {n: one.engine() for n, one in sorted(self._partitions.items()) if n in hosted}
+        return {n: engine.inspected() for n, engine in engines.items() if engine is not None}
+
     def _brought_up(self, one: _OfPartition, engine: events.Looked, took_ns: int) -> None:
         if one.engine() is not engine:
             one.engine = ref(engine)
@@ -207,11 +250,14 @@ class Measures:
                 self._observe("ripple_system_event_lag_ns", lag_ns)
         values = {
             "event_lag_seconds": None if lag_ns is None else lag_ns / 1e9,
-            "replay_debt_events": behind(one.stored, one.cut) if one.is_live else None,
+            "replay_debt_events": between(one.stored, one.cut) if one.is_live else None,
             "commit_age_seconds": _age_s(one.committed_ns, now_ns),
             "checkpoint_age_seconds": _age_s(one.stored_ns, now_ns),
+            "commit_waiting_seconds": _wait_s(one.commits_wait_ns, now_ns, one),
+            "checkpoint_waiting_seconds": _wait_s(one.checkpoints_wait_ns, now_ns, one),
             "checkpoint_bytes": one.stored_bytes,
             "recovery_remaining_events": one.remaining,
+            "recovery_eta_seconds": _eta_s(one, now_ns),
             "recovery_seconds": one.recovery_s,
         }
         for name, value in values.items():
@@ -223,7 +269,12 @@ class Measures:
             found.set("ripple_transport_deltas_sent_total", rows, self._worker, edge)
         for edge, rows in traffic.received.items():
             found.set("ripple_transport_deltas_received_total", rows, self._worker, edge)
-        found.set("ripple_transport_delta_bytes_total", traffic.sent_bytes, self._worker)
+        for edge, count in traffic.sent_bytes.items():
+            found.set("ripple_transport_edge_sent_bytes_total", count, self._worker, edge)
+        for edge, count in traffic.received_bytes.items():
+            found.set("ripple_transport_edge_received_bytes_total", count, self._worker, edge)
+        sent_bytes = sum(traffic.sent_bytes.values())
+        found.set("ripple_transport_delta_bytes_total", sent_bytes, self._worker)
 
     def _cause(self, cause: str) -> str:
         """Return a cause as a label: there are not many, whatever records hold."""
@@ -240,15 +291,25 @@ class Measures:
         self._samples.observe(name, value, self._worker)
 
 
-def behind(cut: Mapping[str, int], to: Mapping[str, int]) -> int:
-    """Return how many offsets lie between two cuts."""
-    return sum(max(0, end - cut.get(name, 0)) for name, end in to.items())
-
-
 def is_time(watermark_ns: int) -> bool:
     """Return whether a watermark is one of events: not before the first, nor at the end."""
     return abs(watermark_ns) < 1 << 62
 
 
+def _eta_s(one: _OfPartition, now_ns: int) -> float | None:
+    """Return how long a replay still takes, where something of it is done."""
+    if one.replay is None or one.remaining is None:
+        return None
+    began_ns, at_first = one.replay
+    done = at_first - one.remaining
+    return (now_ns - began_ns) / 1e9 * one.remaining / done if done > 0 else None
+
+
 def _age_s(since_ns: int | None, now_ns: int) -> float | None:
     return None if since_ns is None else (now_ns - since_ns) / 1e9
+
+
+def _wait_s(since_ns: int | None, now_ns: int, of: _OfPartition) -> float | None:
+    if since_ns is None:
+        return 0.0 if of.is_live else None
+    return (now_ns - since_ns) / 1e9

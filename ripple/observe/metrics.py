@@ -96,7 +96,18 @@ _WORKER = (
     ),
     _counter("letters_total", "Records that were refused, by cause", "worker", "cause"),
     _counter("commits_total", "Cuts that outputs have committed", "worker"),
+    _counter("commit_rows_total", "Rows that were committed", "worker"),
     _histogram("commit_seconds", "How long commits took", BOUNDS),
+    _counter(
+        "transport_edge_sent_bytes_total",
+        "Bytes of bundles sent to other processes, by the edge between stages",
+        *("worker", "edge"),
+    ),
+    _counter(
+        "transport_edge_received_bytes_total",
+        "Bytes of bundles got from other processes, by the edge between stages",
+        *("worker", "edge"),
+    ),
     _counter("checkpoints_total", "Checkpoints that were stored", "worker"),
     _counter("checkpoint_failures_total", "Checkpoints that could not be stored", "worker"),
     _histogram("checkpoint_seconds", "From beginning a checkpoint to its being stored", BOUNDS),
@@ -113,9 +124,25 @@ _WORKER = (
     ),
     _gauge("partition_commit_age_seconds", "Since the last commit", *_PARTITION),
     _gauge("partition_checkpoint_age_seconds", "Since the last checkpoint was stored", *_PARTITION),
+    _gauge(
+        "partition_commit_waiting_seconds",
+        "Since the brokers of the outputs take no commit; 0 while they do",
+        *_PARTITION,
+    ),
+    _gauge(
+        "partition_checkpoint_waiting_seconds",
+        "Since no checkpoint could be stored; 0 while they can",
+        *_PARTITION,
+    ),
     _gauge("partition_checkpoint_bytes", "Of the last checkpoint", *_PARTITION),
     _gauge("partition_recovery_remaining_events", "Of a replay that is under way", *_PARTITION),
+    _gauge(
+        "partition_recovery_eta_seconds",
+        "How long a replay will still take, by how it has got on",
+        *_PARTITION,
+    ),
     _gauge("partition_recovery_seconds", "How long coming back took the last time", *_PARTITION),
+    _gauge("worker_alert_firing", "1 while it fires", "alert"),
     _gauge("worker_state", "1 for where it stands", "state"),
     _gauge("worker_assignment_version", "The newest version that it has heard of"),
     _gauge("worker_incarnation", "The version that let it in, 0 for none"),
@@ -156,13 +183,22 @@ OF_COORDINATORS: tuple[Metric, ...] = (
     _gauge("coordinator_replicas_heard", "Other coordinators whose views are fresh"),
     _gauge("coordinator_candidates", "Workers that wait to join"),
     _gauge("coordinator_problems", "What somebody should look at; see status"),
+    _gauge("coordinator_alerts", "Workers of which an alert fires", "alert"),
     _gauge("coordinator_workers", "Members by how they are seen", "standing"),
     _gauge("coordinator_worker_partitions", "Partitions that a worker owns", "worker"),
     _gauge("coordinator_worker_silent_seconds", "For how long nobody has heard a worker", "worker"),
     _gauge("coordinator_worker_load", "A worker's load, 0 to 1, as it said last", "worker"),
 )
 
-BY_NAME = {metric.name: metric for metric in OF_WORKERS + OF_COORDINATORS}
+OF_WATCHES: tuple[Metric, ...] = (
+    _counter("validate_rounds_total", "Times that a sample of the keys was compared", "pipeline"),
+    _counter("validate_compared_total", "Rows that were compared", "pipeline"),
+    _counter("validate_differences_total", "Outputs that differed in a bit", "pipeline"),
+    _counter("validate_failures_total", "Rounds that came to no result", "pipeline"),
+    _gauge("validate_holds", "1 if the last round found no difference", "pipeline"),
+)
+
+BY_NAME = {metric.name: metric for metric in OF_WORKERS + OF_COORDINATORS + OF_WATCHES}
 
 
 def markdown(metrics: tuple[Metric, ...]) -> str:

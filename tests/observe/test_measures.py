@@ -112,6 +112,24 @@ def test_what_a_recovery_repeats_is_not_counted_again(measures: Measures) -> Non
     assert ("ripple_partition_recovery_remaining_events", ("w0", "3")) not in found.numbers
 
 
+def test_a_replay_tells_how_long_it_still_takes(measures: Measures, clock: Hands) -> None:
+    def eta() -> float | None:
+        name = "ripple_partition_recovery_eta_seconds", ("w0", "3")
+        return measures.samples([3]).numbers.get(name)
+
+    measures.told(3, events.Began("vwap", 3, 1))
+    measures.told(3, events.Replaying({"trades": 20}, {"trades": 100}))
+    assert eta() is None, "nothing of it is done"
+    clock.at_s += 5
+    measures.told(3, events.Replaying({"trades": 40}, {"trades": 100}))
+    assert eta() == 15
+    clock.at_s += 5
+    measures.told(3, events.Replaying({"trades": 80}, {"trades": 100}))
+    assert eta() == pytest.approx(10 / 3)
+    measures.told(3, events.Restored(None, {}, {"trades": 100}, (), 80, 11.0, ""))
+    assert eta() is None
+
+
 def test_commits_and_checkpoints_have_an_age_and_leave_a_debt(
     measures: Measures, clock: Hands
 ) -> None:
@@ -122,6 +140,7 @@ def test_commits_and_checkpoints_have_an_age_and_leave_a_debt(
     measures.told(3, events.Committed({"a": 80, "b": 40}, 5, 0.02, {}))
     clock.at_s += 2
     found = measures.samples([3])
+    assert of(found, "commit_rows_total") == 10
     assert of(found, "partition_replay_debt_events", "3") == 30 + 40
     assert of(found, "partition_checkpoint_age_seconds", "3") == 9
     assert of(found, "partition_commit_age_seconds", "3") == 2
@@ -144,7 +163,37 @@ def test_failures_are_counted_and_what_failed_has_no_gauges(measures: Measures) 
         "partition_failures_total",
     ):
         assert of(found, name) == 1
-    assert not [labels for (_, labels) in found.numbers if labels[-1] == "3"]
+    left = [name for name, labels in found.numbers if labels[-1] == "3"]
+    assert left == ["ripple_partition_checkpoint_waiting_seconds"]
+
+
+def test_since_when_commits_wait_outlives_the_lives_that_end_for_it(
+    measures: Measures, clock: Hands
+) -> None:
+    begin(measures)
+    assert of(measures.samples([3]), "partition_commit_waiting_seconds", "3") == 0
+    measures.told(3, events.CommitWaits(30.0, 5, "no answer"))
+    clock.at_s += 150
+    measures.told(3, events.CommitWaits(180.0, 5, "no answer"))
+    measures.told(3, events.PartitionFailed(3, 1, ValueError()))
+    measures.told(3, events.Began("vwap", 3, 2))
+    clock.at_s += 20
+    measures.told(3, events.CommitWaits(10.0, 0, "no answer"))
+    assert of(measures.samples([3]), "partition_commit_waiting_seconds", "3") == 200
+    measures.told(3, events.Restored(None, {}, {}, (), 0, 2.5, ""))
+    assert of(measures.samples([3]), "partition_commit_waiting_seconds", "3") == 0
+
+
+def test_since_when_checkpoints_wait_is_told_until_one_is_stored(
+    measures: Measures, clock: Hands
+) -> None:
+    begin(measures)
+    for waited_s in (3.0, 13.0):
+        measures.told(3, events.StoreFailed({"a": 5}, "away", waited_s, 40))
+        clock.at_s += 10
+    assert of(measures.samples([3]), "partition_checkpoint_waiting_seconds", "3") == 23
+    measures.told(3, events.Stored("c", {"a": 50}, 4096, 0.3))
+    assert of(measures.samples([3]), "partition_checkpoint_waiting_seconds", "3") == 0
 
 
 def test_a_partition_that_has_left_has_no_gauges_and_stays_counted(measures: Measures) -> None:

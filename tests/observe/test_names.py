@@ -8,7 +8,14 @@ from pathlib import Path
 
 import yaml
 
-from ripple.observe.metrics import BY_NAME, OF_COORDINATORS, OF_WORKERS, Kind, markdown
+from ripple.observe.metrics import (
+    BY_NAME,
+    OF_COORDINATORS,
+    OF_WATCHES,
+    OF_WORKERS,
+    Kind,
+    markdown,
+)
 
 ROOT = Path(__file__).parents[2]
 RULES = yaml.safe_load((ROOT / "deploy/prometheus/rules.yml").read_text())
@@ -28,6 +35,7 @@ def test_the_docs_have_each_metric() -> None:
     page = (ROOT / "docs/metrics.md").read_text()
     assert markdown(OF_WORKERS) in page
     assert markdown(OF_COORDINATORS) in page
+    assert markdown(OF_WATCHES) in page
 
 
 def test_all_metrics_of_the_book_are_there() -> None:

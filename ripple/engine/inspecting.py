@@ -1,0 +1,80 @@
+"""What a partition's live graph looks like now: its plan's nodes, with what went through them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ripple.engine.partition import Partition
+    from ripple.graph.column import Column
+
+VERSION = 1
+
+
+def inspected(partition: Partition) -> dict[str, Any]:
+    """Return the live graph of a partition as values of JSON.
+
+    Per node: name, kind (source, senders, fold, output, edge), rows_in, rows_out, recomputed
+    (results that were computed again), cutoffs (of these, those that were as before), keys, bytes;
+    null where a kind has no such number. Rows are counted since the partition was restored here,
+    events since its first. edges: pairs of numbers of nodes.
+    """
+    plan, counters = partition.plan, partition.counters
+    is_first = not partition.stage
+    nodes: list[dict[str, Any]] = [
+        _node(
+            plan.source.name if is_first else "senders",
+            "source" if is_first else "senders",
+            rows_in=counters.consumed if is_first else None,
+            rows_out=counters.applied if is_first else None,
+        )
+    ]
+    edges: list[tuple[int, int]] = []
+    numbers: dict[str, int] = {}
+    for fold, column, length_bytes in partition.inspected_folds():
+        below = numbers.get(fold.input, 0)
+        edges.append((below, len(nodes)))
+        numbers[fold.name] = len(nodes)
+        rows_in = nodes[below]["rows_out"]
+        nodes.append(_fold(fold.name, column, rows_in, length_bytes) | {"key": fold.node_key})
+    for output in plan.outputs:
+        if output.name in partition.digests:
+            of = nodes[numbers[output.of]]
+            edges.append((numbers[output.of], len(nodes)))
+            nodes.append(_node(output.name, "output", rows_in=of["rows_out"], keys=of["keys"]))
+    graph = partition.graph
+    return {
+        "stage": partition.stage or 0,
+        "number": partition.partition,
+        "cut": dict(partition.cut),
+        "watermark_ns": partition.watermark_ns,
+        "nodes": nodes,
+        "edges": edges,
+        "graph": {
+            "nodes": graph.node_count,
+            "dirty": len(graph.dirty_nodes()),
+            "last_recomputed": graph.last_recompute_count,
+            "last_cutoffs": graph.last_cutoff_count,
+            "last_stabilization_ns": graph.last_stabilization_ns,
+        },
+    }
+
+
+def _fold(name: str, column: Column, rows_in: int | None, length_bytes: int) -> dict[str, Any]:
+    return _node(
+        name,
+        "fold",
+        rows_in=rows_in,
+        rows_out=column.rows_out,
+        recomputed=column.rows_in,
+        cutoffs=column.rows_in - column.rows_out,
+        keys=column.row_count,
+        bytes=length_bytes,
+    )
+
+
+_NUMBERS = ("rows_in", "rows_out", "recomputed", "cutoffs", "keys", "bytes")
+
+
+def _node(name: str, kind: str, **numbers: int | None) -> dict[str, Any]:
+    return {"name": name, "kind": kind} | {one: numbers.get(one) for one in _NUMBERS}

@@ -1,0 +1,191 @@
+"""One output, followed from outside: its rows by partition, and what changes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple import cut as cuts
+from ripple.delta.column_table import ColumnTable
+from ripple.delta.columns import diff
+from ripple.delta.layout import Layout, layout_of
+from ripple.errors import InputError
+from ripple.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ripple.cut import Cut
+    from ripple.exchange.following import Arrival, Following
+
+
+class Position(NamedTuple):
+    """How far one partition was followed: its owner's epoch, its cut, and its watermark there."""
+
+    epoch: int
+    cut: Cut
+    watermark_ns: int
+
+
+@frozen
+class Change:
+    """What one partition has changed. since: None where it is all that is there.
+
+    rows: the key, ``op`` (int8 of ``ripple.ops``), the values; a key once.
+    """
+
+    partition: int
+    process: str
+    since: Cut | None
+    position: Position
+    rows: pa.RecordBatch
+
+
+@frozen
+class Shown:
+    """An output's rows, of each partition at its own committed cut: what is shown now.
+
+    Rows that are final and were freed are not among them. missing: partitions that were not heard
+    yet.
+    """
+
+    output: str
+    table: pa.Table
+    cuts: Mapping[int, Position]
+    missing: tuple[int, ...]
+
+
+class _Part:
+    """The rows of one partition."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.table = ColumnTable(layout)
+        self.position: Position | None = None
+
+
+class SeenOutput:
+    """One output of a running system. Whoever has it calls it, one at a time.
+
+    What has arrived is taken in by ``changes`` and ``whole``; until then it costs the window of a
+    connection, and those who send keep one bit a row.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        following: Following,
+        partitions: int,
+        arrived: asyncio.Event,
+        place_of: Callable[[int], str],
+    ) -> None:
+        """Take what arrives for ``following``. place_of: of a partition, whose it is."""
+        self.name = name
+        self.partitions = partitions
+        self.layout: Layout | None = None
+        self._schema: pa.Schema | None = None
+        self._following = following
+        self._arrived = arrived
+        self._place_of = place_of
+        self._parts: dict[int, _Part] = {}
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Partitions that were not heard yet."""
+        return tuple(n for n in range(self.partitions) if n not in self._parts)
+
+    async def changes(self, timeout_s: float | None = None) -> list[Change]:
+        """Wait until something has changed, take it in and return it; [] after ``timeout_s``."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    if found := self.take():
+                        return found
+                    await self._arrived.wait()
+        return []
+
+    async def whole(self, timeout_s: float | None = None) -> Shown:
+        """Return the rows once each partition was heard, or what there is after ``timeout_s``."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while self.missing:
+                    await self.changes()
+        self.take()
+        return self.shown()
+
+    def take(self) -> list[Change]:
+        """Take in what has arrived by now, and return it."""
+        self._arrived.clear()
+        found = (self._taken(arrival) for arrival in self._following.take())
+        return [change for change in found if change is not None]
+
+    def shown(self, key: Mapping[str, Any] | None = None) -> Shown:
+        """Return the rows as of what was taken in last. key: only those with these key fields."""
+        rows = [self._parts[number].table.rows() for number in sorted(self._parts)]
+        table = pa.table({}) if self.layout is None else self.layout.table.empty_table()
+        if rows:
+            table = pa.Table.from_batches(rows)
+        if key:
+            table = of_key(self.layout, table, key)
+        positions = {n: p.position for n, p in sorted(self._parts.items()) if p.position}
+        return Shown(self.name, table, positions, self.missing)
+
+    def _taken(self, arrival: Arrival) -> Change | None:
+        changes, part = arrival.changes, self._parts.get(arrival.sender)
+        position = None if part is None else part.position
+        if position is not None and arrival.epoch < position.epoch:
+            self._following.dropped(arrival)
+            return None
+        if position is not None and not _goes_on(position, changes.since, changes.cut):
+            self._following.refused(arrival)
+            return None
+        if self.layout is None:
+            self.layout, self._schema = layout_of(changes.rows.schema), changes.rows.schema
+        rows = changes.rows
+        if part is None or changes.since is None:
+            before = part
+            part = self._parts[arrival.sender] = _Part(self.layout)
+            part.table.apply(rows)
+            if before is not None:  # so that nobody sees as new what was there
+                rows = self._difference(before.table.rows(), part.table.rows())
+        else:
+            part.table.apply(rows)
+        part.position = Position(arrival.epoch, dict(changes.cut), changes.watermark_ns)
+        self._following.applied(arrival)
+        since = None if position is None else position.cut
+        process = self._place_of(arrival.sender)
+        return Change(arrival.sender, process, since, part.position, rows)
+
+    def _difference(self, before: pa.RecordBatch, now: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the changes that lead from one table to another, each row whole."""
+        assert self.layout is not None
+        assert self._schema is not None
+        deltas = diff(self.layout, before, now, patch_threshold=len(self.layout.table))
+        columns = [deltas.column(name) for name in self._schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def of_key(layout: Layout | None, rows: Any, key: Mapping[str, Any]) -> Any:
+    """Return the rows of a table or batch whose key fields have these values.
+
+    Raises InputError for a field that is none of the key.
+    """
+    for name, value in key.items():
+        names = () if layout is None else layout.keys
+        if name not in names:
+            raise InputError(f"{name!r} is no field of the key, which is {', '.join(names)}")
+        column = rows.column(name)
+        try:
+            rows = rows.filter(pc.equal(column, pa.scalar(value, column.type)))
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{name}={value!r}: the field is {column.type}: {error}") from error
+    return rows
+
+
+def _goes_on(position: Position, since: Cut | None, cut: Cut) -> bool:
+    """Return whether changes begin where a partition is, or a table is no older."""
+    return cuts.is_within(position.cut, cut) if since is None else dict(since) == position.cut

@@ -1,0 +1,91 @@
+"""Where the partitions of a cluster are, as a coordinator says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.assignment import epoch_of, worker_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from ripple.rpc.cluster_pb2 import StatusAnswer
+    from ripple.world.control import Control
+    from ripple.world.tls import Tls
+
+STATUS_S = 5.0
+# The stage that divides records anew shows nothing, and is none of the plan's.
+DIVIDING = "repartition"
+
+
+class Place(NamedTuple):
+    """Who owns a partition: a process, its address, and the least epoch that it has."""
+
+    process: str
+    address: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The assignment as those outside need it. stages: for each of the plan its owners, in order.
+
+    version: of the assignment. coordinator: who has said it.
+    """
+
+    stages: tuple[tuple[Place | None, ...], ...] = ()
+    version: int = 0
+    coordinator: str = ""
+    workers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By worker, its addresses by purpose."""
+
+    @property
+    def processes(self) -> dict[str, str]:
+        """The address of each process that owns a partition, by its name."""
+        found = {place.process: place.address for stage in self.stages for place in stage if place}
+        return dict(sorted(found.items()))
+
+
+def found_by(
+    control: Control, coordinators: Sequence[str], tls: Tls | None = None
+) -> Callable[[], Awaitable[Places]]:
+    """Return what asks coordinators, the next one where one does not answer.
+
+    It raises ConnectionError where none answers.
+    """
+
+    async def find() -> Places:
+        # Here, since gRPC takes its time, and may be absent.
+        from ripple.rpc.cluster_pb2 import StatusAnswer  # noqa: PLC0415
+        from ripple.rpc.methods import STATUS  # noqa: PLC0415
+        from ripple.rpc.reading import RpcError, parsed  # noqa: PLC0415
+        from ripple.world.control import ControlError  # noqa: PLC0415
+
+        problems = []
+        for address in coordinators:
+            channel = control.channel(address, tls=tls)
+            try:
+                data = await channel.call(STATUS, b"", deadline_s=STATUS_S)
+                return places_of(parsed(StatusAnswer, data), address)
+            except (ControlError, RpcError) as error:
+                problems.append(str(error))
+            finally:
+                await channel.close()
+        raise ConnectionError(f"no coordinator answers: {'; '.join(problems)}")
+
+    return find
+
+
+def places_of(answer: StatusAnswer, coordinator: str) -> Places:
+    """Return the places that a coordinator's answer names."""
+    workers = {one.id: {to.name: to.text for to in one.addresses} for one in answer.members}
+    stages: dict[str, list[Place | None]] = {}
+    for one in answer.owners:
+        owner = one.owner if one.HasField("owner") else ""
+        slot = owner.rpartition("/")[2]
+        address = workers.get(worker_of(owner), {}).get(f"deltas/{slot}") if owner else None
+        place = None if address is None else Place(owner, address, epoch_of(one.since, 0))
+        stages.setdefault(one.stage, []).append(place)
+    stages.pop(DIVIDING, None)
+    return Places(tuple(map(tuple, stages.values())), answer.version, coordinator, workers)

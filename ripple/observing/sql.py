@@ -1,0 +1,66 @@
+"""SQL over tables in memory, by somebody who is not trusted with anything else."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from ripple.errors import InputError
+from ripple.extras import needed
+
+with needed("query", "SQL over outputs"):
+    import duckdb
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+MEMORY_MIB = 512
+TIMEOUT_S = 30.0
+
+
+def query(
+    sql: str,
+    tables: Mapping[str, pa.Table],
+    *,
+    timeout_s: float = TIMEOUT_S,
+    memory_mib: int = MEMORY_MIB,
+) -> pa.Table:
+    """Return what one statement says of ``tables``, by name.
+
+    It reaches no file, no network, no Python, no setting. Raises InputError for what is wrong with
+    it, TimeoutError after ``timeout_s``.
+    """
+    connection = duckdb.connect(":memory:", config={"memory_limit": f"{memory_mib}MiB"})
+    is_late = threading.Event()
+
+    def interrupt() -> None:
+        is_late.set()
+        connection.interrupt()
+
+    timer = threading.Timer(timeout_s, interrupt)
+    try:
+        for name, table in tables.items():
+            connection.register(name, table)
+        for setting in (
+            "python_enable_replacements = false",
+            "temp_directory = ''",
+            "enable_external_access = false",
+            "lock_configuration = true",
+        ):
+            connection.execute(f"SET {setting}")
+        if len(connection.extract_statements(sql)) != 1:
+            raise InputError("one statement, please")
+        timer.start()
+        relation = connection.sql(sql)
+        if relation is None:
+            raise InputError("it is no question: nothing comes of it")
+        return relation.to_arrow_table()
+    except duckdb.Error as error:
+        if is_late.is_set():
+            raise TimeoutError(f"no answer within {timeout_s:g} s") from error
+        raise InputError(f"{' '.join(str(error).split())}") from error
+    finally:
+        timer.cancel()
+        connection.close()

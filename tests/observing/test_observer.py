@@ -1,0 +1,218 @@
+"""Somebody outside: whatever happens to machines, what he sees is the truth at some cut."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+
+from ripple.errors import InputError
+from ripple.exchange.limits import ExchangeLimits
+from ripple.observing import Change, Observer, Places, SeenOutput
+from ripple.observing.places import Place
+from ripple.ops import OP
+from ripple.testing import SimCluster, SimWorld
+from ripple.wire.edge_messages import Release
+from tests.engine.test_stages import PLANS, trades
+from tests.examples import EXAMPLES
+from tests.exchange.hosts import Hosts, Pipeline
+from tests.exchange.test_hosts import RARELY, TIGHT, Trouble, finish
+from tests.world.clusters import simulate
+
+SECONDS_MAX = 600
+
+
+def places_of(hosts: Hosts) -> Places:
+    """Return what a coordinator would say."""
+    stages: list[list[Place | None]] = [[] for _ in hosts.pipeline.counts]
+    for stage, number in hosts.pipeline.places:
+        route = hosts.route(stage, number)
+        stages[stage].append(Place(route.process, route.address, route.epoch))
+    return Places(tuple(map(tuple, stages)), hosts.version)
+
+
+@dataclass
+class Eye:
+    """Follows all outputs of a pipeline, and judges each table that it sees."""
+
+    hosts: Hosts
+    limits: ExchangeLimits | None = None
+    pause_s: float = 0
+    judged: int = 0
+    tables: dict[str, list[str]] = field(default_factory=dict)
+    cuts: dict[tuple[str, int], Any] = field(default_factory=dict)
+
+    async def main(self, world: SimWorld) -> None:
+        async def find() -> Places:
+            return places_of(self.hosts)
+
+        async with Observer(world, find, insecure=True, limits=self.limits) as observer:
+            names = [output.name for output in self.hosts.pipeline.plan.outputs]
+            seen = {name: await observer.follow(name, SECONDS_MAX) for name in names}
+            while not self.hosts.is_over:
+                for name, output in seen.items():
+                    for change in await output.changes(0.5):
+                        self.judge(name, output, change)
+                    shown = output.shown().table
+                    self.tables[name] = sorted(map(repr, shown.to_pylist()))
+                await world.clock.sleep(self.pause_s)
+
+    def judge(self, name: str, output: SeenOutput, change: Change) -> None:
+        pipeline = self.hosts.pipeline
+        stage = next(
+            s for s, outputs in pipeline.outputs.items() for o in outputs if o.name == name
+        )
+        part = output._parts[change.partition]
+        if part.position != change.position:
+            return  # newer ones were taken in with it
+        before = self.cuts.get((name, change.partition), {})
+        now = dict(change.position.cut)
+        assert all(now[key] >= offset for key, offset in before.items()), (before, now)
+        self.cuts[name, change.partition] = now
+        fresh = pipeline.fresh((stage, change.partition), now).table(name)
+        found = sorted(map(repr, part.table.rows().to_pylist()))
+        assert found == sorted(map(repr, fresh.to_pylist())), (name, change)
+        keys = [tuple(row[key] for key in part.layout.keys) for row in change.rows.to_pylist()]
+        assert len(set(keys)) == len(keys)
+        assert OP in change.rows.schema.names
+        self.judged += 1
+
+    def check_all(self) -> None:
+        """Compare the tables with those of partitions that have read everything."""
+        pipeline = self.hosts.pipeline
+        for stage, outputs in pipeline.outputs.items():
+            for output in outputs:
+                whole: list[str] = []
+                for number in range(pipeline.counts[stage]):
+                    fresh = pipeline.fresh((stage, number), self.hosts.reached[stage, number])
+                    whole += map(repr, fresh.table(output.name).to_pylist())
+                assert self.tables[output.name] == sorted(whole), output.name
+
+
+@pytest.mark.parametrize("name", ["by-value", "windows-by-venue", "three"])
+def test_what_is_seen_is_the_truth_at_a_cut_that_never_falls(name: str) -> None:
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        hosts = Hosts(cluster, Pipeline(PLANS[name], trades(Random(name), 60), 2), 2)
+        hosts.start()
+        eye = Eye(hosts)
+        cluster.host("eye").start(eye.main)
+        for _ in range(10):
+            await asyncio.sleep(0.5)
+            hosts.pipeline.write(0, 3)
+            hosts.pipeline.write(1, 2)
+        await _see_it_out(hosts, eye)
+        assert eye.judged > 3 * len(eye.tables)
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("seed", range(EXAMPLES))
+@pytest.mark.parametrize("name", ["by-value", "windows-by-venue"])
+def test_machines_that_die_are_a_stall_and_then_the_truth(name: str, seed: int) -> None:
+    async def scenario(cluster: SimCluster, _: int) -> None:
+        random = Random(f"{name}/{seed}/eye")
+        pipeline = Pipeline(PLANS[name], trades(random, 80), random.choice([1, 2, 3]))
+        hosts = Hosts(cluster, pipeline, random.choice([1, 2, 3]), settings=RARELY)
+        cluster.disturb()
+        hosts.start()
+        eye = Eye(hosts, limits=random.choice([None, TIGHT]), pause_s=random.choice([0, 3]))
+        cluster.host("eye").start(eye.main)
+        trouble = Trouble(cluster, hosts, random)
+        await trouble.go_on(30)
+        trouble.heal()
+        await _see_it_out(hosts, eye)
+
+    simulate(scenario, seed)
+
+
+async def _see_it_out(hosts: Hosts, eye: Eye) -> None:
+    """Write all, and wait until what is seen is all there is."""
+    hosts.pipeline.write_all()
+    for _ in range(SECONDS_MAX):
+        if hosts.is_done and all(
+            eye.cuts.get((output.name, number)) == hosts.reached[stage, number]
+            for stage, outputs in hosts.pipeline.outputs.items()
+            for output in outputs
+            for number in range(hosts.pipeline.counts[stage])
+        ):
+            break
+        await asyncio.sleep(1)
+    await asyncio.sleep(10)
+    eye.check_all()
+    await finish(hosts)
+
+
+def test_who_does_not_look_disturbs_nobody() -> None:
+    async def scenario(cluster: SimCluster, _: int) -> None:
+        hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 80), 2), 2)
+        hosts.start()
+        cluster.host("blind").start(_blind(hosts))
+        await asyncio.sleep(5)
+        eye = Eye(hosts)
+        cluster.host("eye").start(eye.main)
+        await _see_it_out(hosts, eye)
+        assert not hosts.failures
+
+    simulate(scenario)
+
+
+def test_who_comes_when_all_is_quiet_sees_what_others_see() -> None:
+    async def scenario(cluster: SimCluster, _: int) -> None:
+        hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 40), 2), 2)
+        hosts.start()
+        eyes = [Eye(hosts), Eye(hosts)]
+        cluster.host("eye0").start(eyes[0].main)
+        hosts.pipeline.write_all()
+        await asyncio.sleep(30)
+        assert hosts.is_done
+        cluster.host("eye1").start(eyes[1].main)
+        await asyncio.sleep(10)
+        for eye in eyes:
+            eye.check_all()
+        hosts.is_over = True
+
+    simulate(scenario)
+
+
+def _blind(hosts: Hosts) -> Any:
+    async def main(world: SimWorld) -> None:
+        async def find() -> Places:
+            return places_of(hosts)
+
+        async with Observer(world, find, insecure=True, limits=TIGHT) as observer:
+            with pytest.raises(InputError, match="no output 'nothing': they are"):
+                await observer.follow("nothing")
+            for output in hosts.pipeline.plan.outputs:
+                await observer.follow(output.name)
+            while not hosts.is_over:
+                await world.clock.sleep(1)
+
+    return main
+
+
+def test_nobody_outside_may_touch_what_goes_between_stages() -> None:
+    async def scenario(cluster: SimCluster, _: int) -> None:
+        hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 80), 1), 1)
+        hosts.start()
+        said: list[str] = []
+
+        async def main(world: SimWorld) -> None:
+            async def find() -> Places:
+                return places_of(hosts)
+
+            async with Observer(world, find, insecure=True, say=said.append) as observer:
+                await observer.known()
+                for session in observer._sessions.values():
+                    session.say(Release("p/1", 0, 0, 10**9))
+                await world.clock.sleep(2)
+            hosts.is_over = True
+
+        cluster.host("eye").start(main)
+        while not hosts.is_over:
+            await asyncio.sleep(1)
+        assert any("may not follow 'p/1'" in line for line in said), said
+
+    simulate(scenario)

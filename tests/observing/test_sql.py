@@ -1,0 +1,51 @@
+"""SQL by somebody who is trusted with the tables, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from ripple.errors import InputError
+from ripple.observing.sql import query
+
+TABLE = pa.table({"symbol": ["A", "B"], "n": [1, 2]})
+
+
+def test_one_statement_is_answered() -> None:
+    found = query('SELECT symbol FROM "out" WHERE n > 1', {"out": TABLE})
+    assert found.to_pylist() == [{"symbol": "B"}]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT * FROM '{file}'",
+        "COPY (SELECT 1) TO '{file}.csv'",
+        "ATTACH '{file}.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SELECT getenv('HOME')",
+        "SET enable_external_access = true",
+        "SELECT * FROM TABLE",
+        "SELECT 1; SELECT 2",
+        "",
+    ],
+)
+def test_nothing_else_is_reached(sql: str, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("a\n1\n")
+    with pytest.raises(InputError):
+        query(sql.format(file=file), {"out": TABLE})
+    assert os.listdir(tmp_path) == ["secret"]
+
+
+def test_memory_and_time_are_limited() -> None:
+    many = "SELECT count(*) FROM range(100000000000) a, range(1000000) b"
+    with pytest.raises(TimeoutError, match=r"within 0\.3 s"):
+        query(many, {}, timeout_s=0.3)
+    with pytest.raises(InputError, match=r"(?i)memory"):
+        query("SELECT list(range) FROM range(50000000)", {}, memory_mib=16)
