@@ -29,5 +29,6 @@ peers       the other replicas
 service     its methods, for workers, people and other replicas
 messages    what people and replicas say as bytes, and back
 pages, metrics    what it shows to whoever watches it
+dashboard, dashboard_words, numbers, timeline, showing    the dashboard of a cluster
 process     all of it as one process
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from ripple.access import Right
 from ripple.assignment import Assignment, Phase, Pin, worker_of
 
 if TYPE_CHECKING:
@@ -95,6 +96,12 @@ class Move:
 
 
 Command: TypeAlias = "Freeze | Unfreeze | PinTo | Unpin | Drain | Undrain | Move"
+
+
+def right_of(command: Command) -> Right:
+    """Return what a command takes: to stop and start all of it is more than to move a part."""
+    is_of_all = isinstance(command, (Freeze, Unfreeze))
+    return Right.ADMINISTER if is_of_all else Right.OPERATE
 
 
 def refusal(command: Command, now: Assignment) -> str | None:

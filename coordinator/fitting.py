@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ripple.assignment import Assignment, Candidate, Code, Stage
 from ripple.assignment.version import PARTITIONS_MAX
+from ripple.rpc.words import MISFIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,7 @@ def misfit(candidate: Candidate, code: Code, now: Assignment) -> str | None:
     found += input_problems(dict(candidate.inputs), now)
     if not found:
         return None
-    return f"{candidate.id} does not fit this cluster: " + "; ".join(found)
+    return f"{candidate.id} {MISFIT}: " + "; ".join(found)
 
 
 def code_differences(theirs: Code, ours: Code) -> list[str]:

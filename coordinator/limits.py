@@ -28,6 +28,7 @@ class Limits:
     move_retry_ms: after a failed move, before the same is tried again.
     command_wait_ms: a command that could not be done for so long is given up.
     standbys: how many processes follow each partition all the time, ready to have it: 0 or 1.
+    alert_silent_ms: a member that nobody heard for longer is an alert.
     rejoin_step_ms, rejoin_max_ms: a worker that is evicted again and again waits that much longer
         each time before it may join; who lived as long as the maximum has a clean slate.
     """
@@ -52,6 +53,7 @@ class Limits:
     moves_percent: int = 10
     move_retry_ms: int = 60_000
     standbys: int = 0
+    alert_silent_ms: int = 30_000
     rejoin_step_ms: int = 10_000
     rejoin_max_ms: int = 300_000
     candidates_max: int = 1_024

@@ -15,12 +15,14 @@ from coordinator.commands import (
     Unfreeze,
     Unpin,
 )
-from coordinator.status import MemberStatus, MoveStatus, PartitionStatus, Status
+from coordinator.status import AlertStatus, MemberStatus, MoveStatus, PartitionStatus, Status
 from coordinator.views import Sighting, Standing, View
 from ripple.assignment import Phase
 from ripple.assignment.version import PARTITIONS_MAX
 from ripple.rpc import cluster_pb2 as pb
 from ripple.rpc.messages import (
+    alert_from,
+    alert_of,
     backpressure_from,
     backpressure_of,
     member_of,
@@ -219,6 +221,9 @@ def status_to_bytes(status: Status) -> bytes:
             )
             for one in status.owners
         ],
+        alerts=[
+            pb.AlertStatus(worker=one.worker, alert=alert_of(one.alert)) for one in status.alerts
+        ],
     )
     return bytes(message.SerializeToString())
 
@@ -252,6 +257,7 @@ def status_from_bytes(data: bytes) -> Status:
             )
             for one in message.owners
         ),
+        alerts=tuple(AlertStatus(one.worker, alert_from(one.alert)) for one in message.alerts),
     )
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from coordinator.views import Standing
+from ripple.observe.alerts import RULES
 from ripple.observe.samples import Samples
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ def _of_cluster(found: Samples, status: Status) -> None:
     _set(found, "candidates", len(status.waiting))
     _set(found, "problems", len(status.problems))
     standings = Counter(member.standing for member in status.members)
+    for name in RULES:
+        count = sum(one.alert.name == name for one in status.alerts)
+        _set(found, "alerts", count, name)
     for standing in STANDINGS:
         _set(found, "workers", standings[standing], standing.value)
 

@@ -1,8 +1,9 @@
-"""What a coordinator shows to whoever watches it: /health, /ready and /metrics."""
+"""What a coordinator shows to whoever watches it: /health, /ready, /alerts and /metrics."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from coordinator.metrics import samples_of
@@ -34,7 +35,14 @@ def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
             return Page("NOT READY: the chain in the store has not been read yet\n", 503)
         return Page("READY\n")
 
-    return {"/health": health, "/ready": ready}
+    def alerts() -> Page:
+        status = shell.status
+        found = [] if status is None else [asdict(one.alert) for one in status.alerts]
+        workers = [] if status is None else [one.worker for one in status.alerts]
+        listed = [{"worker": worker} | one for worker, one in zip(workers, found, strict=True)]
+        return Page(json.dumps(listed) + "\n", content_type="application/json")
+
+    return {"/health": health, "/ready": ready, "/alerts": alerts}
 
 
 def metrics_of(shell: Shell) -> dict[str, Callable[[], Page]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import ripple.rpc.coordinator_pb2  # noqa: F401 - so that reflection finds it
 from coordinator import events as ev
-from coordinator.commands import REASON_LENGTH_MAX, Drain
+from coordinator.commands import REASON_LENGTH_MAX, Drain, right_of
 from coordinator.messages import (
     ViewAnswer,
     command_from_bytes,
@@ -16,25 +16,35 @@ from coordinator.messages import (
     view_answer_to_bytes,
 )
 from coordinator.talks import Talk
+from ripple.access import Right, Role
 from ripple.rpc import methods, words
 from ripple.rpc.messages import said_from_bytes
 from ripple.rpc.reading import RpcError
-from ripple.world.control import RefusedError, Service
+from ripple.world.control import UNKNOWN_CALLER, RefusedError, Service
 
 if TYPE_CHECKING:
     from coordinator.shell import Shell
+    from ripple.access import Access, Caller
     from ripple.rpc.words import Said
     from ripple.world.control import Conversation
 
 # A worker says something every heartbeat: who is silent for so long is not there any more.
 SILENT_S = 60.0
+# What a method takes; a command, what it says.
+_NEEDED = {
+    methods.STATUS: Right.READ,
+    methods.VIEW: Right.TAKE_PART,
+    methods.CONVERSE: Right.TAKE_PART,
+}
 
 
 class Desk:
     """Answers calls and holds conversations for one coordinator."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, access: Access | None = None) -> None:
+        """Answer whoever ``access`` lets, or everybody."""
         self._shell = shell
+        self._access = access
 
     @property
     def service(self) -> Service:
@@ -46,7 +56,19 @@ class Desk:
                 methods.VIEW: self._view,
             },
             conversations={methods.CONVERSE: self._converse},
+            allows=None if self._access is None else self._refusal,
         )
+
+    def _refusal(self, method: str, caller: Caller, request: bytes) -> str | None:
+        """Return why somebody may not do something."""
+        assert self._access is not None
+        known = self._access.known(caller)
+        needed = _NEEDED.get(method) or _needed_by(request)
+        if known.may(needed):
+            return None
+        if known.role is Role.NOBODY:
+            return UNKNOWN_CALLER
+        return f"{known.name} is {known.role.value}, and may not {needed.value}"
 
     async def _command(self, request: bytes) -> bytes:
         try:
@@ -125,3 +147,10 @@ class Desk:
             self._shell.tell(ev.Withdrawn(nonce))
         if who is not None:
             self._shell.tell(ev.StreamEnded(who))
+
+
+def _needed_by(request: bytes) -> Right:
+    try:
+        return right_of(command_from_bytes(request))
+    except RpcError:
+        return Right.OPERATE  # to be told what is wrong with it

@@ -10,15 +10,20 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from coordinator.limits import Limits
+from ripple.access import Access
 from ripple.errors import LimitError
 from ripple.process_settings import (
     END_WITH_STDIN,
     LOG,
+    ROLES,
     TLS,
     check_log,
+    check_pages,
     check_ports,
+    check_store,
     listed,
     milliseconds,
+    roles_of,
     store,
     tls_of,
 )
@@ -33,7 +38,7 @@ from ripple.settings import (
     missing,
 )
 from ripple.store.s3_settings import S3, S3Settings
-from ripple.world.addresses import check_secured
+from ripple.world.addresses import check_secured, is_loopback, joined
 from ripple.world.tls import Tls
 
 SECTION = "coordinator"
@@ -88,6 +93,20 @@ _PROCESS = (
         help="the other coordinators of this cluster: HOST:PORT, separated by commas",
         default="",
     ),
+    Setting(
+        name="dashboard",
+        help="show the dashboard, as docs/dashboard.md has it",
+        default=False,
+        places=(Alias("cluster.dashboard"),),
+    ),
+    Setting(name="dashboard_port", help="of the dashboard", default=9203),
+    Setting(
+        name="dashboard_allow_commands",
+        help="let whoever sees the dashboard move, drain and freeze, where no file of roles says "
+        "who may",
+        default=False,
+    ),
+    *ROLES,
     END_WITH_STDIN,
     *LOG,
     *TLS,
@@ -115,6 +134,7 @@ _ABOUT = {
     "moves_percent": "planned moves at once, of all partitions",
     "move_retry_ms": "before a move that has failed is tried again",
     "standbys": "processes that follow each partition, ready to have it at once: 0 or 1",
+    "alert_silent_ms": "a member that was not heard for longer is an alert",
     "rejoin_step_ms": "how much longer a flapping worker waits each time",
     "rejoin_max_ms": "the longest that a flapping worker waits",
     "candidates_max": "workers that wait to join",
@@ -161,6 +181,11 @@ class Settings:
     port: int
     health_port: int
     metrics_port: int
+    dashboard: bool
+    dashboard_port: int
+    dashboard_allow_commands: bool
+    roles: Access | None
+    pages_without_tls: bool
     peers: tuple[str, ...]
     end_with_stdin: bool
     log_format: str
@@ -183,10 +208,14 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     if problems:
         raise SettingsError("; ".join(problems))
     _derive(found)
+    check_store(found)
     check_log(found)
-    check_ports(found, ("port", "health_port", "metrics_port"))
+    check_ports(found, ("port", "health_port", "metrics_port", "dashboard_port"))
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
     values["tls"] = tls_of(values, found)
+    values["roles"] = roles_of(values, found)
+    check_pages(values, found)
+    _check_dashboard(values, found)
     values["s3"] = S3Settings.taken(values)
     values["peers"] = _peers(values, found)
     try:
@@ -197,6 +226,17 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
         )
         raise SettingsError(f"{error} ({origins})") from error
     return Settings(**values, limits=limits, origins=found)
+
+
+def _check_dashboard(values: Mapping[str, Any], found: Mapping[str, InForce]) -> None:
+    """Show nothing to the network without knowing to whom."""
+    if not values["dashboard"] or is_loopback(joined(values["host"], 0)):
+        return
+    if values["roles"] is None:
+        raise SettingsError(
+            f"dashboard (from {found['dashboard'].origin}) would be shown at {values['host']} to "
+            "everybody who gets there: give a file of roles, or listen on 127.0.0.1"
+        )
 
 
 def _derive(found: dict[str, InForce]) -> None:

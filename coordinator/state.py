@@ -186,7 +186,7 @@ class Coordinator:
         done = self._members_changed(before, self.now, now_ns)
         self.progress.changed(before, self.now)
         for candidate in self.waiting.candidates:
-            done += self._check_fit(candidate)
+            done += self._check_fit(candidate, now_ns)
         return [Announce(self.now), *done, *self.asked.answers(self.now)]
 
     def _members_changed(
@@ -216,7 +216,7 @@ class Coordinator:
             return []
         if any(member.nonce == candidate.nonce for member in self.now.members):
             return [Announce(self.now)]
-        refused = self._check_fit(candidate)
+        refused = self._check_fit(candidate, now_ns)
         if refused:
             return refused
         problem = self.waiting.asks(candidate, now_ns)
@@ -228,14 +228,14 @@ class Coordinator:
             return [Postpone(candidate.nonce, wait_ms, reason)]
         return []
 
-    def _check_fit(self, candidate: Candidate) -> list[Instruction]:
+    def _check_fit(self, candidate: Candidate, now_ns: int) -> list[Instruction]:
         """Refuse a worker that would compute something else than the members do."""
         assert self.now is not None
         code = self.now.members[0].code if self.now.members else candidate.code
         problem = misfit(candidate, code, self.now)
         if problem is None:
             return []
-        self.waiting.gone(candidate.nonce)
+        self.waiting.refuse(candidate, problem, now_ns)
         return [Refuse(candidate.nonce, problem)]
 
     def _on_command(self, request: str, command: Command, now_ns: int) -> list[Instruction]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from coordinator.fitting import input_problems
 from coordinator.limits import MS
 from coordinator.views import Standing, Verdict, is_mass_silence
-from ripple.assignment import Assignment, Phase, worker_of
+from ripple.assignment import Alert, Assignment, Phase, worker_of
 
 if TYPE_CHECKING:
     from coordinator.state import Coordinator
@@ -33,6 +33,14 @@ class MemberStatus:
     is_leaving: bool
     addresses: tuple[tuple[str, str], ...]
     backpressure: Backpressure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertStatus:
+    """What fires: as a worker says of itself, or as a coordinator sees it."""
+
+    worker: str
+    alert: Alert
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class Status:
 
     version, cause: of the newest version of the assignment, and why it came. replicas: the others
     whose views are fresh. waiting: who asks to join, and why not yet. problems: what somebody
-    should look at. owners: by partition.
+    should look at. owners: by partition. alerts: what fires, by worker and name.
     """
 
     replica: str
@@ -79,6 +87,7 @@ class Status:
     waiting: tuple[tuple[str, str], ...]
     problems: tuple[str, ...]
     owners: tuple[PartitionStatus, ...] = ()
+    alerts: tuple[AlertStatus, ...] = ()
 
     @property
     def summary(self) -> tuple[int, int, int, int]:
@@ -124,7 +133,28 @@ def status_of(coordinator: Coordinator, now_ns: int) -> Status | None:
         waiting=_waiting(coordinator, now, now_ns),
         problems=tuple(_problems(coordinator, now, verdicts)),
         owners=_owners(now),
+        alerts=_alerts(coordinator, verdicts),
     )
+
+
+def _alerts(coordinator: Coordinator, verdicts: dict[Who, Verdict]) -> tuple[AlertStatus, ...]:
+    """Return what workers say, and what they cannot say themselves: two of the seven rules."""
+    found = [
+        AlertStatus(worker, alert)
+        for (worker, _), report in coordinator.progress.reports.items()
+        for alert in report.alerts
+    ]
+    limit_ms = coordinator.limits.alert_silent_ms
+    for (worker, _), verdict in verdicts.items():
+        over_ms = verdict.silent_ns / MS - limit_ms
+        if over_ms > 0:
+            cause = f"it was not heard for {verdict.silent_ns // (1000 * MS)} s"
+            alert = Alert("WorkerSilent", "critical", cause, over_ms / 1000)
+            found.append(AlertStatus(worker, alert))
+    for worker, (reason, seconds) in coordinator.waiting.refused.items():
+        alert = Alert("SchemaMismatch", "critical", reason, seconds)
+        found.append(AlertStatus(worker, alert))
+    return tuple(sorted(found, key=lambda one: (one.worker, one.alert.name)))
 
 
 def _owners(now: Assignment) -> tuple[PartitionStatus, ...]:
@@ -158,6 +188,7 @@ def _waiting(coordinator: Coordinator, now: Assignment, now_ns: int) -> tuple[tu
         elif wait_ms:
             why = f"was evicted several times in a row: {wait_ms // 1000} s to go"
         found.append((candidate.id, why))
+    found += [(worker, reason) for worker, (reason, _) in coordinator.waiting.refused.items()]
     return tuple(found)
 
 

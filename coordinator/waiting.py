@@ -23,6 +23,15 @@ class _Waiting:
     heard_ns: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A worker that does not fit, why, since when it has asked, and when last."""
+
+    reason: str
+    since_ns: int
+    heard_ns: int
+
+
 @dataclass(slots=True)
 class _Flaps:
     """How often a worker was evicted in a row, and when last."""
@@ -41,6 +50,23 @@ class Waiting:
         self._limits = limits
         self._waiting: dict[str, _Waiting] = {}
         self._flaps: dict[str, _Flaps] = {}
+        self._refused: dict[str, _Refused] = {}
+
+    def refuse(self, candidate: Candidate, reason: str, now_ns: int) -> None:
+        """Forget a candidate that does not fit, but not that it asks."""
+        self.gone(candidate.nonce)
+        known = self._refused.pop(candidate.id, None)
+        if len(self._refused) < self._limits.candidates_max:
+            since_ns = now_ns if known is None else known.since_ns
+            self._refused[candidate.id] = _Refused(reason, since_ns, now_ns)
+
+    @property
+    def refused(self) -> dict[str, tuple[str, float]]:
+        """Those who ask and do not fit, by id: why, and for how many seconds they have asked."""
+        return {
+            worker: (one.reason, (one.heard_ns - one.since_ns) / (1000 * MS))
+            for worker, one in self._refused.items()
+        }
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -57,6 +83,7 @@ class Waiting:
             return f"another worker called {candidate.id} waits to join: is an id given twice?"
         if len(self._waiting) >= self._limits.candidates_max:
             return f"{len(self._waiting)} workers wait to join (candidates_max): ask again later"
+        self._refused.pop(candidate.id, None)
         self._waiting[candidate.nonce] = _Waiting(candidate, now_ns, now_ns)
         return None
 
@@ -69,6 +96,9 @@ class Waiting:
         for nonce, one in list(self._waiting.items()):
             if now_ns - one.heard_ns >= self._limits.dead_after_ms * MS:
                 del self._waiting[nonce]
+        for worker, refused in list(self._refused.items()):
+            if now_ns - refused.heard_ns >= self._limits.dead_after_ms * MS:
+                del self._refused[worker]
 
     def evicted(self, worker: str, lived_ns: int, now_ns: int) -> None:
         """Note that a worker was evicted that had been a member for so long."""

@@ -18,12 +18,13 @@ from ripple.assignment.chain import AssignmentChain
 from ripple.assignment.epoch import ATTEMPTS_MAX, VERSION_MAX, epoch_of
 from ripple.assignment.errors import AssignmentError
 from ripple.assignment.member import Candidate, Code, Member, process_of, worker_of
-from ripple.assignment.report import Backpressure, Follower, Level, MoveFailed, Report
+from ripple.assignment.report import Alert, Backpressure, Follower, Level, MoveFailed, Report
 from ripple.assignment.version import Assignment, Phase, Pin, Share, Stage, empty
 
 __all__ = [
     "ATTEMPTS_MAX",
     "VERSION_MAX",
+    "Alert",
     "Assignment",
     "AssignmentChain",
     "AssignmentError",

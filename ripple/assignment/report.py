@@ -43,11 +43,25 @@ class Backpressure:
 
 
 @dataclass(frozen=True, slots=True)
+class Alert:
+    """Something that somebody should look at, by the name of its rule, for so many seconds now.
+
+    severity: warning or critical. cause: in words.
+    """
+
+    name: str
+    severity: str
+    cause: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """How a member is. load: 0 to 1. starts: how often each of its processes was started again.
 
     live: (partition, since) of those that its processes own and have caught up with. inputs: how
     many partitions each input has, by name, sorted. backpressure: of the process that has most.
+    alerts: what fires.
     """
 
     load: float = 0.0
@@ -57,3 +71,4 @@ class Report:
     failed: tuple[MoveFailed, ...] = ()
     inputs: tuple[tuple[str, int], ...] = ()
     backpressure: Backpressure = Backpressure()
+    alerts: tuple[Alert, ...] = ()

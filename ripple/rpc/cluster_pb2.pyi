@@ -173,8 +173,16 @@ class PartitionStatus(_message.Message):
     standby: str
     def __init__(self, stage: _Optional[str] = ..., number: _Optional[int] = ..., owner: _Optional[str] = ..., since: _Optional[int] = ..., standby: _Optional[str] = ...) -> None: ...
 
+class AlertStatus(_message.Message):
+    __slots__ = ("worker", "alert")
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    ALERT_FIELD_NUMBER: _ClassVar[int]
+    worker: str
+    alert: _worker_pb2.Alert
+    def __init__(self, worker: _Optional[str] = ..., alert: _Optional[_Union[_worker_pb2.Alert, _Mapping]] = ...) -> None: ...
+
 class StatusAnswer(_message.Message):
-    __slots__ = ("replica", "version", "cause", "frozen", "partitions", "unowned", "members", "moves", "pins", "replicas", "waiting", "problems", "owners")
+    __slots__ = ("replica", "version", "cause", "frozen", "partitions", "unowned", "members", "moves", "pins", "replicas", "waiting", "problems", "owners", "alerts")
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
@@ -188,6 +196,7 @@ class StatusAnswer(_message.Message):
     WAITING_FIELD_NUMBER: _ClassVar[int]
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     OWNERS_FIELD_NUMBER: _ClassVar[int]
+    ALERTS_FIELD_NUMBER: _ClassVar[int]
     replica: str
     version: int
     cause: str
@@ -201,4 +210,5 @@ class StatusAnswer(_message.Message):
     waiting: _containers.RepeatedCompositeFieldContainer[_worker_pb2.NamedText]
     problems: _containers.RepeatedScalarFieldContainer[str]
     owners: _containers.RepeatedCompositeFieldContainer[PartitionStatus]
-    def __init__(self, replica: _Optional[str] = ..., version: _Optional[int] = ..., cause: _Optional[str] = ..., frozen: _Optional[str] = ..., partitions: _Optional[int] = ..., unowned: _Optional[int] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., moves: _Optional[_Iterable[_Union[MoveStatus, _Mapping]]] = ..., pins: _Optional[_Iterable[_Union[PinStatus, _Mapping]]] = ..., replicas: _Optional[_Iterable[str]] = ..., waiting: _Optional[_Iterable[_Union[_worker_pb2.NamedText, _Mapping]]] = ..., problems: _Optional[_Iterable[str]] = ..., owners: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ...) -> None: ...
+    alerts: _containers.RepeatedCompositeFieldContainer[AlertStatus]
+    def __init__(self, replica: _Optional[str] = ..., version: _Optional[int] = ..., cause: _Optional[str] = ..., frozen: _Optional[str] = ..., partitions: _Optional[int] = ..., unowned: _Optional[int] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., moves: _Optional[_Iterable[_Union[MoveStatus, _Mapping]]] = ..., pins: _Optional[_Iterable[_Union[PinStatus, _Mapping]]] = ..., replicas: _Optional[_Iterable[str]] = ..., waiting: _Optional[_Iterable[_Union[_worker_pb2.NamedText, _Mapping]]] = ..., problems: _Optional[_Iterable[str]] = ..., owners: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[AlertStatus, _Mapping]]] = ...) -> None: ...

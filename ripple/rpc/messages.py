@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.assignment import (
+    Alert,
     Backpressure,
     Candidate,
     Code,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 # Of why something is or cannot be, for people.
 REASON_LENGTH_MAX = 4096
+SECONDS_MAX = 1e12
+ALERTS_MAX = 64  # of one member, each by its rule
 
 
 def said_to_bytes(said: Said) -> bytes:
@@ -214,6 +217,7 @@ def _report(report: Report) -> pb.Report:
         ],
         inputs=_named_counts(report.inputs),
         backpressure=backpressure_of(report.backpressure),
+        alerts=[alert_of(one) for one in report.alerts],
     )
 
 
@@ -224,6 +228,7 @@ def _report_from(message: pb.Report) -> Report:
     not_too_many(message.starts, "starts", SLOTS_MAX)
     for name in ("live", "followers", "failed"):
         not_too_many(getattr(message, name), name, PARTITIONS_MAX)
+    not_too_many(message.alerts, "alerts", ALERTS_MAX)
     return Report(
         load=message.load,
         starts=tuple(number(start, "starts") for start in message.starts),
@@ -249,7 +254,22 @@ def _report_from(message: pb.Report) -> Report:
         ),
         inputs=counts(message.inputs, "inputs"),
         backpressure=backpressure_from(message.backpressure),
+        alerts=tuple(map(alert_from, message.alerts)),
     )
+
+
+def alert_of(one: Alert) -> pb.Alert:
+    """Return what fires as a message."""
+    cause = one.cause[:REASON_LENGTH_MAX]
+    return pb.Alert(name=one.name, severity=one.severity, cause=cause, seconds=one.seconds)
+
+
+def alert_from(message: pb.Alert) -> Alert:
+    """Return what fires. Raises RpcError."""
+    if not 0 <= message.seconds < SECONDS_MAX:
+        raise RpcError(f"an alert fires for {message.seconds} s")
+    name, severity = text(message.name, "name"), text(message.severity, "severity")
+    return Alert(name, severity, text(message.cause, "cause", REASON_LENGTH_MAX), message.seconds)
 
 
 def backpressure_of(one: Backpressure) -> pb.Backpressure:

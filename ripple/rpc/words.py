@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from ripple.assignment import Candidate, Report
 
+MISFIT = "does not fit this cluster"  # in reasons of refusals: waiting does not help
 Who: TypeAlias = "tuple[str, int]"  # a worker's id and incarnation
 
 

@@ -100,8 +100,20 @@ class Backpressure(_message.Message):
     queue: str
     def __init__(self, level: _Optional[int] = ..., fill: _Optional[float] = ..., queue: _Optional[str] = ...) -> None: ...
 
+class Alert(_message.Message):
+    __slots__ = ("name", "severity", "cause", "seconds")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    severity: str
+    cause: str
+    seconds: float
+    def __init__(self, name: _Optional[str] = ..., severity: _Optional[str] = ..., cause: _Optional[str] = ..., seconds: _Optional[float] = ...) -> None: ...
+
 class Report(_message.Message):
-    __slots__ = ("load", "starts", "live", "followers", "failed", "inputs", "backpressure")
+    __slots__ = ("load", "starts", "live", "followers", "failed", "inputs", "backpressure", "alerts")
     LOAD_FIELD_NUMBER: _ClassVar[int]
     STARTS_FIELD_NUMBER: _ClassVar[int]
     LIVE_FIELD_NUMBER: _ClassVar[int]
@@ -109,6 +121,7 @@ class Report(_message.Message):
     FAILED_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     BACKPRESSURE_FIELD_NUMBER: _ClassVar[int]
+    ALERTS_FIELD_NUMBER: _ClassVar[int]
     load: float
     starts: _containers.RepeatedScalarFieldContainer[int]
     live: _containers.RepeatedCompositeFieldContainer[Live]
@@ -116,7 +129,8 @@ class Report(_message.Message):
     failed: _containers.RepeatedCompositeFieldContainer[MoveFailed]
     inputs: _containers.RepeatedCompositeFieldContainer[NamedCount]
     backpressure: Backpressure
-    def __init__(self, load: _Optional[float] = ..., starts: _Optional[_Iterable[int]] = ..., live: _Optional[_Iterable[_Union[Live, _Mapping]]] = ..., followers: _Optional[_Iterable[_Union[Follower, _Mapping]]] = ..., failed: _Optional[_Iterable[_Union[MoveFailed, _Mapping]]] = ..., inputs: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ..., backpressure: _Optional[_Union[Backpressure, _Mapping]] = ...) -> None: ...
+    alerts: _containers.RepeatedCompositeFieldContainer[Alert]
+    def __init__(self, load: _Optional[float] = ..., starts: _Optional[_Iterable[int]] = ..., live: _Optional[_Iterable[_Union[Live, _Mapping]]] = ..., followers: _Optional[_Iterable[_Union[Follower, _Mapping]]] = ..., failed: _Optional[_Iterable[_Union[MoveFailed, _Mapping]]] = ..., inputs: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ..., backpressure: _Optional[_Union[Backpressure, _Mapping]] = ..., alerts: _Optional[_Iterable[_Union[Alert, _Mapping]]] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
     __slots__ = ("who", "report")

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from ripple.access import Caller
 from ripple.errors import LimitError, RippleError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ KEEPALIVE_TIMEOUT_S = 5.0
 NO_METHOD = "it has no such method"
 BUSY = "it does too much at once"
 FAILED = "it has failed in an unexpected way"
+UNKNOWN_CALLER = "it does not know who asks: show a certificate or a token that its roles name"
 
 
 class ControlError(RippleError):
@@ -83,6 +85,8 @@ class OpenConversation(Conversation, Protocol):
         ...
 
 
+# Why a caller may not do something, None if they may: of a method, and of what is asked of it.
+Allows: TypeAlias = Callable[[str, Caller, bytes], str | None]
 Answers: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 Converses: TypeAlias = Callable[[Conversation], Awaitable[None]]
 
@@ -93,13 +97,15 @@ class Service:
 
     A handler refuses by raising RefusedError; any other error of its own goes to the event loop's
     handler of exceptions. It is cancelled when who called is gone or waits no longer. More than
-    ``calls_max`` calls or ``conversations_max`` conversations at once are refused.
+    ``calls_max`` calls or ``conversations_max`` conversations at once are refused. allows: who may
+    do what, None for everybody everything; of a conversation nothing is known before it begins.
     """
 
     calls: Mapping[str, Answers] = field(default_factory=dict)
     conversations: Mapping[str, Converses] = field(default_factory=dict)
     calls_max: int = CALLS_MAX
     conversations_max: int = CONVERSATIONS_MAX
+    allows: Allows | None = None
 
 
 class ControlServer(Protocol):

@@ -49,11 +49,18 @@ OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.enable_retries", 0),  # whoever calls knows what may be done twice
 )
-_REFUSED = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.RESOURCE_EXHAUSTED)
+_REFUSED = (
+    grpc.StatusCode.FAILED_PRECONDITION,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.PERMISSION_DENIED,
+)
 
 
 class LiveControl:
-    """Calls and conversations over gRPC."""
+    """Calls and conversations over gRPC. token: shown with each call, "" for none."""
+
+    def __init__(self, token: str = "") -> None:
+        self._token = token
 
     async def serve(self, address: str, service: Service, *, tls: Tls | None = None) -> LiveServer:
         server = LiveServer(service)
@@ -61,25 +68,28 @@ class LiveControl:
         return server
 
     def channel(self, address: str, *, tls: Tls | None = None) -> LiveChannel:
-        return LiveChannel(address, tls)
+        return LiveChannel(address, tls, self._token)
 
 
 class LiveChannel:
     """A gRPC channel, made anew when the files of its certificate have changed."""
 
-    def __init__(self, address: str, tls: Tls | None) -> None:
+    def __init__(self, address: str, tls: Tls | None, token: str = "") -> None:
         host, _ = addresses.parts(address)
         self._address = address
         self._tls = tls
         self._name = host if tls is None or not tls.peer else tls.peer
         self._closed = False
+        self._shown = (("authorization", f"Bearer {token}"),) if token else None
         self._newest = None if tls is None else live_tls.Newest(tls, lambda _: None)
         self._former: list[Any] = []  # where what was under way goes on
         self._channel = self._make(None if tls is None else live_tls.read(tls))
 
     async def call(self, method: str, request: bytes, *, deadline_s: float) -> bytes:
         check_length(request)
-        doing = self._current().unary_unary(f"/{method}")(request, timeout=deadline_s)
+        doing = self._current().unary_unary(f"/{method}")(
+            request, timeout=deadline_s, metadata=self._shown
+        )
         try:
             return bytes(await doing)
         except grpc.aio.AioRpcError as error:
@@ -89,7 +99,7 @@ class LiveChannel:
             raise
 
     async def open(self, method: str, *, deadline_s: float) -> LiveConversation:
-        doing = self._current().stream_stream(f"/{method}")()
+        doing = self._current().stream_stream(f"/{method}")(metadata=self._shown)
         try:
             async with asyncio.timeout(deadline_s):
                 await doing.initial_metadata()

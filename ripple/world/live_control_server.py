@@ -7,6 +7,7 @@ import errno
 import os
 from typing import TYPE_CHECKING, Any
 
+from ripple.access import Caller
 from ripple.errors import LimitError
 from ripple.extras import needed
 from ripple.world import addresses, live_tls
@@ -65,23 +66,15 @@ class LiveServer:
         self._names = sorted(
             {m.rpartition("/")[0] for m in (*service.calls, *service.conversations)}
         )
-        # Of what messages mean it knows what this process has loaded.
-        names = (*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self._server)
+        # Of what messages mean it knows what this process has loaded. Where not everybody may know,
+        # nobody is told.
+        if service.allows is None:
+            names = (*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME)
+            reflection.enable_server_reflection(names, self._server)
 
     async def start(self, address: str, tls: Tls | None) -> None:
         """Bind the address and begin. Raises OSError."""
-        host, _ = addresses.parts(address)
-        try:
-            if tls is None:
-                port = self._server.add_insecure_port(address)
-            else:
-                port = self._server.add_secure_port(address, _credentials(address, tls))
-        except RuntimeError:
-            port = 0
-        if port == 0:
-            raise OSError(errno.EADDRINUSE, "is in use, or no address of this machine", address)
-        self.address = addresses.joined(host, port)
+        self.address = bound(self._server, address, tls)
         for name in self._names:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         await self._server.start()
@@ -105,6 +98,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
             converse = self._service.conversations[method]
 
             async def serve(_: object, context: Any) -> None:
+                await self._check(method, b"", context)
                 await self._converse(converse, context)
 
             return grpc.stream_stream_rpc_method_handler(serve)
@@ -112,10 +106,19 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
             answer = self._service.calls[method]
 
             async def reply(request: bytes, context: Any) -> bytes:
+                await self._check(method, request, context)
                 return await self._call(answer, request, context)
 
             return grpc.unary_unary_rpc_method_handler(reply)
         return None
+
+    async def _check(self, method: str, request: bytes, context: Any) -> None:
+        """Refuse who may not do this."""
+        if self._service.allows is None:
+            return
+        refused = self._service.allows(method, caller_of(context), request)
+        if refused is not None:
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, refused)
 
     async def _call(self, answer: Answers, request: bytes, context: Any) -> bytes:
         if self._calls >= self._service.calls_max:
@@ -142,6 +145,20 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
             await _refusing(lambda: converse(_Handled(context)), context)
         finally:
             self._conversations -= 1
+
+
+def caller_of(context: Any) -> Caller:
+    """Return who calls, as the token and the certificate say that were shown."""
+    token = None
+    for name, value in context.invocation_metadata() or ():
+        if name == "authorization" and isinstance(value, str):
+            scheme, _, given = value.partition(" ")
+            token = given.strip() if scheme.lower() == "bearer" else token
+    names = []
+    auth = context.auth_context()
+    for kind in ("x509_common_name", "x509_subject_alternative_name"):
+        names += [one.decode(errors="replace") for one in auth.get(kind, ())]
+    return Caller(token, tuple(dict.fromkeys(names)))
 
 
 class _Handled:
@@ -179,6 +196,24 @@ async def _refusing(work: Callable[[], Awaitable[Any]], context: Any) -> Any:
             {"message": f"a handler of {context.peer()} has failed", "exception": error}
         )
         await context.abort(grpc.StatusCode.INTERNAL, FAILED)
+
+
+def bound(server: Any, address: str, tls: Tls | None) -> str:
+    """Let a server of gRPC have an address; return it, with the port that it has got.
+
+    Raises OSError, of which TlsError names a file that does not fit.
+    """
+    host, _ = addresses.parts(address)
+    try:
+        if tls is None:
+            port = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, _credentials(address, tls))
+    except RuntimeError:
+        port = 0
+    if port == 0:
+        raise OSError(errno.EADDRINUSE, "is in use, or no address of this machine", address)
+    return addresses.joined(host, port)
 
 
 def _credentials(address: str, tls: Tls) -> Any:

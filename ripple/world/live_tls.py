@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import ssl
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ripple.world.errors import TlsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ripple.world.tls import Tls
 
@@ -32,6 +32,29 @@ def context_to_listen(tls: Tls, warn: Callable[[TlsError], None]) -> ssl.SSLCont
     # Called at the beginning of each handshake, whether or not the peer names anybody.
     context.sni_callback = newest.choose
     return context
+
+
+def context_to_show(tls: Tls, warn: Callable[[TlsError], None]) -> ssl.SSLContext:
+    """Return what people's browsers are accepted with, who may show a certificate or none.
+
+    As ``context_to_listen`` otherwise; one that is shown must be by the authority.
+    """
+    newest = Newest(tls, warn, ssl.CERT_OPTIONAL)
+    context = _context(tls, ssl.PROTOCOL_TLS_SERVER, ssl.CERT_OPTIONAL)
+    context.sni_callback = newest.choose
+    return context
+
+
+def names_in(certificate: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names in a peer's certificate, as ``getpeercert`` returns it."""
+    common = [
+        value
+        for entry in certificate.get("subject", ())
+        for kind, value in entry
+        if kind == "commonName"
+    ]
+    others = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
+    return tuple(dict.fromkeys([*common, *others]))
 
 
 def refusal(error: OSError) -> str:
@@ -74,9 +97,15 @@ def read(tls: Tls) -> Files:
 class Newest:
     """Notices that the files have changed, and that they fit together again."""
 
-    def __init__(self, tls: Tls, warn: Callable[[TlsError], None]) -> None:
+    def __init__(
+        self,
+        tls: Tls,
+        warn: Callable[[TlsError], None],
+        verify: ssl.VerifyMode = ssl.CERT_REQUIRED,
+    ) -> None:
         self._tls = tls
         self._warn = warn
+        self._verify = verify
         self._seen = _state(tls)
         self._context: ssl.SSLContext | None = None
 
@@ -87,7 +116,7 @@ class Newest:
             return False
         self._seen = state
         try:
-            self._context = _context(self._tls, ssl.PROTOCOL_TLS_SERVER)
+            self._context = _context(self._tls, ssl.PROTOCOL_TLS_SERVER, self._verify)
         except TlsError as error:
             self._warn(error)
             return False
@@ -118,10 +147,10 @@ def _state(tls: Tls) -> State:
     return tuple(found)
 
 
-def _context(tls: Tls, side: int) -> ssl.SSLContext:
+def _context(tls: Tls, side: int, verify: ssl.VerifyMode = ssl.CERT_REQUIRED) -> ssl.SSLContext:
     context = ssl.SSLContext(side)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.verify_mode = ssl.CERT_REQUIRED
+    context.verify_mode = verify
     if side == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0  # a resumed session would not look at certificates again
     for path in (tls.certificate, tls.key, tls.authority):

@@ -106,7 +106,8 @@ class Network:
                 value = ",".join(homes[address] for address in value.split(","))
             found.append(f"{name}{is_flag}{value}")
         files = {"certificate": f"{one.name}.crt", "key": f"{one.name}.key", "authority": "ca.crt"}
-        return (*found, *(f"--tls-{what}={folder / name}" for what, name in files.items()))
+        tls = (f"--tls-{what}={folder / name}" for what, name in files.items())
+        return (*found, *tls, "--pages-without-tls")
 
     def _space(self, host: str) -> str:
         return f"{self._hub}-{self._numbers[host]}"

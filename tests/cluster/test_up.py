@@ -109,7 +109,7 @@ def test_nobody_is_left_when_it_is_killed(job: Job) -> None:
         (("--source", "trades.csv"), "needs a source that can be read again, not 'trades.csv'"),
         (("--source", "log:{source}/1"), "is one partition: name the topic, log:"),
         (("--source", "log:{source}s"), "cannot read"),
-        (("--sink", "out.csv"), "out.csv is no topic"),
+        (("--sink", "out.csv"), "out.csv does not tell what was written"),
         (("--workers", "11"), "more than 10 workers or coordinators need --free-ports"),
     ],
 )

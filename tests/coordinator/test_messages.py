@@ -22,9 +22,9 @@ from coordinator.messages import (
     view_from_bytes,
     view_to_bytes,
 )
-from coordinator.status import MemberStatus, MoveStatus, PartitionStatus, Status
+from coordinator.status import AlertStatus, MemberStatus, MoveStatus, PartitionStatus, Status
 from coordinator.views import Sighting, Standing, View
-from ripple.assignment import Backpressure, Level, Phase
+from ripple.assignment import Alert, Backpressure, Level, Phase
 from ripple.rpc import cluster_pb2 as pb
 from ripple.rpc.reading import RpcError
 from tests.examples import EXAMPLES
@@ -63,6 +63,10 @@ STATUS = Status(
     waiting=(("w3", "joins soon"),),
     problems=("w2 is suspected: silent for 4 s",),
     owners=(PartitionStatus("main", 0, "w1/0", 3, "w2/0"), PartitionStatus("totals", 0, None, 0)),
+    alerts=(
+        AlertStatus("w1", Alert("CheckpointStale", "critical", "partition 3: 25 s", 12.5)),
+        AlertStatus("w9", Alert("SchemaMismatch", "critical", "its code differs", 1.0)),
+    ),
 )
 
 

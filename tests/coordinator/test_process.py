@@ -13,7 +13,7 @@ import time
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from urllib.error import HTTPError
 
@@ -22,12 +22,12 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from ripple.assignment import Assignment, AssignmentChain, Candidate, Report
+from ripple.assignment import Alert, Assignment, AssignmentChain, Candidate, Code, Report
 from ripple.rpc.methods import SERVICE
 from ripple.store import DiskStore
 from ripple.world import LiveDisk, live_world
 from ripple.world.live_control import LiveControl
-from tests.assignment.examples import candidate
+from tests.assignment.examples import CODE, candidate
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import run as run_command
 from worker.membership import Membership
@@ -87,18 +87,32 @@ def started(store: Path, *arguments: str) -> Iterator[Process]:
 class Worker:
     """A member over real gRPC that holds nothing."""
 
-    def __init__(self, name: str, store: Path, *coordinators: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        store: Path,
+        *coordinators: str,
+        report: Report | None = None,
+        code: Code = CODE,
+    ) -> None:
+        self.code = code
         world = live_world(store, control=LiveControl())
         chain = AssignmentChain(DiskStore(LiveDisk(store)))
         self.name = name
         self.now: Assignment | None = None
         self.incarnation: int | None = None
         self.membership = Membership(
-            world, chain, coordinators, self.asks, Report, self.heard, heartbeat_interval_ms=200
+            world,
+            chain,
+            coordinators,
+            self.asks,
+            lambda: report or Report(),
+            self.heard,
+            heartbeat_interval_ms=200,
         )
 
     def asks(self, nonce: str) -> Candidate:
-        return replace(candidate(self.name, nonce), inputs=())
+        return replace(candidate(self.name, nonce), inputs=(), code=self.code)
 
     def heard(self, version: Assignment, incarnation: int | None) -> None:
         self.now, self.incarnation = version, incarnation
@@ -211,6 +225,38 @@ def test_two_coordinators_hear_each_other_and_speak_the_standard_services(tmp_pa
         code, said = two.end(signal.SIGINT)
         assert code == 130
         assert "Traceback" not in said
+
+
+def test_alerts_of_members_and_strangers_are_shown_everywhere(tmp_path: Path) -> None:
+    stale = Alert("CheckpointStale", "critical", "partition 3 has had none for 25 s", 5.0)
+
+    async def shown(one: Process) -> None:
+        listed = json.loads(one.page("/alerts")[1])
+        assert listed[0] == {"worker": "w1"} | asdict(stale)
+        assert listed[1]["worker"] == "w2"
+        assert "w2 does not fit this cluster: its plan hash is other" in listed[1]["cause"]
+        for name, count in (("CheckpointStale", 1), ("SchemaMismatch", 1), ("WorkerSilent", 0)):
+            told = f'ripple_coordinator_alerts{{alert="{name}"}} {count}.0'
+            assert told in one.page("/metrics")[1]
+        given = ("cluster", "status", "--coordinator", one.address)
+        text = await asyncio.to_thread(run_command, RIPPLE, *given)
+        assert "CheckpointStale  critical  w1" in text.out
+        as_json = await asyncio.to_thread(run_command, RIPPLE, *given, "--json")
+        found = json.loads(as_json.out)["alerts"]
+        assert found[0] == {"worker": "w1", "alert": asdict(stale)}
+
+    with started(tmp_path) as one:
+        member = Worker("w1", tmp_path, one.address, report=Report(alerts=(stale,)))
+        other = Worker("w2", tmp_path, one.address, code=replace(CODE, plan_hash="other"))
+
+        async def story(workers: list[Worker]) -> None:
+            await until(lambda: member.incarnation is not None)
+            late = asyncio.ensure_future(other.membership.run())
+            await until(lambda: len(json.loads(one.page("/alerts")[1])) == 2)
+            await shown(one)
+            late.cancel()
+
+        with_workers(story, member)
 
 
 def test_second_signal_ends_at_once(tmp_path: Path) -> None:

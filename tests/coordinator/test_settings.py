@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -196,7 +197,7 @@ TLS = ("--tls-certificate=c", "--tls-key=k", "--tls-authority=a")
 
 def test_tls_is_needed_where_others_can_hear_and_may_be_off_where_they_cannot() -> None:
     assert loaded("--store=s").tls is None
-    tls = loaded("--store=s", "--host=0.0.0.0", *TLS).tls
+    tls = loaded("--store=s", "--host=0.0.0.0", "--pages-without-tls", *TLS).tls
     assert tls is not None
     assert (tls.certificate, tls.key, tls.authority) == ("c", "k", "a")
     assert loaded("--store=s", *TLS).tls == tls
@@ -227,3 +228,33 @@ def test_what_is_to_be_known_of_s3_is_read_from_the_file_that_workers_share() ->
     assert loaded("--store", "s").s3 == S3Settings()
     with pytest.raises(SettingsError, match="s3_kms_key"):
         loaded("--store", "s", environment={"RIPPLE_S3_KMS_KEY": "k"})
+
+
+def test_pages_are_shown_to_the_network_only_where_it_was_said() -> None:
+    with pytest.raises(SettingsError, match="have no TLS: say pages_without_tls"):
+        loaded("--store=s", "--host=0.0.0.0", *TLS)
+    assert loaded("--store=s", "--host=0.0.0.0", "--pages-without-tls", *TLS).pages_without_tls
+
+
+def test_a_dashboard_is_shown_to_the_network_only_with_roles(tmp_path: Path) -> None:
+    shown = ("--store=s", "--dashboard", "--host=0.0.0.0", "--pages-without-tls", *TLS)
+    with pytest.raises(SettingsError, match="give a file of roles"):
+        loaded(*shown)
+    roles = tmp_path / "roles.toml"
+    roles.write_text(f'[reader.tokens]\nr = "{"r" * 32}"\n')
+    roles.chmod(0o640)
+    assert loaded(*shown, "--roles", str(roles)).roles is not None
+    assert loaded("--store=s", "--dashboard").roles is None
+
+
+def test_a_file_of_roles_that_others_can_read_or_that_is_none_is_refused(tmp_path: Path) -> None:
+    roles = tmp_path / "roles.toml"
+    with pytest.raises(SettingsError, match="No such file"):
+        loaded("--store=s", "--roles", str(roles))
+    roles.write_text("[guest]")
+    roles.chmod(0o644)
+    with pytest.raises(SettingsError, match="can be read or changed by others"):
+        loaded("--store=s", "--roles", str(roles))
+    roles.chmod(0o600)
+    with pytest.raises(SettingsError, match="guest, which is none of"):
+        loaded("--store=s", "--roles", str(roles))

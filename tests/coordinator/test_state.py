@@ -12,10 +12,10 @@ from coordinator import instructions as ins
 from coordinator.commands import Drain, Freeze, Move, PinTo, Undrain, Unfreeze
 from coordinator.limits import MS, Limits
 from coordinator.state import Coordinator
-from coordinator.status import status_of
+from coordinator.status import AlertStatus, status_of
 from coordinator.views import Standing
 from coordinator.waiting import Waiting
-from ripple.assignment import Assignment, AssignmentError, Phase, Report
+from ripple.assignment import Alert, Assignment, AssignmentError, Phase, Report
 from tests.assignment.examples import CODE, candidate
 from tests.coordinator.cluster import Cluster, Worker, without
 
@@ -623,6 +623,48 @@ def test_partitions_asked_for_of_a_cluster_that_has_others_are_a_problem() -> No
     status = status_of(other, 1)
     assert status is not None
     assert status.problems == ("8 partitions are asked for, but a cluster keeps those it has: 4",)
+
+
+def test_alerts_are_what_workers_say_and_who_is_silent() -> None:
+    one = alone()
+    joined(one, "w1", "w2")
+    stale = Alert("CheckpointStale", "critical", "partition 3", 4.0)
+    beat = ev.Heartbeat(("w2", 1), Report(0.5, (0,), alerts=(stale,)))
+    one.step(beat, 40 * 10**9)
+    found = status_of(one, 40 * 10**9)
+    assert found is not None
+    silent, other = found.alerts
+    assert (silent.worker, silent.alert.name) == ("w1", "WorkerSilent")
+    assert silent.alert.cause == "it was not heard for 35 s"
+    assert other == AlertStatus("w2", stale)
+    one.step(ev.Heartbeat(("w1", 1), Report(0.5, (0,))), 41 * 10**9)
+    one.step(ev.Heartbeat(("w2", 1), Report(0.5, (0,))), 41 * 10**9)
+    after = status_of(one, 41 * 10**9)
+    assert after is not None
+    assert after.alerts == ()
+
+
+def test_a_worker_that_does_not_fit_is_an_alert_for_as_long_as_it_asks() -> None:
+    one = alone()
+    joined(one, "w1")
+    stranger = replace(candidate("w9"), code=replace(CODE, plan_hash="other"))
+    for second in (10, 15):
+        one.step(ev.Registered(stranger), second * 10**9)
+    found = status_of(one, 16 * 10**9)
+    assert found is not None
+    (alert,) = found.alerts
+    assert (alert.worker, alert.alert.name, alert.alert.seconds) == ("w9", "SchemaMismatch", 5)
+    assert "its plan hash is other" in alert.alert.cause
+    assert found.waiting == (("w9", alert.alert.cause),)
+    one.step(ev.Ticked(), 24 * 10**9)
+    after = status_of(one, 24 * 10**9)
+    assert after is not None
+    assert "SchemaMismatch" not in {each.alert.name for each in after.alerts}
+    one.step(ev.Registered(stranger), 25 * 10**9)
+    one.step(ev.Registered(candidate("w9")), 26 * 10**9)
+    again = status_of(one, 26 * 10**9)
+    assert again is not None
+    assert again.waiting == (("w9", "joins soon"),)
 
 
 def test_what_a_worker_says_of_itself_has_limits() -> None:

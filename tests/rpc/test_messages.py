@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.assignment import Backpressure, Candidate, Code, Follower, Level, MoveFailed, Report
+from ripple.assignment import (
+    Alert,
+    Backpressure,
+    Candidate,
+    Code,
+    Follower,
+    Level,
+    MoveFailed,
+    Report,
+)
 from ripple.rpc import methods, words
 from ripple.rpc import worker_pb2 as pb
 from ripple.rpc.coordinator_pb2 import DESCRIPTOR
@@ -32,6 +41,7 @@ REPORT = Report(
     (MoveFailed(3, "w1/1", "its digest differs"),),
     (("trades", 128),),
     Backpressure(Level.SLOW, 0.83, "outboxes"),
+    (Alert("BackpressureHigh", "critical", "outboxes is 83% full", 4.5),),
 )
 SAID = [
     words.Register(candidate("w1")),
@@ -112,6 +122,8 @@ BAD = [
     (beat(followers=[pb.Follower(process="x" * 257)]), "process has 257"),
     (beat(failed=[pb.MoveFailed(reason="x" * 4097)]), "reason has 4097"),
     (pb.FromWorker(heartbeat=pb.Heartbeat(report=pb.Report())), "Heartbeat has no who"),
+    (beat(alerts=[pb.Alert(seconds=float("nan"))]), "an alert fires for nan s"),
+    (beat(alerts=[pb.Alert()] * 65), "alerts"),
     (
         pb.FromWorker(heartbeat=pb.Heartbeat(who=pb.Member(id="w"))),
         "Heartbeat has no report",

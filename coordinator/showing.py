@@ -1,0 +1,68 @@
+"""The dashboard of a coordinator: what it shows, who is let in, and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coordinator.dashboard import ClusterShown
+from coordinator.numbers import Numbers
+from ripple.dashboard.gate import Gate
+from ripple.dashboard.outputs import Outputs
+from ripple.dashboard.web import Dashboard
+from ripple.world.addresses import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coordinator.settings import Settings
+    from coordinator.shell import Shell
+    from coordinator.timeline import Timeline
+    from ripple.world.ports import World
+
+
+class Showing:
+    """One dashboard, from ``start`` to ``close``."""
+
+    def __init__(
+        self,
+        world: World,
+        settings: Settings,
+        shell: Shell,
+        timeline: Timeline,
+        say: Callable[[str], None],
+    ) -> None:
+        """Show nothing yet."""
+        assert world.store is not None
+        self._numbers = Numbers()
+        self._at = joined(settings.host, settings.dashboard_port)
+        self._shown = ClusterShown(
+            shell,
+            world.store,
+            world.clock,
+            self._numbers,
+            name=settings.cluster,
+            place=settings.store,
+            timeline=timeline,
+            outputs=lambda find: Outputs(world, find, tls=settings.tls),
+        )
+        gate = Gate(
+            settings.roles,
+            lambda: world.random.bytes(24).hex(),
+            allow_commands=settings.dashboard_allow_commands,
+        )
+        self._dashboard = Dashboard(self._shown, gate, world.clock, tls=settings.tls, say=say)
+
+    @property
+    def address(self) -> str:
+        """Where it is, as a browser takes it."""
+        return self._dashboard.address
+
+    async def start(self) -> None:
+        """Listen. Raises OSError."""
+        await self._dashboard.start(self._at)
+
+    async def close(self) -> None:
+        """Show nothing any more."""
+        await self._dashboard.close()
+        await self._shown.close()
+        await self._numbers.close()

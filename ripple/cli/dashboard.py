@@ -1,0 +1,70 @@
+"""The flags that show a dashboard, alike for a run and a cluster on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from ripple.cli.exits import say
+from ripple.cli.numbers import port
+from ripple.world.addresses import joined
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ripple.dashboard.run import RunShown
+    from ripple.pipeline.plan import Plan
+    from ripple.world.ports import ObjectStore, World
+
+PORT = 9203
+HOST = "127.0.0.1"
+
+
+def configure_dashboard(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    group = parser.add_argument_group("the dashboard", "A page for the browser on this machine.")
+    add_dashboard(group)
+    group.add_argument(
+        "--dashboard-allow-commands",
+        action="store_true",
+        help="let whoever opens it move, drain and freeze; else it only shows",
+    )
+
+
+def add_dashboard(group: argparse._ActionsContainer) -> None:
+    """Add the argument that a run has too, which takes no commands."""
+    group.add_argument(
+        "--dashboard",
+        type=port,
+        nargs="?",
+        const=PORT,
+        metavar="PORT",
+        help=f"show it at http://127.0.0.1:PORT/ (default: {PORT}; 0: any that is free)",
+    )
+
+
+@asynccontextmanager
+async def run_shown(
+    number: int, plan: Plan, store: ObjectStore, world: World, place: str
+) -> AsyncIterator[RunShown]:
+    """Show a run for as long as it goes on. Raises OSError for a port that is taken."""
+    # Here: slow to import, and of an extra.
+    from ripple.dashboard.gate import Gate  # noqa: PLC0415
+    from ripple.dashboard.run import RunShown  # noqa: PLC0415
+    from ripple.dashboard.web import Dashboard  # noqa: PLC0415
+
+    shown = RunShown(plan, store, world.clock, place)
+    gate = Gate(None, lambda: world.random.bytes(24).hex())
+    dashboard = Dashboard(shown, gate, world.clock, say=say)
+    await dashboard.start(joined(HOST, number))
+    say(f"ripple: the dashboard at {dashboard.address}")
+    try:
+        yield shown
+    finally:
+        await dashboard.close()
+
+
+def url_of(host: str, number: int) -> str:
+    """Return where a browser finds it."""
+    return f"http://{joined(host, number)}/" if number else "a free port, which is said below"

@@ -1,0 +1,88 @@
+"""The files of the page: ours, and those of others, which npm's registry has.
+
+``python -m ripple.dashboard.assets`` fetches the latter into ``vendor/``, by ``package-lock.json``:
+pinned, with hashes, and without running any of their scripts. A wheel has them already. Imports
+nothing of ours, for ``setup.py`` loads this file by its path.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PAGE = HERE / "page"
+VENDOR = HERE / "vendor"
+HOW = "make dashboard, or python -m ripple.dashboard.assets (npm is needed)"
+# What is taken of each package, and as what.
+TAKEN = {
+    "@dagrejs/dagre/dist/dagre.esm.js": "dagre.js",
+    "@dagrejs/dagre/LICENSE": "dagre.LICENSE.txt",
+    "@dagrejs/dagre/dist/dagre.esm.js.LEGAL.txt": "dagre.LEGAL.txt",
+    "htm/dist/htm.module.js": "htm.js",
+    "htm/LICENSE": "htm.LICENSE.txt",
+    "preact/dist/preact.mjs": "preact.js",
+    "preact/hooks/dist/hooks.mjs": "hooks.js",
+    "preact/LICENSE": "preact.LICENSE.txt",
+    "uplot/dist/uPlot.iife.min.js": "uplot.js",
+    "uplot/dist/uPlot.min.css": "uplot.css",
+    "uplot/LICENSE": "uplot.LICENSE.txt",
+}
+# Without a build there is nobody who knows where "preact" is, and maps are not taken along.
+_BARE = re.compile(r'(from|import) ?"preact"')
+_MAP = re.compile(r"^//# sourceMappingURL=.*$", re.MULTILINE)
+
+
+class NotFetchedError(Exception):
+    """The files of others cannot be had; the message says why."""
+
+
+def missing() -> list[str]:
+    """Return which files of others are not there."""
+    return [name for name in TAKEN.values() if not (VENDOR / name).is_file()]
+
+
+def fetch(vendor: Path = VENDOR) -> None:
+    """Fetch the files of others. Raises NotFetchedError."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise NotFetchedError("npm is not on the PATH")
+    with tempfile.TemporaryDirectory() as folder:
+        install(npm, Path(folder), "--omit=dev")
+        vendor.mkdir(parents=True, exist_ok=True)
+        for path, name in TAKEN.items():
+            text = (Path(folder) / "node_modules" / path).read_text(encoding="utf-8")
+            text = _MAP.sub("", _BARE.sub(r'\1"./preact.js"', text))
+            (vendor / name).write_text(text, encoding="utf-8")
+
+
+def install(npm: str, folder: Path, *more: str) -> None:
+    """Install what the lock file names, into ``node_modules`` of a folder."""
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(HERE / name, folder)
+    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", *more]
+    ended = subprocess.run(  # noqa: S603 - npm, with nothing that anybody else has said
+        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if ended.returncode:
+        lines = [line for line in ended.stderr.splitlines() if "error" in line.lower()]
+        raise NotFetchedError(f"npm ci: {(lines or ['it has failed'])[0]}")
+
+
+def main() -> int:
+    """Fetch; return the exit code."""
+    try:
+        fetch()
+    except NotFetchedError as error:
+        sys.stderr.write(f"ripple.dashboard.assets: {error}\n")
+        return 1
+    sys.stdout.write(f"{VENDOR}: {', '.join(TAKEN.values())}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""Live outputs for the page: each is followed while somebody looks at it, once for all who do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ripple.dashboard.contract import AskedError
+from ripple.dashboard.tables import columns_of, filtered, texts, window
+from ripple.delta.layout import CLEARED
+from ripple.errors import RippleError
+from ripple.observing import Observer
+from ripple.ops import with_named_ops
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from ripple.dashboard.contract import Values
+    from ripple.observing import Change, Places, SeenOutput
+    from ripple.world.ports import World
+    from ripple.world.tls import Tls
+
+# Who does not ask for so long does not look any more.
+LOOKS_S = 20.0
+FOUND_S = 3.0
+ROWS = 60
+TAP_ROWS = 200
+TAP_ROWS_KEPT = 5_000
+WINDOWS_KEPT = 64
+
+
+class Outputs:
+    """Follows outputs of a cluster as an observer."""
+
+    def __init__(
+        self, world: World, find: Callable[[], Awaitable[Places]], *, tls: Tls | None = None
+    ) -> None:
+        """Follow nothing yet."""
+        self._world = world
+        self._find = find
+        self._tls = tls
+        self._observer: Observer | None = None
+        self._followed: dict[str, _Followed] = {}
+        self._sweeping: asyncio.Task[None] | None = None
+        self._opening = asyncio.Lock()
+        self._looked_ns = 0
+
+    async def names(self) -> Values:
+        """Return the outputs that workers show."""
+        known = await (await self._open()).known(FOUND_S)
+        found = [{"name": name, "stage": edge.stage} for name, edge in known.items()]
+        return {"outputs": sorted(found, key=lambda one: (one["stage"], one["name"]))}
+
+    async def table(self, asked: Mapping[str, str]) -> Values:
+        """Return the rows that are on a screen: ``output``, ``by``, ``down``, ``q``, ``first``."""
+        one = await self._follow(asked)
+        return one.window(
+            by=asked.get("by", ""),
+            is_down=asked.get("down", "") == "1",
+            words=asked.get("q", ""),
+            first=_number(asked, "first", 0),
+            rows=_number(asked, "rows", ROWS),
+        )
+
+    async def tap(self, asked: Mapping[str, str]) -> Values:
+        """Return the newest changes of an output that fit a filter, newest first."""
+        return (await self._follow(asked)).tap(asked.get("q", ""))
+
+    async def close(self) -> None:
+        """Follow nothing any more."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for one in self._followed.values():
+            one.close()
+        self._followed.clear()
+        if self._observer is not None:
+            observer, self._observer = self._observer, None
+            await observer.__aexit__()
+
+    async def _open(self) -> Observer:
+        self._looked_ns = self._world.clock.monotonic_ns()
+        async with self._opening:
+            if self._observer is None:
+                observer = Observer(self._world, self._find, tls=self._tls)
+                self._observer = await observer.__aenter__()
+                self._sweeping = asyncio.ensure_future(self._sweep())
+            return self._observer
+
+    async def _follow(self, asked: Mapping[str, str]) -> _Followed:
+        name = asked.get("output", "")
+        observer = await self._open()
+        if name not in self._followed:
+            try:
+                seen = await observer.follow(name, FOUND_S)
+            except RippleError as error:
+                raise AskedError(str(error)) from error
+            self._followed[name] = _Followed(seen)
+        one = self._followed[name]
+        one.looked_ns = self._looked_ns
+        await one.ready()
+        return one
+
+    async def _sweep(self) -> None:
+        """Leave what nobody looks at, and at last everybody."""
+        while True:
+            await self._world.clock.sleep(LOOKS_S / 4)
+            old_ns = self._world.clock.monotonic_ns() - round(LOOKS_S * 1e9)
+            for name, one in list(self._followed.items()):
+                if one.looked_ns < old_ns and self._observer is not None:
+                    del self._followed[name]
+                    one.close()
+                    self._observer.leave(name)
+            if not self._followed and self._looked_ns < old_ns and self._observer is not None:
+                observer, self._observer = self._observer, None
+                await observer.__aexit__()
+                return
+
+
+class _Followed:
+    """One output that somebody looks at."""
+
+    def __init__(self, seen: SeenOutput) -> None:
+        self.looked_ns = 0
+        self._seen = seen
+        self._version = 0
+        self._changed = 0
+        self._tapped: deque[tuple[int, Change]] = deque()
+        self._tapped_rows = 0
+        self._windows: dict[tuple[object, ...], Values] = {}
+        self._taking = asyncio.ensure_future(self._take())
+
+    async def ready(self) -> None:
+        """Wait a little for the first rows."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FOUND_S):
+                while self._seen.missing and not self._taking.done():
+                    await asyncio.sleep(0.05)
+
+    def close(self) -> None:
+        """Take nothing any more."""
+        self._taking.cancel()
+
+    async def _take(self) -> None:
+        while True:
+            changes = await self._seen.changes()
+            self._version += 1
+            self._windows.clear()
+            for change in changes:
+                if change.since is not None:  # a table that was there is no news
+                    self._changed += change.rows.num_rows
+                    self._tapped.append((self._version, change))
+                    self._tapped_rows += change.rows.num_rows
+            while self._tapped_rows > TAP_ROWS_KEPT and len(self._tapped) > 1:
+                self._tapped_rows -= self._tapped.popleft()[1].rows.num_rows
+
+    def window(self, *, by: str, is_down: bool, words: str, first: int, rows: int) -> Values:
+        """Return some rows, computed once for all who ask for the same."""
+        wanted = (by, is_down, words, first, rows)
+        found = self._windows.get(wanted)
+        if found is None:
+            if len(self._windows) >= WINDOWS_KEPT:
+                self._windows.clear()
+            shown, layout = self._seen.shown(), self._seen.layout
+            keys = () if layout is None else layout.keys
+            found = window(
+                shown.table, keys, by=by, is_down=is_down, words=words, first=first, rows=rows
+            )
+            found |= {
+                "output": self._seen.name,
+                "version": self._version,
+                "changed": self._changed,
+                "missing": list(shown.missing),
+                "partitions": self._seen.partitions,
+                "cuts": [
+                    {
+                        "partition": number,
+                        "epoch": str(one.epoch),
+                        "cut": {name: str(offset) for name, offset in one.cut.items()},
+                        "watermark_ns": str(one.watermark_ns),
+                    }
+                    for number, one in shown.cuts.items()
+                ],
+            }
+            self._windows[wanted] = found
+        return found
+
+    def tap(self, words: str) -> Values:
+        """Return the newest changes, one row a key and commit."""
+        found: list[Values] = []
+        columns: list[Values] = []
+        for _, change in reversed(self._tapped):
+            named = with_named_ops(change.rows)
+            names = [name for name in named.schema.names if not name.startswith(CLEARED)]
+            table = filtered(pa.Table.from_batches([named.select(names)]), words)
+            keys = () if self._seen.layout is None else self._seen.layout.keys
+            columns = columns_of(table.schema, keys)[1:]
+            cut = ", ".join(f"{name} {offset}" for name, offset in change.position.cut.items())
+            found += [
+                {"op": op, "partition": change.partition, "cut": cut, "row": row}
+                for op, *row in texts(table)
+            ]
+            if len(found) >= TAP_ROWS:
+                break
+        return {
+            "output": self._seen.name,
+            "columns": columns,
+            "changes": found[:TAP_ROWS],
+            "changed": self._changed,
+            "kept": self._tapped_rows,
+        }
+
+
+def _number(asked: Mapping[str, str], name: str, default: int) -> int:
+    text = asked.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise AskedError(f"{name} is no number")
+    return int(text)

@@ -1,0 +1,64 @@
+// Lines over the last minutes, by uPlot. The numbers stand beside it: a chart says nothing to some.
+import { html, useEffect, useRef } from "./h.js";
+
+const HEIGHT = 168;
+
+function colours() {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => {
+    const probe = document.createElement("i");
+    probe.style.color = style.getPropertyValue(name);
+    document.body.append(probe);
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  };
+  return { ink: of("--faint"), line: of("--line"), first: of("--accent"), second: of("--second") };
+}
+
+// series: [{ name, label }], the names of history's values; show: a value as text.
+export function Chart({ history, series, show, label }) {
+  const place = useRef();
+  const plot = useRef();
+  const data = [history.map((one) => one.time_ms / 1000), ...series.map((one) => history.map((row) => row[one.name] ?? null))];
+  const newest = useRef(data);
+  newest.current = data;
+  useEffect(() => {
+    const make = () => {
+      if (!place.current) return;
+      plot.current?.destroy();
+      const c = colours();
+      const font = "11px Inter, system-ui, sans-serif";
+      const axis = { stroke: c.ink, font, grid: { stroke: c.line, width: 1 }, ticks: { show: false } };
+      plot.current = new window.uPlot({
+        width: place.current.clientWidth,
+        height: HEIGHT,
+        tzDate: (s) => window.uPlot.tzDate(new Date(s * 1000), "Etc/UTC"),
+        cursor: { y: false, points: { size: 6 } },
+        legend: { show: false },
+        scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } },
+        axes: [
+          { ...axis, size: 30, grid: { show: false }, space: 90, values: (_, ticks) => ticks.map((s) => new Date(s * 1000).toISOString().slice(11, 19)) },
+          { ...axis, size: 62, space: 36, values: (_, ticks) => ticks.map(show) },
+        ],
+        series: [{}, ...series.map((one, i) => ({ label: one.label, stroke: i ? c.second : c.first, width: 1.75, dash: i ? [5, 3] : undefined, points: { show: false }, fill: undefined }))],
+      }, newest.current, place.current);
+    };
+    make();
+    const resized = new ResizeObserver(() => place.current && plot.current?.setSize({ width: place.current.clientWidth, height: HEIGHT }));
+    resized.observe(place.current);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", make);
+    addEventListener("theme", make);
+    return () => {
+      resized.disconnect();
+      dark.removeEventListener("change", make);
+      removeEventListener("theme", make);
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, []);
+  useEffect(() => plot.current?.setData(newest.current), [history]);
+  return html`<figure class="chart"><figcaption>${series.map((one, i) => html`<span key=${one.name} class=${i ? "key second" : "key"}>${one.label} <b>${show(history.at(-1)?.[one.name])}</b></span>`)}</figcaption>
+    <div class="plot" ref=${place} role="img" aria-label=${label}></div></figure>`;
+}

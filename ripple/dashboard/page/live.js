@@ -1,0 +1,86 @@
+// The websocket: the newest snapshot, and what charts show of those before.
+import { useEffect, useRef, useState } from "./h.js";
+
+const HISTORY = 300;
+const AGAIN_MS = [500, 1000, 2000, 5000];
+
+export function useLive(isOn, isPaused) {
+  const [state, setState] = useState({ status: "connecting", snapshot: null, history: [] });
+  const paused = useRef(isPaused);
+  paused.current = isPaused;
+  useEffect(() => {
+    if (!isOn) return undefined;
+    let socket, timer, tries = 0, isOver = false, history = [];
+    const connect = () => {
+      socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`);
+      socket.onmessage = (event) => {
+        const said = JSON.parse(event.data);
+        tries = 0;
+        if (said.history) {
+          const names = said.history.names;
+          history = said.history.rows.map((row) =>
+            Object.fromEntries(row.map((value, i) => [names[i], value])));
+          return;
+        }
+        if (said.totals) history = [...history.slice(1 - HISTORY), { ...said.totals, time_ms: said.time_ms }];
+        if (!paused.current) setState({ status: "live", snapshot: said, history });
+      };
+      socket.onclose = () => {
+        if (isOver) return;
+        setState((now) => ({ ...now, status: "lost" }));
+        timer = setTimeout(connect, AGAIN_MS[Math.min(tries++, AGAIN_MS.length - 1)]);
+      };
+    };
+    connect();
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+      socket.close();
+    };
+  }, [isOn]);
+  return state;
+}
+
+export async function ask(what, asked = {}) {
+  const kept = Object.entries(asked).filter(([, value]) => value !== "" && value != null);
+  return answered(await fetch(`/api/${what}?${new URLSearchParams(kept)}`));
+}
+
+export async function post(what, body) {
+  const headers = { "Content-Type": "application/json" };
+  return answered(await fetch(`/api/${what}`, { method: "POST", headers, body: JSON.stringify(body) }));
+}
+
+async function answered(response) {
+  const said = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(said.problem || `the server says ${response.status}`);
+  return said;
+}
+
+// Asks now and again, while the view is open: { value, problem, again }.
+export function useAsked(what, asked, everyMs, isPaused = false) {
+  const [state, setState] = useState({ value: null, problem: "" });
+  const key = JSON.stringify([what, asked]);
+  const again = useRef(() => {});
+  useEffect(() => {
+    if (!what) return undefined;
+    let isOver = false, timer;
+    const turn = async () => {
+      clearTimeout(timer);
+      try {
+        const value = await ask(what, asked);
+        if (!isOver) setState({ value, problem: "" });
+      } catch (error) {
+        if (!isOver) setState((now) => ({ ...now, problem: error.message }));
+      }
+      if (!isOver && everyMs && !isPaused) timer = setTimeout(turn, everyMs);
+    };
+    again.current = turn;
+    turn();
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+    };
+  }, [key, everyMs, isPaused]);
+  return { ...state, again: () => again.current() };
+}

@@ -1,0 +1,123 @@
+import { clock, count, DASH, many } from "../format.js";
+import { html, useEffect, useRef, useState } from "../h.js";
+import { useAsked } from "../live.js";
+import { Elsewhere, Filter, Nothing, Section, State, Table } from "../parts.js";
+import { change, go } from "../place.js";
+
+const ROWS = 60, EVERY_MS = 500;
+const MODES = { table: "Table", bars: "Bars", tap: "Tap" };
+const CALM = matchMedia("(prefers-reduced-motion: reduce)");
+
+export function Outputs({ snapshot, asked, isPaused }) {
+  const { value, problem } = useAsked("outputs", {}, 5000, isPaused);
+  const names = value?.outputs.map((one) => one.name) || [];
+  const output = names.includes(asked.output) ? asked.output : names[0];
+  const mode = MODES[asked.mode] ? asked.mode : "table";
+  if (!output) return html`<${Section} title="Outputs" id="outputs"><${Nothing}>${problem ? `No rows can be shown now: ${problem}.` : value ? "No worker shows an output yet." : "Asking the workers for their outputs …"}</${Nothing}></${Section}>`;
+  const choose = (name) => go("outputs", { output: name, mode: mode === "table" ? "" : mode });
+  return html`
+    <div class="tabs" role="tablist" aria-label="Outputs">${names.map((name) => html`<button key=${name} role="tab" aria-selected=${name === output} tabindex=${name === output ? 0 : -1} onKeyDown=${(event) => step(event, names, output, choose)} onClick=${() => choose(name)}>${name}</button>`)}</div>
+    <${Shown} key=${`${output} ${mode}`} output=${output} mode=${mode} asked=${asked} isPaused=${isPaused} snapshot=${snapshot}></${Shown}>`;
+}
+
+function step(event, names, now, choose) {
+  const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!by) return;
+  event.preventDefault();
+  const next = names[(names.indexOf(now) + by + names.length) % names.length];
+  choose(next);
+  requestAnimationFrame(() => document.querySelector('[role="tab"][aria-selected="true"]')?.focus());
+}
+
+function Shown({ output, mode, asked, isPaused, snapshot }) {
+  const first = Math.max(0, Number(asked.first) || 0);
+  const query = mode === "tap" ? { output, q: asked.q } : mode === "bars" ? { output, q: asked.q, by: asked.by, down: asked.by ? "1" : "", rows: 25 } : { output, q: asked.q, by: asked.by, down: asked.down, first: first || "", rows: ROWS };
+  const { value, problem } = useAsked(mode === "tap" ? "tap" : "table", query, CALM.matches ? 1000 : EVERY_MS, isPaused);
+  const about = value && html`${mode === "tap" ? `${many(value.changed, "change")} since somebody looks` : html`${count(value.chosen)}${value.chosen === value.total ? "" : ` of ${count(value.total)}`} rows · at the cuts of ${many(value.cuts.length, "partition")} · exact text`}`;
+  return html`<${Section} title=${output} id="outputs" more=${about}>
+    <div class="tools">
+      <div class="segments" role="group" aria-label="How">${Object.entries(MODES).map(([key, title]) => html`<button key=${key} aria-pressed=${mode === key} onClick=${() => go("outputs", { output, mode: key === "table" ? "" : key, q: asked.q })}>${title}</button>`)}</div>
+      <${Filter} label=${mode === "tap" ? "Filter: symbol=A op=remove" : "Filter: text, volume>1000, symbol=A"}></${Filter}>
+      ${mode === "bars" && value && html`<${Choice} columns=${value.columns} by=${asked.by}></${Choice}>`}
+    </div>
+    ${problem && html`<p class="problem" role="status">${problem}</p>`}
+    ${value?.missing?.length > 0 && html`<p><${State} level="warn">${many(value.missing.length, "partition")} not heard yet: rows of ${value.missing.join(", ")} are missing</${State}></p>`}
+    ${!value ? !problem && html`<${Nothing}>Waiting for the rows …</${Nothing}>` : mode === "tap" ? html`<${Tap} value=${value}></${Tap}>` : mode === "bars" ? html`<${Bars} value=${value} by=${asked.by}></${Bars}>` : html`<${Rows} value=${value} asked=${asked} first=${first}></${Rows}>`}
+  </${Section}>
+  ${value?.cuts && html`<${Cuts} value=${value}></${Cuts}>`}
+  <${Elsewhere} json=${`/api/${mode === "tap" ? "tap" : "table"}?output=${encodeURIComponent(output)}`} command=${mode === "tap" ? `ripple debug tap --output ${output}` : `ripple query 'SELECT * FROM "${output}" LIMIT 60'`}></${Elsewhere}>`;
+}
+
+// A time in nanoseconds is shown as it is; what it means is said beside it.
+function Cell({ text, column }) {
+  if (text == null) return html`<span class="faint">null</span>`;
+  if (column.name.endsWith("_ns") && /^-?\d{15,19}$/.test(text)) {
+    const ms = Number(BigInt(text) / 1000000n);
+    return html`<span title=${new Date(ms).toISOString()}>${text}<span class="faint beside">${clock(ms)}</span></span>`;
+  }
+  return text;
+}
+
+function Rows({ value, asked, first }) {
+  const seen = useRef(new Map());
+  const keys = value.columns.map((one, i) => (one.is_key ? i : -1)).filter((i) => i >= 0);
+  const nameOf = (row) => keys.map((i) => row[i]).join("\u0001");
+  const before = seen.current;
+  useEffect(() => {
+    seen.current = new Map(value.rows.map((row) => [nameOf(row), row]));
+  }, [value]);
+  if (!value.rows.length) return html`<${Nothing}>${value.total ? "No row is like that." : "The table is empty: no row is shown at these cuts."}</${Nothing}>`;
+  const sort = (name) => change({ by: asked.by === name && asked.down ? "" : name, down: asked.by === name && !asked.down ? "1" : "", first: "" });
+  return html`<div class="scroll rows" tabindex="0" role="group" aria-label="Rows"><table>
+    <thead><tr>${value.columns.map((one) => html`<th scope="col" key=${one.name} class=${one.is_number ? "right" : ""} title=${one.type} aria-sort=${asked.by === one.name ? (asked.down ? "descending" : "ascending") : undefined}>
+      <button onClick=${() => sort(one.name)}>${one.name}<span class="arrow" aria-hidden="true">${asked.by === one.name ? (asked.down ? "↓" : "↑") : ""}</span></button></th>`)}</tr></thead>
+    <tbody>${value.rows.map((row) => {
+      const name = nameOf(row);
+      const old = before.get(name);
+      return html`<tr key=${name}>${row.map((text, i) => html`<td key=${i} class=${`${value.columns[i].is_number ? "right" : ""} ${old && old[i] !== text ? "changed" : ""}`}><${Cell} text=${text} column=${value.columns[i]}></${Cell}></td>`)}</tr>`;
+    })}</tbody></table></div>
+    ${value.chosen > ROWS && html`<p class="buttons left pager"><button class="quiet" disabled=${first === 0} onClick=${() => change({ first: Math.max(0, first - ROWS) || "" })}>Before</button>
+      <button class="quiet" disabled=${first + ROWS >= value.chosen} onClick=${() => change({ first: first + ROWS })}>After</button>
+      <span class="faint">rows ${count(first + 1)} to ${count(Math.min(first + ROWS, value.chosen))} of ${count(value.chosen)}</span></p>`}`;
+}
+
+function Choice({ columns, by }) {
+  const numbers = columns.filter((one) => one.is_number && !one.is_key && !one.name.endsWith("_ns"));
+  useEffect(() => {
+    if (!by && numbers.length) change({ by: numbers[0].name });
+  }, [by, numbers.length]);
+  return html`<label class="check">by <select value=${by} onChange=${(event) => change({ by: event.target.value })}>${numbers.map((one) => html`<option key=${one.name} value=${one.name}>${one.name}</option>`)}</select></label>`;
+}
+
+function Bars({ value, by }) {
+  const at = value.columns.findIndex((one) => one.name === by);
+  if (at < 0) return html`<${Nothing}>Choose a number to compare rows by.</${Nothing}>`;
+  const rows = value.rows.map((row) => ({ name: row.filter((_, i) => value.columns[i].is_key).map((text, i) => shortTime(text, value.columns.filter((one) => one.is_key)[i])).join(" · ") || "all", text: row[at], size: Math.abs(Number(row[at])) }));
+  if (!rows.length) return html`<${Nothing}>No row is like that.</${Nothing}>`;
+  const most = Math.max(...rows.map((one) => one.size).filter(Number.isFinite), 0) || 1;
+  return html`<ol class="bars" aria-label=${`The ${rows.length} largest by ${by}`}>${rows.map((one) => html`<li key=${one.name}><span>${one.name}</span>
+    <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width=${(100 * one.size) / most} height="10"></rect></svg><span class="right">${one.text ?? "null"}</span></li>`)}</ol>`;
+}
+
+function shortTime(text, column) {
+  return column.name.endsWith("_ns") && /^\d{15,19}$/.test(text) ? clock(Number(BigInt(text) / 1000000n)) : text;
+}
+
+function Tap({ value }) {
+  if (!value.changes.length) return html`<${Nothing}>${value.changed ? "No change is like that among those that are kept." : "Nothing has changed since you look. Each commit shows here."}</${Nothing}>`;
+  const signs = { set: "+", patch: "~", remove: "−", final: "=" };
+  return html`<div class="scroll tap" tabindex="0" role="group" aria-label="Changes, newest first"><table>
+    <thead><tr><th scope="col">op</th>${value.columns.map((one) => html`<th scope="col" key=${one.name} class=${one.is_number ? "right" : ""}>${one.name}</th>`)}<th scope="col" class="right">partition</th><th scope="col">at the cut</th></tr></thead>
+    <tbody>${value.changes.map((one, i) => html`<tr key=${i}><th scope="row"><span class=${`op ${one.op}`}><span aria-hidden="true">${signs[one.op]}</span> ${one.op}</span></th>
+      ${one.row.map((text, k) => html`<td key=${k} class=${value.columns[k].is_number ? "right" : ""}>${text == null ? html`<span class="faint">${one.op === "remove" ? "" : DASH}</span>` : html`<${Cell} text=${text} column=${value.columns[k]}></${Cell}>`}</td>`)}
+      <td class="right">${one.partition}</td><td><span class="raw">${one.cut}</span></td></tr>`)}</tbody></table></div>`;
+}
+
+function Cuts({ value }) {
+  const [isOpen, setOpen] = useState(false);
+  return html`<details class="card fold" open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}><summary>The cuts that these rows are at</summary>
+    ${isOpen && html`<${Table} id="u" label="Cuts" rows=${value.cuts.map((one) => ({ key: one.partition, ...one }))} empty="None yet." columns=${[
+      { name: "partition", title: "partition", right: true }, { name: "epoch", title: "epoch", right: true, show: (one) => count(Number(one.epoch)) },
+      { name: "cut", title: "next offset of each input", by: (one) => JSON.stringify(one.cut), show: (one) => html`<code>${Object.entries(one.cut).map(([name, offset]) => `${name} ${offset}`).join(", ")}</code>` }]}></${Table}>`}
+  </details>`;
+}

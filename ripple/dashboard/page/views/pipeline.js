@@ -1,0 +1,183 @@
+import { bytes, count, DASH, many, percent, rate, seconds } from "../format.js";
+import { html, useMemo } from "../h.js";
+import { Elsewhere, Filter, Nothing, Section, Table } from "../parts.js";
+import { change } from "../place.js";
+import { Bottlenecks } from "./overview.js";
+import { skewOf } from "./partitions.js";
+import { Graph, layout } from "../vendor/dagre.js";
+
+const HEIGHT = 56, PAD = 12, HEAD = 20;
+const EDGES = { rows: "rows", partial: "partial edge", row: "row edge", event: "event edge" };
+
+export function Pipeline({ snapshot, asked }) {
+  const { pipeline } = snapshot;
+  if (!pipeline) return html`<${Section} title="Pipeline" id="pipeline"><${Nothing}>No worker has said yet what it computes.</${Nothing}></${Section}>`;
+  const stages = stagesOf(snapshot, pipeline);
+  const figures = figuresOf(snapshot, pipeline, stages);
+  const wanted = (asked.q || "").toLowerCase();
+  const isShown = (node) => !wanted || `${node.name} ${node.kind} ${node.about}`.toLowerCase().includes(wanted);
+  const chosen = pipeline.nodes.find((one) => one.id === asked.node);
+  const { totals } = snapshot;
+  return html`
+    <${Section} title=${pipeline.name} id="pipeline" more=${html`topology <code>${pipeline.topology.slice(0, 12)}</code> · ${many(pipeline.nodes.length, "step")}, ${many(pipeline.stages.length, "stage")}${pipeline.cut_at ? ` · only the first ${pipeline.cut_at} are drawn` : ""}`}>
+      <div class="tools"><${Filter} label="Highlight: name, kind"></${Filter}></div>
+      <${Drawing} pipeline=${pipeline} figures=${figures} stages=${stages} isShown=${isShown} chosen=${asked.node}></${Drawing}>
+    </${Section}>
+    ${chosen && html`<${Node} node=${chosen} figures=${figures} edges=${pipeline.edges}></${Node}>`}
+    <div class="two">
+      <${Bottlenecks} found=${snapshot.bottlenecks || []}></${Bottlenecks}>
+      <${Section} title="Recomputing" id="recomputing" more="of all graphs together">
+        <dl class="facts"><div><dt>nodes</dt><dd>${count(totals?.nodes)}</dd></div>
+          <div><dt>took a new value</dt><dd>${rate(totals?.recompute_rate)}</dd></div>
+          <div><dt>came out as they were</dt><dd>${rate(totals?.cutoff_rate)}</dd></div>
+          <div><dt>cut off</dt><dd>${percent(cutoff(totals))}</dd></div>
+          <div><dt>windows held</dt><dd>${count(totals?.windows)}</dd></div>
+          <div><dt>sent between stages</dt><dd>${bytes(totals?.bytes_sent)}</dd></div></dl>
+      </${Section}>
+    </div>
+    <${Steps} pipeline=${pipeline} figures=${figures}></${Steps}>
+    <${Elsewhere} json="/api/snapshot" command="ripple plan FILE.py"></${Elsewhere}>`;
+}
+
+function cutoff(totals) {
+  const sum = (totals?.recompute_rate ?? 0) + (totals?.cutoff_rate ?? 0);
+  return sum > 0 ? totals.cutoff_rate / sum : null;
+}
+
+// The stages of the plan, with what their partitions say. A cluster may have one more in front, which
+// divides records anew: those of the plan are the last ones.
+function stagesOf(snapshot, pipeline) {
+  const said = skewOf((snapshot.partitions || []).map((one) => ({ ...one })));
+  const front = Math.max(0, said.length - pipeline.stages.length);
+  return pipeline.stages.map((stage, i) => ({ ...(said[front + i] || {}), ...stage }));
+}
+
+// By node: what is known of it. Nodes with counters of their own say more.
+function figuresOf(snapshot, pipeline, stages) {
+  const own = snapshot.nodes || {};
+  return Object.fromEntries(pipeline.nodes.map((node) => {
+    const stage = stages[node.stage] || {};
+    const said = own[node.node_key] || own[node.name] || {};
+    const isSource = node.kind === "source";
+    return [node.id, { rate: said.rate ?? (isSource ? snapshot.totals?.rate_in : node.kind === "fold" && pipeline.stages[node.stage].folds[0] === node.name ? stage.rate : null), lag: stage.lag, skew: stage.skew, ...said }];
+  }));
+}
+
+// As wide as its texts: letters of 13 and 12 pixels are some 7 wide.
+function widthOf(node) {
+  const hasRate = node.kind === "source" || node.kind === "fold";
+  return Math.max(92, 30 + 7.4 * Math.min(node.name.length, 22), hasRate ? 92 + 6.4 * kindOf(node).length : 0);
+}
+
+function kindOf(node) {
+  return node.window ? `fold · ${node.window.split(",")[0].split(": ")[1].replace("tumbling ", "")}` : node.kind;
+}
+
+function layedOut(pipeline) {
+  const graph = new Graph({ compound: true });
+  graph.setGraph({ rankdir: "LR", nodesep: 26, ranksep: 34, marginx: 4, marginy: 4 });
+  graph.setDefaultEdgeLabel(() => ({}));
+  const known = new Set(pipeline.nodes.map((one) => one.id));
+  const edges = pipeline.edges.filter((one) => known.has(one.from) && known.has(one.to));
+  for (const { number } of pipeline.stages) graph.setNode(`stage:${number}`, {});
+  for (const node of pipeline.nodes) {
+    graph.setNode(node.id, { width: widthOf(node), height: HEIGHT });
+    graph.setParent(node.id, `stage:${node.stage}`);
+  }
+  for (const edge of edges) graph.setEdge(edge.from, edge.to, { minlen: edge.kind === "rows" ? 1 : 2 });
+  layout(graph);
+  const nodes = Object.fromEntries(pipeline.nodes.map((one) => [one.id, graph.node(one.id)]));
+  const boxes = pipeline.stages.map((stage) => {
+    const inside = pipeline.nodes.filter((one) => one.stage === stage.number).map((one) => nodes[one.id]);
+    if (!inside.length) return null;
+    const left = Math.min(...inside.map((one) => one.x - one.width / 2)) - PAD, right = Math.max(...inside.map((one) => one.x + one.width / 2)) + PAD;
+    const top = Math.min(...inside.map((one) => one.y)) - HEIGHT / 2 - PAD - HEAD, bottom = Math.max(...inside.map((one) => one.y)) + HEIGHT / 2 + PAD;
+    return { stage, left, top, width: right - left, height: bottom - top };
+  }).filter(Boolean);
+  const left = Math.min(...boxes.map((one) => one.left)), top = Math.min(...boxes.map((one) => one.top));
+  const width = Math.max(...boxes.map((one) => one.left + one.width)) - left, height = Math.max(...boxes.map((one) => one.top + one.height)) - top;
+  const placed = edges.map((one) => ({ ...one, points: graph.edge(one.from, one.to).points }));
+  return { nodes, edges: placed, boxes, view: [left - 1, top - 1, width + 2, height + 2] };
+}
+
+function Drawing({ pipeline, figures, stages, isShown, chosen }) {
+  const placed = useMemo(() => layedOut(pipeline), [pipeline.topology]);
+  const [x, y, width, height] = placed.view;
+  return html`<div class="scroll drawing" tabindex="0" role="group" aria-label=${`The graph of ${pipeline.name}`}><svg viewBox=${`${x} ${y} ${width} ${height}`} width=${width} height=${height} role="group" aria-label=${`${pipeline.name}: ${pipeline.nodes.length} steps; the table below says the same`}>
+    <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0.8 L7 4 L0 7.2 z"></path></marker></defs>
+    ${placed.boxes.map((box) => html`<g key=${box.stage.number} class="stage"><rect x=${box.left} y=${box.top} width=${box.width} height=${box.height} rx="10"></rect>
+      <text x=${box.left + 14} y=${box.top + 20}>${stageTitle(stages[box.stage.number])}</text></g>`)}
+    ${placed.edges.map((edge) => html`<g key=${`${edge.from} ${edge.to}`} class=${`edge ${edge.kind}`}><title>${edge.why || EDGES[edge.kind]}</title>
+      <path d=${curve(edge.points)} marker-end="url(#tip)"></path>
+      ${edge.kind !== "rows" && html`<text x=${edge.points[Math.floor(edge.points.length / 2)].x} y=${edge.points[Math.floor(edge.points.length / 2)].y - 8} text-anchor="middle">${edge.kind}</text>`}</g>`)}
+    ${pipeline.nodes.map((node) => html`<${Box} key=${node.id} node=${node} at=${placed.nodes[node.id]} figure=${figures[node.id]} isShown=${isShown(node)} isChosen=${chosen === node.id}></${Box}>`)}
+  </svg></div>`;
+}
+
+function stageTitle(stage) {
+  const key = stage.key.length ? `by ${stage.key.join(", ")}` : "one total";
+  return `stage ${stage.number} · ${stage.count ? many(stage.count, "partition") : "no partitions yet"} · ${key}`;
+}
+
+function Box({ node, at, figure, isShown, isChosen }) {
+  const choose = () => change({ node: isChosen ? "" : node.id });
+  const pressed = (event) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      choose();
+    }
+  };
+  const value = figure.rate != null ? rate(figure.rate) : "";
+  const said = figure.cutoff != null ? `${percent(figure.cutoff)} cut · ${value}` : value;
+  return html`<g class=${`node ${node.kind} ${isShown ? "" : "dim"} ${isChosen ? "chosen" : ""}`} transform=${`translate(${at.x - at.width / 2} ${at.y - HEIGHT / 2})`} tabindex="0" role="button" aria-pressed=${isChosen} onClick=${choose} onKeyDown=${pressed}>
+    <rect width=${at.width} height=${HEIGHT} rx="7"></rect><rect class="strip" width="4" height=${HEIGHT} rx="2"></rect>
+    <text class="name" x="15" y="24">${clipped(node.name, 22)}</text>${" "}
+    <text class="kind" x="15" y="44">${kindOf(node)}</text>${" "}
+    <text class="rate" x=${at.width - 11} y="44" text-anchor="end">${said}</text></g>`;
+}
+
+function clipped(text, length) {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+}
+
+function curve(points) {
+  const [first, ...rest] = points;
+  let path = `M${first.x} ${first.y}`;
+  for (let i = 0; i + 1 < rest.length; i++) {
+    const end = i + 2 === rest.length ? rest[i + 1] : { x: (rest[i].x + rest[i + 1].x) / 2, y: (rest[i].y + rest[i + 1].y) / 2 };
+    path += ` Q${rest[i].x} ${rest[i].y} ${end.x} ${end.y}`;
+  }
+  return rest.length === 1 ? `${path} L${rest[0].x} ${rest[0].y}` : path;
+}
+
+function Node({ node, figures, edges }) {
+  const figure = figures[node.id];
+  const facts = [["kind", node.kind], ["stage", String(node.stage)], ["rows in", rate(figure.rate)], ["changes out", rate(figure.changes_rate)], ["cut off", percent(figure.cutoff)],
+    ["wasted recomputes", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)]];
+  const into = edges.filter((one) => one.to === node.id && one.why);
+  return html`<${Section} title=${node.name} id="node" more=${node.about}>
+    <dl class="facts">${facts.filter(([, value]) => value !== DASH).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+    ${node.window && html`<p><b>window</b> ${node.window}</p>`}
+    ${node.aggregates && html`<p><b>aggregates</b></p><ul class="code">${node.aggregates.map((one) => html`<li key=${one}><code>${one}</code></li>`)}</ul>`}
+    ${into.map((one) => html`<p key=${one.from}><b>${EDGES[one.kind]}</b> ${one.why}</p>`)}
+    <p><b>fields</b> ${node.fields}</p>
+    <p class="faint">plan key <code>${node.node_key}</code></p>
+  </${Section}>`;
+}
+
+function Steps({ pipeline, figures }) {
+  const has = (name) => pipeline.nodes.some((one) => figures[one.id][name] != null);
+  const columns = [
+    { name: "name", title: "step" }, { name: "kind", title: "kind" }, { name: "stage", title: "stage", right: true },
+    { name: "rate", title: "rows in", right: true, by: (one) => figures[one.id].rate, show: (one) => rate(figures[one.id].rate) },
+    has("changes_rate") && { name: "changes", title: "changes out", right: true, by: (one) => figures[one.id].changes_rate, show: (one) => rate(figures[one.id].changes_rate) },
+    has("cutoff") && { name: "cutoff", title: "cut off", right: true, by: (one) => figures[one.id].cutoff, show: (one) => percent(figures[one.id].cutoff) },
+    has("wasted_rate") && { name: "wasted", title: "wasted", right: true, by: (one) => figures[one.id].wasted_rate, show: (one) => rate(figures[one.id].wasted_rate) },
+    { name: "lag", title: "largest lag", right: true, by: (one) => figures[one.id].lag, show: (one) => seconds(figures[one.id].lag) },
+    { name: "skew", title: "skew", right: true, by: (one) => figures[one.id].skew, show: (one) => (figures[one.id].skew == null ? DASH : figures[one.id].skew.toFixed(2)) },
+    { name: "about", title: "what it does", show: (one) => html`<code class="raw">${one.about || one.fields}</code>` },
+  ].filter(Boolean);
+  return html`<${Section} title="Steps" id="steps" more="lag and skew are those of the step's stage">
+    <${Table} id="n" label="Steps" columns=${columns} rows=${pipeline.nodes.map((one) => ({ key: one.id, ...one }))} empty="" chosen=${null} choose=${(key) => change({ node: key })}></${Table}>
+  </${Section}>`;
+}

@@ -1,0 +1,306 @@
+"""Asking a cluster that runs, as people do; and while a worker dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.processes import RIPPLE, ROOT
+from tests.cluster.chaos import append, job_of
+from tests.cluster.test_up import Up
+
+pytestmark = pytest.mark.services
+
+PARTITIONS = 4
+WITHIN_S = 60.0
+
+
+class Asked:
+    """A cluster of three workers, over a topic, and commands that are put to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.job = job_of("totals", folder, PARTITIONS)
+        self.step = 0
+        self.append(3)
+        self.up = Up(self.job, "--workers", "3")
+        where = self.up.says(r"listens at ([0-9.:]+), /health")[1]
+        self.environment = {**os.environ, "RIPPLE_COORDINATOR": where, "PYTHONWARNINGS": "error"}
+
+    def append(self, batches: int) -> None:
+        """Write some more, into all partitions."""
+        append(self.job.source, PARTITIONS, step=self.step, batches=batches)
+        self.step += 1
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a command."""
+        return subprocess.Popen(
+            [*RIPPLE, *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def say(self, *arguments: str, code: int = 0) -> str:
+        """Return what a command prints."""
+        started = self.start(*arguments)
+        out, err = started.communicate(timeout=WITHIN_S)
+        assert started.returncode == code, (out, err)
+        return out if not code else err
+
+    def value(self, *arguments: str) -> Any:
+        """Return what a command says in JSON."""
+        return json.loads(self.say(*arguments, "--format", "json"))
+
+    def until(self, sql: str, wanted: Any) -> Any:
+        """Ask until the answer is as wanted; return all of it."""
+        until_s = time.monotonic() + 2 * WITHIN_S
+        while True:
+            asking = self.start("query", sql, "--format", "json")
+            out, said = asking.communicate(timeout=WITHIN_S)
+            if asking.returncode == 0 and json.loads(out)["rows"] == wanted:
+                return json.loads(out)
+            # Partitions of a worker that has died have no answer until others have them.
+            assert asking.returncode == 0 or "no answer within" in said, said
+            assert time.monotonic() < until_s, (out, said, self.up.said[-3000:])
+            time.sleep(0.2)
+
+    def kill_a_worker(self) -> None:
+        """Kill the supervisor of one of them, with which its engine ends."""
+        number = int(self.up.says(r"worker-1 +\| process (\d+)")[1])
+        os.kill(number, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
+    made = Asked(tmp_path_factory.mktemp("asked"))
+    try:
+        made.up.says(r"12,000 of 12,000 records")
+        yield made
+    finally:
+        made.up.process.send_signal(signal.SIGINT)
+        made.up.ended()
+
+
+def test_a_query_is_at_one_stated_cut(asked: Asked) -> None:
+    found = asked.until('SELECT sum(trades)::BIGINT AS n FROM "out"', [{"n": 12_000}])
+    assert found["format_version"] == 1
+    assert {part: one["cut"] for part, one in found["cut"]["out"].items()} == {
+        str(number): {f"trades/{number}": 3000} for number in range(PARTITIONS)
+    }
+    rows = asked.value("query", "SELECT symbol, vwap, trades FROM out ORDER BY symbol")["rows"]
+    made = [json.loads(row) for row in asked.job.tables_made()[0].rows]
+    wanted = [{name: row[name] for name in ("symbol", "vwap", "trades")} for row in made]
+    assert rows == sorted(wanted, key=lambda row: str(row["symbol"]))
+
+
+def test_a_query_that_does_not_fit_is_refused_in_a_line(asked: Asked) -> None:
+    for sql, why in (
+        ("SELECT * FROM read_csv('/etc/passwd')", "file system operations are disabled"),
+        ("SELECT * FROM nothing", "nothing does not exist"),
+        ("SELECT 1; SELECT 2", "one statement, please"),
+        ("SET memory_limit='1TB'", "locked"),
+    ):
+        said = asked.say("query", sql, code=1)
+        assert why in said, said
+        assert len(said.splitlines()) == 1, said
+
+
+def test_outputs_are_listed(asked: Asked) -> None:
+    listed = asked.value("query", "--list")["outputs"]
+    assert [one["output"] for one in listed] == ["decades", "out", "portfolio"]
+    assert "vwap: double" in listed[1]["columns"]
+    said = asked.say("debug", "tap", "--output", "ot", code=1)
+    assert said.splitlines()[-1] == "ripple: no output 'ot': is out meant?"
+
+
+def test_the_graph_of_a_worker_has_counters(asked: Asked) -> None:
+    asked.until('SELECT sum(trades)::BIGINT AS n FROM "out"', [{"n": 12_000}])
+    found = asked.value("inspect", "graph")
+    parts = {one["partition"]: one for worker in found["workers"] for one in worker["partitions"]}
+    assert sorted(parts) == list(range(8))
+    source, fold, output = parts[0]["nodes"]
+    assert (source["kind"], source["rows_in"]) == ("source", 3000)
+    assert (fold["name"], fold["rows_in"]) == ("vwap", 3000)
+    assert fold["recomputed"] == fold["rows_out"] + fold["cutoffs"]
+    assert output["name"] == "out"
+    assert output["keys"] == fold["keys"] > 0
+    one = asked.say("inspect", "graph", "--worker", "worker-1")
+    assert one.startswith("((format_version 1)(workers(((worker worker-1)(pipeline totals)")
+    dot = asked.say("inspect", "graph", "--partition", "0", "--format", "dot")
+    assert 'p0_1 [label="fold: vwap\\nrows_in 3000' in dot
+    assert "p0_0 -> p0_1;" in dot
+    assert "there is no worker nobody" in asked.say(
+        "inspect", "graph", "--worker", "nobody", code=1
+    )
+
+
+def test_schemas_edges_partitions_and_metrics(asked: Asked) -> None:
+    said = asked.say("inspect", "schemas", "--verbose")
+    assert re.search(r"  trade/v1   fp=[0-9a-f]{16}  fields=5\n    symbol       : string", said)
+    edges = asked.value("inspect", "edges")["edges"]
+    assert [(one["of"], one["to"], one["kind"]) for one in edges] == [
+        ("vwap", "by-class", "row"),
+        ("by-class", "sums", "partial"),
+    ]
+    parts = asked.value("inspect", "partitions")["partitions"]
+    assert [one["stage"] for one in parts] == ["main"] * 4 + ["stage-1"] * 3 + ["stage-2"]
+    assert all(one["owner"] and one["keys"] > 0 for one in parts[:4])
+    metrics = asked.say("inspect", "metrics", "--worker", "worker-2")
+    assert "# TYPE ripple_graph_stabilizations_total counter" in metrics
+
+
+def test_top_and_status_say_who_is_there(asked: Asked) -> None:
+    once = json.loads(asked.say("top", "--once", "--format", "json"))
+    assert (once["active"], once["members"], once["unowned"]) == (3, 3, 0)
+    assert [one["worker"] for one in once["workers"]] == ["worker-1", "worker-2", "worker-3"]
+    assert all(one["records_per_s"] is not None for one in once["workers"])
+    text = asked.say("top", "--once")
+    assert text.startswith("3/3 workers active\n")
+    assert "\x1b" not in text
+    status = asked.value("status")
+    assert asked.value("cluster", "status").keys() == status.keys()
+    assert status["format_version"] == 1
+    assert len(status["owners"]) == 8
+    assert asked.say("status", "--format", "sexp").startswith("((format_version 1)(coordinator ")
+    alias = json.loads(asked.say("status", "--json"))
+    assert alias["version"] == status["version"]
+
+
+def test_top_draws_on_a_terminal(asked: Asked) -> None:
+    read, write = os.openpty()
+    top = subprocess.Popen(
+        [*RIPPLE, "top", "--interval", "0.2"],
+        cwd=ROOT,
+        env={**asked.environment, "TERM": "xterm"},
+        stdout=write,
+        stdin=write,
+    )
+    os.close(write)
+    shown, until_s = b"", time.monotonic() + WITHIN_S
+    while shown.count(b"\x1b[H") < 3:
+        assert time.monotonic() < until_s, shown
+        shown += os.read(read, 4096)
+    top.send_signal(signal.SIGINT)
+    assert top.wait(WITHIN_S) == 130
+    os.close(read)
+    assert b"\x1b[32m3/3 workers active" in shown
+
+
+def test_what_would_move_is_said_and_nothing_moves(asked: Asked) -> None:
+    before = asked.value("status")
+    would = asked.value("drain", "worker-1", "--reason", "to see", "--dry-run")
+    mine = [n for n, one in enumerate(before["owners"]) if one["owner"] == "worker-1/0"]
+    assert [int(re.findall(r"\d+", line)[0]) for line in would["changes"]] == mine
+    assert asked.value("status")["version"] == before["version"]
+    assert "no partition 99" in asked.say(
+        "move", "99", "worker-1", "--reason", "r", "--dry-run", code=1
+    )
+
+
+def test_a_move_is_waited_for(asked: Asked) -> None:
+    owner = asked.value("status")["owners"][0]["owner"]
+    other = "worker-2" if owner == "worker-1/0" else "worker-1"
+    asked.say("move", "0", other, "--reason", "to see", "--wait", "--timeout", "50")
+    assert asked.value("status")["owners"][0]["owner"] == f"{other}/0"
+
+
+def test_a_tap_shows_what_changes_and_ends(asked: Asked) -> None:
+    tap = asked.start("debug", "tap", "--output", "out", "--limit", "5")
+    assert tap.stderr is not None
+    for line in tap.stderr:
+        if line.startswith("Press"):
+            break
+    time.sleep(1)
+    asked.append(1)
+    out, _ = tap.communicate(timeout=WITHIN_S)
+    assert tap.returncode == 0
+    lines = out.splitlines()
+    assert len(lines) == 5
+    for number, line in enumerate(lines, 1):
+        pattern = rf"seq={number} key=(SYM\d+) delta=\(Set \(\(symbol \1\)\(vwap [0-9.]+\)\(trades "
+        assert re.match(pattern, line), line
+
+
+def test_a_tap_shows_only_what_was_asked_for(asked: Asked) -> None:
+    given = ("debug", "tap", "--output", "out", "--all", "--timeout", "3", "--format", "json")
+    rows = [json.loads(line) for line in asked.say(*given).splitlines()]
+    symbol = rows[0]["key"]["symbol"]
+    assert {row["op"] for row in rows} == {"set"}
+    one = [json.loads(line) for line in asked.say(*given, "--key", symbol).splitlines()]
+    assert [row["key"]["symbol"] for row in one] == [symbol]
+    least = sorted(row["row"]["trades"] for row in rows)[-3]
+    where = f"trades >= {least} and not symbol == 'none'"
+    many = [json.loads(line) for line in asked.say(*given, "--where", where).splitlines()]
+    assert sorted(row["key"]["symbol"] for row in many) == sorted(
+        row["key"]["symbol"] for row in rows if row["row"]["trades"] >= least
+    )
+    worker = [json.loads(line) for line in asked.say(*given, "--worker", "worker-2").splitlines()]
+    assert {row["process"] for row in worker} == {"worker-2/0"}
+    assert len(worker) < len(rows)
+    assert "is no expression" in asked.say(*given, "--where", "f(trades)", code=1)
+    assert "does not fit rows of" in asked.say(*given, "--where", "price > 1", code=1)
+
+
+def test_while_a_worker_dies_a_tap_stalls_and_goes_on_and_a_query_is_the_truth(
+    asked: Asked,
+) -> None:
+    tap = asked.start("debug", "tap", "--output", "out", "--all", "--format", "json")
+    try:
+        asked.append(2)
+        asked.kill_a_worker()
+        asked.append(3)
+        records = sum(n * 1000 * PARTITIONS for n in (3, 1, 2, 3))
+        found = asked.until('SELECT sum(trades)::BIGINT AS n FROM "out"', [{"n": records}])
+        assert set(found["cut"]["out"]) == {str(number) for number in range(PARTITIONS)}
+        asked.until("SELECT trades::BIGINT AS n FROM portfolio", [{"n": records}])
+        rows: dict[str, int] = {}
+        cuts: dict[int, int] = {}
+        assert tap.stdout is not None
+        until_s = time.monotonic() + WITHIN_S
+        while sum(rows.values()) != records:
+            assert time.monotonic() < until_s, (rows, asked.up.said[-3000:])
+            change = json.loads(tap.stdout.readline())
+            number = change["partition"]
+            (offset,) = change["cut"].values()
+            assert offset >= cuts.get(number, 0), change
+            cuts[number] = offset
+            rows[change["key"]["symbol"]] = change["row"]["trades"]
+    finally:
+        tap.send_signal(signal.SIGINT)
+        _, err = tap.communicate(timeout=WITHIN_S)
+    assert tap.returncode == 130
+    assert "connected to worker-1/0" in err.lower()
+    tables = {
+        row["symbol"]: row["trades"] for row in asked.value("query", "SELECT * FROM out")["rows"]
+    }
+    assert tables == rows
+
+
+def test_nobody_answers_is_exit_code_2() -> None:
+    for arguments in (
+        ["status"],
+        ["query", "SELECT 1"],
+        ["debug", "tap", "--output", "x"],
+        ["top"],
+    ):
+        ended = subprocess.run(
+            [sys.executable, "-m", "ripple.cli.main", *arguments, "--coordinator", "localhost:1"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 2, ended
+        assert "no coordinator answers: localhost:1" in ended.stderr.splitlines()[-1]

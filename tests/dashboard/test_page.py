@@ -1,0 +1,222 @@
+"""The page in a real browser, while a cluster runs and a worker is killed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dashboard.browser import SIZE, axe, browser, page_is_there
+from tests.dashboard.running import OUTPUTS, PARTITIONS, Running, running
+from tests.services.missing import MissingError, skip
+
+pytestmark = pytest.mark.services
+
+VIEWS = {
+    "o": "overview", "p": "pipeline", "a": "partitions", "t": "outputs", "c": "checkpoints",
+    "l": "letters",
+}  # fmt: skip
+FIRST_MS = 60_000
+SOON_MS = 15_000
+STAGES_PARTITIONS = PARTITIONS + 4 + 1
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Any]:
+    try:
+        page_is_there()
+        with browser() as started:
+            yield started
+    except MissingError as error:
+        skip(error)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
+    with running(tmp_path_factory.mktemp("market")) as found:
+        yield found
+
+
+@pytest.fixture
+def page(chrome: Any, shown: tuple[Running, str]) -> Iterator[Any]:
+    """A page that has shown a cluster at work; what its console says is an error."""
+    context = chrome.new_context(viewport=SIZE)
+    opened, said = context.new_page(), []
+    opened.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    opened.on("pageerror", lambda error: said.append(f"error: {error}"))
+    opened.on("requestfailed", lambda request: said.append(f"failed: {request.url}"))
+    opened.set_default_timeout(SOON_MS)
+    opened.goto(shown[1])
+    everything = f"All {STAGES_PARTITIONS} partitions are computed"
+    opened.get_by_text(everything).first.wait_for(timeout=FIRST_MS)
+    yield opened
+    context.close()
+    told = ("400 (Bad Request)",)  # of a filter that the table has no field for
+    assert [line for line in said if not any(one in line for one in told)] == []
+
+
+def press(page: Any, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def see(page: Any, view: str) -> None:
+    """Open a view by its key, and wait for what it shows."""
+    (letter,) = [key for key, name in VIEWS.items() if name == view]
+    press(page, "Escape", "g", letter)  # out of a field, if we are in one
+    page.wait_for_url(re.compile(rf"#/{view}"))
+    page.locator("main h2").first.wait_for()
+
+
+def rows(page: Any, label: str) -> Any:
+    return page.get_by_role("group", name=label, exact=True).locator("tbody tr")
+
+
+def test_every_view_shows_the_cluster(page: Any) -> None:
+    assert rows(page, "Workers").count() == 3
+    see(page, "pipeline")
+    assert page.locator("svg g.node").count() == 10
+    page.locator("g.node", has_text="prices").click()
+    page.get_by_text('vwap = vwap(col("price"), col("size"))').wait_for()
+    see(page, "partitions")
+    assert rows(page, "Partitions").count() == STAGES_PARTITIONS
+    page.get_by_role("searchbox").fill("stage-1")
+    page.wait_for_function("() => document.querySelectorAll('main tbody tr').length < 10")
+    assert rows(page, "Partitions").count() == 4
+    see(page, "outputs")
+    page.get_by_role("tab").first.wait_for(timeout=FIRST_MS)
+    assert page.get_by_role("tab").all_inner_texts() == list(OUTPUTS)
+    rows(page, "Rows").first.wait_for(timeout=FIRST_MS)
+    see(page, "checkpoints")
+    rows(page, "Checkpoints").first.wait_for(timeout=FIRST_MS)
+    see(page, "letters")
+    page.get_by_text("size is not positive").first.wait_for(timeout=FIRST_MS)
+
+
+def test_a_table_is_sorted_and_filtered_where_its_rows_are(page: Any) -> None:
+    page.goto(page.url.partition("#")[0] + "#/outputs?output=vwap")
+    table = rows(page, "Rows")
+    table.first.wait_for(timeout=FIRST_MS)
+    page.get_by_role("button", name="volume").click()
+    page.get_by_role("button", name="volume").click()
+    page.wait_for_url(re.compile("by=volume&down=1"))
+    page.get_by_role("searchbox").fill("venue=IEX volume>0")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('main tbody tr')]"
+        ".every(row => row.cells[1].innerText === 'IEX')"
+    )
+    volumes = [int(one) for one in table.locator("td:nth-child(6)").all_inner_texts()]
+    assert volumes == sorted(volumes, reverse=True)
+    page.get_by_role("searchbox").fill("nothing=1")
+    page.get_by_text("there is no field nothing").wait_for()
+    page.get_by_role("searchbox").fill("")
+    page.get_by_role("button", name="Tap").click()
+    rows(page, "Changes, newest first").first.wait_for(timeout=FIRST_MS)
+    page.get_by_role("button", name="Bars").click()
+    page.locator("ol.bars li").first.wait_for(timeout=FIRST_MS)
+
+
+def test_a_killed_worker_is_seen_to_go_and_to_come_back(
+    page: Any, shown: tuple[Running, str]
+) -> None:
+    shown[0].kill("worker-2")
+    page.locator(".verdict:not(.good)").wait_for(timeout=FIRST_MS)
+    everything = f"All {STAGES_PARTITIONS} partitions are computed, by 3 workers."
+    page.get_by_text(everything).first.wait_for(timeout=3 * FIRST_MS)
+    assert "worker-2" in page.get_by_label("What has happened").last.inner_text()
+
+
+def test_a_partition_is_moved_by_keyboard_alone(page: Any) -> None:
+    see(page, "partitions")
+    press(page, "/")
+    page.keyboard.type("main")
+    press(page, "Escape")
+    row = rows(page, "Partitions").first
+    owner = row.locator("td").nth(1).inner_text()
+    row.get_by_role("button").focus()
+    press(page, "Enter")
+    page.get_by_role("button", name="Move …").focus()
+    press(page, "Enter")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("reason").focus()
+    page.keyboard.type("a test of the keyboard")
+    press(page, "Enter")
+    dialog.get_by_text(re.compile("moves to .* a test of the keyboard")).wait_for(timeout=FIRST_MS)
+    press(page, "Escape")
+    page.wait_for_function(
+        "was => document.querySelector('main tbody tr td:nth-child(3)').innerText !== was",
+        arg=owner,
+        timeout=FIRST_MS,
+    )
+
+
+def test_keys_help_pause_and_skip(page: Any) -> None:
+    press(page, "?")
+    page.get_by_role("dialog", name="Keys").wait_for()
+    press(page, "Escape")
+    press(page, ".")
+    page.get_by_text("paused at").wait_for()
+    said = page.locator("header.top").inner_text()
+    page.wait_for_timeout(2500)
+    assert page.locator("header.top").inner_text() == said
+    press(page, ".")
+    page.locator("header.top").get_by_text("live").wait_for()
+    page.reload()
+    page.get_by_text("partitions are computed").first.wait_for()
+    press(page, "Tab", "Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_keeps_anybody_out(page: Any, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    program = axe()
+    for view in VIEWS.values():
+        see(page, view)
+        page.wait_for_timeout(1500)
+        page.evaluate(program)
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        told = [
+            f"{one['id']}: {node['html'][:120]} {node['failureSummary'][:160]}"
+            for one in found["violations"]
+            for node in one["nodes"][:3]
+        ]
+        assert told == [], (view, scheme, json.dumps(told, indent=1))
+
+
+def test_it_works_on_a_small_screen(page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    for view in VIEWS.values():
+        see(page, view)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 390, (view, wide)
+
+
+def test_all_who_look_cost_what_one_costs(
+    chrome: Any, page: Any, shown: tuple[Running, str]
+) -> None:
+    """One snapshot a tick; a coordinator's processor time says so too."""
+    (number,) = re.findall(r"coordinator-1 +\| process (\d+)", shown[0].said)
+
+    def spent_s() -> float:
+        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100
+
+    def over(seconds: int) -> float:
+        before = spent_s()
+        page.wait_for_timeout(1000 * seconds)
+        return (spent_s() - before) / seconds
+
+    alone = over(8)
+    others = [chrome.new_page() for _ in range(5)]
+    for one in others:
+        one.goto(shown[1])
+    page.wait_for_timeout(2000)
+    together = over(8)
+    for one in others:
+        one.close()
+    assert together < alone + 0.1, (alone, together)
