@@ -1,0 +1,18 @@
+"""Outputs and logs over Arrow Flight, for whoever has pandas, Polars, DuckDB or pyarrow open.
+
+framing     Arrow's messages as those of Flight, and back, with care
+tables      the outputs of a running cluster, followed while somebody asks
+writing     logs that take what is put
+service     what can be asked, without a network
+server      the service over gRPC
+process     a gateway: ``ripple-gateway``
+
+``flight_pb2`` is generated from ``proto/`` by ``make protos``.
+"""
+
+from __future__ import annotations
+
+from ripple.extras import needed
+
+with needed("cluster", "Arrow Flight"):
+    import google.protobuf  # noqa: F401 - what the generated module needs

@@ -1,0 +1,39 @@
+"""``ripple-gateway``: outputs of a cluster over Arrow Flight. Exit codes: ``ripple.daemon``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from ripple.daemon import Daemon
+from ripple.flight.settings import SETTINGS, Settings, load
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Sequence
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Run the process; return its exit code."""
+    daemon = Daemon("ripple-gateway", SETTINGS, load, _work)
+    return daemon.main(sys.argv[1:] if given is None else given)
+
+
+async def _work(settings: Settings, ending: asyncio.Event) -> None:
+    # gRPC is loaded here: what went wrong before was said sooner.
+    from ripple.flight.process import serve  # noqa: PLC0415
+    from ripple.observe.log import LogSettings  # noqa: PLC0415
+    from ripple.observe.process_log import log_of  # noqa: PLC0415
+    from ripple.world import live_world  # noqa: PLC0415
+    from ripple.world.live_control import LiveControl  # noqa: PLC0415
+
+    form = LogSettings(settings.log_format, settings.log_level)
+    log = log_of(form, component="gateway")
+    world = live_world(".", control=LiveControl(settings.token))
+    await serve(world, settings, log.say, ending)
+    log.say("ended")
+    log.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

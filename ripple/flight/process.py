@@ -1,0 +1,100 @@
+"""A gateway as a process: it follows a cluster, and works until somebody tells it to end."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from ripple.flight.server import FlightServer
+from ripple.flight.service import Flights
+from ripple.flight.tables import Tables
+from ripple.flight.writing import Written
+from ripple.observing import Observer, found_by
+from ripple.probes import Page, serve_pages
+from ripple.world.addresses import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.flight.settings import Settings
+    from ripple.world.ports import World
+
+GRACE_S = 5.0
+ASK_S = 1.0
+
+
+async def serve(
+    world: World, settings: Settings, say: Callable[[str], None], ending: asyncio.Event
+) -> None:
+    """Be a gateway until ``ending`` is set.
+
+    Pages are shown before a coordinator answers. Raises OSError for an address that cannot be had,
+    and what is wrong with a log.
+    """
+    assert world.control is not None
+    assert world.network is not None
+    state = _State()
+    async with AsyncExitStack() as stack:
+        logs = {}
+        for name, place in settings.logs.items():
+            logs[name] = await world.executor.run(Written, place, world.clock, "ripple-gateway")
+            stack.callback(logs[name].close)
+        probes = await serve_pages(
+            world.network, joined(settings.host, settings.health_port), state.pages()
+        )
+        stack.callback(probes.close)
+        find = found_by(world.control, settings.coordinators, settings.tls)
+        observer = Observer(world, find, tls=settings.tls, say=say)
+        if not await _entered(observer, stack, ending, world, say):
+            return
+        tables = Tables(observer, world.clock)
+        resting = asyncio.create_task(tables.rest())
+        stack.callback(resting.cancel)
+        server = FlightServer(Flights(tables, logs, world.executor), settings.roles)
+        await server.start(joined(settings.host, settings.port), settings.tls)
+        stack.push_async_callback(server.close, GRACE_S)
+        state.observer = observer
+        takes = f", writes {', '.join(settings.logs)}" if settings.logs else ""
+        say(f"gateway listens at {server.address}{takes}, /health and /ready at {probes.address}")
+        await ending.wait()
+
+
+async def _entered(
+    observer: Observer,
+    stack: AsyncExitStack,
+    ending: asyncio.Event,
+    world: World,
+    say: Callable[[str], None],
+) -> bool:
+    """Let the observer begin once a coordinator answers; return False where the end comes first."""
+    said = ""
+    while not ending.is_set():
+        try:
+            await stack.enter_async_context(observer)
+        except ConnectionError as error:
+            if str(error) != said:
+                said = str(error)
+                say(f"waits: {said}")
+            await world.clock.sleep(ASK_S)
+        else:
+            return True
+    return False
+
+
+class _State:
+    """What the pages tell. observer: None until a coordinator has answered."""
+
+    def __init__(self) -> None:
+        self.observer: Observer | None = None
+
+    def pages(self) -> dict[str, Callable[[], Page]]:
+        return {"/health": lambda: Page('{"status": "ok"}\n'), "/ready": self._ready}
+
+    def _ready(self) -> Page:
+        if self.observer is None:
+            return Page("NOT READY: no coordinator has answered yet\n", 503)
+        absent = sorted({*self.observer.places.processes} - self.observer.connected)
+        if absent:
+            return Page(f"NOT READY: not connected to {', '.join(absent)}\n", 503)
+        return Page("READY\n")

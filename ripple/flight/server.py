@@ -1,0 +1,120 @@
+"""The service over gRPC: methods, limits, certificates."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from ripple.access import Right, Role
+from ripple.extras import needed
+from ripple.flight.errors import FlightError
+from ripple.world.control import BUSY, FAILED, UNKNOWN_CALLER
+from ripple.world.live_control_server import bound, caller_of
+
+with needed("cluster", "Arrow Flight"):
+    import grpc
+    import grpc.aio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from ripple.access import Access
+    from ripple.flight.service import Flights
+    from ripple.world.tls import Tls
+
+SERVICE = "/arrow.flight.protocol.FlightService/"
+# What a client may put in one message; Arrow's clients do not divide batches.
+PUT_BYTES_MAX = 64 << 20
+CALLS_MAX = 64
+OPTIONS = (
+    ("grpc.max_receive_message_length", PUT_BYTES_MAX),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_concurrent_streams", CALLS_MAX),
+    ("grpc.so_reuseport", 0),
+)
+
+
+class FlightServer:
+    """Flights at an address, which it owns."""
+
+    def __init__(self, flights: Flights, access: Access | None = None) -> None:
+        """Answer whoever ``access`` lets, or everybody: readers get, operators put."""
+        self.address = ""
+        self._server = grpc.aio.server(options=OPTIONS)
+        self._server.add_generic_rpc_handlers((_Methods(flights, access),))
+
+    async def start(self, address: str, tls: Tls | None) -> None:
+        """Bind the address and begin. Raises OSError, of which TlsError names a file."""
+        self.address = bound(self._server, address, tls)
+        await self._server.start()
+
+    async def close(self, grace_s: float) -> None:
+        """Take no more calls; after ``grace_s`` end those that are under way."""
+        await self._server.stop(grace_s)
+
+
+class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
+    def __init__(self, flights: Flights, access: Access | None) -> None:
+        self._access = access
+        self._calls = 0
+        self._known = {
+            "ListFlights": grpc.unary_stream_rpc_method_handler(self._stream(flights.list_flights)),
+            "GetFlightInfo": grpc.unary_unary_rpc_method_handler(
+                self._unary(flights.get_flight_info)
+            ),
+            "GetSchema": grpc.unary_unary_rpc_method_handler(self._unary(flights.get_schema)),
+            "DoGet": grpc.unary_stream_rpc_method_handler(self._stream(flights.do_get)),
+            "DoPut": grpc.stream_stream_rpc_method_handler(
+                self._stream(flights.do_put, Right.OPERATE)
+            ),
+        }
+
+    def service(self, details: Any) -> Any:
+        return self._known.get(details.method.removeprefix(SERVICE))
+
+    def _unary(self, answer: Callable[[Any], Any], right: Right = Right.READ) -> Any:
+        async def handle(request: Any, context: Any) -> Any:
+            async with self._guarded(context, right):
+                return await answer(request)
+
+        return handle
+
+    def _stream(
+        self, answer: Callable[[Any], AsyncIterator[bytes]], right: Right = Right.READ
+    ) -> Any:
+        async def handle(request: Any, context: Any) -> AsyncIterator[bytes]:
+            async with self._guarded(context, right):
+                async for answered in answer(request):
+                    yield answered
+
+        return handle
+
+    @asynccontextmanager
+    async def _guarded(self, context: Any, right: Right) -> AsyncIterator[None]:
+        """Let nobody do what they may not, and the client hear of what goes wrong."""
+        await self._check(context, right)
+        if self._calls >= CALLS_MAX:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, BUSY)
+        self._calls += 1
+        try:
+            yield
+        except FlightError as error:
+            await context.abort(grpc.StatusCode[error.why.value], str(error))
+        except Exception as error:
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": f"a call of {context.peer()} has failed", "exception": error}
+            )
+            await context.abort(grpc.StatusCode.INTERNAL, FAILED)
+        finally:
+            self._calls -= 1
+
+    async def _check(self, context: Any, right: Right) -> None:
+        if self._access is None:
+            return
+        known = self._access.known(caller_of(context))
+        if known.role is Role.NOBODY:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, UNKNOWN_CALLER)
+        if not known.may(right):
+            refused = f"{known.name} is {known.role.value}, and may not {right.value}"
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, refused)

@@ -1,0 +1,189 @@
+"""``ripple-gateway`` beside a real cluster, asked by the clients that people have."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+
+from ripple.log import Topic
+from ripple.world import LiveDisk
+from tests.cli.processes import ROOT
+from tests.cluster.chaos import append, job_of
+from tests.cluster.cluster import Cluster, Job, cluster, signalled
+from tests.services.server import free_port
+
+pytestmark = pytest.mark.services
+
+PARTITIONS = 4
+WITHIN_S = 60
+KILLS = 3
+ENDED_S = 15
+
+
+@asynccontextmanager
+async def gateway(coordinator: str, folder: Path, *more: str) -> AsyncIterator[fl.FlightClient]:
+    """Run a gateway; yield a client of it."""
+    port, health = free_port(), free_port()
+    said = folder / "gateway.log"
+    with said.open("w") as log:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "ripple.flight", "--coordinator", coordinator),
+                *("--port", str(port), "--health-port", str(health), *more),
+            ],
+            cwd=ROOT,
+            stderr=log,
+            stdout=log,
+        )
+    try:
+        ends = time.monotonic() + WITHIN_S
+        while not await asyncio.to_thread(_is_ready, health):
+            assert process.poll() is None, said.read_text()
+            assert time.monotonic() < ends, said.read_text()
+            await asyncio.sleep(0.05)
+        with fl.connect(f"grpc://127.0.0.1:{port}") as client:
+            yield client
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, ENDED_S) == 0, said.read_text()
+    finally:
+        process.kill()
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def got_at_last(client: fl.FlightClient, output: str) -> pa.Table:
+    """Ask again while partitions are between two owners."""
+    ends = time.monotonic() + WITHIN_S
+    while True:
+        try:
+            return got(client, output)
+        except fl.FlightUnavailableError:
+            assert time.monotonic() < ends
+
+
+def got(client: fl.FlightClient, output: str) -> pa.Table:
+    info = client.get_flight_info(fl.FlightDescriptor.for_path(output))
+    return client.do_get(info.endpoints[0].ticket).read_all()
+
+
+def records_in(table: pa.Table) -> int:
+    """So many records of the source are in a table of the first stage."""
+    cuts = json.loads(table.schema.metadata[b"ripple.cuts"])
+    return sum(offset for cut in cuts.values() for offset in cut.values())
+
+
+def rows_of(table: pa.Table) -> list[str]:
+    return sorted(json.dumps(row) for row in table.to_pylist())
+
+
+async def asked(
+    client: fl.FlightClient, up: Cluster, job: Job, records: int, random: Random
+) -> int:
+    """Ask while workers are killed, until all records are there; return how many answers came."""
+    reached = answers = kills = 0
+    ends = time.monotonic() + 2 * WITHIN_S
+    while reached < records or kills < KILLS:
+        assert time.monotonic() < ends, up.tail()
+        if kills < KILLS and random.random() < 0.05:
+            pid = up.pid(f"worker-{random.choice([1, 2])}")
+            kills += bool(pid) and signalled(pid, signal.SIGKILL)
+        try:
+            table = await asyncio.to_thread(got, client, job.outputs[0])
+        except fl.FlightUnavailableError:
+            continue
+        assert records_in(table) >= reached, "a cut went back"
+        reached = records_in(table)
+        symbols = table.column("symbol").to_pylist()
+        assert len(symbols) == len(set(symbols))
+        answers += 1
+        await asyncio.sleep(0.05)
+    return answers
+
+
+def test_clients_see_the_outputs_of_a_cluster_whose_workers_are_killed(tmp_path: Path) -> None:
+    job = job_of("totals", tmp_path, PARTITIONS)
+    append(job.source, PARTITIONS, step=0, batches=3)
+    records = 3000 * PARTITIONS
+
+    async def run() -> None:
+        async with (
+            cluster(job, tmp_path / "state", workers=2) as up,
+            gateway(up.coordinators, tmp_path) as client,
+        ):
+            assert await asked(client, up, job, records, Random(1)) > KILLS
+            await up.caught_up(WITHIN_S)
+            for output, expected in zip(job.outputs, job.tables_made(), strict=True):
+                table = await asyncio.to_thread(got_at_last, client, output)
+                assert rows_of(table) == sorted(
+                    json.dumps(json.loads(row)) for row in expected.rows
+                ), output
+            infos = {one.descriptor.path[0].decode() for one in client.list_flights()}
+            assert infos == {*job.outputs}
+            frame = pl.from_arrow(got(client, "out"))
+            assert isinstance(frame, pl.DataFrame)
+            assert len(got(client, "out").to_pandas()) == len(frame) > 0
+
+    asyncio.run(run())
+
+
+def test_what_clients_put_is_what_the_cluster_reads(tmp_path: Path) -> None:
+    job = job_of("totals", tmp_path, PARTITIONS)
+    rows = 5_000
+
+    async def run() -> None:
+        write = ("--write", f"trades=log:{job.source}")
+        async with (
+            cluster(job, tmp_path / "state", workers=1) as up,
+            gateway(up.coordinators, tmp_path, *write) as client,
+        ):
+            table = pa.table(
+                {
+                    "symbol": [f"S{n % 10}" for n in range(rows)],
+                    "price": [100 + n / 100 for n in range(rows)],
+                    "size": [1 + n % 5 for n in range(rows)],
+                    "timestamp_ns": [1_709_000_000_000_000_000 + n for n in range(rows)],
+                    "venue": ["X"] * rows,
+                }
+            )
+            path = fl.FlightDescriptor.for_path("trades")
+            writer, answers = client.do_put(path, table.schema)
+            writer.write_table(table, max_chunksize=1000)
+            said = [json.loads(answers.read().to_pybytes()) for _ in range(rows // 1000)]
+            writer.done_writing()
+            writer.close()
+            assert [one["rows"] for one in said] == [1000] * 5
+            assert sum(said[-1]["reached"].values()) == rows
+            await up.caught_up(WITHIN_S)
+            assert sum(got_at_last(client, "out").column("trades").to_pylist()) == rows
+            writer, _ = client.do_put(path, table.drop(["venue"]).schema)
+            with pytest.raises((fl.FlightError, pa.ArrowInvalid), match="lack"):
+                _put(writer, table.drop(["venue"]))
+
+    asyncio.run(run())
+    assert Topic.open(LiveDisk(job.source.parent), job.source.name).partitions == PARTITIONS
+
+
+def _put(writer: fl.FlightStreamWriter, table: pa.Table) -> None:
+    writer.write_table(table)
+    writer.done_writing()
+    writer.close()
