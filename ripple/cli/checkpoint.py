@@ -6,13 +6,15 @@ import asyncio
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ripple.assignment import AssignmentChain
 from ripple.checkpoint import Checkpoint, CheckpointError, Checkpoints, decode_file, partitions
 from ripple.cli.checkpoint_tables import compare, write_table
+from ripple.cli.forms import add_format, write
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.stores import store_to_read
-from ripple.errors import LimitError
+from ripple.errors import InputError, LimitError
 from ripple.fenced import DamagedError
 from ripple.world import LiveDisk
 
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
 
     from ripple.world import ObjectStore
 
+EXAMPLES = (
+    "ripple checkpoint list --worker worker-1 --dir /var/lib/ripple/state",
+    "ripple checkpoint list --dir s3://bucket/prefix --format json",
+    "ripple checkpoint show --dir state --partition 3",
+)
 DIR_DEFAULT = "/var/lib/ripple/checkpoints"
 FILE_BYTES_MAX = 1 << 32
 
@@ -43,6 +50,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         )
         action.add_argument("--pipeline", help="needed where the folder has several")
         action.add_argument("--partition", type=int, help="needed where the pipeline has several")
+        action.add_argument(
+            "--worker",
+            metavar="ID",
+            help="of what a worker owns, by the cluster's assignment in the same place",
+        )
+    for action in (listing, show):
+        add_format(action)
     for action in (show, export):
         action.add_argument("--name", help="of the checkpoint, the latest by default")
     verify.add_argument(
@@ -69,13 +83,55 @@ async def _act(options: argparse.Namespace) -> int:
 
 
 async def _list(store: ObjectStore, options: argparse.Namespace) -> int:
-    for checkpoints in await _chosen(store, options):
-        where = f"{checkpoints.pipeline}/{checkpoints.partition}"
-        print(f"Checkpoints for {where} (dir={options.dir})")
-        for position, one in enumerate(await checkpoints.list()):
-            label = "Latest:" if position == 0 else "       "
-            print(f"  {label} {_summary(one)}")
+    found = [(one, await one.list()) for one in await _chosen(store, options)]
+
+    def text() -> None:
+        if options.worker is not None:
+            print(f"Checkpoints for worker {options.worker} (dir={options.dir})")
+        for checkpoints, listed in found:
+            where = f"{checkpoints.pipeline}/{checkpoints.partition}"
+            print(f"Checkpoints for {where} (dir={options.dir})")
+            for position, one in enumerate(listed):
+                label = "Latest:" if position == 0 else "       "
+                print(f"  {label} {_summary(one)}")
+
+    partitions = [
+        {
+            "pipeline": checkpoints.pipeline,
+            "partition": checkpoints.partition,
+            "checkpoints": [_values(one) for one in listed],
+        }
+        for checkpoints, listed in found
+    ]
+    value = {"dir": options.dir, "worker": options.worker, "partitions": partitions}
+    write(options.format, value, text)
     return 0
+
+
+def _values(one: Checkpoint) -> dict[str, Any]:
+    """Return what is known of a checkpoint, as values of JSON."""
+    return {
+        "name": one.name,
+        "epoch": one.epoch,
+        "written": _time(one),
+        "base": one.base,
+        "nodes": one.rows,
+        "bytes": one.length_bytes,
+        "cut": dict(one.cut),
+        "watermarks_ns": dict(one.watermarks_ns),
+        "topology": one.topology_hash,
+        "counters": dict(one.counters),
+        "digests": {name: f"{digest:016x}" for name, (digest, _) in one.digests.items()},
+        "folds": [
+            {
+                "key": part.node_key,
+                "rows": part.rows,
+                "bytes": part.length_bytes,
+                "object": part.object_name,
+            }
+            for part in one.parts
+        ],
+    }
 
 
 def _summary(one: Checkpoint) -> str:
@@ -91,6 +147,13 @@ def _base(one: Checkpoint) -> str:
 
 async def _show(store: ObjectStore, options: argparse.Namespace) -> int:
     one = _named(await (await _only(store, options)).list(), options.name)
+    where = {"pipeline": one.pipeline, "partition": one.partition}
+    write(options.format, where | _values(one), lambda: _print(one, options))
+    return 0
+
+
+def _print(one: Checkpoint, options: argparse.Namespace) -> None:
+    """Write all that is known of a checkpoint."""
     print(f"Checkpoint {one.name} of {one.pipeline}/{one.partition}")
     print(f"  epoch      {one.epoch}")
     print(f"  written    {_time(one)}")
@@ -108,7 +171,6 @@ async def _show(store: ObjectStore, options: argparse.Namespace) -> int:
     for part in one.parts:
         print(f"  fold       {part.node_key}: {part.rows} rows")
         print(f"             {options.dir}/{part.object_name} ({part.length_bytes} bytes)")
-    return 0
 
 
 async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
@@ -188,14 +250,27 @@ _ACTIONS = {"list": _list, "show": _show, "verify": _verify, "diff": _diff, "exp
 
 async def _chosen(store: ObjectStore, options: argparse.Namespace) -> list[Checkpoints]:
     """Return the partitions that the options leave, at least one."""
+    owned = None if options.worker is None else await _owned(store, options.worker)
     found = [
         Checkpoints(store, pipeline, partition)
         for pipeline, partition in await partitions(store)
         if options.pipeline in (None, pipeline) and options.partition in (None, partition)
+        if owned is None or partition in owned
     ]
     if not found:
         raise CheckpointError(f"there are no such checkpoints below {options.dir}")
     return found
+
+
+async def _owned(store: ObjectStore, worker: str) -> frozenset[int]:
+    """Return the partitions of a worker, as the newest version of the assignment has it."""
+    reading = await AssignmentChain(store).newest()
+    if reading.entry is None:
+        raise InputError("--worker: there is no assignment of a cluster here")
+    now = reading.entry.content
+    if worker not in now.by_id:
+        raise InputError(f"there is no worker {worker}: there are {', '.join(now.by_id) or 'none'}")
+    return frozenset(now.owned_by(worker))
 
 
 async def _only(store: ObjectStore, options: argparse.Namespace) -> Checkpoints:

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
+import time
 from dataclasses import asdict
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from coordinator import commands
+from ripple.assignment import worker_of
 from ripple.assignment.version import PARTITIONS_MAX
-from ripple.cli import cluster_up
+from ripple.cli import asking, cluster_up
 from ripple.cli.cluster_status import print_status
-from ripple.cli.numbers import count
-from ripple.cli.places import a_place
+from ripple.cli.forms import add_format, write
+from ripple.cli.numbers import count, positive
 from ripple.errors import InputError
-from ripple.world.addresses import check_secured, parts
-from ripple.world.control import ControlError, DeadlineError, RefusedError
-from ripple.world.tls import Tls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from coordinator.commands import Command
+    from coordinator.status import Status
 
-PORT = 9200
-STATUS_S = 5.0
+WAIT_S = 60
+LOOK_S = 0.25
 # A coordinator tries for 30 s by default (command_wait_ms), and then says why it was not done.
 COMMAND_S = 40.0
 
@@ -40,7 +38,7 @@ def _partition(text: str) -> int:
 _WORKER = {"worker": {"metavar": "WORKER", "help": "a worker's id"}}
 _PARTITION = {"partition": {"metavar": "PARTITION", "type": _partition, "help": "its number"}}
 # What can be commanded: help, arguments, and what they make.
-_COMMANDS: dict[str, tuple[str, dict[str, Any], Callable[..., Command]]] = {
+COMMANDS: dict[str, tuple[str, dict[str, Any], Callable[..., Command]]] = {
     "freeze": ("change nothing but by command", {}, commands.Freeze),
     "unfreeze": ("go on", {}, commands.Unfreeze),
     "pin": ("keep a partition at a worker", _PARTITION | _WORKER, commands.PinTo),
@@ -59,129 +57,145 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     cluster_up.configure(up)
     status = actions.add_parser("status", help="who is there, and who owns how much")
-    status.add_argument("--partitions", action="store_true", help="show the owner of each")
-    _add_common(status)
-    for name, (purpose, arguments, _) in _COMMANDS.items():
-        action = actions.add_parser(name, help=purpose)
-        for argument, about in arguments.items():
-            action.add_argument(argument, **about)
-        action.add_argument(
-            "--reason", required=True, metavar="TEXT", help="why: others will ask, and read it"
-        )
-        _add_common(action)
-
-
-def _add_common(action: argparse.ArgumentParser) -> None:
-    action.add_argument(
-        "--coordinator",
-        type=a_place,
-        default=f"localhost:{PORT}",
-        metavar="HOST:PORT[,...]",
-        help=f"whom to ask, the next one where one does not answer (default: localhost:{PORT})",
-    )
-    action.add_argument("--json", action="store_true", help="write JSON")
-    for name, about in (
-        ("certificate", "of whoever asks"),
-        ("key", "that belongs to it"),
-        ("authority", "whose certificates are believed"),
-    ):
-        action.add_argument(f"--tls-{name}", type=a_place, metavar="FILE", help=about)
+    add_status(status)
+    for name, (purpose, _, _) in COMMANDS.items():
+        add_command(actions.add_parser(name, help=purpose), name)
 
 
 def run(options: argparse.Namespace) -> int:
     """Start, ask or command; return the exit code."""
     if options.action == "up":
         return cluster_up.run(options)
-    tls = _tls(options)
-    coordinators = _addresses(options.coordinator, tls)
-    ask = _status if options.action == "status" else _command
-    try:
-        return asyncio.run(ask(options, coordinators, tls))
-    except ModuleNotFoundError as error:  # of the extra, which says how to install it
-        raise InputError(str(error)) from error
+    return run_status(options) if options.action == "status" else run_command(options)
 
 
-def _tls(options: argparse.Namespace) -> Tls | None:
-    files = (options.tls_certificate, options.tls_key, options.tls_authority)
-    if not any(files):
-        return None
-    if not all(files):
-        raise InputError("TLS needs --tls-certificate, --tls-key and --tls-authority")
-    return Tls(certificate=files[0], key=files[1], authority=files[2])
+def run_status(options: argparse.Namespace) -> int:
+    """Show how the cluster is; return the exit code."""
+    return asking.run(_status(options))
 
 
-def _addresses(text: str, tls: Tls | None) -> list[str]:
-    """Return the addresses; the port may be left out."""
-    found = []
-    for given in filter(None, (one.strip() for one in text.split(","))):
-        address = given if given.rpartition(":")[2].isdigit() else f"{given}:{PORT}"
-        try:
-            parts(address)
-            check_secured(address, tls)
-        except ValueError as error:
-            if tls is None and "TLS" in str(error):
-                raise InputError(
-                    f"{address} is not on this machine: give --tls-certificate, --tls-key and "
-                    "--tls-authority (ripple cert makes some)"
-                ) from error
-            raise InputError(f"--coordinator: {error}") from error
-        found.append(address)
-    if not found:
-        raise InputError("--coordinator names nobody")
-    return found
+def run_command(options: argparse.Namespace) -> int:
+    """Tell the cluster what to do, by ``options.action``; return the exit code."""
+    return asking.run(_command(options))
 
 
-async def _status(options: argparse.Namespace, coordinators: list[str], tls: Tls | None) -> int:
-    # Here, since gRPC takes its time, and may be absent.
-    from coordinator.messages import status_from_bytes  # noqa: PLC0415
-    from ripple.rpc.methods import STATUS  # noqa: PLC0415
+def add_status(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``status``."""
+    parser.add_argument("--partitions", action="store_true", help="show the owner of each")
+    asking.add_coordinator(parser)
+    add_format(parser)
 
-    address, data = await _ask(coordinators, tls, STATUS, b"", STATUS_S)
-    status = status_from_bytes(data)
-    if options.json:
-        print(json.dumps({"coordinator": address} | asdict(status), default=_plain, indent=2))
-    else:
-        print_status(address, status, has_partitions=options.partitions)
+
+def add_command(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add the arguments of a command."""
+    _, arguments, _ = COMMANDS[name]
+    for argument, about in arguments.items():
+        parser.add_argument(argument, **about)
+    parser.add_argument(
+        "--reason", required=True, metavar="TEXT", help="why: others will ask, and read it"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would change, and change nothing"
+    )
+    parser.add_argument(
+        "--wait", action="store_true", help="until what moves has moved; exit code 1 if not in time"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=positive,
+        default=WAIT_S,
+        metavar="SECONDS",
+        help="how long to wait (default: %(default)s)",
+    )
+    asking.add_coordinator(parser)
+    add_format(parser)
+
+
+async def _status(options: argparse.Namespace) -> int:
+    address, status = await asking.status_of(options)
+    write(
+        options.format,
+        {"coordinator": address} | asdict(status),
+        lambda: print_status(address, status, has_partitions=options.partitions),
+    )
     return 0
 
 
-async def _command(options: argparse.Namespace, coordinators: list[str], tls: Tls | None) -> int:
+async def _command(options: argparse.Namespace) -> int:
+    # Here, since gRPC takes its time, and may be absent.
     from coordinator.messages import command_to_bytes, done_from_bytes  # noqa: PLC0415
     from ripple.rpc.methods import COMMAND  # noqa: PLC0415
 
-    _, arguments, make = _COMMANDS[options.action]
+    _, arguments, make = COMMANDS[options.action]
     command = make(*(getattr(options, name) for name in arguments), options.reason)
-    _, data = await _ask(coordinators, tls, COMMAND, command_to_bytes(command), COMMAND_S)
+    if options.dry_run:
+        _, status = await asking.status_of(options)
+        effects = effects_of(options, status)
+        found = {"would": str(command), "changes": effects}
+        write(
+            options.format,
+            found,
+            lambda: print("\n".join([f"nothing was changed; if told to: {command}", *effects])),
+        )
+        return 0
+    _, data = await asking.ask(options, COMMAND, command_to_bytes(command), COMMAND_S)
     version = done_from_bytes(data)
-    if options.json:
-        print(json.dumps({"done": str(command), "version": version}))
-    else:
+    left = await _waited(options) if options.wait else []
+    done = {"done": str(command), "version": version} | ({"left": left} if options.wait else {})
+
+    def text() -> None:
         print(f"version {version}: {command}")
-    return 0
+        for one in left:
+            print(f"! {one}")
+
+    write(options.format, done, text)
+    return 1 if left else 0
 
 
-async def _ask(
-    coordinators: Sequence[str], tls: Tls | None, method: str, request: bytes, deadline_s: float
-) -> tuple[str, bytes]:
-    """Return who has answered, and what. All that can be asked may be asked twice."""
-    from ripple.world.live_control import LiveControl  # noqa: PLC0415
-
-    problems = []
-    for address in coordinators:
-        channel = LiveControl().channel(address, tls=tls)
-        try:
-            return address, await channel.call(method, request, deadline_s=deadline_s)
-        except RefusedError as error:
-            raise InputError(f"{address} refuses: {error}") from error
-        except DeadlineError as error:
-            problems.append(f"{error}, whether it was done or not")
-        except ControlError as error:
-            problems.append(str(error))
-        finally:
-            await channel.close()
-    raise ConnectionError(f"no coordinator answers: {'; '.join(problems)}")
+async def _waited(options: argparse.Namespace) -> list[str]:
+    """Wait until what was commanded is how it is; return what is not, when time is over."""
+    until_s = time.monotonic() + options.timeout
+    while True:
+        _, status = await asking.status_of(options)
+        left = left_of(options, status)
+        if not left or time.monotonic() >= until_s:
+            return left
+        await asyncio.sleep(LOOK_S)
 
 
-def _plain(value: object) -> object:
-    """Return what JSON can say of a value."""
-    return value.value if isinstance(value, Enum) else str(value)
+def effects_of(options: argparse.Namespace, status: Status) -> list[str]:
+    """Return what a command would change. Raises InputError for what the cluster would refuse."""
+    workers = {one.id for one in status.members}
+    worker, partition = getattr(options, "worker", None), getattr(options, "partition", None)
+    if worker is not None and worker not in workers:
+        raise InputError(f"there is no worker {worker}: there are {', '.join(sorted(workers))}")
+    if partition is not None and partition >= len(status.owners):
+        raise InputError(f"there is no partition {partition}: there are {len(status.owners)}")
+    if options.action == "drain":
+        return [
+            f"partition {number} ({one.stage}/{one.number}) moves away from {one.owner}"
+            for number, one in enumerate(status.owners)
+            if one.owner is not None and worker_of(one.owner) == worker
+        ]
+    if partition is not None and worker is not None:
+        one = status.owners[partition]
+        if one.owner is not None and worker_of(one.owner) == worker:
+            return [f"partition {partition} is at {one.owner} already"]
+        place = f"partition {partition} ({one.stage}/{one.number})"
+        return [f"{place} moves from {one.owner or 'nobody'} to {worker}"]
+    return []
+
+
+def left_of(options: argparse.Namespace, status: Status) -> list[str]:
+    """Return what is not yet as it was commanded."""
+    if options.action == "drain":
+        return [
+            f"partition {number} is still at {one.owner}"
+            for number, one in enumerate(status.owners)
+            if one.owner is not None and worker_of(one.owner) == options.worker
+        ]
+    if options.action in ("move", "pin"):
+        owner = status.owners[options.partition].owner
+        if owner is None or worker_of(owner) != options.worker:
+            return [f"partition {options.partition} is still at {owner or 'nobody'}"]
+    return [f"partition {one.partition} moves from {one.source}" for one in status.moves]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.assignment import Level
+from ripple.cli.forms import coloured, write_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from coordinator.status import Status
     from ripple.assignment import Backpressure
 
@@ -27,7 +26,7 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
     print(f"Version      {version}: {status.cause}" if version else "Version      none yet")
     if status.frozen is not None:
         print(f"Frozen       {status.frozen}")
-    _print_table(
+    write_table(
         ("WORKER", "STANDING", "SILENT", "LOAD", "QUEUES", "PARTITIONS", "SINCE", "ADDRESSES"),
         (
             (
@@ -35,7 +34,7 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
                 one.standing.value + (", leaving" if one.is_leaving else ""),
                 f"{one.silent_ms / 1000:.1f} s",
                 "-" if one.load is None else f"{one.load:.2f}",
-                _queues(one.backpressure),
+                queues_of(one.backpressure),
                 str(one.partitions),
                 f"version {one.incarnation}",
                 " ".join(f"{purpose}={where}" for purpose, where in one.addresses),
@@ -43,14 +42,24 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
             for one in status.members
         ),
     )
-    _print_table(
+    write_table(
         ("MOVES", "FROM", "TO", "PHASE"),
         ((str(one.partition), one.source, one.target, one.phase.value) for one in status.moves),
     )
-    _print_table(("PINNED", "TO", "WHY"), ((str(p), to, why) for p, to, why in status.pins))
-    _print_table(("WAITS TO JOIN", "WHY"), status.waiting)
+    write_table(("PINNED", "TO", "WHY"), ((str(p), to, why) for p, to, why in status.pins))
+    write_table(("WAITS TO JOIN", "WHY"), status.waiting)
+    write_table(
+        ("ALERT", "SEVERITY", "WORKER", "FOR", "WHY"),
+        (
+            (
+                *(one.alert.name, one.alert.severity, one.worker),
+                *(f"{one.alert.seconds:.0f} s", one.alert.cause),
+            )
+            for one in status.alerts
+        ),
+    )
     if has_partitions:
-        _print_table(
+        write_table(
             ("PARTITION", "STAGE", "NUMBER", "OWNER", "SINCE", "STANDBY"),
             (
                 (
@@ -61,24 +70,12 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
             ),
         )
     for problem in status.problems:
-        print(f"! {problem}")
+        print(coloured(f"! {problem}", "yellow"))
 
 
-def _queues(one: Backpressure | None) -> str:
+def queues_of(one: Backpressure | None) -> str:
     """Say how full the fullest queue is, and what the worker does about it."""
     if one is None:
         return "-"
     fill = f"{one.queue} {one.fill:.0%}" if one.fill else "empty"
     return fill if one.level is Level.NORMAL else f"{one.level.name.lower()}: {fill}"
-
-
-def _print_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write a table, unless it is empty."""
-    rows = list(rows)
-    if not rows:
-        return
-    lines = [titles, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
-    print()
-    for line in lines:
-        print("  ".join(map(str.ljust, line, widths)).rstrip())

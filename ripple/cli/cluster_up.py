@@ -13,10 +13,11 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from ripple.cli.dashboard import configure_dashboard, url_of
 from ripple.cli.exits import EXIT_FAILURE, say, say_inline
 from ripple.cli.numbers import positive
 from ripple.cli.places import STORE, a_place, a_store
-from ripple.cli.up.plan import Asked, coordinators_of, processes
+from ripple.cli.up.plan import HOST, Asked, coordinators_of, processes
 from ripple.cli.up.process import Process, WillNotStartError
 from ripple.cli.up.reach import Reach
 from ripple.cli.user_file import FILE_HELP, load_plan
@@ -83,6 +84,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "and so on (probes, data, metrics), coordinators 9200 to 9202 (gRPC, probes, metrics)",
     )
 
+    configure_dashboard(parser)
+
 
 def run(options: argparse.Namespace) -> int:
     """Run the cluster until somebody ends it; return the exit code."""
@@ -101,7 +104,11 @@ def run(options: argparse.Namespace) -> int:
         partitions=options.partitions or reach.partitions,
         store=options.store or "",
         free_ports=options.free_ports,
+        dashboard=options.dashboard,
+        allow_commands=options.dashboard_allow_commands,
     )
+    if options.dashboard is not None:
+        say(f"{PROGRAM}: the dashboard comes to {url_of(HOST, options.dashboard)}")
     planned = processes(asked)
     os.makedirs(options.dir, exist_ok=True)
     say(

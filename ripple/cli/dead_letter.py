@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import os
 from collections import Counter
 from functools import partial
@@ -14,6 +13,7 @@ from urllib.parse import unquote
 
 from ripple import log_place
 from ripple.cli.exits import say
+from ripple.cli.forms import add_format, plain, write_line
 from ripple.cli.numbers import count
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.rejects import shown
@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--input", metavar="NAME", help="only of this input")
         action.add_argument("--reason", metavar="TEXT", help="only if this is in the reason")
     listing.add_argument("--from", dest="start", type=count, metavar="OFFSET", help="and later")
-    listing.add_argument("--json", action="store_true", help="one JSON object per letter")
+    add_format(listing)  # one object a line, with no totals
     retry.add_argument(
         "--source",
         type=a_place,
@@ -123,16 +123,19 @@ def _list(options: argparse.Namespace) -> int:
     for box in _boxes(options):
         retried = box.retried()
         totals: Counter[str] = Counter()
-        if not options.json:
+        if options.format == "text":
             print(f"Dead letters of {box}")
         for letter in _chosen(box, options):
             is_retried = Name(letter.input, letter.offset) in retried
             totals[letter.cause] += 1
-            print(_json(letter, retried=is_retried) if options.json else _line(letter, is_retried))
-        if not options.json:
+            if options.format == "text":
+                print(_line(letter, is_retried))
+            else:
+                write_line(options.format, _known(letter, retried=is_retried))
+        if options.format == "text":
             print(f"{totals.total()} letters")
             for cause, number in totals.most_common():
-                print(f"{number:>10}  {_plain(cause)}")
+                print(f"{number:>10}  {plain(cause)}")
         if lost := box.lost():
             say(f"{box}: {lost} letters were lost from {box.path} and given up")
     return 0
@@ -144,17 +147,12 @@ def _line(letter: Letter, is_retried: bool) -> str:
         f"  {letter.input}",
         f"offset {letter.offset}{line}",
         f"version {letter.version[:_VERSION_CHARACTERS]}",
-        f"{_plain(letter.cause)}: {shown(letter.raw)}{' (retried)' if is_retried else ''}",
+        f"{plain(letter.cause)}: {shown(letter.raw)}{' (retried)' if is_retried else ''}",
     ]
     return "  ".join(columns)
 
 
-def _plain(text: str) -> str:
-    """Return a text of somebody else's such that nothing in it can act on the terminal."""
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
-
-
-def _json(letter: Letter, *, retried: bool) -> str:
+def _known(letter: Letter, *, retried: bool) -> dict[str, Any]:
     known: dict[str, Any] = {
         "pipeline": letter.pipeline,
         "version": letter.version,
@@ -172,7 +170,7 @@ def _json(letter: Letter, *, retried: bool) -> str:
         known["raw_base64"] = base64.b64encode(letter.raw).decode()
     else:
         known["raw"] = text
-    return json.dumps(known, ensure_ascii=False)
+    return known
 
 
 def _retry(options: argparse.Namespace) -> int:

@@ -11,10 +11,10 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ripple.connectors.target import ClosedPipeError
 from ripple.errors import RippleError, SchemaError
@@ -42,12 +42,45 @@ class SignalledError(BaseException):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that ends wrong usage with the book's exit code, which is not argparse's own."""
+    """A parser that ends wrong usage with the book's exit code, which is not argparse's own.
+
+    What is mistyped gets a suggestion.
+    """
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, and end."""
+        _, is_unknown, listed = message.partition("unrecognized arguments: ")
+        if is_unknown:
+            given = listed.split()[0].partition("=")[0]
+            message += _meant(given, [flag for flag in _flags(self) if flag.startswith("--")])
         self.print_usage(sys.stderr)
         self.exit(EXIT_FAILURE, f"{self.prog}: {message}\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            hint = _meant(str(value), known) or f" (choose from {', '.join(known)})"
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
+
+
+_SubParsers = argparse._SubParsersAction
+
+
+def _flags(parser: argparse.ArgumentParser) -> list[str]:
+    """Return the flags of a parser, and of those below it."""
+    found: list[str] = []
+    for action in parser._actions:
+        found += action.option_strings
+        if isinstance(action, _SubParsers):
+            found += [flag for below in action.choices.values() for flag in _flags(below)]
+    return found
+
+
+def _meant(given: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only where something is wrong
+
+    close = get_close_matches(given, list(known), n=1)
+    return f": is {close[0]} meant?" if close else ""
 
 
 def exit_code(program: str, work: Callable[[], int]) -> int:

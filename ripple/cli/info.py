@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import ripple
+from ripple.cli.forms import add_format, write
 from ripple.connectors.registry import USES, of_scheme, schemes
 from ripple.errors import ConnectorError
 from ripple.graph import column, node
@@ -23,11 +24,26 @@ _CORE: tuple[ModuleType, ...] = (node, column)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add no arguments: there is nothing to choose."""
+    """Add the arguments."""
+    add_format(parser)
 
 
-def run(_: argparse.Namespace) -> int:
-    """Print the lines."""
+def run(options: argparse.Namespace) -> int:
+    """Print it; return the exit code."""
+    value = {
+        "ripple": ripple.__version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.machine()} {sys.platform}",
+        "arrow": pa.__version__,
+        "numpy": np.__version__,
+        "compiled": is_compiled(),
+        "connectors": {scheme: _told(scheme) for scheme in schemes()},
+    }
+    write(options.format, value, _print)
+    return 0
+
+
+def _print() -> None:
     build = "compiled" if is_compiled() else "NOT compiled"
     print(f"Ripple v{ripple.__version__}")
     print(f"Python {platform.python_version()} on {platform.machine()} {sys.platform}")
@@ -36,7 +52,6 @@ def run(_: argparse.Namespace) -> int:
     print("Connectors:")
     for scheme in schemes():
         print(f"  {scheme:<12} {_told(scheme)}")
-    return 0
 
 
 def _told(scheme: str) -> str:

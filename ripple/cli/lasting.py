@@ -6,12 +6,14 @@ import asyncio
 import os
 import signal
 import time
+from contextlib import AsyncExitStack
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from ripple import cut as cuts
 from ripple.checkpoint import Checkpoints
 from ripple.cli import stores
+from ripple.cli.dashboard import run_shown
 from ripple.cli.exits import say
 from ripple.cli.places import check_apart
 from ripple.cli.progress import Progress
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ripple.connectors.inputs import Inputs
+    from ripple.dashboard.run import RunShown
     from ripple.events import Event
     from ripple.partition.report import Report
     from ripple.pipeline.plan import Plan
@@ -76,11 +79,20 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     stopping = _Stopping()
     progress = Progress(None)
 
+    shown: RunShown | None = None
+
     def tell(event: Event) -> None:
         line = line_of(event)
+        if shown is not None:
+            shown.told(event, line)
         if line is not None:
             progress.clear()
             say(f"{PROGRAM}: {line}")
+
+    def watch(consumed: int) -> None:
+        progress.update(consumed)
+        if shown is not None:
+            shown.took(consumed)
 
     def lived(store: ObjectStore) -> Life:
         return Life(
@@ -102,11 +114,19 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
             settings=settings,
             tell=tell,
             stop=lambda: stopping.number is not None,
-            watch=lambda _, report: progress.update(report.consumed),
+            watch=lambda _, report: watch(report.consumed),
         )
 
     async def live() -> tuple[Life, Report]:
-        async with open_store(place, stores.settings(), is_probed=True) as store:
+        nonlocal shown
+        async with AsyncExitStack() as stack:
+            store = await stack.enter_async_context(
+                open_store(place, stores.settings(), is_probed=True)
+            )
+            if options.dashboard is not None:
+                shown = await stack.enter_async_context(
+                    run_shown(options.dashboard, plan, store, world, place)
+                )
             life = lived(store)
             return life, await _live(life, inputs, stopping)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ripple.batch import Marker
 from ripple.cli.exits import EXIT_FAILURE, say
+from ripple.cli.forms import add_format
 from ripple.cli.log_schema import SCHEMA_FORMS, read_schema
 from ripple.cli.log_state import print_info, print_verified, repair
 from ripple.cli.log_table import print_table
@@ -65,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     tail.add_argument("--from", dest="start", metavar="OFFSET|TIME", help="by default the first")
     tail.add_argument("--partition", type=count, metavar="N", help="(0)")
     tail.add_argument("-n", type=count, metavar="N", help="at most so many records")
-    info.add_argument("--json", action="store_true", help="as JSON")
+    add_format(info)
     check.add_argument("--partition", type=count, metavar="N", help="only this one")
     mend.add_argument("--partition", type=count, metavar="N", help="(0)")
     mend.add_argument(
@@ -246,7 +247,7 @@ def _table(options: argparse.Namespace) -> int:
 
 
 def _info(options: argparse.Namespace) -> int:
-    is_sound = print_info(_open_whole(options), as_json=options.json)
+    is_sound = print_info(_open_whole(options), options.format)
     return 0 if is_sound else EXIT_FAILURE
 
 

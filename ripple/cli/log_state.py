@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from ripple.cli.forms import write
 from ripple.log import LogDamagedError, PartitionReader
 from ripple.log.epochs import read_epochs, segments
 from ripple.log.repair import Loss, find_loss, give_up
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from ripple.log import Topic
 
 
-def print_info(topic: Topic, *, as_json: bool) -> bool:
+def print_info(topic: Topic, form: str) -> bool:
     """Print what a topic is and holds; return whether nothing is known to be missing."""
     known = _known(topic)
     is_sound = not any("damage" in held for held in known["held"])
-    if as_json:
-        print(json.dumps(known, indent=2))
-        return is_sound
+    write(form, known, lambda: _print(known))
+    return is_sound
+
+
+def _print(known: dict[str, Any]) -> None:
     for name, value in known.items():
         if name not in ("settings", "held"):
             shown = ", ".join(map(str, value)) if isinstance(value, list) else value
@@ -40,7 +42,6 @@ def print_info(topic: Topic, *, as_json: bool) -> bool:
             f"partition {held['partition']}: offsets {held['first_offset']} to "
             f"{held['next_offset']}, {held['segments']} segments, {held['bytes']:,} bytes{owner}"
         )
-    return is_sound
 
 
 def _known(topic: Topic) -> dict[str, Any]:

@@ -5,23 +5,38 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import ripple
 from ripple.cli.exits import Parser, exit_code
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 PROGRAM = "ripple"
 
 # Each is a module of this package with ``configure(parser)`` and ``run(options) -> int``, imported
 # only when it is wanted.
 SUBCOMMANDS = {
+    "new": "begin a pipeline: one that works, its test and some records",
     "run": "run a pipeline over a source, here and now",
     "plan": "show what a pipeline will do",
+    "status": "show how a cluster is",
+    "inspect": "show graphs, schemas, metrics, partitions, edges of a running cluster",
+    "query": "ask live outputs in SQL, at one stated cut",
+    "debug": "tap: watch an output change",
+    "top": "watch a cluster",
+    "move": "move a partition to another worker",
+    "drain": "move all partitions of a worker away",
+    "cluster": "start a cluster, show how one is, tell it what to do",
     "checkpoint": "list, show, verify, compare and export checkpoints",
     "log": "create, append to, follow and verify event logs",
     "dead-letter": "list refused records, and retry them",
-    "cluster": "start a cluster, show how one is, tell it what to do",
     "spark": "replay, backfill and check a pipeline on Spark",
+    "config": "show the settings in force, and where each comes from",
+    "connector": "list, describe and check connectors, begin one of your own",
     "cert": "make the certificates of a cluster for development",
+    "complete": "print what lets a shell complete commands",
     "info": "show version and build",
 }
 
@@ -35,11 +50,30 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     # Options before the subcommand are ours, everything behind it belongs to the subcommand.
     name: str = _parser().parse_args(arguments[:1]).subcommand
-    module = import_module(f"ripple.cli.{name.replace('-', '_')}")
-    parser = Parser(prog=f"{PROGRAM} {name}", description=module.__doc__)
-    module.configure(parser)
-    code: int = module.run(parser.parse_args(arguments[1:]))
+    module, parser = parser_of(name)
+    given, rest = arguments[1:], []
+    if getattr(module, "PASSES_ON", False) and "--" in given:
+        at = given.index("--")
+        given, rest = given[:at], given[at + 1 :]
+    options = parser.parse_args(given)
+    if rest:
+        options.rest = rest
+    code: int = module.run(options)
     return code
+
+
+def parser_of(name: str) -> tuple[ModuleType, Parser]:
+    """Return the module of a subcommand, and the parser of what is behind it."""
+    module = import_module(f"ripple.cli.{name.replace('-', '_')}")
+    examples = "\n".join(f"  {one}" for one in getattr(module, "EXAMPLES", ()))
+    parser = Parser(
+        prog=f"{PROGRAM} {name}",
+        description=module.__doc__,
+        epilog=f"examples:\n{examples}" if examples else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.configure(parser)
+    return module, parser
 
 
 def _parser() -> Parser:

@@ -38,3 +38,10 @@ def window_span_ns(text: str) -> int:
         return Tumbling(duration_ns(text)).size_ns
     except PlanError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def port(text: str) -> int:
+    """Read a port, 0 for any that is free."""
+    if count(text) > 65_535:
+        raise argparse.ArgumentTypeError("a port is 0 to 65535")
+    return int(text)

@@ -7,24 +7,29 @@ written, and nobody who writes there is disturbed.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ripple.change.adaptation import adapt
 from ripple.change.evolution import Comparison, Verdict, compare
 from ripple.change.lineage import Node
 from ripple.checkpoint import Checkpoints, partitions
 from ripple.cli.exits import EXIT_FAILURE, say
+from ripple.cli.forms import add_format, write
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.stores import store_to_read
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.errors import InputError
-from ripple.pipeline.description import blind_spots
+from ripple.pipeline.description import blind_spots, type_text
+from ripple.pipeline.plan import type_of
+from ripple.pipeline.stages import stages_of
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable
 
     from ripple.checkpoint import Found
     from ripple.pipeline.plan import Plan
+    from ripple.schema.types import Field
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FOLD",
         help="as if this fold were to be computed again from the first record of the log",
     )
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,9 +58,64 @@ def run(options: argparse.Namespace) -> int:
     if options.checkpoint_dir is None:
         if options.rebuild:
             raise InputError("--rebuild goes with --checkpoint-dir: without state, all is built")
-        print(plan.describe(), end="")
+        write(options.format, _values(plan), lambda: print(plan.describe(), end=""))
         return 0
+    if options.format != "text":
+        raise InputError("a comparison with --checkpoint-dir is for people: it has no --format")
     return _compare(plan, options)
+
+
+def _values(plan: Plan) -> dict[str, Any]:
+    """Return a plan as values of JSON."""
+    return {
+        "pipeline": plan.name,
+        "topology": plan.topology_hash,
+        "source": {
+            "name": plan.source.name,
+            "fields": _fields(plan.source.fields),
+            "key": plan.source.node_key,
+        },
+        "stages": [
+            {
+                "number": stage.number,
+                "folds": list(stage.folds),
+                "partitions": stage.partitions,
+                "by": list(stage.key),
+                "edge": None
+                if stage.edge is None
+                else {
+                    "of": stage.edge.of,
+                    "to": stage.edge.to,
+                    "kind": stage.edge.kind.value,
+                    "why": stage.edge.why,
+                },
+            }
+            for stage in stages_of(plan)
+        ],
+        "folds": [
+            {
+                "name": fold.name,
+                "input": fold.input,
+                "by": [field.name for field in fold.key],
+                "fields": _fields(fold.row),
+                "key": fold.node_key,
+            }
+            for fold in plan.folds
+        ],
+        "outputs": [
+            {
+                "name": output.name,
+                "of": output.of,
+                "fields": _fields(output.fields),
+                "key": output.node_key,
+            }
+            for output in plan.outputs
+        ],
+    }
+
+
+def _fields(fields: Iterable[Field]) -> list[dict[str, str]]:
+    return [{"name": one.name, "type": type_text(type_of(one))} for one in fields]
 
 
 def _compare(plan: Plan, options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ripple.cli.dashboard import add_dashboard
 from ripple.cli.numbers import positive
 from ripple.cli.places import STORE, a_place, a_store, check_apart
 from ripple.cli.progress import Progress
@@ -99,6 +100,7 @@ def _configure_lasting(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--keep", type=int, default=3, metavar="N", help="checkpoints kept (%(default)s)"
     )
+    add_dashboard(group)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -110,6 +112,8 @@ def run(options: argparse.Namespace) -> int:
         from ripple.cli import lasting  # noqa: PLC0415 - slow to import
 
         return lasting.run(options, plan, places)
+    if options.dashboard is not None:
+        raise InputError("--dashboard needs --checkpoint-dir: other runs are over too soon")
     if options.follow:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
     written = [path_of(place, "sink") for place in places.values()]

@@ -27,6 +27,11 @@ def worker() -> int:
     return _run("worker.__main__")
 
 
+def gateway() -> int:
+    """Run ``ripple-gateway``; return its exit code."""
+    return _run("ripple.flight.__main__")
+
+
 def _run(module: str) -> int:
     # NumPy's threads for linear algebra wait for work that we never have: let them sleep.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")

@@ -91,6 +91,10 @@ PINNED  TO  WHY
 WAITS TO JOIN  WHY
 w3             joins soon
 
+ALERT            SEVERITY  WORKER  FOR   WHY
+CheckpointStale  critical  w1      12 s  partition 3: 25 s
+SchemaMismatch   critical  w9      1 s   its code differs
+
 PARTITION  STAGE   NUMBER  OWNER  SINCE      STANDBY
 0          main    0       w1/0   version 3  w2/0
 1          totals  0       -      version 0  -

@@ -111,10 +111,13 @@ def test_partitions_of_a_log_may_be_written_apart_and_a_file_once(tmp_path):
 
 # Texts that are no places: an empty one is a name that is not found, or what the help says.
 NO_PLACES = {
+    *("name", "scheme"),
     *("--pipeline", "--name", "before", "after", "--fold", "--input", "--reason", "--from"),
     *("--key", "--time-field", "--compression", "--retention-age", "--rebuild"),
     *("--checkpoint-interval", "--commit-interval", "--host", "worker"),
     *("--to", "--until", "--identity", "--master", "--conf", "--engine"),
+    *("--worker", "--output", "--where", "sql"),
+    *("--every", "--sample", "--pause"),
 }
 
 

@@ -116,6 +116,7 @@ def test_installed_commands_are_those_that_can_be_interrupted_at_once() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert set(settings["project"]["scripts"].values()) == {
         "ripple.cli.start:coordinator",
+        "ripple.cli.start:gateway",
         "ripple.cli.start:ripple",
         "ripple.cli.start:vwap_demo",
         "ripple.cli.start:worker",

@@ -34,6 +34,8 @@ class Asked:
     partitions: int
     store: str = ""
     free_ports: bool = False
+    dashboard: int | None = None
+    allow_commands: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ def processes(asked: Asked) -> list[Planned]:
             "metrics-port": metrics,
             "partitions": asked.partitions,
             **({"peers": ",".join(peers)} if peers else {}),
+            **(_dashboard(asked) if number == 1 else {}),
         }
         command = (sys.executable, "-m", "coordinator", *_flags(flags.items()))
         found.append(Planned(f"coordinator-{number}", command, is_worker=False))
@@ -88,6 +91,14 @@ def processes(asked: Asked) -> list[Planned]:
 def _own_folders(asked: Asked, name: str) -> dict[str, str]:
     """Return where a worker has on the disk what is not in the store."""
     return {"lanes": f"{asked.folder}/lanes", "cache": f"{asked.folder}/cache/{name}"}
+
+
+def _dashboard(asked: Asked) -> dict[str, object]:
+    """Return what lets a coordinator show the dashboard."""
+    if asked.dashboard is None:
+        return {}
+    allowed = {"dashboard-allow-commands": "true"} if asked.allow_commands else {}
+    return {"dashboard": "true", "dashboard-port": asked.dashboard, **allowed}
 
 
 def coordinators_of(planned: Sequence[Planned]) -> str:

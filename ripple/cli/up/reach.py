@@ -47,12 +47,13 @@ class Reached:
 
 
 class Reach:
-    """Looks at a pipeline's input and the logs of its outputs."""
+    """Looks at a pipeline's input and what its outputs have."""
 
     def __init__(self, plan: Plan, source: str, sinks: Mapping[str, str]) -> None:
         """Connect places as users write them; sinks: by output.
 
-        Raises InputError for places that cannot be read on, and sinks that are no logs.
+        Raises InputError for places that cannot be read on, and sinks that do not tell what they
+        have.
         """
         self._plan = plan
         self._source = source
@@ -91,7 +92,7 @@ class Reach:
 def _commits(plan: Plan, output: str, place: str) -> _Commits:
     """Return what tells what the partitions of an output have committed."""
     found = find(place, "continued_sink")
-    if not found.use.is_group or not found.use.reached:
+    if place.startswith(PREFIX) or not found.use.reached:
         return partial(_in_log, _parsed(place))
     ask = load(found.connector.scheme, found.connector.package, found.use.reached)
     asked = Writing(plan, plan.output(output))
@@ -119,8 +120,8 @@ def _sum_of(commits: list[Commit | None], ends: Mapping[str, int]) -> int:
 def _parsed(place: str) -> LogPlace:
     if not place.startswith(PREFIX):
         raise InputError(
-            f"{place} is no topic: a cluster that is started here writes log:DIR/TOPIC "
-            "or kafka:BROKERS/TOPIC"
+            f"{place} does not tell what was written: a cluster that is started here writes "
+            "log:DIR/TOPIC, kafka:BROKERS/TOPIC or postgres:TABLE"
         )
     parsed = LogPlace.parse(place)
     if parsed.partition is not None:

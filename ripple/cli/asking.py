@@ -1,0 +1,205 @@
+"""Asking a cluster: whom, over what, and what they answer."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+from ripple.access import AccessError, token_from
+from ripple.cli.places import a_place
+from ripple.errors import InputError
+from ripple.world.addresses import check_secured, parts
+from ripple.world.control import ControlError, DeadlineError, RefusedError
+from ripple.world.tls import Tls
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+
+    from coordinator.status import MemberStatus, Status
+    from ripple.observing import Observer, Places
+
+PORT = 9200
+VARIABLE = "RIPPLE_COORDINATOR"
+TOKEN_VARIABLE = "RIPPLE_TOKEN_FILE"  # noqa: S105 - where it is, not what
+TOKEN_BYTES_MAX = 4096
+STATUS_S = 5.0
+PAGE_S = 5.0
+PAGE_BYTES_MAX = 64 << 20
+
+
+def add_coordinator(parser: argparse.ArgumentParser) -> None:
+    """Add whom to ask, and the certificates for it."""
+    default = os.environ.get(VARIABLE) or f"localhost:{PORT}"
+    parser.add_argument(
+        "--coordinator",
+        type=a_place,
+        default=default,
+        metavar="HOST:PORT[,...]",
+        help=f"whom to ask, the next one where one does not answer (default: {VARIABLE}, or "
+        f"localhost:{PORT})",
+    )
+    parser.add_argument(
+        "--port", type=int, default=PORT, help="of coordinators named without one (default: 9200)"
+    )
+    parser.add_argument(
+        "--token-file",
+        type=a_place,
+        default=os.environ.get(TOKEN_VARIABLE) or None,
+        metavar="FILE",
+        help=f"with the token that says who asks, where roles are in force ({TOKEN_VARIABLE})",
+    )
+    for name, about in (
+        ("certificate", "of whoever asks"),
+        ("key", "that belongs to it"),
+        ("authority", "whose certificates are believed"),
+    ):
+        parser.add_argument(f"--tls-{name}", type=a_place, metavar="FILE", help=about)
+
+
+def tls_of(options: argparse.Namespace) -> Tls | None:
+    """Return the certificates that were given. Raises InputError unless all or none were."""
+    files = (options.tls_certificate, options.tls_key, options.tls_authority)
+    if not any(files):
+        return None
+    if not all(files):
+        raise InputError("TLS needs --tls-certificate, --tls-key and --tls-authority")
+    return Tls(certificate=files[0], key=files[1], authority=files[2])
+
+
+def token_of(options: argparse.Namespace) -> str:
+    """Return the token that says who asks, "" for none. Raises InputError, OSError."""
+    path: str | None = options.token_file
+    if path is None:
+        return ""
+    with open(path, "rb") as file:
+        data = file.read(TOKEN_BYTES_MAX)
+    try:
+        return token_from(data)
+    except AccessError as error:
+        raise InputError(f"{path} {error}") from error
+
+
+def coordinators_of(options: argparse.Namespace) -> list[str]:
+    """Return the addresses; the port may be left out. Raises InputError."""
+    tls, found = tls_of(options), []
+    for given in filter(None, (one.strip() for one in options.coordinator.split(","))):
+        address = given if given.rpartition(":")[2].isdigit() else f"{given}:{options.port}"
+        try:
+            parts(address)
+            check_secured(address, tls)
+        except ValueError as error:
+            if tls is None and "TLS" in str(error):
+                raise InputError(
+                    f"{address} is not on this machine: give --tls-certificate, --tls-key and "
+                    "--tls-authority (ripple cert makes some)"
+                ) from error
+            raise InputError(f"--coordinator: {error}") from error
+        found.append(address)
+    if not found:
+        raise InputError("--coordinator names nobody")
+    return found
+
+
+def run(work: Coroutine[Any, Any, int]) -> int:
+    """Run what asks; a missing extra says how to install it."""
+    try:
+        return asyncio.run(work)
+    except ModuleNotFoundError as error:
+        raise InputError(str(error)) from error
+
+
+async def ask(
+    options: argparse.Namespace, method: str, request: bytes, deadline_s: float
+) -> tuple[str, bytes]:
+    """Return who has answered, and what. All that can be asked may be asked twice.
+
+    Raises InputError where it is refused, ConnectionError where nobody answers.
+    """
+    # Here, since gRPC takes its time, and may be absent.
+    from ripple.world.live_control import LiveControl  # noqa: PLC0415
+
+    tls, token, problems = tls_of(options), token_of(options), []
+    for address in coordinators_of(options):
+        channel = LiveControl(token).channel(address, tls=tls)
+        try:
+            return address, await channel.call(method, request, deadline_s=deadline_s)
+        except RefusedError as error:
+            raise InputError(f"{address} refuses: {error}") from error
+        except DeadlineError as error:
+            problems.append(f"{error}, whether it was done or not")
+        except ControlError as error:
+            problems.append(str(error))
+        finally:
+            await channel.close()
+    raise ConnectionError(f"no coordinator answers: {'; '.join(problems)}")
+
+
+async def status_of(options: argparse.Namespace) -> tuple[str, Status]:
+    """Return who has answered, and what it knows of the cluster."""
+    from coordinator.messages import status_from_bytes  # noqa: PLC0415
+    from ripple.rpc.methods import STATUS  # noqa: PLC0415
+
+    address, data = await ask(options, STATUS, b"", STATUS_S)
+    return address, status_from_bytes(data)
+
+
+def observer_of(options: argparse.Namespace, say: Callable[[str], None]) -> Observer:
+    """Return who follows outputs of the cluster."""
+    from ripple.observing import Observer, found_by  # noqa: PLC0415
+    from ripple.world import live_world  # noqa: PLC0415
+    from ripple.world.live_control import LiveControl  # noqa: PLC0415
+
+    tls, control = tls_of(options), LiveControl(token_of(options))
+    find: Callable[[], Awaitable[Places]] = found_by(control, coordinators_of(options), tls)
+    return Observer(live_world(os.curdir, control=control), find, tls=tls, say=say)
+
+
+def chosen(members: Iterable[MemberStatus], worker: str | None) -> list[MemberStatus]:
+    """Return the members, or the one that is named. Raises InputError."""
+    found = [one for one in members if worker in (None, one.id)]
+    if not found:
+        names = ", ".join(one.id for one in members) or "none"
+        raise InputError(f"there is no worker {worker or ''}: there are {names}")
+    return found
+
+
+async def pages(
+    members: Sequence[MemberStatus], purpose: str, path: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return by worker what its page says, and of those that do not answer why."""
+    texts = await asyncio.gather(
+        *(_page(dict(one.addresses).get(purpose), path) for one in members), return_exceptions=True
+    )
+    found: dict[str, str] = {}
+    silent: dict[str, str] = {}
+    for one, text in zip(members, texts, strict=True):
+        if isinstance(text, str):
+            found[one.id] = text
+        elif isinstance(text, OSError | ValueError):
+            silent[one.id] = str(text)
+        else:
+            raise text
+    return found, silent
+
+
+async def _page(address: str | None, path: str) -> str:
+    if address is None:
+        raise ConnectionError("it has not said where its pages are")
+    host, port = parts(address)
+    async with asyncio.timeout(PAGE_S):
+        reader, writer = await asyncio.open_connection(host, port)
+        try:
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
+            answer = b""
+            while more := await reader.read(1 << 16):
+                answer += more
+                if len(answer) > PAGE_BYTES_MAX:
+                    raise ConnectionError(f"{address}{path} is longer than {PAGE_BYTES_MAX} bytes")
+        finally:
+            writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if b" 200 " not in head.split(b"\r\n", 1)[0]:
+        raise ConnectionError(f"{address}{path} answers {head[:80].decode('latin-1')!r}")
+    return body.decode()

@@ -1,0 +1,93 @@
+"""Show the settings that a worker or coordinator would have here, and where each comes from.
+
+Flags count before the environment, that before the file, that before defaults. Secrets are masked.
+Behind -- stand flags as the process would have them.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ripple.cli.forms import add_format, write, write_table
+from ripple.cli.places import a_place
+from ripple.errors import InputError
+from ripple.settings import CONFIG_VARIABLE, SettingsError, arguments, in_force, read_file
+
+if TYPE_CHECKING:
+    import argparse
+
+PASSES_ON = True  # what is behind --
+EXAMPLES = (
+    "ripple config show worker",
+    "ripple config show coordinator --config ripple.toml --format json",
+    "RIPPLE_STORE=s3://bucket/prefix ripple config show worker -- --processes 4",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions and their arguments."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="values and where they come from", description=__doc__)
+    show.add_argument("process", choices=("worker", "coordinator"), help="whose")
+    show.add_argument(
+        "--config", type=a_place, metavar="FILE", help=f"(default: {CONFIG_VARIABLE})"
+    )
+    show.add_argument("--all", action="store_true", help="defaults too")
+    show.set_defaults(rest=[])
+    add_format(show)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show them; return the exit code."""
+    from ripple.observe.secrets import HIDDEN, hider  # noqa: PLC0415 - for this alone
+
+    module = import_module(f"{options.process}.settings")
+    environment = dict(os.environ)
+    config = options.config or environment.get(CONFIG_VARIABLE)
+    try:
+        given = arguments(
+            module.SETTINGS,
+            module.flags_of(options.rest) if hasattr(module, "flags_of") else options.rest,
+        )
+        file = read_file(Path(config).read_bytes(), config) if config else {}
+        found = in_force(
+            module.SETTINGS, given, environment, file, section=module.SECTION, others=module.OTHERS
+        )
+    except SettingsError as error:
+        raise InputError(str(error)) from error
+    hidden = hider(environment)
+    listed: list[dict[str, Any]] = []
+    for setting in module.SETTINGS:
+        one = found.get(setting.name)
+        value = None if one is None else one.value
+        if isinstance(value, str):
+            value = HIDDEN if value and is_secret(setting.name) else hidden(value)
+        origin = "missing" if one is None else one.origin
+        listed.append({"name": setting.name, "value": value, "origin": origin})
+
+    def text() -> None:
+        rows = [one for one in listed if options.all or one["origin"] not in ("default",)]
+        write_table(
+            ("SETTING", "VALUE", "FROM"),
+            ((one["name"], _shown(one["value"]), one["origin"]) for one in rows),
+            gap=False,
+        )
+        if len(rows) < len(listed):
+            print(f"{len(listed) - len(rows)} more have their defaults: --all shows them")
+
+    write(options.format, {"process": options.process, "settings": listed}, text)
+    return 0
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a setting is one that nobody may read, by its name."""
+    return any(word in name for word in ("secret", "password", "token", "access_key"))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "-" if value is None or value == "" else str(value)

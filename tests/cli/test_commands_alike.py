@@ -1,0 +1,154 @@
+"""All commands alike: help with examples, forms, suggestions, colours, settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ripple import sexp
+from ripple.cli.forms import as_sexp, plain
+from ripple.cli.main import SUBCOMMANDS, parser_of
+from tests.cli.processes import RIPPLE, ROOT, ripple
+
+READING = ("status", "query", "top", "info", "plan")
+
+
+@pytest.mark.parametrize("name", READING)
+def test_reading_commands_have_the_same_forms(name: str) -> None:
+    _, parser = parser_of(name)
+    choices = {tuple(one.choices or ()) for one in parser._actions if one.dest == "format"}
+    assert ("text", "json", "sexp") in choices
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_examples_are_commands_that_parse(name: str) -> None:
+    module, _ = parser_of(name)
+    text = ripple(name, "--help")
+    assert text.code == 0
+    for example in getattr(module, "EXAMPLES", ()):
+        assert example in text.out
+        assert f"ripple {name}" in example
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["statsu"], "invalid choice: 'statsu': is status meant?"),
+        (["inspect", "grahp"], "invalid choice: 'grahp': is graph meant?"),
+        (
+            ["status", "--fromat", "json"],
+            "unrecognized arguments: --fromat json: is --format meant?",
+        ),
+        (["status", "--format", "jsn"], "invalid choice: 'jsn': is json meant?"),
+    ],
+)
+def test_what_is_mistyped_gets_a_suggestion(arguments: list[str], meant: str) -> None:
+    ended = ripple(*arguments)
+    assert ended.code == 1
+    assert ended.err.splitlines()[-1].endswith(meant)
+
+
+def test_help_is_there_at_once() -> None:
+    script = (
+        "import time; from ripple.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "import sys; print(time.process_time(), file=sys.stderr)"
+    )
+    took_s = min(
+        float(
+            subprocess.run(
+                [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+            ).stderr
+        )
+        for _ in range(3)
+    )
+    assert took_s < 0.15
+
+
+def test_info_says_the_same_in_each_form() -> None:
+    value = json.loads(ripple("info", "--format", "json").out)
+    assert value["format_version"] == 1
+    assert value == json.loads(ripple("info", "--json").out)
+    assert sexp.loads(ripple("info", "--format", "sexp").out.strip()) == as_sexp(value)
+    assert ripple("info").out.startswith(f"Ripple v{value['ripple']}\n")
+
+
+def test_settings_are_shown_with_where_they_come_from(tmp_path: Path) -> None:
+    file = tmp_path / "ripple.toml"
+    file.write_text('[worker]\nstore = "s3://bucket/prefix"\nkeep = 7\n')
+    environment = {
+        **os.environ,
+        "RIPPLE_WORKER_ID": "w9",
+        "RIPPLE_SINK": "out=x://me:hushhush@host/t",
+        "RIPPLE_KEEP": "8",
+    }
+    ended = subprocess.run(
+        [
+            *(*RIPPLE, "config", "show", "worker", "--config", str(file), "--format", "json"),
+            *("--", "--processes", "3"),
+        ],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    found = {one["name"]: one for one in json.loads(ended.stdout)["settings"]}
+    assert found["store"] == {
+        "name": "store",
+        "value": "s3://bucket/prefix",
+        "origin": "worker.store in the file",
+    }
+    assert (found["keep"]["value"], found["keep"]["origin"]) == (8, "RIPPLE_KEEP")
+    assert (found["processes"]["value"], found["processes"]["origin"]) == (3, "--processes")
+    assert found["batch_rows"]["origin"] == "default"
+    assert found["source"]["origin"] == "missing"
+    assert "hushhush" not in ended.stdout
+    wrong = ripple("config", "show", "worker", "--", "--procesess", "3")
+    assert wrong.code == 1
+    assert "is --processes meant?" in wrong.err
+
+
+def test_colours_are_for_a_terminal_that_wants_them() -> None:
+    script = "from ripple.cli.forms import write_table; write_table(('A',), [('b',)])"
+
+    def shown(**more: str) -> bytes:
+        read, write = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm", **more}
+        environment.pop("NO_COLOR", None) if "NO_COLOR" not in more else None
+        subprocess.run(
+            [sys.executable, "-c", script], cwd=ROOT, stdout=write, env=environment, check=True
+        )
+        os.close(write)
+        text = os.read(read, 1000)
+        os.close(read)
+        return text
+
+    assert b"\x1b[1mA" in shown()
+    assert b"\x1b" not in shown(NO_COLOR="1")
+    piped = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=True
+    )
+    assert b"\x1b" not in piped.stdout
+
+
+def test_a_plan_and_a_topic_are_told_in_each_form(tmp_path: Path) -> None:
+    plan = json.loads(ripple("plan", "examples/portfolio.py", "--format", "json").out)
+    assert plan["format_version"] == 1
+    assert plan["folds"][0]["name"] in plan["stages"][0]["folds"]
+    assert ripple("plan", "examples/portfolio.py", "--format", "sexp").out.startswith("((format_")
+    assert ripple("log", "create", tmp_path / "t").code == 0
+    info = json.loads(ripple("log", "info", tmp_path / "t", "--format", "json").out)
+    assert info["partitions"] == 1
+
+
+def test_nothing_in_data_acts_on_the_terminal() -> None:
+    assert plain("a\x1b[2Jb\x9bc\n") == "a\\x1b[2Jb\\x9bc\\n"
