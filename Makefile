@@ -7,8 +7,8 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 # Modules are compiled to bytecode when they are first imported, and most never are.
 export PIP_NO_COMPILE := 1
 
-.PHONY: demo demo-kafka test test-services test-deploy lint bench gate wide fuzz sim kill chaos corruption \
-	protos check sanitize clean
+.PHONY: demo demo-kafka dashboard screenshots site test test-services test-deploy lint bench gate wide fuzz \
+	sim missing kill chaos corruption protos check sanitize clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -17,6 +17,14 @@ demo: $(VENV)/.ripple
 # workers, and what they make of a market, on the screen. Ctrl+C ends everything.
 demo-kafka: $(VENV)/.dev
 	@$(PYTHON) -m tests.services.demo
+
+# What the dashboard's page takes from others, from npm's registry; a wheel has it already.
+dashboard: $(VENV)/.ripple
+	$(PYTHON) -m ripple.dashboard.assets
+
+# The pictures in docs/images: a cluster, a browser (Debian's chromium), light and dark.
+screenshots: $(VENV)/.dev dashboard
+	$(PYTHON) -m tests.dashboard.screenshots
 
 # A process for each processor and one more, since many tests wait for processes of their own; what is
 # imported is compiled once, and not by each of them. A single test is debugged with
@@ -36,6 +44,10 @@ test-services: $(VENV)/.spark
 # (fetched with pip, go and apt-get), and the stack of docker-compose.yml started, as processes.
 test-deploy: $(VENV)/.dev
 	$(PYTHON) -m pytest -m deploy
+
+# docs/ as a site, in build/site/site; Zensical is fetched into the cache of test-services.
+site: $(VENV)/.dev
+	@$(PYTHON) -m tests.deploy.site build/site
 
 lint: $(VENV)/.dev
 	$(PYTHON) -m ruff check .
@@ -85,31 +97,41 @@ sim: $(VENV)/.dev
 			tests.worker.scenarios:members_come_and_go \
 			tests.worker.trials:windows tests.worker.trials:totals tests.worker.trials:rows \
 			tests.worker.trials:window_totals tests.worker.trials:chain \
+			tests.repartition.test_clusters:events tests.repartition.test_clusters:divided \
 			tests.world.test_sim_cluster:telling tests.world.test_sim_control:answers_in_the_end \
 			tests.world.test_sim_broker:counting_through_a_broker; do \
 		$(PYTHON) -m ripple.testing $$scenario --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
 	done
+
+# Each safeguard of clusters switched off, until a seed finds that out: SEEDS=1000 of each pipeline at
+# most. SAFEGUARDS=fence for one of them.
+missing: $(VENV)/.dev
+	$(PYTHON) -m tests.worker.missing --seeds $(or $(SEEDS),1000) $(SAFEGUARDS)
 
 # A million trades and fifty SIGKILLs: minutes.
 kill: $(VENV)/.dev
 	$(PYTHON) -m tests.partition.kill_nine --trades 1000000 --kills $(or $(KILLS),50)
 
 # A cluster of real processes and a hundred disturbances: minutes. SEED=7 for others. The last one
-# reads and writes topics, and has the broker of Kafka and the object store among its victims.
+# reads and writes topics, and has the broker of Kafka and the object store among its victims: first
+# with one broker, then with three, where others lead once one is gone.
 chaos: $(VENV)/.dev
 	for pipeline in windows sessions totals; do \
 		$(PYTHON) -m tests.cluster.chaos --pipeline $$pipeline --events $(or $(EVENTS),100) \
 			--seed $(or $(SEED),0) || exit 1; \
 	done
-	$(PYTHON) -m tests.services.kafka_chaos --events $(or $(EVENTS),100) --seed $(or $(SEED),0)
+	for brokers in 1 3; do \
+		$(PYTHON) -m tests.services.kafka_chaos --events $(or $(EVENTS),100) \
+			--seed $(or $(SEED),0) --brokers $$brokers || exit 1; \
+	done
 
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.
 corruption: $(VENV)/.dev
 	$(PYTHON) -m tests.checkpoint.corruption
 
-# The messages of gRPC, from proto/ to ripple/rpc/: they are committed, and a test compares them.
+# The messages of gRPC, from proto/ to ripple/: they are committed, and a test compares them.
 protos: $(VENV)/.dev
-	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --python_out=. --pyi_out=. $(sort $(wildcard proto/ripple/rpc/*.proto))
+	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --python_out=. --pyi_out=. $(sort $(wildcard proto/ripple/*/*.proto))
 
 check: lint test test-services test-deploy
 

@@ -8,10 +8,13 @@ other C from run to run (cython/cython#7997). Only the C compiler runs in thread
 from __future__ import annotations
 
 import os
+import runpy
+import sys
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 SHARED = "ripple._cyutility"
 SHARED_SOURCE = "ripple/_cyutility.c"
@@ -56,9 +59,29 @@ class BuildExtensions(build_ext):
         super().build_extensions()
 
 
+class BuildModules(build_py):
+    """Copies modules, and for a wheel gets the files of others that the dashboard's page needs.
+
+    Where they cannot be had the wheel is built without them, and its dashboard says what to do;
+    with RIPPLE_DASHBOARD=needed in the environment, as in releases, that is an error.
+    """
+
+    def run(self) -> None:
+        """Fetch, then copy."""
+        assets = runpy.run_path("ripple/dashboard/assets.py")
+        if not self.editable_mode and assets["missing"]():
+            try:
+                assets["fetch"]()
+            except assets["NotFetchedError"] as error:
+                if os.environ.get("RIPPLE_DASHBOARD") == "needed":
+                    raise
+                sys.stderr.write(f"warning: without the dashboard's page: {error}\n")
+        super().run()
+
+
 def _source_bytes(extension: Extension) -> int:
     return os.path.getsize(extension.sources[0])
 
 
 if __name__ == "__main__":
-    setup(cmdclass={"build_ext": BuildExtensions})
+    setup(cmdclass={"build_ext": BuildExtensions, "build_py": BuildModules})

@@ -29,6 +29,7 @@ BENCHMARKS = (
     "io",
     "kafka_reading",
     "kafka_writing",
+    "kafka_pipeline",
     "checkpoint",
     "log",
     "recovery",

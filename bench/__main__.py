@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ RESULTS = Path(__file__).parent / "results"
 def main() -> int:
     """Return 0 when every benchmark ran, and none is slower than the gate lets pass; else 1."""
     given = _arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if given.against is not None:
         return _against(given)
     machine = describe(given.date)
@@ -87,16 +89,25 @@ def _against(given: argparse.Namespace) -> int:
 
 
 def _run(name: str, *, quick: bool) -> list[Row] | None:
-    """Return the rows of one benchmark from a process of its own, None when it failed."""
-    done = subprocess.run(
+    """Return the rows of one benchmark from a process of its own, None when it failed.
+
+    Ctrl+C and SIGTERM are passed on: some benchmarks then have the figures of what they have done.
+    """
+    process = subprocess.Popen(
         [sys.executable, "-m", "bench.one", name],
         env={**os.environ, "RIPPLE_BENCH_QUICK": "1" if quick else "0"},
         stdout=subprocess.PIPE,
-        check=False,
     )
-    if done.returncode:
+    try:
+        figures, _ = process.communicate()
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
+        figures, _ = process.communicate()
+        if process.returncode:
+            raise
+    if process.returncode:
         return None
-    return [Row.from_dict(row) for row in json.loads(done.stdout)]
+    return [Row.from_dict(row) for row in json.loads(figures)]
 
 
 def _default_path(machine: dict[str, str]) -> Path:

@@ -51,6 +51,7 @@ def running(folder: str) -> Iterator[str]:
             ],
             cwd=ROOT,
             stderr=stderr,
+            start_new_session=True,  # Ctrl+C is for the benchmark
             env={**os.environ, "RIPPLE_COMMIT_INTERVAL_MS": str(COMMIT_MS)},
         )
     try:
@@ -83,6 +84,7 @@ class Plain:
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            start_new_session=True,
             text=True,
         )
         return self

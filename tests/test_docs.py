@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from ripple.checkpoint import Checkpoints
-from ripple.connectors.registry import OF_STREAMS, UseName, own
+from ripple.cli.connector_template import files_of
+from ripple.connectors.registry import OF_STREAMS, USES, UseName, own
 from ripple.store import DiskStore
 from ripple.world import live_world
 from tests.checkpoint.kit import fed_engine
@@ -191,3 +192,28 @@ def test_extending_document_adds_a_scheme(folder: Path) -> None:
         shown = database.execute("SELECT op, symbol, vwap, trade_count FROM vwaps").fetchall()
     assert shown == [(0, "AAPL", 150.16666666666666, 2)]
     assert "source, sink  (ripple-sqlite 1.0)" in run(ripple, "info").out
+
+
+def test_connectors_document_shows_the_package_that_is_written(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    module, tests, settings = _python("docs/connectors.md")
+    files = files_of("quotes")  # which tests/cli/test_connector.py tries
+    assert (module, tests) == (files["ripple_quotes.py"], files["tests/test_quotes.py"])
+    (folder / "guide.py").write_text(settings)
+    runpy.run_path("guide.py", run_name="guide")
+    assert capfd.readouterr().out == "Settings(depth=5)\n"
+
+
+def test_connectors_document_has_the_promises_of_all_schemes() -> None:
+    wanted = []
+    for one in own().values():
+        uses = [getattr(one, name) for name in USES]
+        told = " | ".join("–" if use is None else use.promise for use in uses)  # noqa: RUF001 - a dash
+        wanted.append(f"| `{one.scheme}:` | {told} |")
+    _, table = (
+        (ROOT / "docs/connectors.md")
+        .read_text()
+        .split("written on after a crash |\n|---|---|---|---|---|\n")
+    )
+    assert table.split("\n\n")[0].splitlines() == wanted

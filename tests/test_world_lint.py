@@ -34,7 +34,18 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "progress shows",
         ("os.*", "open", "signal", "subprocess", "time", "pathlib.Path"),
     ),
+    "ripple/cli/asking.py": ("asks workers for their pages", ("asyncio.open_connection",)),
+    "ripple/observing/sql.py": ("interrupts a question that takes too long", ("threading",)),
+    "ripple/cli/spark_watch.py": ("shows metrics while Spark is waited for", ("threading",)),
     "ripple/cli/up/plan.py": ("looks which ports are free", ("socket",)),
+    "ripple/dashboard/assets.py": (
+        "a command, and a step of the build, that gets files with npm",
+        ("subprocess", "shutil", "tempfile", "pathlib.Path"),
+    ),
+    "ripple/process_settings.py": (
+        "the file of roles is a setting, and says whose it is",
+        ("os.stat", "open"),
+    ),
     "ripple/daemon.py": (
         "a process owns its environment, its signals, its file of settings and its log",
         ("os.*", "open", "signal"),
@@ -64,13 +75,28 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "ripple/connectors/registry.py": ("tells files from pipes and devices", ("os.stat",)),
     "ripple/connectors/parquet/files.py": ("asks whether a file can be read", ("os.stat",)),
+    "ripple/connectors/parquet/looking.py": ("asks whether a file can be read", ("os.stat",)),
     "ripple/connectors/prefetch.py": (
         "reads ahead in a thread; batches arrive in the same order with and without it",
         ("threading",),
     ),
+    "ripple/nats/place.py": ("its settings come from the environment", ("os.environ",)),
+    "ripple/nats/session.py": ("certificates of a server", ("ssl",)),
+    "ripple/connectors/postgres/place.py": (
+        "knows the variables in which PostgreSQL's programs look for a server",
+        ("os.environ", "os.environ.get"),
+    ),
+    "ripple/connectors/postgres/sink.py": (
+        "waits for a server that is away, in a thread where nothing else is done",
+        ("time",),
+    ),
     "ripple/kafka/settings.py": (
         "passwords and certificates come from the environment and files, before there is a world",
         ("os.environ", "pathlib.Path", "ssl"),
+    ),
+    "ripple/kafka/values/protobuf.py": (
+        "what messages look like is in a file, before there is a world",
+        ("open",),
     ),
     "ripple/kafka/background.py": (
         "sinks and places are opened outside of an event loop, and aiokafka needs one",
@@ -107,8 +133,23 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("os.*", "shutil", "pathlib.Path"),
     ),
     "ripple/spark/shares.py": ("lists the user's files", ("os.*", "glob")),
+    "ripple/spark/streaming/calls.py": (
+        "tasks find each other; whom they find changes no result",
+        ("multiprocessing", "socket", "threading"),
+    ),
+    "ripple/spark/streaming/hints.py": ("tells the driver likewise", ("socket", "threading")),
+    "ripple/spark/streaming/resident.py": ("an event loop beside Spark's thread", ("threading",)),
+    "ripple/spark/streaming/running.py": (
+        "draws the token of a query, and gives Spark a folder",
+        ("secrets", "tempfile"),
+    ),
+    "ripple/spark/streaming/stream.py": ("makes places that tasks elsewhere have", ("os.*",)),
     "ripple/testing/sim_chance.py": ("chance from a seed", ("random",)),
     "ripple/testing/sim_jobs.py": ("spreads seeds over processes", ("multiprocessing",)),
+    "ripple/testing/connector_outside.py": (
+        "looks for files and threads that a connector has left, and kills a process of its own",
+        ("os.*", "signal", "threading", "time"),
+    ),
     "ripple/testing/__main__.py": ("a command that says how fast it was", ("time",)),
     # Sets whose order does not matter, where the check cannot see it.
     "ripple/checkpoint/seal.py": ("takes the only element", ("set order",)),

