@@ -1,4 +1,9 @@
-"""Checkpoints: a partition's state at a cut, in files that anything can open, behind a fence."""
+"""Checkpoints: a partition's state at a cut, in files that anything can open, behind a fence.
+
+checkpoints found, read, checked, and written as their owner; format: as files; seal: checksums
+manifest    the list of them, and the fence around it; chain: which need others, what to keep
+origin      what all partitions of a pipeline begin from: nothing, or history
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Column expressions: built from names and operators, checked once, evaluated in bulk."""
+"""Column expressions: built from names and operators, checked once, evaluated in bulk.
+
+expr        what users write; typed: checked; bound: evaluated, texts by Arrow (text)
+compile     numbers and bools as straight-line code, which program runs, compiled
+"""
 
 from __future__ import annotations
 

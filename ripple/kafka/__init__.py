@@ -1,1 +1,11 @@
-"""Kafka: places whose records are read and written in columns, and the transaction that commits."""
+"""Kafka: places whose records are read and written in columns, and the transaction that commits.
+
+place, settings     what users write; how brokers are got at (tokens, errors, refusals)
+client, consumer    connections and who leads; records read ahead
+record_batches      what was fetched, as columns (decompression); values: by format and registry
+inputs, source      of a life, of a plain run; dividing: by which hash of keys
+rows, row_values, row_writing, batch_writing, batches   changes as records, as bytes
+producer, cuts, group   transactions; the record in each; a partition's outputs, committed by it
+broker, reader      the broker port, live
+private, private_writing    all that is private of aiokafka
+"""

@@ -1,1 +1,12 @@
-"""One partition's life, wherever it is lived."""
+"""One partition's life, wherever it is lived.
+
+life        reads, applies, writes; stage_life: of a later stage, which follows others
+drive       pure: what an engine is fed; live: entries in, changes out
+plain, keeper   one that nobody goes on with, and one that is for ever
+restoring   where it begins; catching_up: to where its outputs are; warm: beside an owner
+group       outputs as one commit; outputs, shown: what each lacks; grouping: which belong together
+kept, storing   when it commits; checkpoints made beside the work
+letters     what was refused, in a letter_box; retries; in_flight, suspicion: which record kills
+place       where letters and notes lie; store_place: in a store
+sends, lanes    contracts with those who follow, directly or by a log; tracing
+"""

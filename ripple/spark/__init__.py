@@ -1,5 +1,12 @@
 """Ripple on Spark: tables, replays, and the proof that what runs live is right.
 
+log_table, checkpoint_table, options, sources   what tables are read
+shares, kafka_shares    what one task reads; parcel: a pipeline on its way; packets: what comes back
+fold, work, replaying, report   an engine over a share, as a job; progress
+crashes, against, exact, sampling   checks as jobs, by the oracle; finding, verdict; validating
+backfill    history as what live partitions begin from
+streaming   micro-batches as slices of lives
+
 What imports pyspark is imported when it is first used.
 """
 

@@ -1,4 +1,9 @@
-"""Object stores behind one contract, :class:`ripple.world.ports.ObjectStore`."""
+"""Object stores behind one contract, :class:`ripple.world.ports.ObjectStore`.
+
+opening     one by its place; probe: whether it keeps the promise on which all rests
+disk, memory, s3    where objects lie; s3_settings, s3_errors
+retrying, timed, cached    around any of them
+"""
 
 from __future__ import annotations
 

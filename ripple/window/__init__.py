@@ -1,4 +1,9 @@
-"""Event time: window assigners, watermarks, verdicts and triggers."""
+"""Event time: window assigners, watermarks, verdicts and triggers.
+
+spec        what users say; duration: spans as text
+watermark   verdicts, event by event; assign, sessions: which windows an event is in
+book        the open windows of a fold; timers: what is due
+"""
 
 from __future__ import annotations
 
