@@ -107,7 +107,8 @@ class Observer:
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while not self._edges:
+                while not self._edges:  # some who are connected may offer none
+                    self._learned.clear()
                     await self._learned.wait()
         if not self._edges:
             who = ", ".join(f"{name} at {at}" for name, at in self.places.processes.items())
