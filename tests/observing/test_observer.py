@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -214,5 +215,27 @@ def test_nobody_outside_may_touch_what_goes_between_stages() -> None:
         while not hosts.is_over:
             await asyncio.sleep(1)
         assert any("may not follow 'p/1'" in line for line in said), said
+
+    simulate(scenario)
+
+
+def test_processes_that_show_nothing_are_not_waited_for_longer_than_asked() -> None:
+    async def scenario(cluster: SimCluster, _: int) -> None:
+        done = asyncio.Event()
+
+        async def main(world: SimWorld) -> None:
+            async def find() -> Places:
+                return Places(((Place("w/0", "w:1", 1),),))
+
+            observer = Observer(world, find, insecure=True)
+            observer.places = await find()
+            observer.opened(SimpleNamespace(edges={}), "w/0")  # type: ignore[arg-type]
+            with pytest.raises(ConnectionError, match="none of w/0 at w:1 answers"):
+                await observer.known(timeout_s=3)
+            done.set()
+
+        cluster.host("eye").start(main)
+        async with asyncio.timeout(60):
+            await done.wait()
 
     simulate(scenario)
