@@ -8,6 +8,7 @@ all classes share their methods, and ``__init__`` is compiled when the first ins
 from __future__ import annotations
 
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from inspect import Signature, signature
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform, overload
 
@@ -39,6 +40,7 @@ def frozen(cls: type | None = None, /, *, eq: bool = True, kw_only: bool = False
         for name, method in methods.items():
             if name not in own:
                 setattr(made, name, method)
+        made.__signature__ = _Signature()
         made.__setattr__, made.__delattr__ = _refuse_to_assign, _refuse_to_delete
         return made
 
@@ -53,6 +55,17 @@ def _first_init(cls: Any) -> Any:
         cls.__init__(self, *given, **named)
 
     return first_init
+
+
+class _Signature:
+    """What a class takes, to who asks ``inspect``, also before there was an instance."""
+
+    def __get__(self, _: Any, cls: Any) -> Signature:
+        init = cls.__init__
+        if init.__name__ == "first_init":
+            init = _compiled_init(cls)
+        own = signature(init)
+        return own.replace(parameters=list(own.parameters.values())[1:])
 
 
 def _compiled_init(cls: Any) -> Any:

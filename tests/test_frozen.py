@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import pickle
 from dataclasses import FrozenInstanceError, dataclass, field, replace
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -129,3 +130,14 @@ def test_a_class_keeps_the_methods_that_it_has_itself():
 
     assert Own("3").size == 3
     assert repr(Own("3")) == "own"
+
+
+def test_what_it_takes_is_known_before_there_is_one() -> None:
+    @frozen
+    class Point:
+        x: int
+        y: int = 2
+
+    assert str(signature(Point)) == "(x, y=2)"
+    Point(1)
+    assert str(signature(Point)) == "(x, y=2)"

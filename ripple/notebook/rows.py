@@ -158,7 +158,8 @@ def fields_of(types: Mapping[str, Any]) -> tuple[Field, ...]:
 def _field(name: str, kind: Any) -> Field:
     annotation = Annotated[Any, kind] if isinstance(kind, FieldType) else kind
     try:
-        (field,) = schema_of(make_dataclass("row", [("field", annotation)])).fields
+        row = make_dataclass("row", [("field", annotation)], namespace={"__doc__": "A row."})
+        (field,) = schema_of(row).fields
     except SchemaError as error:
         raise SchemaError(str(error).replace("row.field", str(name), 1)) from error
     return Field(name, field.type, field.optional)

@@ -104,10 +104,11 @@ def record(
 
     def decorate(cls: Any) -> Any:
         _need_class(cls)
-        # A dataclass would invent a docstring; only one that somebody wrote documents a schema.
         text = doc or (cls.__doc__ and " ".join(cls.__doc__.split())) or None
         _hide_inherited_columns(cls)
         try:
+            # A dataclass would invent a docstring of annotations, whatever these are.
+            cls.__doc__ = cls.__doc__ or cls.__name__
             dataclass(frozen=True)(cls)
         except (TypeError, ValueError) as error:  # what dataclasses say of fields and defaults
             raise SchemaError(f"{cls.__name__} cannot be a record: {error}") from error
