@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +26,8 @@ def build(folder: Path) -> Built:
     checkout = copy_of_the_checkout(folder / "checkout")
     run([sys.executable, "-c", SDIST], checkout)
     (sdist,) = (checkout / "dist").glob("*.tar.gz")
-    with tarfile.open(sdist) as packed:
-        packed.extractall(folder / "sdist", filter="data")
+    (folder / "sdist").mkdir()
+    run(["tar", "-xzf", str(sdist)], folder / "sdist")
     (source,) = (folder / "sdist").iterdir()
     wheel = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), "."]
     run([sys.executable, "-m", "pip", "--disable-pip-version-check", *wheel], source)
