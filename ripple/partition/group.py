@@ -160,7 +160,7 @@ class SinkGroup:
         if not is_readable_sink(sink):
             raise OutputError(
                 f"cannot write {output!r} to {sink.name}: it belongs to a later stage, which after "
-                "a crash reads back what its readers have. Write to log:DIR/TOPIC"
+                "a crash reads back what its readers have. Write to log:DIR/TOPIC or kafka:TOPIC"
             )
         return sink
 
