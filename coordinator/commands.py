@@ -111,7 +111,6 @@ def refusal(command: Command, now: Assignment) -> str | None:
             f"a command needs a reason of at most {REASON_LENGTH_MAX} characters: others will ask"
         )
     if isinstance(command, Freeze) and now.version == 0:
-        # The first version says what the stages are, for ever, and only a worker knows that.
         return "no worker has joined yet: there is nothing to freeze"
     partition = getattr(command, "partition", 0)
     if not 0 <= partition < len(now.shares):

@@ -76,7 +76,10 @@ def next_version(
     before: the newest version that is known. Where that is not ``newest_number``, or others cannot
     read it any more, not everybody knows what was said last, and everything is given anew.
     """
-    if before.version == 0 and facts.joining:
+    if before.version == 0:
+        # The first version says what the stages are, for ever, and only a worker knows that.
+        if not facts.joining:
+            return None
         first = min(facts.joining, key=lambda one: one.id)
         before = empty(stages_of(first.code, limits.partitions))
     draft = _Draft(before, newest_number + 1, limits, guards)

@@ -206,6 +206,19 @@ def test_frozen_changes_by_command_only() -> None:
     assert now.cause.startswith("no longer frozen: morning; w0 is gone")
 
 
+@pytest.mark.parametrize("newest", [0, 1])
+def test_only_a_worker_makes_the_first_version_that_can_be_read(newest: int) -> None:
+    """It says what the stages are, for ever."""
+    limits = Limits(partitions=4)
+    facts = Facts(commands=(Freeze("a night"),))
+    before = empty([Stage("unknown", 4)])
+    assert next_version(before, newest, facts, limits, is_readable=False) is None
+    joining = (candidate("w1"),)
+    after = next_version(before, newest, replace(facts, joining=joining), limits)
+    assert after is not None
+    assert [stage.name for stage in after.stages] == ["main"]
+
+
 # One move, step by step, and what may fail in each.
 
 LIMITS = Limits(partitions=2)
