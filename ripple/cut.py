@@ -38,6 +38,15 @@ def in_order(cuts: Iterable[Cut]) -> list[Cut]:
     return ordered
 
 
+def of_sender(cut: Cut, sender: str) -> Cut | None:
+    """Return what a follower's cut says of one sender; None if it had not heard of it.
+
+    That is not a cut at which nothing was read: the sender has shown nothing yet, not even that.
+    """
+    prefix = f"{sender}/"
+    return {of.removeprefix(prefix): n for of, n in cut.items() if of.startswith(prefix)} or None
+
+
 def check_inputs(cut: Cut, names: Iterable[str], whose: str) -> None:
     """Raise InputError unless ``cut`` is of the inputs ``names``."""
     if set(cut) != set(names):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.connector import Part
 from ripple.connectors.inputs import keyed_by
+from ripple.cut import of_sender
 from ripple.engine import Engine
 from ripple.engine.division import Division
 from ripple.engine.outgoing import edge_schema
@@ -129,10 +130,8 @@ class _Hosting:
         lanes = lanes_into(site.plan, 1, self._counts[FIRST])
 
         async def needed(target: int) -> Cut | None:
-            cut, prefix = await self._needed(name, target), f"{number}/"
-            if cut is None:
-                return None
-            return {of.removeprefix(prefix): at for of, at in cut.items() if of.startswith(prefix)}
+            cut = await self._needed(name, target)
+            return None if cut is None else of_sender(cut, str(number))
 
         return SentLanes(
             partial(lanes.open, site.world.disk),
