@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ripple.change.evolution import Comparison, Verdict, compare
 from ripple.change.lineage import Node
 from ripple.change.migration import check_accepted, migrated, wrong
+from ripple.change.staying import staying
 from ripple.engine.counters import Counters
 from ripple.engine.engine import Engine
 from ripple.engine.fitting import in_present_keys
@@ -47,9 +48,9 @@ def decide(
     """Return how to go on from ``snapshot``.
 
     rebuild: the folds, by name, that may be computed from the log's first record. staged: whether
-    the state wanted is of the first stage alone, which must be of this very plan: what its
-    followers have is of the other one. Raises ChangedPlanError when it cannot be, with every reason
-    and what to do, and MigrationError.
+    the state wanted is of one stage alone, which is gone on with or refused: what other stages
+    have follows from it, and was made by the other code. Raises ChangedPlanError when it cannot be,
+    with every reason and what to do, and MigrationError.
     """
     if staged or snapshot.stage is not None:
         return _of_stage(plan, snapshot, staged=staged)
@@ -66,14 +67,17 @@ def _of_stage(plan: Plan, snapshot: Snapshot, *, staged: bool) -> Restoration:
             f"the checkpoint has {has}, and {wanted} is wanted: a cluster and runs of one process "
             "cannot go on from each other's checkpoints: name another folder"
         )
-    snapshot = in_present_keys(plan, snapshot)
-    if snapshot.topology_hash != plan.topology_hash:
+    snapshot, reasons = staying(plan, snapshot)
+    if reasons:
         raise ChangedPlanError(
-            f"the checkpoint is of topology {snapshot.topology_hash}, here is "
-            f"{plan.topology_hash}: a pipeline of several stages cannot be changed and go on yet; "
-            "name another folder, and other outputs, to compute it from the first record"
+            f"the state of {plan.name}/{snapshot.partition} is that of other code, and in a "
+            f"pipeline of several stages nothing but names and outputs can change: "
+            f"{'; '.join(reasons)}. Go back to the code that wrote it; or name another store and "
+            "other outputs, to compute everything from the first record"
         )
-    new = [name for name in stages_of(plan)[0].folds if name not in snapshot.digests]
+    new = [
+        name for name in stages_of(plan)[snapshot.stage or 0].folds if name not in snapshot.digests
+    ]
     kept = (output.name for output in plan.outputs if output.of not in new)
     return Restoration(Comparison(()), snapshot, tuple(kept))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.engine.snapshot import Snapshot, SnapshotError
+from ripple.pipeline.stages import stage_folds
 from ripple.topology import digest_of
 
 if TYPE_CHECKING:
@@ -56,9 +58,11 @@ def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
             "so that other records may have been refused"
         )
     afresh = {}
+    here = plan.folds if snapshot.stage is None else stage_folds(plan, snapshot.stage)
+    folds = snapshot.tables.keys() | {fold.node_key for fold in plan.folds}
     for fold in plan.folds:
-        _check_fold(fold, snapshot, whose)
-        if any(output.of == fold.name for output in plan.outputs):
+        _check_fold(fold, snapshot, folds, whose)
+        if fold in here and any(output.of == fold.name for output in plan.outputs):
             if fold.name not in snapshot.digests and plan.frees(fold):
                 raise SnapshotError(
                     f"{whose}has no digest of {fold.name!r}, which was no output then, and its "
@@ -69,7 +73,7 @@ def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
     return afresh
 
 
-def _check_fold(fold: Fold, snapshot: Snapshot, whose: str) -> None:
+def _check_fold(fold: Fold, snapshot: Snapshot, folds: Set[str], whose: str) -> None:
     chain = [fold.node_key, *(step.node_key for step in fold.steps)]
     for key in chain:
         if key not in snapshot.nodes:
@@ -78,9 +82,7 @@ def _check_fold(fold: Fold, snapshot: Snapshot, whose: str) -> None:
             found = f"has {was[0]} instead: it, or what is before it, changed" if was else "has not"
             raise SnapshotError(f"{whose}lacks the node {key}; it {found}")
     at = snapshot.nodes.index(chain[0])
-    after = next(
-        (key for key in snapshot.nodes[at + 1 :] if key in snapshot.tables or "/" not in key), None
-    )
+    after = next((key for key in snapshot.nodes[at + 1 :] if key in folds or "/" not in key), None)
     end = len(snapshot.nodes) if after is None else snapshot.nodes.index(after)
     written = list(snapshot.nodes[at:end])
     if written != chain:

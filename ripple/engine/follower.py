@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.arguments import need_whole, shown
 from ripple.engine.edge_changes import check_rows
-from ripple.engine.fitting import in_present_keys
+from ripple.engine.fitting import digests_to_make, in_present_keys
 from ripple.engine.outgoing import edge_schema
 from ripple.engine.partition import Partition, Position
 from ripple.engine.remote_groups import RemoteGroups
@@ -85,13 +85,15 @@ class Follower(Partition):
     def restore(
         cls, plan: Plan, snapshot: Snapshot, *, retractions: bool = False, finals: bool = False
     ) -> Follower:
-        """Return the partition as it was at the snapshot's cut, which was one of this plan."""
+        """Return the partition as it was at the snapshot's cut.
+
+        The plan may have other sinks than the one that made the snapshot. Raises SnapshotError as
+        ``Engine.restore`` does.
+        """
         snapshot = in_present_keys(plan, snapshot)
-        if snapshot.topology_hash != plan.topology_hash or not snapshot.stage:
-            raise SnapshotError(
-                f"the snapshot is of stage {snapshot.stage} of topology {snapshot.topology_hash}; "
-                f"here is a later stage of {plan.topology_hash}: begin with the senders' tables"
-            )
+        if not snapshot.stage:
+            raise SnapshotError(f"the snapshot is of stage {snapshot.stage}: an Engine restores it")
+        afresh = digests_to_make(plan, snapshot)
         follower = cls(
             plan,
             snapshot.stage,
@@ -100,7 +102,7 @@ class Follower(Partition):
             retractions=retractions,
             finals=finals,
         )
-        follower._load(snapshot, {})
+        follower._load(snapshot, afresh)
         return follower
 
     def follow(self, sender: str, epoch: int, changes: EdgeChanges) -> bool:

@@ -525,6 +525,12 @@ class Partition(ABC):
         if self._outgoing is not None:
             partial = self._outgoing.partial
             if partial is not None:
-                partial.load(snapshot.tables[partial.fold.node_key])
+                table = snapshot.tables.get(partial.fold.node_key)
+                if table is None:
+                    raise SnapshotError(
+                        f"the snapshot has nothing for the next stage's fold {partial.fold.name!r}:"
+                        " its rows went there through a log (via='log')"
+                    )
+                partial.load(table)
                 self.graph.stabilize()
             self._outgoing.resume(snapshot.retained, self.cut)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ripple import cut as cuts
+from ripple.change.adaptation import decide
 from ripple.connectors.contract import Commit
 from ripple.engine.follower import Follower
 from ripple.engine.senders import BehindError, GapError, SupersededError
@@ -123,8 +124,9 @@ class StageLife:
     async def run(self) -> Report:
         """Go on with the partition until ``stop`` says so.
 
-        Raises FencedError and StaleEpochError when somebody else owns it, InputError, OutputError,
-        SnapshotError, CheckpointError and OSError. Whatever is raised, what was committed stays.
+        Raises FencedError and StaleEpochError when somebody else owns it, ChangedPlanError for
+        checkpoints of other code, InputError, OutputError, SnapshotError, CheckpointError and
+        OSError. Whatever is raised, what was committed stays.
         """
         async with Endings() as endings:
             owner = await self._claim()
@@ -194,6 +196,8 @@ class StageLife:
                 f"it follows {len(snapshot.epochs)} partitions, but the stage before has "
                 f"{len(self._senders)} now"
             )
+        # Other code is no reason to begin with nothing: what was written is of the one that was.
+        snapshot = decide(self._plan, snapshot, staged=True).snapshot or snapshot
         restore = partial(Follower.restore, self._plan, snapshot, finals=True)
         return await self._world.executor.run(restore)
 
@@ -248,8 +252,9 @@ class StageLife:
             shown = was_shown[output] = Shown(self._plan.fold(of).key)
             mark = None
             if base.checkpoint is not None:
-                shown.there(self.engine.table(output))
                 mark = base.checkpoint.notes.get(_mark_of(output))
+            if mark is not None:  # else it was no output then, and its log is all that tells
+                shown.there(self.engine.table(output))
             if self._world.guards("read_back"):
                 async for batch in self._outputs.written_since(output, mark):
                     shown.changed([batch])
