@@ -6,9 +6,11 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from ripple.assignment import Code
+from ripple.change.adaptation import ChangedPlanError, refusals
+from ripple.checkpoint import Checkpoints, bare
 from ripple.connectors.log.sink import schema_of_output
 from ripple.pipeline.description import type_text
-from ripple.pipeline.stages import stages_of
+from ripple.pipeline.stages import is_spread, stages_of
 from ripple.process_settings import PORT_MAX
 from ripple.schema.fingerprint import fingerprint
 from ripple.settings import SettingsError
@@ -17,6 +19,7 @@ from worker.stages import name_of, stage_counts
 
 if TYPE_CHECKING:
     from ripple.pipeline.plan import Plan
+    from ripple.world.ports import ObjectStore
 
 PROTOCOL = 1
 PORTS_APART = 500
@@ -43,6 +46,19 @@ def code_of(plan: Plan, *, divides: bool = False) -> Code:
         schemas=tuple(sorted(schemas)),
         stages=stage_counts(plan, divides=divides),
     )
+
+
+async def check_code(plan: Plan, store: ObjectStore, *, divides: bool) -> None:
+    """Raise ChangedPlanError where partitions would refuse their checkpoints.
+
+    One is asked for all, by its manifest: each decides for itself once more, when it begins.
+    """
+    listed = await Checkpoints(store, plan.name).list()
+    if not listed:
+        return
+    reasons = refusals(plan, bare(listed[0]), staged=divides or is_spread(plan))
+    if reasons:
+        raise ChangedPlanError("; ".join(reasons))
 
 
 def about(plan: Plan) -> dict[str, Any]:

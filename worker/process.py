@@ -23,7 +23,7 @@ from ripple.world import live_world
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
 from worker.ends import Places
-from worker.identity import about, code_of, delta_addresses
+from worker.identity import about, check_code, code_of, delta_addresses
 from worker.membership import Membership
 from worker.pages import metrics_of, probes_of, samples_of
 from worker.spawning import Spawner
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 async def work(settings: Settings, log: Log, stopping: asyncio.Event) -> None:
     """Be a worker until ``stopping`` is set, and stop in good order.
 
-    Raises InputError, OutputError and PlanError for what can never work, OSError for an address
-    that cannot be had, StoreError: before anybody hears of the worker.
+    Raises InputError, OutputError, PlanError and ChangedPlanError for what can never work, OSError
+    for an address that cannot be had, StoreError: before anybody hears of the worker.
     """
     plan = load_plan(settings.pipeline)
     async with open_store(settings.store, settings.s3, is_probed=True) as store:
@@ -70,6 +70,7 @@ async def _work(
             f"stages of {plan.name} hand records to each other through logs, which are not in S3: "
             "give --lanes, a folder that all workers have"
         )
+    await check_code(plan, store, divides=ends.divides)
     inputs, code = ends.counts(), code_of(plan, divides=ends.divides)
     assert world.network is not None
 

@@ -52,29 +52,40 @@ def decide(
     have follows from it, and was made by the other code. Raises ChangedPlanError when it cannot be,
     with every reason and what to do, and MigrationError.
     """
-    if staged or snapshot.stage is not None:
-        return _of_stage(plan, snapshot, staged=staged)
+    reasons = refusals(plan, snapshot, rebuild, staged=staged)
+    if reasons:
+        raise ChangedPlanError("; ".join(reasons))
+    if staged:
+        return _of_stage(plan, snapshot)
     comparison = compare(plan, snapshot, rebuild)
-    if comparison.problems:
-        raise ChangedPlanError("; ".join(comparison.problems))
     return Restoration(comparison, adapt(snapshot, plan, comparison), comparison.kept_outputs)
 
 
-def _of_stage(plan: Plan, snapshot: Snapshot, *, staged: bool) -> Restoration:
+def refusals(
+    plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = (), *, staged: bool = False
+) -> tuple[str, ...]:
+    """Return why ``decide`` would refuse; of the tables only their names are looked at."""
     if staged != (snapshot.stage is not None):
-        has, wanted = ("all stages", "the first alone")[:: 1 if staged else -1]
-        raise ChangedPlanError(
+        has, wanted = ("all stages", "one stage alone")[:: 1 if staged else -1]
+        return (
             f"the checkpoint has {has}, and {wanted} is wanted: a cluster and runs of one process "
-            "cannot go on from each other's checkpoints: name another folder"
+            "cannot go on from each other's checkpoints: name another folder",
         )
-    snapshot, reasons = staying(plan, snapshot)
-    if reasons:
-        raise ChangedPlanError(
-            f"the state of {plan.name}/{snapshot.partition} is that of other code, and in a "
-            f"pipeline of several stages nothing but names and outputs can change: "
-            f"{'; '.join(reasons)}. Go back to the code that wrote it; or name another store and "
-            "other outputs, to compute everything from the first record"
-        )
+    if not staged:
+        return compare(plan, snapshot, rebuild).problems
+    _, reasons = staying(plan, snapshot)
+    if not reasons:
+        return ()
+    return (
+        f"the state of {plan.name!r} is that of other code, and in a pipeline of several stages "
+        f"nothing but names and outputs can change: {'; '.join(reasons)}. Go back to the code that "
+        "wrote it; or name another store and other outputs, to compute everything from the first "
+        "record",
+    )
+
+
+def _of_stage(plan: Plan, snapshot: Snapshot) -> Restoration:
+    snapshot, _ = staying(plan, snapshot)
     new = [
         name for name in stages_of(plan)[snapshot.stage or 0].folds if name not in snapshot.digests
     ]

@@ -32,7 +32,8 @@ def staying(plan: Plan, snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
     if not snapshot.nodes:
         return snapshot, ("the checkpoint does not say of what it is",)
     written = _written(plan, snapshot)
-    reasons = [*_records_changed(plan, snapshot, written), *_outputs_changed(plan, written)]
+    # An output's key follows from that of its fold.
+    reasons = _records_changed(plan, snapshot, written) or _outputs_changed(plan, written)
     if reasons:
         return snapshot, tuple(reasons)
     named = _in_present_names(plan, snapshot, written)
@@ -88,9 +89,8 @@ def _edge_changed(plan: Plan, snapshot: Snapshot) -> list[str]:
     if was_rows == (edge.kind is not EdgeKind.PARTIAL):
         return []
     kinds = ("rows", "accumulators")[:: 1 if was_rows else -1]
-    return [
-        f"the edge from fold {edge.of!r} to {edge.to!r} was one of {kinds[0]}, and now of {kinds[1]}"
-    ]
+    edges = f"the edge from fold {edge.of!r} to {edge.to!r}"
+    return [f"{edges} was one of {kinds[0]}, and now of {kinds[1]}"]
 
 
 def _newly_shown(plan: Plan, snapshot: Snapshot) -> list[str]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -165,7 +165,12 @@ def decode(
         if about["node_key"] != part.node_key or table.num_rows != part.rows:
             raise DamagedError(f"{part.object_name} is not the file that the manifest names")
         tables[part.node_key] = table
-    retained = tables.pop(RETAINED, None)
+    return replace(bare(checkpoint), tables=tables, retained=tables.pop(RETAINED, None))
+
+
+def bare(checkpoint: Checkpoint) -> Snapshot:
+    """Return what the manifest alone says: the snapshot with empty tables."""
+    nothing = pa.table({})
     return Snapshot(
         pipeline=checkpoint.pipeline,
         topology_hash=checkpoint.topology_hash,
@@ -174,12 +179,11 @@ def decode(
         watermarks_ns=checkpoint.watermarks_ns,
         counters=checkpoint.counters,
         digests=checkpoint.digests,
-        tables=tables,
+        tables={part.node_key: nothing for part in checkpoint.parts if part.node_key != RETAINED},
         nodes=checkpoint.nodes,
         notes=checkpoint.notes,
         stage=checkpoint.stage,
         epochs=checkpoint.epochs,
-        retained=retained,
         since=None if checkpoint.base is None else 0,
     )
 

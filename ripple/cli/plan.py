@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ripple.change.adaptation import adapt
+from ripple.change.adaptation import adapt, refusals
 from ripple.change.evolution import Comparison, Verdict, compare
 from ripple.change.lineage import Node
 from ripple.checkpoint import Checkpoints, partitions
@@ -125,6 +125,8 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
         return 0
     for damage in found.damaged:
         say(f"ripple plan: passed over: {damage}")
+    if found.snapshot.stage is not None:
+        return _compare_stage(plan, found)
     comparison = compare(plan, found.snapshot, options.rebuild)
     for node in comparison.nodes:
         print(f"{node.verdict.value:<8} {node.key}{f'  ({node.cause})' if node.cause else ''}")
@@ -140,6 +142,18 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
         return EXIT_FAILURE
     adapt(found.snapshot, plan, comparison)  # a migration may fail: better here
     print(_would_do(found, comparison))
+    return 0
+
+
+def _compare_stage(plan: Plan, found: Found) -> int:
+    """Say whether workers would go on, all of whose partitions decide as this one does."""
+    reasons = refusals(plan, found.snapshot, staged=True)
+    for reason in reasons:
+        say(f"ripple plan: {reason}")
+    if reasons:
+        print("workers would refuse to start.")
+        return EXIT_FAILURE
+    print(f"workers would go on from checkpoint {found.checkpoint.name}, and the like of it.")
     return 0
 
 

@@ -43,7 +43,8 @@ def plan_of(**changes: Any) -> Plan:
     built: Any = whole.fold(one["upper"], total=one["aggregate"])
     for number, fold in enumerate(one["shown"]):
         built = built.sink(f"{fold}-{number}", of=fold)
-    return built.plan()
+    plan: Plan = built.plan()
+    return plan
 
 
 def fed(engine: Engine, rows: list[Row], position: int = 0) -> Engine:
