@@ -69,6 +69,7 @@ class Shell:
         self._answers: dict[str, asyncio.Future[int]] = {}
         self._wanted = _Wanted()
         self._problems: dict[str, str] = {}
+        self._refused: set[str] = set()  # for what, since the newest version
 
     # What comes in.
 
@@ -154,11 +155,12 @@ class Shell:
     def _tell_workers(self, told: ins.Instruction) -> None:
         match told:
             case ins.Announce(assignment):
+                self._refused.clear()
                 if assignment.version:
                     self._say_once("version", f"version {assignment.version}: {assignment.cause}")
                 self.talks.announce(self.state.newest_number)
             case ins.Refuse(nonce, reason):
-                self._say_once("refused", f"refused: {reason}")
+                self._say_refused(reason)
                 self.talks.tell_candidate(nonce, words.Refused(nonce, reason))
             case ins.Postpone(nonce, wait_ms, reason):
                 self.talks.tell_candidate(nonce, words.Postponed(nonce, wait_ms, reason))
@@ -233,6 +235,12 @@ class Shell:
                 self._say(f"{what}: works again")
         else:
             self._say_once(what, f"{what}: {problem}")
+
+    def _say_refused(self, reason: str) -> None:
+        """Say it once a version: who is refused asks again and again, and so do others beside."""
+        if reason not in self._refused and len(self._refused) < self.limits.candidates_max:
+            self._refused.add(reason)
+            self._say(f"refused: {reason}")
 
     def _say_once(self, what: str, line: str) -> None:
         if self._problems.get(what) != line:

@@ -92,13 +92,20 @@ async def _host(pipe: Pipe, begin: Mapping[str, Any], store: ObjectStore) -> int
     gc.collect()
     gc.freeze()
     speaking = asyncio.ensure_future(port.run())
+    serving = asyncio.ensure_future(
+        serve(pipe, parts.runtime, LiveClock(), log.say, parts.measures)
+    )
     try:
-        return await serve(pipe, parts.runtime, LiveClock(), log.say, parts.measures)
+        await asyncio.wait([speaking, serving], return_when=asyncio.FIRST_COMPLETED)
+        if speaking.done():
+            speaking.result()  # a bug of ours: partitions would wait for others for ever
+        return await serving
     finally:
+        serving.cancel()
         if parts.tracing is not None:
             await asyncio.to_thread(parts.tracing.close)
         speaking.cancel()
-        await asyncio.wait([speaking])
+        await asyncio.wait([speaking, serving])
         log.close()
 
 

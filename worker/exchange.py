@@ -102,6 +102,8 @@ class ExchangePort:
             if peer not in peers or way.done():
                 way.cancel()
                 del self._ways[peer]
+            if way.done() and not way.cancelled() and (error := way.exception()) is not None:
+                self._tell(PeerLost(peer, f"{type(error).__name__}: {error}"))
         for peer in peers:
             if peer > self.exchange.process and peer not in self._ways:
                 self._ways[peer] = asyncio.create_task(self._keep(peer))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ripple.assignment import AssignmentError
 from worker import words
@@ -36,21 +36,28 @@ async def serve(
     asked = asyncio.Event()
     reporting = asyncio.ensure_future(_report(pipe, runtime, clock, measures, asked))
     try:
-        return await _obey(pipe, runtime, say, asked)
+        return await _obey(pipe, runtime, say, asked, reporting)
     finally:
         reporting.cancel()
         await asyncio.wait([reporting])
 
 
 async def _obey(
-    pipe: Talk, runtime: Runtime, say: Callable[[str], None], asked: asyncio.Event
+    pipe: Talk,
+    runtime: Runtime,
+    say: Callable[[str], None],
+    asked: asyncio.Event,
+    reporting: asyncio.Task[None],
 ) -> int:
     stopping: asyncio.Task[None] | None = None
     reading = asyncio.ensure_future(pipe.read())
     try:
         while True:
-            both = [reading] if stopping is None else [reading, stopping]
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            tasks = [reading, *([] if reporting.done() else [reporting])]
+            tasks += [] if stopping is None else [stopping]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if reporting.done():
+                reporting.result()  # a bug of ours: who says nothing more is taken for hung
             if stopping is not None and stopping.done():
                 stopping.result()
                 return 0
@@ -63,22 +70,29 @@ async def _obey(
                         await runtime.ended()
                 return 1
             reading = asyncio.ensure_future(pipe.read())
-            match message["say"]:
-                case "assign":
-                    try:
-                        runtime.assign(*words.assigned(message))
-                    except AssignmentError as error:
-                        say(f"an assignment was not understood: {error}")
-                case "store":
-                    runtime.store()
-                case "inspect":
-                    asked.set()
-                case "stop":
-                    stopping = stopping or asyncio.ensure_future(runtime.stop())
+            if message["say"] == "stop":
+                stopping = stopping or asyncio.ensure_future(runtime.stop())
+            else:
+                _take(message, runtime, say, asked)
     finally:
         reading.cancel()
         if stopping is not None:
             stopping.cancel()
+
+
+def _take(
+    message: dict[str, Any], runtime: Runtime, say: Callable[[str], None], asked: asyncio.Event
+) -> None:
+    match message["say"]:
+        case "assign":
+            try:
+                runtime.assign(*words.assigned(message))
+            except AssignmentError as error:
+                say(f"an assignment was not understood: {error}")
+        case "store":
+            runtime.store()
+        case "inspect":
+            asked.set()
 
 
 async def _report(

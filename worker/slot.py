@@ -246,8 +246,8 @@ class Slot:
                 patience_s = max(patience_s, START_S)
             if silent_s > patience_s:
                 self._say(
-                    f"process {self.number} has not turned its loop for {silent_s:.0f} s: where it "
-                    "is follows, and it is killed"
+                    f"process {self.number} has not turned its loop for {silent_s:.0f} s: it shows "
+                    "where it is, unless it is stopped (SIGSTOP), and is killed"
                 )
                 engine.dump()
                 await self._clock.sleep(DUMP_S)

@@ -105,6 +105,9 @@ class Following:
         source = self._sources[sender]
         source.epoch, source.cut = epoch, cut
 
+    async def find(self) -> None:
+        """Do nothing: senders find it."""
+
     def start(self) -> None:
         """Follow all senders from now on."""
         self._is_started = True

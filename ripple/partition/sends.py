@@ -53,7 +53,10 @@ class Follows(Protocol[A]):
     """Brings what the partitions of the stage before have; each arrival is answered once."""
 
     def begin(self, sender: int, epoch: int | None, cut: Cut | None) -> None:
-        """Take note of what was restored of a sender, before ``start``."""
+        """Take note of what was restored of a sender, before ``find``."""
+
+    async def find(self) -> None:
+        """Find where to go on with each sender, before ``start``."""
 
     def start(self) -> None:
         """Follow all senders from now on."""

@@ -214,6 +214,7 @@ class StageLife:
             followed = engine.followed(name)
             if followed.cut is not None:
                 self._follows.begin(sender, followed.epoch, followed.cut)
+        await self._follows.find()
         self._follows.start()
         changes, final = engine.stabilize(), _Final()
         while not self._has_come():

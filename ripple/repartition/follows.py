@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,7 @@ class FollowedLanes:
         self._wake = wake
         self._executor = executor
         self._cuts: dict[int, Cut] = {}
+        self._topic: Topic | None = None
         self._readers: list[LaneReader] = []
         self._ends: list[Cut | None] = []
         self._watching: asyncio.Task[None] | None = None
@@ -70,17 +71,28 @@ class FollowedLanes:
         if cut is not None:
             self._cuts[sender] = cut
 
+    async def find(self) -> None:
+        """Find where to read on. Raises InputError where what is missing was removed."""
+        self._topic, self._readers, self._ends = await self._executor.run(self._opened)
+
+    def _opened(self) -> tuple[Topic, list[LaneReader], list[Cut | None]]:
+        """Return the lanes where they are gone on with, and what each has reached."""
+        with ExitStack() as opened:
+            topic = self._open_topic()
+            readers = [opened.enter_context(LaneReader(topic, lane)) for lane in self._lanes]
+            for sender, reader in enumerate(readers):
+                reader.seek(self._cuts.get(sender))
+            ends = [reader.range()[1] for reader in readers]
+            opened.pop_all()
+        return topic, readers, ends
+
     def start(self) -> None:
-        """Read all lanes from there on. Raises InputError where what is missing was removed."""
-        topic = self._open_topic()
-        for sender, lane in enumerate(self._lanes):
-            reader = LaneReader(topic, lane)
-            self._readers.append(reader)
-            reader.seek(self._cuts.get(sender))
-            self._ends.append(reader.range()[1])
-        watch = topic.disk.watch([topic.folder(lane) for lane in self._lanes])
+        """Read all lanes from there on."""
+        assert self._topic is not None, "they were not found"
+        watch = self._topic.disk.watch([self._topic.folder(lane) for lane in self._lanes])
         self._watching = asyncio.get_running_loop().create_task(self._look(watch))
         self._watching.add_done_callback(lambda _: watch.close())
+        self._watching.add_done_callback(lambda _: self._wake())
         self._wake()
 
     def reached_before(self, sender: int) -> Cut | None:
@@ -88,7 +100,13 @@ class FollowedLanes:
         return self._ends[sender]
 
     def take(self) -> list[Read]:
-        """Return whole cuts of senders in turn, about so many rows as are taken at a time."""
+        """Return whole cuts of senders in turn, about so many rows as are taken at a time.
+
+        Raises OSError where lanes cannot be watched any more.
+        """
+        watching = self._watching
+        if watching is not None and watching.done() and not watching.cancelled():
+            watching.result()
         taken, rows, idle = [], 0, 0
         while idle < len(self._readers) and rows < TAKE_ROWS:
             sender = self._turn % len(self._readers)
@@ -142,12 +160,11 @@ class FollowedLanes:
         self._readers.clear()
 
     async def _look(self, watch: Watch) -> None:
-        with suppress(asyncio.CancelledError):
-            while True:
-                await watch.changed()
-                for reader in self._readers:
-                    reader.look()
-                self._wake()
+        while True:
+            await watch.changed()
+            for reader in self._readers:
+                reader.look()
+            self._wake()
 
 
 def _sync(readers: Sequence[LaneReader]) -> None:
