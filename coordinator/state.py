@@ -311,7 +311,7 @@ class Coordinator:
         assert now is not None
         verdicts = self.verdicts(now_ns)
         gone = {
-            worker: f"silent for {verdicts[worker, incarnation].silent_ns // (1000 * MS)} s"
+            worker: verdicts[worker, incarnation].why
             for worker, incarnation in self.hearing.doomed(verdicts, now_ns)
         }
         gone |= {worker: "it has left" for worker, _ in sorted(self._left)}

@@ -203,7 +203,7 @@ def _problems(coordinator: Coordinator, now: Assignment, verdicts: dict[Who, Ver
             f"{coordinator.limits.mass_silence_ms // 1000} s of it"
         )
     found += [
-        f"{who[0]} is {verdict.standing.value}: silent for {verdict.silent_ns // (1000 * MS)} s"
+        f"{who[0]} is {verdict.standing.value}: {verdict.why}"
         for who, verdict in verdicts.items()
         if verdict.standing is not Standing.ACTIVE
     ]

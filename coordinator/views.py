@@ -72,12 +72,21 @@ class Verdict:
     """What all views say of one worker. silent_ns: in the view that heard it last.
 
     is_heard: some view has heard it lately; who was not looked at for long enough may be ACTIVE
-    without.
+    without. has_ended: all its streams have ended; silent_ns is about since then.
     """
 
     standing: Standing
     silent_ns: int
     is_heard: bool
+    has_ended: bool = False
+
+    @property
+    def why(self) -> str:
+        """What is the matter with it, for people."""
+        seconds = self.silent_ns // (1000 * MS)
+        if self.has_ended:
+            return f"its connections have ended, and it has not come back for {seconds} s"
+        return f"silent for {seconds} s"
 
 
 def merged(
@@ -98,12 +107,13 @@ def _verdict(own: Sighting, others: list[Sighting], limits: Limits) -> Verdict:
     is_heard = any(
         one.was_heard and not one.has_ended and one.silent_ns < suspected_ns for one in evidence
     )
+    has_ended = all(one.has_ended for one in evidence)
     standing = Standing.ACTIVE
     if all(_is_silent(one, limits) for one in evidence):
         standing = Standing.DEAD
-    elif silent_ns >= suspected_ns or all(one.has_ended for one in evidence):
+    elif silent_ns >= suspected_ns or has_ended:
         standing = Standing.SUSPECTED
-    return Verdict(standing, silent_ns, is_heard)
+    return Verdict(standing, silent_ns, is_heard, has_ended)
 
 
 def _is_silent(sighting: Sighting, limits: Limits) -> bool:

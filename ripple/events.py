@@ -208,6 +208,10 @@ class StoreFailed(NamedTuple):
     debt: int = 0
 
 
+class StoreHandedOver(NamedTuple):
+    """The next owner has claimed the checkpoints; this one goes on until it takes over the rest."""
+
+
 class Uncomputable(NamedTuple):
     """Rows of a fold that are absent as the life ends. final: how many of them for ever."""
 
@@ -319,6 +323,7 @@ Event: TypeAlias = (
     | CommitWaits
     | Stored
     | StoreFailed
+    | StoreHandedOver
     | Uncomputable
     | CoordinatorFound
     | CoordinatorAnswered

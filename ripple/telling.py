@@ -29,6 +29,7 @@ from ripple.events import (
     Quarantined,
     Restored,
     StoreFailed,
+    StoreHandedOver,
     Stuck,
 )
 
@@ -71,6 +72,8 @@ def line_of(event: Event) -> str | None:
 def _of_membership(event: Event) -> str | None:
     """Return the line that tells what becomes of a worker in its cluster."""
     match event:
+        case StoreHandedOver():
+            return "its next owner has its checkpoints from here on, and takes over soon"
         case PartitionFailed(partition, epoch, error):
             why = str(error) or type(error).__name__
             return f"partition {partition} has failed in epoch {epoch}, and is tried again: {why}"

@@ -238,6 +238,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "worker": {
         "assignment",
+        "change",
         "checkpoint",
         "connectors",
         "cut",

@@ -26,6 +26,7 @@ _OF: dict[type, tuple[Level, str]] = {
     events.CoordinatorAnswered: (Level.DEBUG, "membership"),
     events.Restored: (Level.INFO, "checkpoint"),
     events.StoreFailed: (Level.ERROR, "checkpoint"),
+    events.StoreHandedOver: (Level.INFO, "checkpoint"),
     events.PassedOver: (Level.WARN, "checkpoint"),
     events.Diverged: (Level.ERROR, "partition"),
     events.PartitionFailed: (Level.ERROR, "partition"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.cut import between
-from ripple.events import Stored, StoreFailed
+from ripple.events import Stored, StoreFailed, StoreHandedOver
 from ripple.fenced import FencedError
 from ripple.world.errors import StoreError
 
@@ -119,11 +119,11 @@ class Storing:
             self._waits_ns = None
             last, seconds = self.last, (self._now_ns() - self._began_ns) / 1e9
             self._tell(Stored(last.name, last.cut, last.length_bytes, seconds))
-        except FencedError as error:
+        except FencedError:
             if not self._outlives_fence:
                 raise
             self._is_superseded = True
-            self._tell_of(error)
+            self._tell(StoreHandedOver())
         except (StoreError, OSError) as error:
             self._tell_of(error)
 

@@ -303,7 +303,8 @@ def test_commands_are_answered_once_the_chain_has_them() -> None:
     one.start(3)
     one.run(30)
     assert one.newest.version == one.answers[frozen].version, "frozen is frozen"
-    assert status(one).problems == ("w1 is dead: silent for 29 s",)
+    why = "its connections have ended, and it has not come back for 29 s"
+    assert status(one).problems == (f"w1 is dead: {why}",)
     again = one.command(Freeze("a night"), 1)
     melted = one.command(Unfreeze("morning"), 1)
     one.run(2)

@@ -23,6 +23,9 @@ class Silent:
     async def write(self, message: dict[str, Any]) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
 
 class Broken(Runtime):
     """Cannot say how it is."""
