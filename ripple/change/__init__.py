@@ -4,4 +4,5 @@ lineage     the nodes of a plan and of what wrote a snapshot; what has changed i
 evolution   what becomes of each node and its state
 adaptation  from the snapshot of another plan to one that the engine restores
 migration   state that a function of the user makes
+staying     of one stage's partition, where nothing may change but names and outputs
 """
