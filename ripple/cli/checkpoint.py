@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             metavar="ID",
             help="of what a worker owns, by the cluster's assignment in the same place",
         )
-    for action in (listing, show):
+    for action in (listing, show, verify, diff):
         add_format(action)
     for action in (show, export):
         action.add_argument("--name", help="of the checkpoint, the latest by default")
@@ -73,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Do what was asked; return the exit code."""
     if options.action == "verify" and options.files:
-        return _verify_files(options.files)
+        return _tell_verified(options.format, [_verified(file) for file in options.files])
     return asyncio.run(_act(options))
 
 
@@ -174,34 +175,49 @@ def _print(one: Checkpoint, options: argparse.Namespace) -> None:
 
 
 async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
-    wrong = 0
+    found: list[dict[str, Any]] = []
     for checkpoints in await _chosen(store, options):
-        problems = await checkpoints.verify()
-        wrong += len(problems)
-        for problem in problems:
-            print(problem)
-        if not problems:
-            count = len(await checkpoints.list())
-            print(f"{checkpoints.pipeline}/{checkpoints.partition}: {count} checkpoints, all whole")
-    return 1 if wrong else 0
+        problems = [str(one) for one in await checkpoints.verify()]
+        count = None if problems else len(await checkpoints.list())
+        where = {"pipeline": checkpoints.pipeline, "partition": checkpoints.partition}
+        found.append(where | {"checkpoints": count, "problems": problems})
+    return _tell_verified(options.format, found)
 
 
-def _verify_files(files: list[str]) -> int:
-    wrong = 0
-    for file in files:
-        try:
-            about, table = decode_file(_read(file), file)
-        except (CheckpointError, DamagedError, LimitError) as error:
-            print(error)
-            wrong += 1
-        except OSError as error:
-            print(f"{file}: {error.strerror}")
-            wrong += 1
-        else:
-            base = about.get("base")
-            what = "rows of" if base is None else f"changes of {base} in"
-            print(f"{file}: whole, {table.num_rows} {what} checkpoint {about['name']}")
-    return 1 if wrong else 0
+def _verified(file: str) -> dict[str, Any]:
+    """Return what one file is, or what is wrong with it."""
+    try:
+        about, table = decode_file(_read(file), file)
+    except (CheckpointError, DamagedError, LimitError) as error:
+        return {"file": file, "problems": [str(error)]}
+    except OSError as error:
+        return {"file": file, "problems": [f"{file}: {error.strerror}"]}
+    known = {"name": about["name"], "base": about.get("base"), "rows": table.num_rows}
+    return {"file": file, "problems": []} | known
+
+
+def _tell_verified(form: str, found: list[dict[str, Any]]) -> int:
+    """Print what was found of partitions or files; return the exit code."""
+
+    def text() -> None:
+        for one in found:
+            for problem in one["problems"]:
+                print(problem)
+            if not one["problems"]:
+                print(_whole_file(one) if "file" in one else _whole_partition(one))
+
+    is_whole = not any(one["problems"] for one in found)
+    write(form, {"whole": is_whole, "verified": found}, text)
+    return 0 if is_whole else 1
+
+
+def _whole_partition(one: dict[str, Any]) -> str:
+    return f"{one['pipeline']}/{one['partition']}: {one['checkpoints']} checkpoints, all whole"
+
+
+def _whole_file(one: dict[str, Any]) -> str:
+    what = "rows of" if one["base"] is None else f"changes of {one['base']} in"
+    return f"{one['file']}: whole, {one['rows']} {what} checkpoint {one['name']}"
 
 
 def _read(file: str) -> bytes:
@@ -223,12 +239,30 @@ async def _diff(store: ObjectStore, options: argparse.Namespace) -> int:
         before = older[0]
     else:
         before = _named(present, options.before)
-    print(f"From {before.name} to {after.name}")
-    for source, offset in after.cut.items():
-        print(f"  input {source}: {before.cut.get(source, 0)} to {offset}")
     old, new = await checkpoints.read(before), await checkpoints.read(after)
-    for node_key in sorted({*old.tables, *new.tables}):
-        print(f"  fold {node_key}: {compare(old.tables.get(node_key), new.tables.get(node_key))}")
+    folds = {
+        node_key: compare(old.tables.get(node_key), new.tables.get(node_key))
+        for node_key in sorted({*old.tables, *new.tables})
+    }
+    inputs = [
+        {"input": source, "from": before.cut.get(source, 0), "to": offset}
+        for source, offset in after.cut.items()
+    ]
+
+    def text() -> None:
+        print(f"From {before.name} to {after.name}")
+        for one in inputs:
+            print(f"  input {one['input']}: {one['from']} to {one['to']}")
+        for node_key, difference in folds.items():
+            print(f"  fold {node_key}: {difference}")
+
+    value = {
+        "from": before.name,
+        "to": after.name,
+        "inputs": inputs,
+        "folds": [{"key": key} | asdict(difference) for key, difference in folds.items()],
+    }
+    write(options.format, value, text)
     return 0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ripple.cli.connector_template import files_of
+from ripple.cli.forms import add_format, write
 from ripple.cli.places import a_place
 from ripple.connectors.installed import load
 from ripple.connectors.registry import USES, is_stream, of_scheme, schemes
@@ -34,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for one in (check, discover):
         one.add_argument("place", type=a_place, metavar="PLACE")
     for one in (listing, check, discover):
-        one.add_argument("--format", choices=("text", "json"), default="text")
+        add_format(one)
     new = actions.add_parser("new", help="write a package with a connector and its tests")
     new.add_argument("name", metavar="NAME", help="the scheme: lower-case letters, digits and _")
     new.add_argument("--dir", type=a_place, metavar="DIR", default=".", help="where; . by default")
@@ -69,13 +70,14 @@ def _list(form: str) -> None:
         rows.append(
             {"scheme": scheme, "form": connector.form, "package": connector.package, "uses": uses}
         )
-    if form == "json":
-        print(json.dumps(rows, indent=2))
-        return
-    for row in rows:
-        print(f"{row['scheme']}: {row.get('error') or row['form']}")
-        for name, promise in row.get("uses", {}).items():
-            print(f"  {name.replace('_', ' '):<17} {promise}")
+
+    def text() -> None:
+        for row in rows:
+            print(f"{row['scheme']}: {row.get('error') or row['form']}")
+            for name, promise in row.get("uses", {}).items():
+                print(f"  {name.replace('_', ' '):<17} {promise}")
+
+    write(form, {"connectors": rows}, text)
 
 
 def _check(place: str, form: str) -> None:
@@ -86,7 +88,7 @@ def _check(place: str, form: str) -> None:
         found = _looked_at(connector.path_of(path))
     else:
         found = "there is nothing to connect to"
-    print(json.dumps({"place": place, "found": found}) if form == "json" else f"{place}: {found}")
+    write(form, {"place": place, "found": found}, lambda: print(f"{place}: {found}"))
 
 
 def _looked_at(path: str) -> str:
@@ -113,15 +115,16 @@ def _discover(place: str, form: str) -> None:
         )
     streams: Iterable[Stream] = _of(connector, connector.discover)(path)
     rows = [_row(stream) for stream in streams]
-    if form == "json":
-        print(json.dumps(rows, indent=2))
-        return
-    for row in rows:
-        key = f" by {', '.join(row['key'])}" if row["key"] else ""
-        again = "" if row["replayable"] else ", read once"
-        print(f"{row['place']}: {row['partitions']} partitions{key}{again}")
-        for name, kind in (row["columns"] or {}).items():
-            print(f"  {name}: {kind}")
+
+    def text() -> None:
+        for row in rows:
+            key = f" by {', '.join(row['key'])}" if row["key"] else ""
+            again = "" if row["replayable"] else ", read once"
+            print(f"{row['place']}: {row['partitions']} partitions{key}{again}")
+            for name, kind in (row["columns"] or {}).items():
+                print(f"  {name}: {kind}")
+
+    write(form, {"place": place, "found": rows}, text)
 
 
 def _row(stream: Stream) -> dict[str, Any]:

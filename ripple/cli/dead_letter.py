@@ -58,7 +58,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--input", metavar="NAME", help="only of this input")
         action.add_argument("--reason", metavar="TEXT", help="only if this is in the reason")
     listing.add_argument("--from", dest="start", type=count, metavar="OFFSET", help="and later")
-    add_format(listing)  # one object a line, with no totals
+    for action in (listing, retry):
+        add_format(action)  # one object a line, with no totals
     retry.add_argument(
         "--source",
         type=a_place,
@@ -199,11 +200,20 @@ def _retry(options: argparse.Namespace) -> int:
                 retries.send(_chosen(box, options))
             finally:
                 retries.close()
-                _tell(box, retries.outcome)
+                _tell(box, retries.outcome, options.format)
     return 0
 
 
-def _tell(box: _Box, outcome: Outcome) -> None:
+def _tell(box: _Box, outcome: Outcome, form: str) -> None:
+    if form != "text":
+        refused = [
+            {"input": letter.input, "offset": letter.offset, "reason": reason}
+            for letter, reason in outcome.refused
+        ]
+        counts = {name: getattr(outcome, name) for name in ("sent", "finished", "before")}
+        where = {"pipeline": box.pipeline, "partition": box.partition}
+        write_line(form, where | counts | {"refused": refused})
+        return
     print(f"{box}: {outcome.sent} retried")
     if outcome.finished:
         print(f"{outcome.finished:>10}  of a retry that was cut short, now finished")

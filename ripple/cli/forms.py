@@ -23,13 +23,19 @@ _COLOURS = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "dim": "2"}
 
 
 def add_format(
-    parser: argparse.ArgumentParser, forms: Sequence[str] = FORMS, default: str = "text"
+    parser: argparse.ArgumentParser,
+    forms: Sequence[str] = FORMS,
+    default: str = "text",
+    *,
+    shorthand: bool = True,
 ) -> None:
-    """Add ``--format``, and ``--json`` as another name of one."""
+    """Add ``--format``; shorthand: and ``--json`` as another name of one."""
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument(
         "--format", choices=forms, default=default, help="of what is printed (default: %(default)s)"
     )
+    if not shorthand:
+        return
     choice.add_argument(
         "--json",
         dest="format",

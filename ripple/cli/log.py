@@ -66,7 +66,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     tail.add_argument("--from", dest="start", metavar="OFFSET|TIME", help="by default the first")
     tail.add_argument("--partition", type=count, metavar="N", help="(0)")
     tail.add_argument("-n", type=count, metavar="N", help="at most so many records")
-    add_format(info)
+    for action in (info, check):
+        add_format(action)
     check.add_argument("--partition", type=count, metavar="N", help="only this one")
     mend.add_argument("--partition", type=count, metavar="N", help="(0)")
     mend.add_argument(
@@ -254,7 +255,8 @@ def _info(options: argparse.Namespace) -> int:
 def _verify(options: argparse.Namespace) -> int:
     topic, partition = _open(options)
     partitions = range(topic.partitions) if partition is None else [partition]
-    return 0 if print_verified(topic, partitions, options.topic) else EXIT_FAILURE
+    is_sound = print_verified(topic, partitions, options.topic, options.format)
+    return 0 if is_sound else EXIT_FAILURE
 
 
 def _repair(options: argparse.Namespace) -> int:

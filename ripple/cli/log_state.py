@@ -78,30 +78,51 @@ def _held(topic: Topic, partition: int) -> dict[str, Any]:
     }
 
 
-def print_verified(topic: Topic, partitions: Iterable[int], place: str) -> bool:
+def print_verified(topic: Topic, partitions: Iterable[int], place: str, form: str) -> bool:
     """Read everything and print what is found; return whether all is as it should be.
 
     place: of the topic, as the user names it.
     """
-    is_sound = True
+    found: list[dict[str, Any]] = []
     for partition in partitions:
-        try:
-            found = verify(topic, partition)
-        except LogDamagedError as error:
-            print(f"partition {partition}: DAMAGED: {error}")
-            _print_way_out(topic, partition, place)
-            is_sound = False
-            continue
-        print(
-            f"partition {partition}: {found.records} records in {found.frames} frames and "
-            f"{found.segments} segments, {found.length:,} bytes"
-        )
-        if found.given_up:
-            print(f"partition {partition}: {found.given_up} records were lost and given up")
-        for problem in _problems(found):
-            print(f"partition {partition}: {problem}")
-            is_sound = False
+        found.append({"partition": partition} | _verified(topic, partition, place))
+        if form == "text":  # at once: a log may be long
+            _print_verified(found[-1])
+    is_sound = all("damage" not in one and not one["problems"] for one in found)
+    write(form, {"topic": place, "sound": is_sound, "verified": found}, lambda: None)
     return is_sound
+
+
+def _verified(topic: Topic, partition: int, place: str) -> dict[str, Any]:
+    try:
+        found = verify(topic, partition)
+    except LogDamagedError as error:
+        return {"damage": str(error), "way_out": _way_out(topic, partition, place)}
+    return {
+        "records": found.records,
+        "frames": found.frames,
+        "segments": found.segments,
+        "bytes": found.length,
+        "given_up": found.given_up,
+        "problems": [*_problems(found)],
+    }
+
+
+def _print_verified(one: dict[str, Any]) -> None:
+    where = f"partition {one['partition']}"
+    if "damage" in one:
+        print(f"{where}: DAMAGED: {one['damage']}")
+        if one["way_out"]:
+            print(f"{where}: {one['way_out']}")
+        return
+    print(
+        f"{where}: {one['records']} records in {one['frames']} frames and "
+        f"{one['segments']} segments, {one['bytes']:,} bytes"
+    )
+    if one["given_up"]:
+        print(f"{where}: {one['given_up']} records were lost and given up")
+    for problem in one["problems"]:
+        print(f"{where}: {problem}")
 
 
 def _problems(found: Verified) -> Iterator[str]:
@@ -123,17 +144,17 @@ def _problems(found: Verified) -> Iterator[str]:
         )
 
 
-def _print_way_out(topic: Topic, partition: int, place: str) -> None:
+def _way_out(topic: Topic, partition: int, place: str) -> str | None:
     try:
         loss = find_loss(topic, partition)
     except LogDamagedError:
-        return
-    if loss is not None:
-        print(
-            f"partition {partition}: if there is no copy, give up the offsets {_span(loss)}: "
-            f"ripple log repair {shlex.quote(place)} --partition {partition} --give-up "
-            f"{_span(loss)}"
-        )
+        return None
+    if loss is None:
+        return None
+    return (
+        f"if there is no copy, give up the offsets {_span(loss)}: ripple log repair "
+        f"{shlex.quote(place)} --partition {partition} --give-up {_span(loss)}"
+    )
 
 
 def _span(loss: Loss) -> str:

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ripple.change.adaptation import adapt, refusals
-from ripple.change.evolution import Comparison, Verdict, compare
+from ripple.change.evolution import Comparison, Judged, Verdict, compare
 from ripple.change.lineage import Node
 from ripple.checkpoint import Checkpoints, partitions
 from ripple.cli.exits import EXIT_FAILURE, say
@@ -60,8 +60,6 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("--rebuild goes with --checkpoint-dir: without state, all is built")
         write(options.format, _values(plan), lambda: print(plan.describe(), end=""))
         return 0
-    if options.format != "text":
-        raise InputError("a comparison with --checkpoint-dir is for people: it has no --format")
     return _compare(plan, options)
 
 
@@ -120,41 +118,72 @@ def _fields(fields: Iterable[Field]) -> list[dict[str, str]]:
 
 def _compare(plan: Plan, options: argparse.Namespace) -> int:
     found = asyncio.run(_newest(plan, options.checkpoint_dir, options.partition))
+    value: dict[str, Any] = {"pipeline": plan.name, "partition": options.partition}
     if found is None:
-        print("ripple run would begin with the first record of the log.")
+        would = "ripple run would begin with the first record of the log."
+        value |= {"checkpoint": None, "nodes": [], "starts": True, "would": would}
+        write(options.format, value, lambda: print(would))
         return 0
-    for damage in found.damaged:
-        say(f"ripple plan: passed over: {damage}")
-    if found.snapshot.stage is not None:
-        return _compare_stage(plan, found)
-    comparison = compare(plan, found.snapshot, options.rebuild)
-    for node in comparison.nodes:
-        print(f"{node.verdict.value:<8} {node.key}{f'  ({node.cause})' if node.cause else ''}")
-        unseen = blind_spots(plan, Node(node.kind, node.key).name)
-        if unseen is not None and node.verdict is not Verdict.DROP:
-            print(f"         cannot see: {unseen}")
-    for remark in comparison.remarks:
-        say(f"ripple plan: {remark}")
-    for problem in comparison.problems:
-        say(f"ripple plan: {problem}")
-    if comparison.problems:
-        print("ripple run would refuse to start.")
-        return EXIT_FAILURE
-    adapt(found.snapshot, plan, comparison)  # a migration may fail: better here
-    print(_would_do(found, comparison))
-    return 0
+    value |= {
+        "checkpoint": found.checkpoint.name,
+        "passed_over": [str(damage) for damage in found.damaged],
+    }
+    staged = found.snapshot.stage is not None
+    value |= _of_stage(plan, found) if staged else _of_run(plan, found, options.rebuild)
+    write(options.format, value, lambda: _print(value))
+    return 0 if value["starts"] else EXIT_FAILURE
 
 
-def _compare_stage(plan: Plan, found: Found) -> int:
-    """Say whether workers would go on, all of whose partitions decide as this one does."""
+def _of_run(plan: Plan, found: Found, rebuild: Collection[str]) -> dict[str, Any]:
+    """Return what becomes of each node of a pipeline in one process."""
+    comparison = compare(plan, found.snapshot, rebuild)
+    if not comparison.problems:
+        adapt(found.snapshot, plan, comparison)  # a migration may fail: better here
+    return {
+        "nodes": [_judged(plan, node) for node in comparison.nodes],
+        "remarks": comparison.remarks,
+        "problems": comparison.problems,
+        "starts": not comparison.problems,
+        "would": _would_do(found, comparison),
+    }
+
+
+def _of_stage(plan: Plan, found: Found) -> dict[str, Any]:
+    """Return whether workers would go on, all of whose partitions decide as this one does."""
     reasons = refusals(plan, found.snapshot, staged=True)
-    for reason in reasons:
-        say(f"ripple plan: {reason}")
-    if reasons:
-        print("workers would refuse to start.")
-        return EXIT_FAILURE
-    print(f"workers would go on from checkpoint {found.checkpoint.name}, and the like of it.")
-    return 0
+    would = f"workers would go on from checkpoint {found.checkpoint.name}, and the like of it."
+    return {
+        "nodes": [],
+        "remarks": [],
+        "problems": reasons,
+        "starts": not reasons,
+        "would": "workers would refuse to start." if reasons else would,
+    }
+
+
+def _judged(plan: Plan, node: Judged) -> dict[str, Any]:
+    unseen = blind_spots(plan, Node(node.kind, node.key).name)
+    return {
+        "key": node.key,
+        "kind": node.kind,
+        "old_key": node.old_key,
+        "verdict": node.verdict.value,
+        "cause": node.cause,
+        "cannot_see": None if node.verdict is Verdict.DROP else unseen,
+    }
+
+
+def _print(value: dict[str, Any]) -> None:
+    for damage in value["passed_over"]:
+        say(f"ripple plan: passed over: {damage}")
+    for node in value["nodes"]:
+        cause = f"  ({node['cause']})" if node["cause"] else ""
+        print(f"{node['verdict']:<8} {node['key']}{cause}")
+        if node["cannot_see"] is not None:
+            print(f"         cannot see: {node['cannot_see']}")
+    for told in (*value["remarks"], *value["problems"]):
+        say(f"ripple plan: {told}")
+    print(value["would"])
 
 
 async def _newest(plan: Plan, folder: str, partition: int) -> Found | None:
@@ -171,6 +200,8 @@ async def _newest(plan: Plan, folder: str, partition: int) -> Found | None:
 
 
 def _would_do(found: Found, comparison: Comparison) -> str:
+    if comparison.problems:
+        return "ripple run would refuse to start."
     cut = ", ".join(f"{name} {offset}" for name, offset in found.checkpoint.cut.items())
     verdicts = {node.verdict for node in comparison.folds}
     if comparison.rebuilds:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ripple.cli import spark_backfill, spark_run, spark_watch
+from ripple.cli.forms import add_format, write
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
 from ripple.cli.spark_session import Progress, configure_header, configure_session, opened
@@ -52,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     replaying.add_argument(
         "--report", type=a_place, metavar="FILE", help="write the report there, as JSON"
     )
+    add_format(replaying)
     validating = actions.add_parser(
         "validate", help="crashes, live results and the engine itself; exit code 1 if one is wrong"
     )
@@ -75,6 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="log:DIR/TOPIC or checkpoints:DIR, as live runs have written them from this source",
     )
     validating.add_argument("--seed", type=count, default=0, help="of the crashes (%(default)s)")
+    add_format(validating, shorthand=False)
     validating.add_argument("--json", type=a_place, metavar="FILE", help="write what was found")
     validating.add_argument(
         "--html", type=a_place, metavar="FILE", help="write it as a page that needs nothing else"
@@ -149,7 +152,7 @@ def _validate(options: argparse.Namespace) -> int:
         Path(options.json).write_text(json.dumps(verdict.as_dict(), indent=1) + "\n")
     if options.html is not None:
         Path(options.html).write_text(verdict.html())
-    print(verdict.text())
+    write(options.format, verdict.as_dict(), lambda: print(verdict.text()))
     return 0 if verdict.holds else 1
 
 
@@ -183,7 +186,8 @@ def _replay(options: argparse.Namespace) -> int:
 def _say(options: argparse.Namespace, report: Report) -> None:
     if options.report is not None:
         Path(options.report).write_text(json.dumps(report.as_dict(), indent=1) + "\n")
-    print(report.digest if options.digest_only else report.text())
+    text = report.digest if options.digest_only else report.text()
+    write(options.format, report.as_dict(), lambda: print(text))
 
 
 def _range(options: argparse.Namespace) -> dict[str, Any]:

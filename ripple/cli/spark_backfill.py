@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ripple.arguments import shown
+from ripple.cli.forms import add_format, write
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
 from ripple.cli.spark_session import Progress, configure_header, configure_session, opened
@@ -68,6 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     configure_header(parser)
     configure_session(parser)
+    add_format(parser)
 
 
 def configure_receipt(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +77,7 @@ def configure_receipt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
     parser.add_argument("receipt", type=a_place, metavar="RECEIPT.json", help="of the backfill")
     configure_session(parser)
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -104,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
     if options.dead_letter is not None:
         lines = [json.dumps(letter, ensure_ascii=False) for letter in found.letters]
         Path(options.dead_letter).write_text("".join(f"{line}\n" for line in lines))
-    print(found.text())
+    write(options.format, found.as_dict(), lambda: print(found.text()))
     return 0
 
 
@@ -130,7 +133,9 @@ def run_receipt(options: argparse.Namespace) -> int:
         )
         with Progress() as progress:
             problems = one.check(known, show=progress.show)
-    print("\n".join([*problems, "", "does not hold" if problems else "holds"]).strip())
+    lines = [*problems, "", "does not hold" if problems else "holds"]
+    value = {"holds": not problems, "problems": list(problems)}
+    write(options.format, value, lambda: print("\n".join(lines).strip()))
     return 1 if problems else 0
 
 

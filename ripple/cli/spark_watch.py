@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ripple.cli.exits import say
+from ripple.cli.forms import write_line
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
 from ripple.cli.spark_session import opened
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     plan, stopping = load_plan(options.file), threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
-    told = _Told(plan.name)
+    told = _Told(plan.name, options.format)
     if options.metrics is not None:
         _show(options.metrics, {"/metrics": told.page})
     with opened(options) as spark:
@@ -82,8 +83,9 @@ def run(options: argparse.Namespace) -> int:
 class _Told:
     """What rounds have found, as metrics and as lines."""
 
-    def __init__(self, pipeline: str) -> None:
+    def __init__(self, pipeline: str, form: str) -> None:
         self._pipeline = pipeline
+        self._form = form
         self._samples = Samples()
         self._failure = ""
         self.differed = False
@@ -118,7 +120,10 @@ class _Told:
         self._samples.set("ripple_validate_holds", not differing, self._pipeline)
         if differing:
             self.differed = True
-            print(verdict.text(), flush=True)
+            if self._form == "text":
+                print(verdict.text(), flush=True)
+            else:
+                write_line(self._form, verdict.as_dict())
         say(f"{PROGRAM}: {part}: {f'{differing} differ' if differing else 'all equal'}")
 
     def _add(self, name: str, value: float) -> None:

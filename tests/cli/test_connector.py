@@ -33,7 +33,7 @@ def ripple(*arguments: str) -> Ended:
 
 
 def test_all_connectors_are_listed_with_their_promises() -> None:
-    rows = json.loads(ripple("connector", "list", "--format", "json").out)
+    rows = json.loads(ripple("connector", "list", "--format", "json").out)["connectors"]
     assert [row["scheme"] for row in rows][: len(own())] == [*own()]
     by_scheme = {row["scheme"]: row for row in rows}
     assert set(by_scheme["csv"]["uses"]) == {"source", "sink", "continued_sink"}
@@ -114,7 +114,8 @@ def test_discover_lists_what_can_be_read(folder: Path) -> None:
     Topic.create(
         LiveDisk(folder / "data"), "trades", Schema("trade", fields), partitions=4, key=("symbol",)
     )
-    rows = json.loads(ripple("connector", "discover", "log:data", "--format", "json").out)
+    told = json.loads(ripple("connector", "discover", "log:data", "--format", "json").out)
+    rows = told["found"]
     assert rows == [
         {
             "place": "log:data/trades",

@@ -124,7 +124,7 @@ def test_a_watch_tells_metrics_and_people_of_the_first_wrong_row(
 
     out = f"log:{tmp_path}/lg/out"
     watching = Watching(spark, f"{file}:whole", live, against=(out,), sample=Sample.of_share("50%"))
-    told = _Told("trades")
+    told = _Told("trades", "text")
     for _ in range(2):
         told.round(watching)
     assert "part 2 of 2: all equal" in capfd.readouterr().err
