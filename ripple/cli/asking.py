@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ripple.access import AccessError, token_from
+from ripple.cli.contexts import CONTEXT_VARIABLE, FILES, Context, in_use
 from ripple.cli.places import a_place
 from ripple.errors import InputError
 from ripple.world.addresses import check_secured, parts
@@ -30,15 +32,24 @@ PAGE_BYTES_MAX = 64 << 20
 
 
 def add_coordinator(parser: argparse.ArgumentParser) -> None:
-    """Add whom to ask, and the certificates for it."""
-    default = os.environ.get(VARIABLE) or f"localhost:{PORT}"
+    """Add whom to ask, by a context's name or by itself."""
+    parser.add_argument(
+        "--context",
+        type=a_place,
+        metavar="NAME",
+        help=f"the cluster of this name ({CONTEXT_VARIABLE}; ripple config context list)",
+    )
+    add_whom(parser)
+
+
+def add_whom(parser: argparse.ArgumentParser) -> None:
+    """Add where a cluster is, and the certificates for it."""
     parser.add_argument(
         "--coordinator",
         type=a_place,
-        default=default,
         metavar="HOST:PORT[,...]",
-        help=f"whom to ask, the next one where one does not answer (default: {VARIABLE}, or "
-        f"localhost:{PORT})",
+        help=f"whom to ask, the next one where one does not answer (default: {VARIABLE}, the "
+        f"context in use, or localhost:{PORT})",
     )
     parser.add_argument(
         "--port", type=int, default=PORT, help="of coordinators named without one (default: 9200)"
@@ -46,7 +57,6 @@ def add_coordinator(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-file",
         type=a_place,
-        default=os.environ.get(TOKEN_VARIABLE) or None,
         metavar="FILE",
         help=f"with the token that says who asks, where roles are in force ({TOKEN_VARIABLE})",
     )
@@ -58,19 +68,32 @@ def add_coordinator(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--tls-{name}", type=a_place, metavar="FILE", help=about)
 
 
+def whom(options: argparse.Namespace) -> Context:
+    """Return who is asked: as flags say, then variables, then the context. Raises InputError."""
+    named = getattr(options, "context", None)
+    found = in_use(named, options.coordinator, os.environ, VARIABLE)
+    if found is None:
+        at = options.coordinator or os.environ.get(VARIABLE) or f"localhost:{PORT}"
+        found = Context(at, token_file=os.environ.get(TOKEN_VARIABLE) or None)
+    flags = {name: getattr(options, name) for name in FILES}
+    return replace(found, **{name: value for name, value in flags.items() if value is not None})
+
+
 def tls_of(options: argparse.Namespace) -> Tls | None:
     """Return the certificates that were given. Raises InputError unless all or none were."""
-    files = (options.tls_certificate, options.tls_key, options.tls_authority)
+    chosen = whom(options)
+    files = (chosen.tls_certificate, chosen.tls_key, chosen.tls_authority)
     if not any(files):
         return None
-    if not all(files):
+    certificate, key, authority = files
+    if certificate is None or key is None or authority is None:
         raise InputError("TLS needs --tls-certificate, --tls-key and --tls-authority")
-    return Tls(certificate=files[0], key=files[1], authority=files[2])
+    return Tls(certificate=certificate, key=key, authority=authority)
 
 
 def token_of(options: argparse.Namespace) -> str:
     """Return the token that says who asks, "" for none. Raises InputError, OSError."""
-    path: str | None = options.token_file
+    path = whom(options).token_file
     if path is None:
         return ""
     with open(path, "rb") as file:
@@ -84,7 +107,7 @@ def token_of(options: argparse.Namespace) -> str:
 def coordinators_of(options: argparse.Namespace) -> list[str]:
     """Return the addresses; the port may be left out. Raises InputError."""
     tls, found = tls_of(options), []
-    for given in filter(None, (one.strip() for one in options.coordinator.split(","))):
+    for given in filter(None, (one.strip() for one in whom(options).coordinator.split(","))):
         address = given if given.rpartition(":")[2].isdigit() else f"{given}:{options.port}"
         try:
             parts(address)

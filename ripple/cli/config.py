@@ -1,4 +1,4 @@
-"""Show the settings that a worker or coordinator would have here, and where each comes from.
+"""Show the settings that a worker or coordinator would have here, and name clusters.
 
 Flags count before the environment, that before the file, that before defaults. Secrets are masked.
 Behind -- stand flags as the process would have them.
@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ripple.cli import config_context
 from ripple.cli.forms import add_format, write, write_table
 from ripple.cli.places import a_place
 from ripple.errors import InputError
@@ -24,6 +25,8 @@ EXAMPLES = (
     "ripple config show worker",
     "ripple config show coordinator --config ripple.toml --format json",
     "RIPPLE_STORE=s3://bucket/prefix ripple config show worker -- --processes 4",
+    "ripple config context set prod --coordinator c0:9200,c1:9200 --token-file prod.token",
+    "ripple config context use prod",
 )
 
 
@@ -38,10 +41,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--all", action="store_true", help="defaults too")
     show.set_defaults(rest=[])
     add_format(show)
+    config_context.configure(
+        actions.add_parser(
+            "context",
+            help="clusters by name, and which one is asked",
+            description="Name clusters: where their coordinators are, and with which files to ask.",
+        )
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show them; return the exit code."""
+    """Show them, or keep contexts; return the exit code."""
+    if options.action == "context":
+        return config_context.run(options)
     from ripple.observe.secrets import HIDDEN, hider  # noqa: PLC0415 - for this alone
 
     module = import_module(f"{options.process}.settings")

@@ -33,7 +33,7 @@ SUBCOMMANDS = {
     "log": "create, append to, follow and verify event logs",
     "dead-letter": "list refused records, and retry them",
     "spark": "replay, backfill and check a pipeline on Spark",
-    "config": "show the settings in force, and where each comes from",
+    "config": "show the settings in force and their origins, name clusters",
     "connector": "list, describe and check connectors, begin one of your own",
     "cert": "make the certificates of a cluster for development",
     "complete": "print what lets a shell complete commands",
