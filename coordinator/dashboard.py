@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from coordinator import commands
+from coordinator.commands import right_of
+from coordinator.dashboard_commands import command_of
 from coordinator.dashboard_words import bottlenecks, verdict, waiting_for
+from coordinator.graphs import Graphs
 from coordinator.messages import status_to_bytes
+from coordinator.retrying import Retry, retry
 from coordinator.views import Standing
+from ripple.access import Right
 from ripple.assignment import worker_of
-from ripple.assignment.version import PARTITIONS_MAX
 from ripple.dashboard.contract import AskedError, Values
 from ripple.dashboard.figures import (
     Rates,
@@ -33,7 +37,6 @@ if TYPE_CHECKING:
     from coordinator.shell import Shell
     from coordinator.status import MemberStatus, Status
     from coordinator.timeline import Timeline
-    from ripple.access import Right
     from ripple.observe.samples import Samples
     from ripple.observing import Places
     from ripple.world.ports import Clock, ObjectStore
@@ -42,16 +45,6 @@ _OF_OUTPUTS: dict[str, Callable[[Outputs, Mapping[str, str]], Awaitable[Values]]
     "outputs": lambda outputs, _: outputs.names(),
     "table": Outputs.table,
     "tap": Outputs.tap,
-}
-# What can be commanded, with its arguments.
-_COMMANDS: dict[str, tuple[type, tuple[str, ...]]] = {
-    "freeze": (commands.Freeze, ()),
-    "unfreeze": (commands.Unfreeze, ()),
-    "pin": (commands.PinTo, ("partition", "worker")),
-    "unpin": (commands.Unpin, ("partition",)),
-    "drain": (commands.Drain, ("worker",)),
-    "undrain": (commands.Undrain, ("worker",)),
-    "move": (commands.Move, ("partition", "worker")),
 }
 
 
@@ -69,8 +62,11 @@ class ClusterShown:
         place: str,
         timeline: Timeline,
         outputs: Callable[[Callable[[], Awaitable[Places]]], Outputs],
+        retry_source: str = "",
     ) -> None:
         """Show what ``shell`` knows. name: of the cluster; place: of the store, for people.
+
+        retry_source: where the records of letters that are retried go, "" for nowhere.
 
         outputs: makes what follows outputs, which asks where partitions are.
         """
@@ -84,6 +80,8 @@ class ClusterShown:
         self._rates = Rates()
         self._drawn: tuple[str, Values] | None = None
         self._since: dict[str, int] = {}
+        self._retry_source = retry_source
+        self._graphs = Graphs(numbers, clock)
         self._outputs = outputs(self._places)
 
     async def snapshot(self) -> Values:
@@ -207,13 +205,25 @@ class ClusterShown:
         if what == "checkpoints":
             return await checkpoints_of(self._store, self._clock.now_ns())
         if what == "letters":
-            return await letters_of(self._store, asked, self._place)
+            found = await letters_of(self._store, asked, self._place)
+            return found | {"retry_source": self._retry_source}
+        if what == "graph":
+            status = self._shell.status
+            return await self._graphs.of([] if status is None else _asked(status, "health"))
         if what in _OF_OUTPUTS:
-            try:
+            with _answering():
                 return await _OF_OUTPUTS[what](self._outputs, asked)
-            except ConnectionError as error:
-                raise AskedError(str(error)) from error
         raise AskedError(f"there is nothing called {what[:40]} to ask for")
+
+    async def rows(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
+        """Return an output as an Arrow stream, and of which version it is."""
+        with _answering():
+            return await self._outputs.stream(asked)
+
+    async def query(self, sql: str) -> Values:
+        """Return what a statement says of the outputs that it names."""
+        with _answering():
+            return await self._outputs.query(sql)
 
     async def _places(self) -> Places:
         status = self._shell.status
@@ -227,11 +237,15 @@ class ClusterShown:
 
     def needs(self, command: Mapping[str, Any]) -> Right:
         """Return what a command takes."""
-        return commands.right_of(_command(command, ""))
+        if command.get("command") == "retry":
+            return Right.OPERATE
+        return right_of(command_of(command, ""))
 
     async def command(self, command: Mapping[str, Any], who: str) -> Values:
         """Do it, in the name of somebody, and wait until a version says so."""
-        made = _command(command, who)
+        if command.get("command") == "retry":
+            return await retry(Retry.of(command, who), store=self._place, source=self._retry_source)
+        made = command_of(command, who)
         try:
             version = await self._shell.command(made)
         except RefusedError as error:
@@ -239,34 +253,23 @@ class ClusterShown:
         return {"done": str(made), "version": version}
 
 
-def _command(said: Mapping[str, Any], who: str) -> commands.Command:
-    found = _COMMANDS.get(str(said.get("command")))
-    if found is None:
-        raise AskedError(f"there is no such command: there are {', '.join(_COMMANDS)}")
-    make, names = found
-    values: list[Any] = []
-    for name in names:
-        given = said.get(name)
-        if name == "partition" and not (type(given) is int and 0 <= given < PARTITIONS_MAX):
-            raise AskedError("partition is no number from 0 on")
-        if name == "worker" and not (isinstance(given, str) and given):
-            raise AskedError("worker is no name")
-        values.append(given)
-    reason = said.get("reason")
-    if not isinstance(reason, str) or not reason.strip():
-        raise AskedError("a command needs a reason: others will ask")
-    made: commands.Command = make(*values, f"{reason.strip()} ({who})" if who else reason.strip())
-    return made
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Say that workers do not answer as what it is: nothing of ours is wrong."""
+    try:
+        yield
+    except (ConnectionError, TimeoutError) as error:
+        raise AskedError(str(error) or "no worker answers in time") from error
 
 
-def _asked(status: Status) -> list[tuple[str, str]]:
+def _asked(status: Status, page: str = "metrics") -> list[tuple[str, str]]:
     """Return whom to ask, and where: members that may still answer."""
     return [
         (one.id, address)
         for one in status.members
         if one.standing is not Standing.DEAD
         for purpose, address in one.addresses
-        if purpose == "metrics"
+        if purpose == page
     ]
 
 

@@ -106,6 +106,12 @@ _PROCESS = (
         "who may",
         default=False,
     ),
+    Setting(
+        name="retry_source",
+        help="log:DIR/TOPIC, where the records of dead letters go that are retried from the "
+        "dashboard; nowhere where nothing is said",
+        default="",
+    ),
     *ROLES,
     END_WITH_STDIN,
     *LOG,
@@ -184,6 +190,7 @@ class Settings:
     dashboard: bool
     dashboard_port: int
     dashboard_allow_commands: bool
+    retry_source: str
     roles: Access | None
     pages_without_tls: bool
     peers: tuple[str, ...]

@@ -43,6 +43,7 @@ class Showing:
             name=settings.cluster,
             place=settings.store,
             timeline=timeline,
+            retry_source=settings.retry_source,
             outputs=lambda find: Outputs(world, find, tls=settings.tls),
         )
         gate = Gate(

@@ -42,6 +42,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "a command, and a step of the build, that gets files with npm",
         ("subprocess", "shutil", "tempfile", "pathlib.Path"),
     ),
+    "ripple/dashboard/children.py": (
+        "starts processes, which find the modules that we have found",
+        ("os.environ", "os.pathsep.join"),
+    ),
     "ripple/process_settings.py": (
         "the file of roles is a setting, and says whose it is",
         ("os.stat", "open"),

@@ -25,7 +25,7 @@ from ripple.pipeline.stages import stages_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from ripple.checkpoint import Found
     from ripple.pipeline.plan import Plan

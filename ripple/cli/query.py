@@ -7,7 +7,6 @@ Names of outputs that are no words of SQL stand in double quotes.
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import TYPE_CHECKING, Any
 
 from ripple import cut as cuts
@@ -16,6 +15,7 @@ from ripple.cli.exits import EXIT_UNREACHABLE, say
 from ripple.cli.forms import add_format, shown, write, write_table
 from ripple.cli.numbers import positive
 from ripple.errors import InputError
+from ripple.observing.mentioned import mentioned
 
 if TYPE_CHECKING:
     import argparse
@@ -63,9 +63,7 @@ async def _run(options: argparse.Namespace) -> int:
         edges = await observer.known()
         if options.list:
             return _list(options, {name: edge.offer for name, edge in edges.items()})
-        named = [
-            name for name in edges if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", options.sql)
-        ]
+        named = mentioned(options.sql, edges)
         found = await _shown(observer, named, options.timeout)
     missing = {one.output: one.missing for one in found if one.missing}
     if missing:

@@ -19,7 +19,18 @@ PAGE = HERE / "page"
 VENDOR = HERE / "vendor"
 HOW = "make dashboard, or python -m ripple.dashboard.assets (npm is needed)"
 # What is taken of each package, and as what.
+_PERSPECTIVE = "@perspective-dev"
 TAKEN = {
+    f"{_PERSPECTIVE}/client/dist/cdn/perspective.js": "perspective.js",
+    f"{_PERSPECTIVE}/server/dist/wasm/perspective-server.wasm": "perspective-server.wasm",
+    f"{_PERSPECTIVE}/viewer/dist/cdn/perspective-viewer.js": "perspective-viewer.js",
+    f"{_PERSPECTIVE}/viewer/dist/wasm/perspective-viewer.wasm": "perspective-viewer.wasm",
+    f"{_PERSPECTIVE}/viewer/dist/css/pro.css": "perspective-pro.css",
+    f"{_PERSPECTIVE}/viewer/dist/css/pro-dark.css": "perspective-pro-dark.css",
+    f"{_PERSPECTIVE}/viewer-datagrid/dist/cdn/perspective-viewer-datagrid.js": (
+        "perspective-viewer-datagrid.js"
+    ),
+    f"{_PERSPECTIVE}/client/LICENSE.md": "perspective.LICENSE.txt",
     "@dagrejs/dagre/dist/dagre.esm.js": "dagre.js",
     "@dagrejs/dagre/LICENSE": "dagre.LICENSE.txt",
     "@dagrejs/dagre/dist/dagre.esm.js.LEGAL.txt": "dagre.LEGAL.txt",
@@ -34,6 +45,8 @@ TAKEN = {
 }
 # Without a build there is nobody who knows where "preact" is, and maps are not taken along.
 _BARE = re.compile(r'(from|import) ?"preact"')
+# The engine's files lie beside each other here.
+_WASM = "../wasm/perspective-viewer.wasm"
 _MAP = re.compile(r"^//# sourceMappingURL=.*$", re.MULTILINE)
 
 
@@ -55,9 +68,13 @@ def fetch(vendor: Path = VENDOR) -> None:
         install(npm, Path(folder), "--omit=dev")
         vendor.mkdir(parents=True, exist_ok=True)
         for path, name in TAKEN.items():
-            text = (Path(folder) / "node_modules" / path).read_text(encoding="utf-8")
-            text = _MAP.sub("", _BARE.sub(r'\1"./preact.js"', text))
-            (vendor / name).write_text(text, encoding="utf-8")
+            data = (Path(folder) / "node_modules" / path).read_bytes()
+            (vendor / name).write_bytes(data if name.endswith(".wasm") else _mended(data))
+
+
+def _mended(data: bytes) -> bytes:
+    text = _MAP.sub("", _BARE.sub(r'\1"./preact.js"', data.decode()))
+    return text.replace(_WASM, "./perspective-viewer.wasm").encode()
 
 
 def install(npm: str, folder: Path, *more: str) -> None:

@@ -36,6 +36,17 @@ class Shown(Protocol):
         """
         ...
 
+    async def rows(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
+        """Return all rows of ``output`` as an Arrow stream, and of which version they are.
+
+        Raises AskedError.
+        """
+        ...
+
+    async def query(self, sql: str) -> Values:
+        """Return what one statement in SQL says of outputs. Raises AskedError."""
+        ...
+
     def needs(self, command: Mapping[str, Any]) -> Right:
         """Return what a command takes. Raises AskedError for one that there is not."""
         ...

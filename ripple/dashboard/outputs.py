@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ripple.dashboard.apart import query_apart
 from ripple.dashboard.contract import AskedError
-from ripple.dashboard.tables import columns_of, filtered, texts, window
+from ripple.dashboard.tables import columns_of, filtered, for_browser, texts, window
 from ripple.delta.layout import CLEARED
-from ripple.errors import RippleError
+from ripple.errors import InputError, RippleError
 from ripple.observing import Observer
+from ripple.observing.mentioned import mentioned
 from ripple.ops import with_named_ops
 
 if TYPE_CHECKING:
@@ -31,6 +33,11 @@ ROWS = 60
 TAP_ROWS = 200
 TAP_ROWS_KEPT = 5_000
 WINDOWS_KEPT = 64
+STREAM_BYTES_MAX = 32 << 20
+SQL_CHARACTERS_MAX = 20_000
+SQL_ROWS_MAX = 1_000
+# At once: each is a process with a core of its own.
+QUESTIONS_MAX = 2
 
 
 class Outputs:
@@ -47,6 +54,7 @@ class Outputs:
         self._followed: dict[str, _Followed] = {}
         self._sweeping: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
+        self._questions = 0
         self._looked_ns = 0
 
     async def names(self) -> Values:
@@ -69,6 +77,34 @@ class Outputs:
     async def tap(self, asked: Mapping[str, str]) -> Values:
         """Return the newest changes of an output that fit a filter, newest first."""
         return (await self._follow(asked)).tap(asked.get("q", ""))
+
+    async def stream(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
+        """Return all rows of ``output`` as an Arrow stream, and of which version they are."""
+        return (await self._follow(asked)).stream()
+
+    async def query(self, sql: str) -> Values:
+        """Return what one statement says of the outputs that it names, at stated cuts."""
+        if len(sql) > SQL_CHARACTERS_MAX:
+            raise AskedError(f"a statement has at most {SQL_CHARACTERS_MAX} characters")
+        if self._questions >= QUESTIONS_MAX:
+            raise AskedError(f"{QUESTIONS_MAX} questions are being answered: ask again")
+        self._questions += 1
+        try:
+            known = await (await self._open()).known(FOUND_S)
+            found = [await self._follow({"output": name}) for name in mentioned(sql, known)]
+            tables = {one.name: one.table for one in found}
+            rows = await query_apart(sql, tables, rows_max=SQL_ROWS_MAX)
+        except InputError as error:
+            raise AskedError(str(error)) from error
+        finally:
+            self._questions -= 1
+        return {
+            "columns": columns_of(rows.schema, ()),
+            "rows": texts(rows.slice(0, SQL_ROWS_MAX)),
+            "is_cut": rows.num_rows > SQL_ROWS_MAX,
+            "cuts": [{"output": one.name} | cut for one in found for cut in one.cuts],
+            "missing": [f"{one.name}/{number}" for one in found for number in one.missing],
+        }
 
     async def close(self) -> None:
         """Follow nothing any more."""
@@ -131,7 +167,53 @@ class _Followed:
         self._tapped: deque[tuple[int, Change]] = deque()
         self._tapped_rows = 0
         self._windows: dict[tuple[object, ...], Values] = {}
+        self._stream: tuple[str, bytes] = ("", b"")
         self._taking = asyncio.ensure_future(self._take())
+
+    @property
+    def name(self) -> str:
+        """Of the output."""
+        return self._seen.name
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows that are shown now."""
+        return self._seen.shown().table
+
+    @property
+    def missing(self) -> list[int]:
+        """The partitions whose rows are not there yet."""
+        return list(self._seen.shown().missing)
+
+    @property
+    def cuts(self) -> list[Values]:
+        """Where each partition is."""
+        return [
+            {
+                "partition": number,
+                "epoch": str(one.epoch),
+                "cut": {name: str(offset) for name, offset in one.cut.items()},
+                "watermark_ns": str(one.watermark_ns),
+            }
+            for number, one in self._seen.shown().cuts.items()
+        ]
+
+    def stream(self) -> tuple[str, bytes]:
+        """Return all rows as an Arrow stream, made once for all who ask."""
+        version = f'"{id(self)}-{self._version}"'
+        if self._stream[0] != version:
+            table = self.table
+            if table.nbytes > STREAM_BYTES_MAX:
+                raise AskedError(
+                    f"{self.name} has {table.nbytes:,} bytes, more than the {STREAM_BYTES_MAX:,} "
+                    "that a browser gets at once: ask in SQL"
+                )
+            sink = pa.BufferOutputStream()
+            plain = for_browser(table)
+            with pa.ipc.new_stream(sink, plain.schema) as writer:
+                writer.write_table(plain)
+            self._stream = version, sink.getvalue().to_pybytes()
+        return self._stream
 
     async def ready(self) -> None:
         """Wait a little for the first rows."""
@@ -175,15 +257,7 @@ class _Followed:
                 "changed": self._changed,
                 "missing": list(shown.missing),
                 "partitions": self._seen.partitions,
-                "cuts": [
-                    {
-                        "partition": number,
-                        "epoch": str(one.epoch),
-                        "cut": {name: str(offset) for name, offset in one.cut.items()},
-                        "watermark_ns": str(one.watermark_ns),
-                    }
-                    for number, one in shown.cuts.items()
-                ],
+                "cuts": self.cuts,
             }
             self._windows[wanted] = found
         return found

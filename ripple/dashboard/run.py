@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 NAME = "this run"
 LINES_KEPT = 200
 OWNER = "here"
+_NO_ROWS = "rows of outputs are shown of clusters; those of a run are in its sink"
 
 
 class RunShown:
@@ -128,10 +129,18 @@ class RunShown:
         if what == "letters":
             return await letters_of(self._store, asked, self._place)
         if what == "outputs":
-            raise AskedError(
-                "rows of outputs are shown of clusters; those of a run are in its sink"
-            )
+            raise AskedError(_NO_ROWS)
         raise AskedError(f"there is nothing called {what[:40]} to ask for")
+
+    async def rows(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
+        """Refuse: a run shows no rows."""
+        del asked
+        raise AskedError(_NO_ROWS)
+
+    async def query(self, sql: str) -> Values:
+        """Refuse: a run shows no rows."""
+        del sql
+        raise AskedError(_NO_ROWS)
 
     def needs(self, command: Mapping[str, Any]) -> Right:
         """Refuse: a run takes no commands."""

@@ -128,6 +128,23 @@ def texts(table: pa.Table) -> list[list[str | None]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
+def for_browser(table: pa.Table) -> pa.Table:
+    """Return rows in types that engines in browsers know; nanoseconds as times."""
+    for place, field in enumerate(table.schema):
+        kind = field.type
+        if field.name.endswith("_ns") and pa.types.is_int64(kind):
+            column = table.column(place).cast(pa.timestamp("ns", "UTC"))
+            column = pc.floor_temporal(column, unit="millisecond").cast(pa.timestamp("ms"))
+        elif pa.types.is_decimal(kind):
+            column = table.column(place).cast(pa.float64())
+        elif pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            column = pa.array([_text(one) for one in table.column(place).to_pylist()], pa.string())
+        else:
+            continue
+        table = table.set_column(place, field.name, column)
+    return table
+
+
 def _text(value: Any) -> str | None:
     if value is None:
         return None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MEMORY_MIB = 512
 TIMEOUT_S = 30.0
+MESSAGE_CHARACTERS_MAX = 400
 
 
 def query(
@@ -26,13 +27,18 @@ def query(
     *,
     timeout_s: float = TIMEOUT_S,
     memory_mib: int = MEMORY_MIB,
+    rows_max: int | None = None,
+    threads: int | None = None,
 ) -> pa.Table:
-    """Return what one statement says of ``tables``, by name.
+    """Return what one statement says of ``tables``, by name; the first ``rows_max`` rows of it.
 
     It reaches no file, no network, no Python, no setting. Raises InputError for what is wrong with
     it, TimeoutError after ``timeout_s``.
     """
-    connection = duckdb.connect(":memory:", config={"memory_limit": f"{memory_mib}MiB"})
+    limits: dict[str, str | bool | int | float | list[str]] = {"memory_limit": f"{memory_mib}MiB"}
+    if threads is not None:
+        limits["threads"] = threads
+    connection = duckdb.connect(":memory:", config=limits)
     is_late = threading.Event()
 
     def interrupt() -> None:
@@ -56,11 +62,11 @@ def query(
         relation = connection.sql(sql)
         if relation is None:
             raise InputError("it is no question: nothing comes of it")
-        return relation.to_arrow_table()
+        return (relation if rows_max is None else relation.limit(rows_max)).to_arrow_table()
     except duckdb.Error as error:
         if is_late.is_set():
             raise TimeoutError(f"no answer within {timeout_s:g} s") from error
-        raise InputError(f"{' '.join(str(error).split())}") from error
+        raise InputError(" ".join(str(error).split())[:MESSAGE_CHARACTERS_MAX]) from error
     finally:
         timer.cancel()
         connection.close()

@@ -16,7 +16,7 @@ class Trade:
 
 pipeline = (
     rp.Pipeline("market")
-    .source("trades", Trade, key="symbol")
+    .source("trades", Trade, key="symbol", reject_future="1h")
     .filter("round-lots", rp.col("size") >= 10)
     .derive("notional", notional=rp.col("price") * rp.col("size"))
     .partition("by-symbol", key=("symbol", "venue"))

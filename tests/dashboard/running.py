@@ -9,9 +9,10 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -33,11 +34,12 @@ VENUES = ("ARCA", "BATS", "IEX", "NSDQ", "NYSE")
 class Feed:
     """Appends trades until it is told to end: some late, some that no pipeline takes."""
 
-    def __init__(self, topic: Path, rate: float) -> None:
+    def __init__(self, topic: Path, rate: float, symbols: Sequence[str] = SYMBOLS) -> None:
         self._topic = topic
+        self._symbols = symbols
         self._rate = rate
         self._chance = random.Random(1)
-        self._prices = {name: self._chance.uniform(20, 400) for name in SYMBOLS}
+        self._prices = {name: self._chance.uniform(20, 400) for name in symbols}
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -62,27 +64,39 @@ class Feed:
 
     def _trade(self) -> tuple[str, float, int, int, str]:
         chance = self._chance
-        symbol = chance.choice(SYMBOLS[:60] if chance.random() < 0.7 else SYMBOLS)
+        symbol = chance.choice(self._symbols[:60] if chance.random() < 0.7 else self._symbols)
         self._prices[symbol] *= 1 + chance.gauss(0, 0.0004)
         size = -5 if chance.random() < 0.0007 else chance.choice((5, 10, 50, 100, 200, 500))
         price = math.inf if chance.random() < 0.0002 else round(self._prices[symbol], 2)
         late_ns = chance.randrange(10**11) if chance.random() < 0.0004 else 0
+        if chance.random() < 0.0002:
+            late_ns = -(10**15)  # of a clock that is days ahead
         return symbol, price, size, time.time_ns() - late_ns, chance.choice(VENUES)
 
 
 class Running:
     """The cluster."""
 
-    def __init__(self, folder: Path, rate: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        rate: float,
+        *,
+        pipeline: Path = PIPELINE,
+        outputs: Mapping[str, str] = OUTPUTS,
+        symbols: Sequence[str] = SYMBOLS,
+    ) -> None:
         ripple("log", "create", folder / "trades", "--partitions", PARTITIONS, "--key", "symbol")
-        self.feed = Feed(folder / "trades", rate)
-        self.feed.start()
+        self._rate = rate
+        self._symbols = symbols
+        self._trades = folder / "trades"
+        self.begin_feed()
         self._said = folder / "said"
-        sinks = (f"{name}=log:{folder / topic}" for name, topic in OUTPUTS.items())
+        sinks = (f"{name}=log:{folder / topic}" for name, topic in outputs.items())
         with self._said.open("w") as said:
             self.process = subprocess.Popen(
                 [
-                    *(*RIPPLE, "cluster", "up", str(PIPELINE), "--free-ports"),
+                    *(*RIPPLE, "cluster", "up", str(pipeline), "--free-ports"),
                     *("--source", f"log:{folder / 'trades'}", "--dir", str(folder / "state")),
                     *(flag for sink in sinks for flag in ("--sink", sink)),
                     *("--dashboard", "0", "--dashboard-allow-commands"),
@@ -90,6 +104,11 @@ class Running:
                 cwd=ROOT,
                 stderr=said,
             )
+
+    def begin_feed(self) -> None:
+        """Let trades come."""
+        self.feed = Feed(self._trades, self._rate, self._symbols)
+        self.feed.start()
 
     @property
     def said(self) -> str:
@@ -111,9 +130,9 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, rate: float = 1000.0) -> Iterator[tuple[Running, str]]:
+def running(folder: Path, rate: float = 1000.0, **more: Any) -> Iterator[tuple[Running, str]]:
     """Start one; yield it and where its dashboard is."""
-    cluster = Running(folder, rate)
+    cluster = Running(folder, rate, **more)
     try:
         url = cluster.says(r"the dashboard at (http://\S+)")[1]
         yield cluster, url

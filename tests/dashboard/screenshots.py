@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from tests.cli.processes import ROOT
 from tests.dashboard.browser import browser, page_is_there
@@ -18,11 +19,15 @@ SIZE = {"width": 1360, "height": 850}
 # How long charts collect lines before they are shown.
 WARM_MS = 75_000
 SETTLED_MS = 3_500
+SQL = """SELECT venue, count(DISTINCT symbol) AS symbols, sum(volume) AS volume
+FROM vwap GROUP BY venue ORDER BY volume DESC"""
 VIEWS = {
     "overview": "overview",
     "pipeline": "pipeline",
     "partitions": "partitions?partition=3",
     "outputs": "outputs?output=vwap&by=volume&down=1",
+    "explore": "explore?output=vwap",
+    "query": f"query?{urlencode({'sql': SQL})}",
     "letters": "letters",
 }
 
@@ -42,6 +47,9 @@ def main() -> None:
             for scheme, page in pages.items():
                 page.goto(f"{url}#/{view}")
                 page.wait_for_timeout(SETTLED_MS)
+                if name == "query":
+                    page.get_by_role("button", name="Ask", exact=True).click()
+                    page.get_by_role("group", name="Answer").wait_for()
                 path = FOLDER / f"dashboard-{name}-{scheme}.png"
                 page.screenshot(path=str(path))
                 _shrink(path)

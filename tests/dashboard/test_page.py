@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from tests.dashboard.browser import SIZE, axe, browser, page_is_there
-from tests.dashboard.running import OUTPUTS, PARTITIONS, Running, running
+from tests.dashboard.running import OUTPUTS, PARTITIONS, VENUES, Running, running
 from tests.services.missing import MissingError, skip
 
 pytestmark = pytest.mark.services
 
 VIEWS = {
-    "o": "overview", "p": "pipeline", "a": "partitions", "t": "outputs", "c": "checkpoints",
-    "l": "letters",
+    "o": "overview", "p": "pipeline", "a": "partitions", "t": "outputs", "e": "explore",
+    "q": "query", "c": "checkpoints", "l": "letters",
 }  # fmt: skip
 FIRST_MS = 60_000
 SOON_MS = 15_000
@@ -82,6 +82,8 @@ def test_every_view_shows_the_cluster(page: Any) -> None:
     assert page.locator("svg g.node").count() == 10
     page.locator("g.node", has_text="prices").click()
     page.get_by_text('vwap = vwap(col("price"), col("size"))').wait_for()
+    page.get_by_text("changes out").first.wait_for()  # a node has counters of its own
+    page.get_by_text("Where the work is").wait_for(timeout=FIRST_MS)
     see(page, "partitions")
     assert rows(page, "Partitions").count() == STAGES_PARTITIONS
     page.get_by_role("searchbox").fill("stage-1")
@@ -118,6 +120,47 @@ def test_a_table_is_sorted_and_filtered_where_its_rows_are(page: Any) -> None:
     rows(page, "Changes, newest first").first.wait_for(timeout=FIRST_MS)
     page.get_by_role("button", name="Bars").click()
     page.locator("ol.bars li").first.wait_for(timeout=FIRST_MS)
+
+
+def test_rows_are_explored_in_the_browser(page: Any) -> None:
+    see(page, "explore")
+    frame = page.frame_locator("iframe.explore")
+    frame.get_by_text("window_start_ns").first.wait_for(timeout=FIRST_MS)
+    assert frame.locator("#said").inner_text() == ""
+    page.get_by_label("output").select_option("venue-volume")
+    frame.get_by_text("mean").first.wait_for(timeout=FIRST_MS)
+
+
+def test_sql_is_answered_and_refused(page: Any) -> None:
+    see(page, "query")
+    field = page.get_by_label("Statement")
+    field.fill("SELECT venue, sum(volume) AS volume FROM vwap GROUP BY venue ORDER BY venue")
+    press(page, "Control+Enter")
+    rows(page, "Answer").first.wait_for(timeout=FIRST_MS)
+    assert rows(page, "Answer").locator("th").all_inner_texts() == [*VENUES]
+    field.fill("SELECT * FROM read_csv('/etc/passwd')")
+    press(page, "Control+Enter")
+    page.get_by_role("alert").get_by_text("Cannot access file").wait_for(timeout=FIRST_MS)
+
+
+def test_a_letter_is_retried(page: Any, shown: tuple[Running, str]) -> None:
+    see(page, "letters")
+    page.get_by_role("button", name="is too far ahead").first.click(timeout=FIRST_MS)
+    rows(page, "Letters").first.get_by_role("button").click()
+    dialog = page.get_by_role("dialog")
+
+    def retry() -> None:
+        page.get_by_role("button", name="Retry …", exact=True).click()
+        dialog.get_by_label("reason").fill("its clock was set")
+        dialog.get_by_role("button", name="Retry", exact=True).click()
+
+    retry()
+    dialog.get_by_text("feed").wait_for(timeout=FIRST_MS)  # who writes there, and is not disturbed
+    press(page, "Escape")
+    shown[0].feed.end()
+    retry()
+    dialog.get_by_text("1 retried: its clock was set").wait_for(timeout=FIRST_MS)
+    shown[0].begin_feed()
 
 
 def test_a_killed_worker_is_seen_to_go_and_to_come_back(

@@ -21,8 +21,11 @@ from coordinator.commands import Drain, Freeze, Move, PinTo, Undrain, Unfreeze, 
 from coordinator.messages import command_to_bytes
 from coordinator.service import Desk
 from ripple.access import Role
+from ripple.dashboard.entrance import COOKIE
 from ripple.dashboard.gate import ASKED_MAX, Gate, is_this_machine
-from ripple.dashboard.web import BODY_BYTES_MAX, COOKIE, HEADERS, VIEWERS_MAX, Dashboard
+from ripple.dashboard.headers import HEADERS
+from ripple.dashboard.viewers import VIEWERS_MAX
+from ripple.dashboard.web import BODY_BYTES_MAX, Dashboard
 from ripple.rpc import methods
 from ripple.world import LiveClock
 from ripple.world.control import UNKNOWN_CALLER
@@ -72,8 +75,12 @@ PAGES = [
     ("GET", "/api/snapshot", "/api/snapshot", None, READ),
     *(
         ("GET", f"/api/{what}", "/api/{what:[a-z]+}", None, READ)
-        for what in ("checkpoints", "letters", "outputs", "table", "tap", "nonsense")
+        for what in ("checkpoints", "graph", "letters", "outputs", "table", "tap", "nonsense")
     ),
+    ("GET", "/explore", "/explore", None, EVERYBODY),
+    ("GET", "/api/rows?output=x", "/api/rows", None, READ),
+    ("POST", "/api/query", "/api/query", {"sql": "SELECT 1"}, READ),
+    ("POST", "/api/command", "/api/command", {"command": "retry", "partition": 0}, OPERATE),
     *(
         (
             "POST",

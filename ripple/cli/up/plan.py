@@ -98,7 +98,8 @@ def _dashboard(asked: Asked) -> dict[str, object]:
     if asked.dashboard is None:
         return {}
     allowed = {"dashboard-allow-commands": "true"} if asked.allow_commands else {}
-    return {"dashboard": "true", "dashboard-port": asked.dashboard, **allowed}
+    retried = {"retry-source": asked.source} if asked.source.startswith("log:") else {}
+    return {"dashboard": "true", "dashboard-port": asked.dashboard, **allowed, **retried}
 
 
 def coordinators_of(planned: Sequence[Planned]) -> str:

@@ -5,17 +5,21 @@ import { ask, post, useLive } from "./live.js";
 import { Command, State } from "./parts.js";
 import { go, usePlace } from "./place.js";
 import { Checkpoints } from "./views/checkpoints.js";
+import { Explore } from "./views/explore.js";
 import { Letters } from "./views/letters.js";
 import { Outputs } from "./views/outputs.js";
 import { Overview } from "./views/overview.js";
 import { Partitions } from "./views/partitions.js";
 import { Pipeline } from "./views/pipeline.js";
+import { Query } from "./views/query.js";
 
 const VIEWS = {
   overview: ["Overview", "o", Overview],
   pipeline: ["Pipeline", "p", Pipeline],
   partitions: ["Partitions", "a", Partitions],
   outputs: ["Outputs", "t", Outputs],
+  explore: ["Explore", "e", Explore],
+  query: ["Query", "q", Query],
   checkpoints: ["Checkpoints", "c", Checkpoints],
   letters: ["Letters", "l", Letters],
 };

@@ -106,7 +106,7 @@ export function Command({ title, about, names = {}, command, post, close }) {
     setState({ isBusy: true, problem: "", done: "" });
     try {
       const said = await post("command", { ...command, ...values });
-      setState({ isBusy: false, problem: "", done: `${said.done} (version ${said.version})` });
+      setState({ isBusy: false, problem: "", done: said.version == null ? said.done : `${said.done} (version ${said.version})` });
     } catch (error) {
       setState({ isBusy: false, problem: error.message, done: "" });
     }
@@ -115,7 +115,7 @@ export function Command({ title, about, names = {}, command, post, close }) {
     <h2 id="command-title">${title}</h2><p>${about}</p>
     ${Object.entries(names).map(([name, choices]) => html`<label key=${name}>${name}<select value=${values[name]} onChange=${set(name)}>${choices.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>`)}
     <label>reason <span class="faint">others will read it</span><input required maxlength="150" value=${values.reason} onInput=${set("reason")}></input></label>
-    <p role="status" class=${state.problem ? "problem" : ""}>${state.problem || state.done || (state.isBusy ? "waiting for a version that says so …" : "\u00a0")}</p>
+    <p role="status" class=${state.problem ? "problem" : ""}>${state.problem || state.done || (state.isBusy ? "waiting until it is done …" : "\u00a0")}</p>
     <p class="buttons"><button type="button" class="quiet" onClick=${() => dialog.current.close()}>${state.done ? "Close" : "Cancel"}</button>
     ${!state.done && html`<button class="primary" disabled=${state.isBusy}>${title}</button>`}</p></form></dialog>`;
 }

@@ -4,7 +4,7 @@ import { useAsked } from "../live.js";
 import { Bar, Copied, Elsewhere, Figure, Filter, Nothing, Section, Table } from "../parts.js";
 import { change } from "../place.js";
 
-export function Letters({ snapshot, asked, isPaused }) {
+export function Letters({ snapshot, asked, isPaused, may, say }) {
   const { value, problem } = useAsked("letters", { cause: asked.cause || "" }, 5000, isPaused);
   const events = snapshot.totals?.events;
   const consumed = events ? events.applied + events.very_late + events.dead_lettered : null;
@@ -38,7 +38,7 @@ export function Letters({ snapshot, asked, isPaused }) {
         { name: "cause", title: "cause" },
         { name: "raw", title: "record", show: (one) => html`<code class="raw">${one.raw}</code>` }]}></${Table}>
     </${Section}>
-    ${chosen && html`<${One} one=${chosen} store=${value.store}></${One}>`}
+    ${chosen && html`<${One} one=${chosen} kept=${value} may=${may} say=${say}></${One}>`}
     <${Elsewhere} json="/api/letters" command=${`ripple dead-letter list --checkpoint-dir ${value?.store || "DIR"}`}></${Elsewhere}>`;
 }
 
@@ -46,11 +46,25 @@ function share(part, whole) {
   return whole ? `${((100 * part) / whole).toFixed(2)} % of all` : "\u00a0";
 }
 
-function One({ one, store }) {
+// The page says what the command says; the coordinator runs that same command.
+function retrying(one, kept, say) {
+  const command = { command: "retry", pipeline: one.pipeline, partition: one.partition, input: one.input };
+  const where = `to ${kept.retry_source}, each once; what was retried before is left out.`;
+  return {
+    one: () => say({ title: "Retry", about: `Appends this record ${where}`, command: { ...command, offset: one.offset } }),
+    all: () => say({ title: "Retry all", about: `Appends all records of partition ${one.partition} that were refused as “${one.cause}” ${where}`, command: { ...command, cause: one.cause } }),
+  };
+}
+
+function One({ one, kept, may, say }) {
+  const { store, retry_source: source } = kept;
+  const does = retrying(one, kept, say);
   return html`<${Section} title=${`Offset ${count(Number(one.offset))} of ${one.input}`} id="one" more=${one.cause}>
     <pre tabindex="0" aria-label="The record">${one.raw}</pre>
     ${one.can_be_retried
-      ? html`<p>Mended what refused it? This appends the record to a topic again, once:</p><${Copied} text=${`ripple dead-letter retry --checkpoint-dir ${store} --pipeline ${one.pipeline} --partition ${one.partition} --offset ${one.offset} --source log:DIR/TOPIC`}></${Copied}>`
+      ? html`<p>Mended what refused it? ${may("operate") && source ? "Retrying" : "This"} appends the record to a topic again, once:</p>
+        ${may("operate") && source && html`<p class="buttons left"><button class="quiet" onClick=${does.one}>Retry …</button><button class="quiet" onClick=${does.all}>Retry all of this cause …</button></p>`}
+        <${Copied} text=${`ripple dead-letter retry --checkpoint-dir ${store} --pipeline ${one.pipeline} --partition ${one.partition} --offset ${one.offset} --source ${source || "log:DIR/TOPIC"}`}></${Copied}>`
       : html`<p class="faint">Only its first bytes were kept: it cannot be retried.</p>`}
   </${Section}>`;
 }

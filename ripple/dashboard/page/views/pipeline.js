@@ -1,6 +1,7 @@
 import { bytes, count, DASH, many, percent, rate, seconds } from "../format.js";
 import { html, useMemo } from "../h.js";
-import { Elsewhere, Filter, Nothing, Section, Table } from "../parts.js";
+import { useAsked } from "../live.js";
+import { Bar, Elsewhere, Filter, Nothing, Section, Table } from "../parts.js";
 import { change } from "../place.js";
 import { Bottlenecks } from "./overview.js";
 import { skewOf } from "./partitions.js";
@@ -9,11 +10,14 @@ import { Graph, layout } from "../vendor/dagre.js";
 const HEIGHT = 56, PAD = 12, HEAD = 20;
 const EDGES = { rows: "rows", partial: "partial edge", row: "row edge", event: "event edge" };
 
-export function Pipeline({ snapshot, asked }) {
+export function Pipeline({ snapshot, asked, isPaused }) {
   const { pipeline } = snapshot;
+  // Of a cluster alone: what each node does is asked for while somebody looks at it.
+  const { value: graph } = useAsked(snapshot.kind === "cluster" ? "graph" : "", {}, 1000, isPaused);
   if (!pipeline) return html`<${Section} title="Pipeline" id="pipeline"><${Nothing}>No worker has said yet what it computes.</${Nothing}></${Section}>`;
   const stages = stagesOf(snapshot, pipeline);
-  const figures = figuresOf(snapshot, pipeline, stages);
+  const figures = figuresOf(snapshot, pipeline, stages, graph?.nodes || {});
+  const flows = flowsOf(snapshot, pipeline, stages, figures);
   const wanted = (asked.q || "").toLowerCase();
   const isShown = (node) => !wanted || `${node.name} ${node.kind} ${node.about}`.toLowerCase().includes(wanted);
   const chosen = pipeline.nodes.find((one) => one.id === asked.node);
@@ -21,9 +25,9 @@ export function Pipeline({ snapshot, asked }) {
   return html`
     <${Section} title=${pipeline.name} id="pipeline" more=${html`topology <code>${pipeline.topology.slice(0, 12)}</code> · ${many(pipeline.nodes.length, "step")}, ${many(pipeline.stages.length, "stage")}${pipeline.cut_at ? ` · only the first ${pipeline.cut_at} are drawn` : ""}`}>
       <div class="tools"><${Filter} label="Highlight: name, kind"></${Filter}></div>
-      <${Drawing} pipeline=${pipeline} figures=${figures} stages=${stages} isShown=${isShown} chosen=${asked.node}></${Drawing}>
+      <${Drawing} pipeline=${pipeline} figures=${figures} flows=${flows} stages=${stages} isShown=${isShown} chosen=${asked.node}></${Drawing}>
     </${Section}>
-    ${chosen && html`<${Node} node=${chosen} figures=${figures} edges=${pipeline.edges}></${Node}>`}
+    ${chosen && html`<${Node} node=${chosen} figures=${figures} edges=${pipeline.edges} flows=${flows}></${Node}>`}
     <div class="two">
       <${Bottlenecks} found=${snapshot.bottlenecks || []}></${Bottlenecks}>
       <${Section} title="Recomputing" id="recomputing" more="of all graphs together">
@@ -33,6 +37,9 @@ export function Pipeline({ snapshot, asked }) {
           <div><dt>cut off</dt><dd>${percent(cutoff(totals))}</dd></div>
           <div><dt>windows held</dt><dd>${count(totals?.windows)}</dd></div>
           <div><dt>sent between stages</dt><dd>${bytes(totals?.bytes_sent)}</dd></div></dl>
+        ${graph?.ranked?.length > 0 && html`<h3>Where the work is</h3><ol class="ranked">${graph.ranked.map((one) => html`<li key=${`${one.node} ${one.what}`}><div class="line">
+          <span><button class="link" onClick=${() => change({ node: one.node })}>${one.node}</button> <span class=${one.what === "recomputes" ? "faint" : "warned"}>${one.what}</span></span>
+          <${Bar} value=${one.share} level=${one.what === "recomputes" ? "accent" : "warn"} label=${percent(one.share)}></${Bar}></div></li>`)}</ol>`}
       </${Section}>
     </div>
     <${Steps} pipeline=${pipeline} figures=${figures}></${Steps}>
@@ -53,20 +60,31 @@ function stagesOf(snapshot, pipeline) {
 }
 
 // By node: what is known of it. Nodes with counters of their own say more.
-function figuresOf(snapshot, pipeline, stages) {
-  const own = snapshot.nodes || {};
+function figuresOf(snapshot, pipeline, stages, own) {
   return Object.fromEntries(pipeline.nodes.map((node) => {
     const stage = stages[node.stage] || {};
-    const said = own[node.node_key] || own[node.name] || {};
+    const said = own[node.id] || {};
     const isSource = node.kind === "source";
     return [node.id, { rate: said.rate ?? (isSource ? snapshot.totals?.rate_in : node.kind === "fold" && pipeline.stages[node.stage].folds[0] === node.name ? stage.rate : null), lag: stage.lag, skew: stage.skew, ...said }];
   }));
 }
 
+// By edge: what flows, and how far its lower end is behind its upper one in event time.
+function flowsOf(snapshot, pipeline, stages, figures) {
+  const by = Object.fromEntries(pipeline.nodes.map((one) => [one.id, one]));
+  return Object.fromEntries(pipeline.edges.filter((one) => by[one.from] && by[one.to]).map((edge) => {
+    const from = by[edge.from], to = by[edge.to];
+    const sent = edge.kind === "rows" ? null : (snapshot.edges || []).find((one) => one.edge === `${pipeline.name}/${to.stage}`);
+    const above = stages[from.stage]?.lag, below = stages[to.stage]?.lag;
+    const behind = from.stage !== to.stage && above != null && below != null ? Math.max(0, below - above) : null;
+    return [`${edge.from} ${edge.to}`, { rate: figures[edge.of || edge.from]?.changes_rate ?? null, sent: sent?.rate ?? null, behind }];
+  }));
+}
+
 // As wide as its texts: letters of 13 and 12 pixels are some 7 wide.
 function widthOf(node) {
-  const hasRate = node.kind === "source" || node.kind === "fold";
-  return Math.max(92, 30 + 7.4 * Math.min(node.name.length, 22), hasRate ? 92 + 6.4 * kindOf(node).length : 0);
+  const hasRate = ["source", "fold", "output"].includes(node.kind);
+  return Math.max(92, 30 + 7.4 * Math.min(node.name.length, 22), hasRate ? (node.kind === "fold" ? 112 : 84) + 6.4 * kindOf(node).length : 0);
 }
 
 function kindOf(node) {
@@ -100,18 +118,23 @@ function layedOut(pipeline) {
   return { nodes, edges: placed, boxes, view: [left - 1, top - 1, width + 2, height + 2] };
 }
 
-function Drawing({ pipeline, figures, stages, isShown, chosen }) {
+function Drawing({ pipeline, figures, flows, stages, isShown, chosen }) {
   const placed = useMemo(() => layedOut(pipeline), [pipeline.topology]);
   const [x, y, width, height] = placed.view;
   return html`<div class="scroll drawing" tabindex="0" role="group" aria-label=${`The graph of ${pipeline.name}`}><svg viewBox=${`${x} ${y} ${width} ${height}`} width=${width} height=${height} role="group" aria-label=${`${pipeline.name}: ${pipeline.nodes.length} steps; the table below says the same`}>
     <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0.8 L7 4 L0 7.2 z"></path></marker></defs>
     ${placed.boxes.map((box) => html`<g key=${box.stage.number} class="stage"><rect x=${box.left} y=${box.top} width=${box.width} height=${box.height} rx="10"></rect>
       <text x=${box.left + 14} y=${box.top + 20}>${stageTitle(stages[box.stage.number])}</text></g>`)}
-    ${placed.edges.map((edge) => html`<g key=${`${edge.from} ${edge.to}`} class=${`edge ${edge.kind}`}><title>${edge.why || EDGES[edge.kind]}</title>
+    ${placed.edges.map((edge) => html`<g key=${`${edge.from} ${edge.to}`} class=${`edge ${edge.kind}`}><title>${edge.why || EDGES[edge.kind]}${flowText(flows[`${edge.from} ${edge.to}`])}</title>
       <path d=${curve(edge.points)} marker-end="url(#tip)"></path>
-      ${edge.kind !== "rows" && html`<text x=${edge.points[Math.floor(edge.points.length / 2)].x} y=${edge.points[Math.floor(edge.points.length / 2)].y - 8} text-anchor="middle">${edge.kind}</text>`}</g>`)}
+      ${edge.kind !== "rows" && html`<text x=${edge.points[Math.floor(edge.points.length / 2)].x} y=${edge.points[Math.floor(edge.points.length / 2)].y - 8} text-anchor="middle">${edge.kind}</text>
+        ${flows[`${edge.from} ${edge.to}`]?.rate != null && html`<text class="rate" x=${edge.points[Math.floor(edge.points.length / 2)].x} y=${edge.points[Math.floor(edge.points.length / 2)].y + 15} text-anchor="middle">${rate(flows[`${edge.from} ${edge.to}`].rate)}</text>`}`}</g>`)}
     ${pipeline.nodes.map((node) => html`<${Box} key=${node.id} node=${node} at=${placed.nodes[node.id]} figure=${figures[node.id]} isShown=${isShown(node)} isChosen=${chosen === node.id}></${Box}>`)}
   </svg></div>`;
+}
+
+function flowText(flow) {
+  return `${flow?.rate == null ? "" : ` · ${rate(flow.rate)}`}${flow?.sent == null ? "" : ` · ${rate(flow.sent)} between processes`}${flow?.behind == null ? "" : ` · ${seconds(flow.behind)} behind the stage above`}`;
 }
 
 function stageTitle(stage) {
@@ -128,7 +151,7 @@ function Box({ node, at, figure, isShown, isChosen }) {
     }
   };
   const value = figure.rate != null ? rate(figure.rate) : "";
-  const said = figure.cutoff != null ? `${percent(figure.cutoff)} cut · ${value}` : value;
+  const said = figure.cutoff >= 0.005 ? `${percent(figure.cutoff)} cut · ${value}` : value;
   return html`<g class=${`node ${node.kind} ${isShown ? "" : "dim"} ${isChosen ? "chosen" : ""}`} transform=${`translate(${at.x - at.width / 2} ${at.y - HEIGHT / 2})`} tabindex="0" role="button" aria-pressed=${isChosen} onClick=${choose} onKeyDown=${pressed}>
     <rect width=${at.width} height=${HEIGHT} rx="7"></rect><rect class="strip" width="4" height=${HEIGHT} rx="2"></rect>
     <text class="name" x="15" y="24">${clipped(node.name, 22)}</text>${" "}
@@ -150,16 +173,16 @@ function curve(points) {
   return rest.length === 1 ? `${path} L${rest[0].x} ${rest[0].y}` : path;
 }
 
-function Node({ node, figures, edges }) {
+function Node({ node, figures, edges, flows }) {
   const figure = figures[node.id];
   const facts = [["kind", node.kind], ["stage", String(node.stage)], ["rows in", rate(figure.rate)], ["changes out", rate(figure.changes_rate)], ["cut off", percent(figure.cutoff)],
-    ["wasted recomputes", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)]];
+    ["recomputed", rate(figure.recomputed_rate)], ["for nothing", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)]];
   const into = edges.filter((one) => one.to === node.id && one.why);
   return html`<${Section} title=${node.name} id="node" more=${node.about}>
     <dl class="facts">${facts.filter(([, value]) => value !== DASH).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     ${node.window && html`<p><b>window</b> ${node.window}</p>`}
     ${node.aggregates && html`<p><b>aggregates</b></p><ul class="code">${node.aggregates.map((one) => html`<li key=${one}><code>${one}</code></li>`)}</ul>`}
-    ${into.map((one) => html`<p key=${one.from}><b>${EDGES[one.kind]}</b> ${one.why}</p>`)}
+    ${into.map((one) => html`<p key=${one.from}><b>${EDGES[one.kind]}</b> ${one.why}${flowText(flows[`${one.from} ${one.to}`])}</p>`)}
     <p><b>fields</b> ${node.fields}</p>
     <p class="faint">plan key <code>${node.node_key}</code></p>
   </${Section}>`;
@@ -172,7 +195,7 @@ function Steps({ pipeline, figures }) {
     { name: "rate", title: "rows in", right: true, by: (one) => figures[one.id].rate, show: (one) => rate(figures[one.id].rate) },
     has("changes_rate") && { name: "changes", title: "changes out", right: true, by: (one) => figures[one.id].changes_rate, show: (one) => rate(figures[one.id].changes_rate) },
     has("cutoff") && { name: "cutoff", title: "cut off", right: true, by: (one) => figures[one.id].cutoff, show: (one) => percent(figures[one.id].cutoff) },
-    has("wasted_rate") && { name: "wasted", title: "wasted", right: true, by: (one) => figures[one.id].wasted_rate, show: (one) => rate(figures[one.id].wasted_rate) },
+    has("wasted_rate") && { name: "wasted", title: "for nothing", about: "recomputed, and as it was before", right: true, by: (one) => figures[one.id].wasted_rate, show: (one) => rate(figures[one.id].wasted_rate) },
     { name: "lag", title: "largest lag", right: true, by: (one) => figures[one.id].lag, show: (one) => seconds(figures[one.id].lag) },
     { name: "skew", title: "skew", right: true, by: (one) => figures[one.id].skew, show: (one) => (figures[one.id].skew == null ? DASH : figures[one.id].skew.toFixed(2)) },
     { name: "about", title: "what it does", show: (one) => html`<code class="raw">${one.about || one.fields}</code>` },

@@ -1,0 +1,61 @@
+"""Letters given back from the dashboard: by the command, each once, and told in one line."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.retrying import Retry, retry
+from ripple.cli.main import main
+from ripple.dashboard.contract import AskedError
+from ripple.log import Topic
+from ripple.world import LiveDisk
+from tests.log.trades import read_all
+from tests.partition.test_dead_letter_command import TRADES, write_letters
+
+ONE: dict[str, Any] = {
+    "pipeline": "vwap", "partition": 0, "input": "trades", "offset": "12", "reason": "mended",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"partition": "0"}, "partition"),
+        ({"partition": -1}, "partition"),
+        ({"pipeline": None}, "needs pipeline"),
+        ({"reason": " "}, "needs pipeline, input and reason"),
+        ({"offset": 12}, "needs an offset, as text, or a cause"),
+        ({"offset": "1e3"}, "needs an offset"),
+        ({"offset": None}, "needs an offset"),
+        ({"offset": None, "cause": ""}, "needs an offset"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(changed: dict[str, Any], problem: str) -> None:
+    with pytest.raises(AskedError, match=problem):
+        Retry.of(ONE | changed, "me")
+
+
+def test_nothing_that_is_said_becomes_a_flag() -> None:
+    said = ONE | {"pipeline": "--source=log:/x", "offset": None, "cause": "--json"}
+    assert all(one.startswith(("--p", "--input=", "--reason=")) for one in Retry.of(said, "").flags)
+
+
+def test_a_letter_is_retried_once(tmp_path: Path) -> None:
+    write_letters(LiveDisk(tmp_path / "store"), "vwap")
+    assert main(["log", "create", f"{tmp_path}/trades"]) == 0
+    place = {"store": f"{tmp_path}/store", "source": f"log:{tmp_path}/trades"}
+
+    def done(**changed: Any) -> str:
+        said = asyncio.run(retry(Retry.of(ONE | changed, "me"), **place))
+        return str(said["done"])
+
+    assert done() == "vwap/0: 1 retried: mended (me)"
+    assert read_all(Topic.open(LiveDisk(tmp_path), "trades")) == TRADES[1:2]
+    with pytest.raises(AskedError, match="cannot be retried: only its first bytes were kept"):
+        done(offset="10")
+    with pytest.raises(AskedError, match="--retry-source"):
+        asyncio.run(retry(Retry.of(ONE, "me"), store=place["store"], source=""))

@@ -1,0 +1,68 @@
+"""SQL in a process of its own: answered, refused, ended; the asker's loop goes on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pyarrow as pa
+import pytest
+
+from ripple.dashboard import apart
+from ripple.dashboard.apart import query_apart
+from ripple.errors import InputError, LimitError
+
+TABLE = pa.table({"symbol": ["A", "B", "A"], "size": [1, 2, 2**62]})
+QUESTIONS = {
+    "SELECT symbol, sum(size) AS sizes FROM trades GROUP BY symbol ORDER BY symbol": None,
+    "SELECT count(*) FROM other": None,
+    "SELECT * FROM range(100000)": None,
+    "SELECT * FROM read_csv('/etc/passwd')": (InputError, "Cannot access file"),
+    "SELEC": (InputError, "syntax error"),
+    "SELECT sum(a.range * b.range) FROM range(9999999) a, range(9999999) b": (
+        TimeoutError,
+        "no answer within",
+    ),
+    "SELECT list(range) FROM range(900000000)": ((InputError, LimitError, TimeoutError), ""),
+}
+
+
+def test_each_question_ends() -> None:
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0.02)
+            turns += 1
+
+    async def ask() -> list[object]:
+        turning = asyncio.ensure_future(turn())
+        tables = {"trades": TABLE, "other": TABLE}
+        found = await asyncio.gather(
+            *(query_apart(sql, tables, rows_max=5, timeout_s=1) for sql in QUESTIONS),
+            return_exceptions=True,
+        )
+        turning.cancel()
+        return list(found)
+
+    found = asyncio.run(ask())
+    for (sql, wanted), answer in zip(QUESTIONS.items(), found, strict=True):
+        if wanted is None:
+            assert isinstance(answer, pa.Table), (sql, answer)
+        else:
+            assert isinstance(answer, wanted[0]), (sql, answer)
+            assert wanted[1] in str(answer)
+    by_symbol, counted, cut = (one for one in found if isinstance(one, pa.Table))
+    assert by_symbol.to_pylist() == [
+        {"symbol": "A", "sizes": 2**62 + 1},
+        {"symbol": "B", "sizes": 2},
+    ]
+    assert counted.to_pylist() == [{"count_star()": 3}]
+    assert cut.num_rows == 6  # one more than is shown: so that it can be said
+    assert turns > 10
+
+
+def test_tables_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "TABLES_BYTES_MAX", 10)
+    with pytest.raises(LimitError, match="more than 10"):
+        asyncio.run(query_apart("SELECT 1", {"t": TABLE}, rows_max=1))
