@@ -1,7 +1,8 @@
-"""The pictures of the documentation: ``make screenshots``."""
+"""The pictures of the documentation: ``make screenshots``; names of views: only those."""
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +22,13 @@ WARM_MS = 75_000
 SETTLED_MS = 3_500
 SQL = """SELECT venue, count(DISTINCT symbol) AS symbols, sum(volume) AS volume
 FROM vwap GROUP BY venue ORDER BY volume DESC"""
+EXPLORED = {
+    "settings": True,
+    "group_by": ["venue"],
+    "split_by": ["liquid"],
+    "columns": ["volume", "trades", "vwap"],
+    "aggregates": {"vwap": "avg"},
+}
 VIEWS = {
     "overview": "overview",
     "pipeline": "pipeline",
@@ -43,17 +51,30 @@ def main() -> None:
     ):
         pages = {scheme: _open(chrome, scheme, url) for scheme in ("light", "dark")}
         pages["light"].wait_for_timeout(WARM_MS)
-        for name, view in VIEWS.items():
+        for name in sys.argv[1:] or VIEWS:
             for scheme, page in pages.items():
-                page.goto(f"{url}#/{view}")
+                page.goto(f"{url}#/{VIEWS[name]}")
+                _ready(page, name)
                 page.wait_for_timeout(SETTLED_MS)
-                if name == "query":
-                    page.get_by_role("button", name="Ask", exact=True).click()
-                    page.get_by_role("group", name="Answer").wait_for()
                 path = FOLDER / f"dashboard-{name}-{scheme}.png"
                 page.screenshot(path=str(path))
                 _shrink(path)
                 sys.stdout.write(f"{path.relative_to(ROOT)} {path.stat().st_size}\n")
+
+
+def _ready(page: Any, name: str) -> None:
+    """Wait for what takes a while to come."""
+    if name == "outputs":
+        page.get_by_role("group", name="Rows").wait_for()
+    elif name == "pipeline":
+        page.get_by_text("for nothing").nth(1).wait_for()
+    elif name == "explore":
+        page.evaluate("kept => localStorage.setItem('explore vwap', kept)", json.dumps(EXPLORED))
+        page.reload()
+        page.frame_locator("iframe.explore").get_by_text("NYSE").first.wait_for()
+    elif name == "query":
+        page.get_by_role("button", name="Ask", exact=True).click()
+        page.get_by_role("group", name="Answer").wait_for()
 
 
 def _shrink(path: Path) -> None:

@@ -65,7 +65,8 @@ function figuresOf(snapshot, pipeline, stages, own) {
     const stage = stages[node.stage] || {};
     const said = own[node.id] || {};
     const isSource = node.kind === "source";
-    return [node.id, { rate: said.rate ?? (isSource ? snapshot.totals?.rate_in : node.kind === "fold" && pipeline.stages[node.stage].folds[0] === node.name ? stage.rate : null), lag: stage.lag, skew: stage.skew, ...said }];
+    const into = said.rate ?? (isSource ? snapshot.totals?.rate_in : node.kind === "fold" && pipeline.stages[node.stage].folds[0] === node.name ? stage.rate : null);
+    return [node.id, { ...said, rate: into, lag: stage.lag, skew: stage.skew }];
   }));
 }
 
@@ -84,7 +85,8 @@ function flowsOf(snapshot, pipeline, stages, figures) {
 // As wide as its texts: letters of 13 and 12 pixels are some 7 wide.
 function widthOf(node) {
   const hasRate = ["source", "fold", "output"].includes(node.kind);
-  return Math.max(92, 30 + 7.4 * Math.min(node.name.length, 22), hasRate ? (node.kind === "fold" ? 112 : 84) + 6.4 * kindOf(node).length : 0);
+  const cut = node.kind === "fold" ? 56 : 0;
+  return Math.max(84, 28 + 7.2 * Math.min(node.name.length, 22) + cut, hasRate ? 80 + 6.2 * kindOf(node).length : 0);
 }
 
 function kindOf(node) {
@@ -93,7 +95,7 @@ function kindOf(node) {
 
 function layedOut(pipeline) {
   const graph = new Graph({ compound: true });
-  graph.setGraph({ rankdir: "LR", nodesep: 26, ranksep: 34, marginx: 4, marginy: 4 });
+  graph.setGraph({ rankdir: "LR", nodesep: 26, ranksep: 24, marginx: 4, marginy: 4 });
   graph.setDefaultEdgeLabel(() => ({}));
   const known = new Set(pipeline.nodes.map((one) => one.id));
   const edges = pipeline.edges.filter((one) => known.has(one.from) && known.has(one.to));
@@ -151,12 +153,12 @@ function Box({ node, at, figure, isShown, isChosen }) {
     }
   };
   const value = figure.rate != null ? rate(figure.rate) : "";
-  const said = figure.cutoff >= 0.005 ? `${percent(figure.cutoff)} cut · ${value}` : value;
   return html`<g class=${`node ${node.kind} ${isShown ? "" : "dim"} ${isChosen ? "chosen" : ""}`} transform=${`translate(${at.x - at.width / 2} ${at.y - HEIGHT / 2})`} tabindex="0" role="button" aria-pressed=${isChosen} onClick=${choose} onKeyDown=${pressed}>
     <rect width=${at.width} height=${HEIGHT} rx="7"></rect><rect class="strip" width="4" height=${HEIGHT} rx="2"></rect>
     <text class="name" x="15" y="24">${clipped(node.name, 22)}</text>${" "}
     <text class="kind" x="15" y="44">${kindOf(node)}</text>${" "}
-    <text class="rate" x=${at.width - 11} y="44" text-anchor="end">${said}</text></g>`;
+    <text class="rate" x=${at.width - 11} y="44" text-anchor="end">${value}</text>${" "}
+    ${figure.cutoff >= 0.005 && html`<text class="cut" x=${at.width - 11} y="24" text-anchor="end">${percent(figure.cutoff)} cut</text>`}</g>`;
 }
 
 function clipped(text, length) {
