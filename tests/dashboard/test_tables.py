@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.dashboard.contract import AskedError
-from ripple.dashboard.tables import ROWS_MAX, filtered, texts, window
+from ripple.dashboard.tables import ROWS_MAX, filtered, for_browser, texts, window
 
 TABLE = pa.table(
     {
@@ -116,3 +116,25 @@ def test_ten_thousand_rows_ten_times_a_second_are_a_few_percent_of_a_processor()
     for _ in range(20):
         window(table, ["key"], by="value", is_down=True, words="SYM value>0", first=0, rows=60)
     assert (time.process_time() - began_s) / 20 < 0.04
+
+
+def test_engines_in_browsers_get_types_that_they_know() -> None:
+    table = pa.table(
+        {
+            "at_ns": pa.array([1_709_000_000_123_999_999, None], pa.int64()),
+            "size": pa.array([2**62, -1], pa.int64()),
+            "price": [Decimal("1.5"), None],
+            "codes": [[1, 2], None],
+            "raw": [b"\xff", None],
+        }
+    )
+    found = for_browser(table)
+    assert [str(kind) for kind in found.schema.types] == [
+        *("timestamp[ms]", "int64", "double", "string", "string"),
+    ]
+    first, second = found.to_pylist()
+    assert first["at_ns"].isoformat() == "2024-02-27T02:13:20.123000"
+    assert (first["size"], first["price"], first["codes"], first["raw"]) == (
+        *(2**62, 1.5, "[1, 2]", "ff"),
+    )
+    assert second == {"at_ns": None, "size": -1, "price": None, "codes": None, "raw": None}
