@@ -29,6 +29,7 @@ peers       the other replicas
 service     its methods, for workers, people and other replicas
 messages    what people and replicas say as bytes, and back
 pages, metrics    what it shows to whoever watches it
-dashboard, dashboard_words, numbers, timeline, showing    the dashboard of a cluster
+dashboard   of a cluster: dashboard_words, dashboard_commands, numbers, graphs, timeline, showing;
+            retrying: dead letters given back
 process     all of it as one process
 """

@@ -31,7 +31,8 @@ NAV = {
     "changing dead-letters extending deployment",
     "Operations": "operations dashboard metrics cluster recovery checkpoints",
     "Reference": "commands reference reference-testing schemas log delta wire",
-    "Explanation": "architecture engine stages exchange repartition seals simulation bench compared",
+    "Explanation": "architecture engine stages exchange repartition seals simulation bench "
+    "compared",
 }
 _LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _EXAMPLE = re.compile(r"((?:^>>> .*\n?|^\.\.\. .*\n?)+(?:^\S.*\n?)*)", re.MULTILINE)

@@ -8,7 +8,9 @@ tables     the part of a table that is on somebody's screen, as exact text
 outputs    live tables and taps, each followed once for all who look
 kept       checkpoints and letters in a store
 gate       who is let in, as what, and how often
-web        pages, the websocket and what can be asked, over HTTP (extra ``dashboard``)
+web        what can be asked, and what answers, over HTTP (extra ``dashboard``): listening, with
+           entrance (who asks), viewers (who looks), headers, files
+apart      questions in SQL, answered by a process of its own; children: such processes
 run        one run of ``ripple run``
 assets     the files of the page
 """
