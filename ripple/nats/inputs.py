@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 FETCH = 256
 FETCH_S = 1.0
 AHEAD_BYTES_MAX = 4 << 20
+CANCEL_S = 1.0
 # Half a minute in all: a server that restarts is back by then.
 DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
 
@@ -56,6 +57,7 @@ class NatsInputs:
 
     Invariants: ``_messages`` are those before ``_through`` that were not given out yet, in order;
     nothing else of the stream is before ``_through``. ``_end`` is the end as it was last seen.
+    What is held is bounded, but for the batch that is asked for, which ends at ``_wanted``.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class NatsInputs:
         self._client: Client | None = None
         self._messages: deque[_Message] = deque()
         self._held_bytes = 0
-        self._through = self._end = 0
+        self._through = self._end = self._wanted = 0
         self._stop: int | None = None
         self._woken, self._room = asyncio.Event(), asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
@@ -111,7 +113,7 @@ class NatsInputs:
         self._stop = None if stop is None else stop[self._name]
         self._messages.clear()
         self._held_bytes = 0
-        self._through = cut[self._name]
+        self._through = self._wanted = cut[self._name]
         _, self._end = _range(await self._info())
         self._failure = None
         self._reading = asyncio.create_task(self._read_on())
@@ -127,6 +129,8 @@ class NatsInputs:
         if self._through < end and (self._through < self._end or self._through <= at):
             if self._failure is not None:
                 raise self._failure
+            self._wanted = end
+            self._room.set()
             return Signal.WAITING
         return self._name, self._batch(min(end, self._through))
 
@@ -180,10 +184,13 @@ class NatsInputs:
 
     async def _stop_reading(self) -> None:
         reading, self._reading = self._reading, None
-        if reading is not None:
+        if reading is None:
+            return
+        while not reading.done():  # the client takes no notice of one that comes while it flushes
             reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await reading
+            await asyncio.wait([reading], timeout=CANCEL_S)
+        with suppress(asyncio.CancelledError):
+            await reading
 
     async def _info(self) -> StreamInfo:
         try:
@@ -234,7 +241,7 @@ class NatsInputs:
         count = 0
         try:
             while True:
-                if self._held_bytes > AHEAD_BYTES_MAX:
+                if self._held_bytes > AHEAD_BYTES_MAX and self._through >= self._wanted:
                     self._room.clear()
                     await self._room.wait()
                     continue

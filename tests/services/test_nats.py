@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import signal
 import subprocess
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from ripple.connectors.connector import Reading, Writing
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
 from ripple.errors import InputError, OutputError
+from ripple.nats import inputs
 from ripple.nats.envelope import MAGIC, unwrapped, wrapped
 from ripple.nats.place import NatsPlace
 from ripple.nats.places import continue_sink, open_source
@@ -33,13 +34,7 @@ from tests.cli.processes import RIPPLE, ROOT
 from tests.services.missing import MissingError, skip
 from tests.services.nats_server import Nats
 
-# A killed run that goes on with a stream has now and then hung for more than a minute: until it is
-# known why, these are run where somebody asks for them.
-HANGS = pytest.mark.skipif(
-    "RIPPLE_NATS" not in os.environ,
-    reason="a run over NATS may hang after a kill, which is not understood: RIPPLE_NATS=1 tries",
-)
-pytestmark = [pytest.mark.services, HANGS]
+pytestmark = pytest.mark.services
 
 RUNNING: list[Nats] = []
 WITHIN_S = 60
@@ -190,6 +185,37 @@ def test_killed_server_loses_and_doubles_nothing_that_is_written(
         number for cut in range(CUTS) for number in changes(cut)["number"].to_pylist()
     ]
     assert {row["name"]: row["number"] for row in found} == newest(CUTS)
+
+
+def test_a_batch_may_be_larger_than_what_is_read_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "AHEAD_BYTES_MAX", 1000)
+    stream = put(tmp_path, ticks(0, 400))
+    source = open_source(stream, Reading("ticks", READING.shape, 300))
+    assert [batch.next_offset for batch in source.batches()] == [300, 400]
+    source.close()
+
+
+def test_reading_ends_though_the_client_swallows_that_it_is_cancelled(tmp_path: Path) -> None:
+    """As it does while it flushes: a run that had read all waited for that for ever."""
+    place = NatsPlace.parse(put(tmp_path, ticks(0, 1)))
+
+    async def main() -> bool:
+        reader = inputs.NatsInputs(place, None, name="ticks", batch_rows=10)  # type: ignore[arg-type]
+
+        async def deaf() -> None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(WITHIN_S)
+            await asyncio.sleep(WITHIN_S)
+
+        reader._reading = reading = asyncio.create_task(deaf())
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await reader.close()
+        return reading.cancelled()
+
+    assert asyncio.run(main())
 
 
 def test_streams_of_others_are_refused(tmp_path: Path) -> None:
