@@ -120,7 +120,8 @@ class Bound:
 class Aggregate(ABC):
     """An immutable description: what to aggregate, not yet of which types.
 
-    Everything that distinguishes it is a field, because a plan's topology hash is made of them.
+    Everything that distinguishes it is a field, because a plan's topology hash is made of them. A
+    class that adds fields is a frozen dataclass too.
     """
 
     inputs: tuple[Input, ...]

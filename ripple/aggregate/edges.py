@@ -62,7 +62,6 @@ class Edge(Aggregate):
         return Bound((("", Option(of)),), make)
 
 
-@dataclass(frozen=True)
 class Ohlc(Aggregate):
     """Open, high, low, close."""
 

@@ -110,7 +110,6 @@ class TopK(Aggregate):
         return Bound((("", List(of)),), make)
 
 
-@dataclass(frozen=True)
 class CountDistinct(Aggregate):
     """How many different values."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ripple.aggregate.contract import Aggregate, Bound, Input, is_integer
@@ -42,7 +41,6 @@ def vwap(price: Input, size: Input) -> Aggregate:
     return Vwap((price, size))
 
 
-@dataclass(frozen=True)
 class Count(Aggregate):
     """How many."""
 
@@ -70,7 +68,6 @@ class CountState(SummedState):
         return (CountRead(self.parts["count"]),)
 
 
-@dataclass(frozen=True)
 class Sum(Aggregate):
     """The exact sum."""
 
@@ -102,7 +99,6 @@ class SumState(SummedState):
         return (IntegerRead(sums) if isinstance(sums, WholeSums) else SumRead(sums),)
 
 
-@dataclass(frozen=True)
 class Mean(Aggregate):
     """The exact mean."""
 
@@ -134,7 +130,6 @@ class MeanState(SummedState):
         return (quotient(sums, count),)
 
 
-@dataclass(frozen=True)
 class Vwap(Aggregate):
     """The volume-weighted average price."""
 

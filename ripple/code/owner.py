@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
 _INSTALLED = ("site-packages", "dist-packages")
-_PYTHON = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
 
 
 def library_of(module: str | None, file: str | None) -> str | None:
@@ -100,12 +98,19 @@ def _is_library(package: str, file: str | None) -> bool:
         return True
     if file is None:  # built in, frozen, or made while running
         return is_python(package)
-    if file.startswith(_PYTHON) and is_python(package):
+    if is_python(package) and file.startswith(_python_folders()):
         return True
     folders = file.replace(os.sep, "/").split("/")[:-1]
     depths = [at for at, name in enumerate(folders) if name == package]
     home = "/".join(folders[: depths[-1]] if depths else folders)
     return any(name in _INSTALLED for name in folders) or _holds_distributions(home)
+
+
+@cache
+def _python_folders() -> tuple[str, str]:
+    import sysconfig  # noqa: PLC0415 - it takes its time, and many pipelines have no functions
+
+    return sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")
 
 
 @cache

@@ -61,12 +61,15 @@ class SyntheticSource:
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield the trades from ``from_offset`` on; see Source."""
         schema = TRADES.arrow_schema()
+        # With their types: to find a type Arrow imports dateutil.
         longest = min(self._batch_rows, max(self._events, 1))
-        symbols = _pattern(pa.array([f"SYM{i:04}" for i in range(SYMBOLS)]), longest)
+        symbols = _pattern(pa.array([f"SYM{i:04}" for i in range(SYMBOLS)], pa.string()), longest)
         # An integer over ten is the double nearest to the decimal; adding tenths is not.
-        prices = _pattern(pa.array([(1000 + i) / 10 for i in range(_PRICES)]), longest)
-        sizes = _pattern(pa.array([100 * (1 + i) for i in range(_SIZES)]), longest)
-        venues = _pattern(pa.array(["XNAS", "XNYS"]), longest)
+        prices = _pattern(
+            pa.array([(1000 + i) / 10 for i in range(_PRICES)], pa.float64()), longest
+        )
+        sizes = _pattern(pa.array([100 * (1 + i) for i in range(_SIZES)], pa.int64()), longest)
+        venues = _pattern(pa.array(["XNAS", "XNYS"], pa.string()), longest)
         start = from_offset
         while start < self._events:
             stop = min(start + self._batch_rows - start % self._batch_rows, self._events)
