@@ -14,7 +14,7 @@ no queue: each partition has at most one under way.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from ripple.assignment import Backpressure, Level
@@ -140,7 +140,7 @@ class Intake:
         """Know of no queue yet. changed: told when the level has changed."""
         self.pressure = Pressure()
         self._clock = clock
-        self._limits = limits or Limits()
+        self._limit_of = asdict(limits or Limits())
         self._thresholds = thresholds
         self._changed = changed
         self._held: dict[Gate | None, Held] = {}
@@ -166,8 +166,7 @@ class Intake:
         held: Counter[str] = Counter()
         for one in self._held.values():
             held.update(one())
-        names = [one.name for one in fields(self._limits)]
-        return tuple(Queue(name, held[name], getattr(self._limits, name)) for name in names)
+        return tuple([Queue(name, held[name], limit) for name, limit in self._limit_of.items()])
 
     def look(self) -> Pressure:
         """Return the pressure, which is looked at anew now and then."""

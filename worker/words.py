@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from ripple.assignment import Alert, Assignment, Backpressure, Follower, Level, MoveFailed, Report
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 REASON_LENGTH_MAX = 500
 _CONTENT = AssignmentContent()
+_STANDING = tuple(one.name for one in fields(Standing))
 
 
 def assign(assignment: Assignment, start: tuple[int, int] | None) -> dict[str, Any]:
@@ -49,7 +50,10 @@ def report(
             [one.partition, one.process, one.reason[:REASON_LENGTH_MAX]] for one in said.failed
         ],
         "inputs": said.inputs,
-        "standings": {str(partition): asdict(one) for partition, one in standings.items()},
+        "standings": {
+            str(partition): {name: getattr(one, name) for name in _STANDING}
+            for partition, one in standings.items()
+        },
         "backpressure": [int(full.level), full.fill, full.queue],
         "queues": [[one.name, one.held, one.limit] for one in queues],
     }

@@ -105,10 +105,15 @@ class Assignment:
 
     def start_of(self, process: str) -> tuple[int, int] | None:
         """Return which run of a process is meant: its worker's incarnation, and its own start."""
-        member = self.by_id.get(worker_of(process))
-        if member is None or process not in member.processes:
-            return None
-        return member.incarnation, member.starts[member.processes.index(process)]
+        return self._starts.get(process)
+
+    @cached_property
+    def _starts(self) -> dict[str, tuple[int, int]]:
+        return {
+            process: (member.incarnation, start)
+            for member in self.members
+            for process, start in zip(member.processes, member.starts, strict=True)
+        }
 
     def owned_by(self, worker: str) -> tuple[int, ...]:
         """Return the partitions of a worker's processes."""

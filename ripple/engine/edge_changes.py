@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
-_OPS = np.array([OP_SET, OP_REMOVE, OP_FINAL], np.int8)
-
-
 @frozen
 class EdgeChanges:
     """What one partition of a stage has for one partition of the next.
@@ -69,7 +66,8 @@ def check_rows(rows: pa.RecordBatch, schema: pa.Schema, whose: str) -> None:
     for name in (*key, OP):
         if rows.column(name).null_count:
             raise InputError(f"{whose}: the column {name!r} has nulls")
-    unknown = np.setdiff1d(ops_of(rows), _OPS)
+    ops = ops_of(rows)
+    unknown = ops[(ops != OP_SET) & (ops != OP_REMOVE) & (ops != OP_FINAL)]
     if len(unknown):
         raise InputError(f"{whose}: there is no operation {unknown[0]} on an edge")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,8 +40,10 @@ def chunks(job: Job, seeds: range, processes: int) -> Iterator[tuple[bool, str]]
 
 def _chunk(work: tuple[Job, range]) -> tuple[bool, str]:
     job, seeds = work
+    scenario, options = find(job.scenario), job.options()
+    gc.freeze()  # what was imported stays, and need not be looked through again and again
     try:
-        report = explore(find(job.scenario), seeds=seeds, **job.options())
+        report = explore(scenario, seeds=seeds, **options)
     except SimulationError as error:
         return False, str(error)
     return True, f"seeds {seeds.start} to {seeds.stop - 1}: {report}"

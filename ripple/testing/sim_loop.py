@@ -75,7 +75,8 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._chance = chance
         self._rate = 1_000_000 + drift_ppm
         self.ready: list[asyncio.Handle] = []
-        self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
+        # By when each is due on the own clock; then in true time.
+        self._timers: list[tuple[int, int, int, asyncio.TimerHandle]] = []
         self._numbers = 0
         self._tasks: list[asyncio.Task[Any]] = []
         self._tasks_made = 0
@@ -102,29 +103,31 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def due_ns(self) -> int | None:
         """Return when there is something to do, in true time; None if never."""
-        timers = self._timers
-        while timers and timers[0][2].cancelled():
-            heapq.heappop(timers)
         if self.paused:
             return None
         if self.ready:
             return self.free_ns
-        if not timers:
-            return None
-        return -(timers[0][0] * -1_000_000 // self._rate)
+        timers = self._timers
+        while timers:
+            _, _, due_ns, handle = timers[0]
+            if not handle._cancelled:
+                return due_ns
+            heapq.heappop(timers)
+        return None
 
     def wake(self) -> None:
         """Take all timers that are due."""
-        timers, now_ns = self._timers, self._now_ns()
-        while timers and timers[0][0] <= now_ns:
-            handle = heapq.heappop(timers)[2]
-            if not handle.cancelled():
+        timers, now_ns = self._timers, self.timeline.now_ns
+        while timers and timers[0][2] <= now_ns:
+            handle = heapq.heappop(timers)[3]
+            if not handle._cancelled:
                 self.ready.append(handle)
 
     def step(self) -> None:
         """Run one callback."""
-        handle = self.ready.pop(self._next())
-        if handle.cancelled():
+        ready = self.ready
+        handle = ready.pop(self._next() if len(ready) > 1 else 0)
+        if handle._cancelled:
             return
         if self.step_ns:
             self.free_ns = self.timeline.now_ns + self.step_ns
@@ -146,7 +149,7 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def _next(self) -> int:
         ready = self.ready
-        chosen = self._chance.below(len(ready)) if len(ready) > 1 else 0
+        chosen = self._chance.below(len(ready))
         if _is_task(ready[chosen]):
             return chosen
         return next(index for index, handle in enumerate(ready) if not _is_task(handle))
@@ -236,7 +239,8 @@ class SimLoop(asyncio.AbstractEventLoop):
         context: Context | None,
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when_ns / 1e9, callback, args, self, context)
-        heapq.heappush(self._timers, (when_ns, self.next_number(), handle))
+        due_ns = -(when_ns * -1_000_000 // self._rate)
+        heapq.heappush(self._timers, (when_ns, self.next_number(), due_ns, handle))
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:

@@ -79,16 +79,15 @@ class Timeline:
 
     def _wait(self) -> None:
         """Jump to the next timer, and take all that are due then."""
-        loops = self._loops
-        due = [(due_ns, loop) for loop in loops if (due_ns := loop.due_ns()) is not None]
+        due = [(due_ns, loop) for loop in self._loops if (due_ns := loop.due_ns()) is not None]
         if not due:
             waiting = [text for loop in self._loops for text in loop.waiting()]
             raise SimulationStuckError(f"nothing will ever happen; waiting: {', '.join(waiting)}")
-        self.now_ns = max(self.now_ns, min(due_ns for due_ns, _ in due))
-        if self.now_ns > TIME_SECONDS_MAX * 1e9:
+        now_ns = self.now_ns = max(self.now_ns, min([due_ns for due_ns, _ in due]))
+        if now_ns > TIME_SECONDS_MAX * 1e9:
             raise SimulationStuckError(
                 f"not finished after {TIME_SECONDS_MAX:.0f} simulated seconds"
             )
         for due_ns, loop in due:
-            if due_ns <= self.now_ns:
+            if due_ns <= now_ns:
                 loop.wake()
