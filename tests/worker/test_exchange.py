@@ -129,7 +129,7 @@ def test_a_really_slow_receiver_gets_each_row_less_often_and_takes_no_memory(
 
     async def main() -> None:
         limits = ExchangeLimits(credit_rows=8, window_bytes=2000, bundle_rows=8, bundle_bytes=500)
-        live = Live(tmp_path, name="by-venue", events=2000, limits=limits)
+        live = Live(tmp_path, name="by-venue", events=800, limits=limits)
         tasks = await live.start()
         arrived = 0
         for part in live.parts[1]:
