@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ripple import cut as cuts
@@ -99,7 +99,8 @@ class AgainstCheckpoints:
         found = engine.snapshot().digests
         differing = [name for name, both in checkpoint.digests.items() if both != found[name]]
         try:
-            restored = Engine.restore(plan, snapshot)
+            cut = {name: snapshot.cut[name] for name in engine.cut}
+            restored = Engine.restore(plan, replace(snapshot, cut=cut))
         except RippleError as error:
             yield Difference(f"{where} cannot be restored: {error}")
             return
@@ -217,10 +218,12 @@ class Fresh:
                 f"what was written has read {', '.join(missing)}, and the source has "
                 f"{', '.join(by_name)}: give the place that the live run reads"
             )
-        self._shares = [by_name[name] for name in cut]
+        # A stored cut has them in the order of their names; a run has them in that of the source.
+        self._shares = [share for share in shares if share.name in cut]
+        names = tuple(share.name for share in self._shares)
         kind = engine_class(engine)
         kind = kind if sample is None else sample.engine(kind)
-        self.engine = kind(plan, 0, tuple(cut), staged=staged, finals=True)
+        self.engine = kind(plan, 0, names, staged=staged, finals=True)
         self._final: dict[str, Table] = {output.name: {} for output in plan.outputs}
 
     @property
