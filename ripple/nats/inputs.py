@@ -245,8 +245,10 @@ class NatsInputs:
                     self._room.clear()
                     await self._room.wait()
                     continue
+                # Of what is not there yet the server would wait for all.
+                count_there = min(FETCH, max(1, self._end - self._through))
                 try:
-                    found = await consumer.fetch(FETCH, timeout=FETCH_S)
+                    found = await consumer.fetch(count_there, timeout=FETCH_S)
                 except NatsTimeoutError:
                     await self._look(js, consumer, count)
                     continue
