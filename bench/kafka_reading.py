@@ -107,6 +107,7 @@ def _trades(form: str, first: int, count: int) -> Iterator[tuple[str, str]]:
 
 
 def ripple_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> float:
+    from ripple import event_loop  # noqa: PLC0415 - the peers do without it
     from ripple.connectors.csv.format import TRADE_CHECKS, TRADE_SCHEMA  # noqa: PLC0415
     from ripple.connectors.record_shape import RecordShape  # noqa: PLC0415
     from ripple.kafka.reader import KafkaReader  # noqa: PLC0415
@@ -135,7 +136,7 @@ def ripple_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> floa
         await reader.close()
         return spent
 
-    return asyncio.run(read())
+    return event_loop.run(read())  # as workers do
 
 
 def confluent_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> float:

@@ -1,7 +1,7 @@
 """Kafka: places whose records are read and written in columns, and the transaction that commits.
 
 place, settings     what users write; how brokers are got at (tokens, errors, refusals)
-client, consumer    connections and who leads; records read ahead
+client, consumer    connections and who leads; records read ahead (memory: kept between fetches)
 record_batches      what was fetched, as columns (decompression); values: by format and registry
 inputs, source      of a life, of a plain run; dividing: by which hash of keys
 rows, row_values, row_writing, batch_writing, batches   changes as records, as bytes

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.kafka.client import KafkaClient
 from ripple.kafka.consumer import KafkaConsumer
+from ripple.kafka.memory import keep_freed
 
 if TYPE_CHECKING:
     from ripple.kafka.settings import Security
@@ -26,6 +27,7 @@ class KafkaReader:
 
     async def open(self) -> None:
         """Connect. Raises BrokerError."""
+        keep_freed()
         await self._client.open()
 
     async def close(self) -> None:
