@@ -16,8 +16,7 @@ from ripple.dashboard import children
 from ripple.dashboard.contract import AskedError
 
 if TYPE_CHECKING:
-    from ripple.dashboard import children
-from ripple.dashboard.contract import Values
+    from ripple.dashboard.contract import Values
 
 WITHIN_S = 60.0
 SAID_BYTES_MAX = 1 << 20
