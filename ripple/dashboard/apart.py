@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TIMEOUT_S = 10.0
-START_S = 10.0
+START_S = 30.0  # a process begins late where others are busy
 MEMORY_MIB = 256
 # Of addresses, most of which nothing is ever written to.
 ADDRESSES_BYTES_MAX = 4 << 30
