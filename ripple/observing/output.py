@@ -92,6 +92,7 @@ class SeenOutput:
         self._arrived = arrived
         self._place_of = place_of
         self._parts: dict[int, _Part] = {}
+        self._shown: Shown | None = None  # of what was taken in last
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -125,14 +126,17 @@ class SeenOutput:
 
     def shown(self, key: Mapping[str, Any] | None = None) -> Shown:
         """Return the rows as of what was taken in last. key: only those with these key fields."""
-        rows = [self._parts[number].table.rows() for number in sorted(self._parts)]
-        table = pa.table({}) if self.layout is None else self.layout.table.empty_table()
-        if rows:
-            table = pa.Table.from_batches(rows)
-        if key:
-            table = of_key(self.layout, table, key)
-        positions = {n: p.position for n, p in sorted(self._parts.items()) if p.position}
-        return Shown(self.name, table, positions, self.missing)
+        if self._shown is None:
+            rows = [self._parts[number].table.rows() for number in sorted(self._parts)]
+            table = pa.table({}) if self.layout is None else self.layout.table.empty_table()
+            if rows:
+                table = pa.Table.from_batches(rows)
+            positions = {n: p.position for n, p in sorted(self._parts.items()) if p.position}
+            self._shown = Shown(self.name, table, positions, self.missing)
+        if not key:
+            return self._shown
+        whole = self._shown
+        return Shown(self.name, of_key(self.layout, whole.table, key), whole.cuts, whole.missing)
 
     def _taken(self, arrival: Arrival) -> Change | None:
         changes, part = arrival.changes, self._parts.get(arrival.sender)
@@ -146,6 +150,7 @@ class SeenOutput:
         if self.layout is None:
             self.layout, self._schema = layout_of(changes.rows.schema), changes.rows.schema
         rows = changes.rows
+        self._shown = None
         if part is None or changes.since is None:
             before = part
             part = self._parts[arrival.sender] = _Part(self.layout)

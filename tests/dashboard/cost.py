@@ -56,6 +56,9 @@ async def measure(url: str, number: str) -> None:
             before = spent_s(number)
             await asyncio.sleep(OVER_S)
             share = (spent_s(number) - before) / OVER_S
+            for one in looking:
+                if one.done():
+                    one.result()  # what ended a viewer; without them nothing is measured
             sys.stdout.write(f"{name}, {viewers} viewers: {100 * share:.2f} % of a core\n")
             sys.stdout.flush()
             for one in looking:
