@@ -139,8 +139,9 @@ def test_a_commit_waits_for_its_dead_letters_while_the_store_is_away(
     run.append()
     run.until(lambda: run.committed == TRADES)
     server.kill()
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text('{"symbol": "A", "price": -1, "size": 0, "timestamp_ns": 1, "venue": "X"}\n')
+    bad = tmp_path / "bad.jsonl"  # of a clock that is ahead
+    trade = '{"symbol": "A", "price": 1.0, "size": 1, "timestamp_ns": %d, "venue": "X"}\n'
+    bad.write_text(trade % (1 << 62))
     ripple("log", "append", run.topic, bad)
     run.append()
     run.says("the next commit waits for the store", times=3)
@@ -151,6 +152,10 @@ def test_a_commit_waits_for_its_dead_letters_while_the_store_is_away(
     letters = ripple("dead-letter", "list", "--checkpoint-dir", URL)
     assert f"offset {TRADES}" in letters
     assert "1 letters" in letters
+    retry = ("dead-letter", "retry", "--checkpoint-dir", URL, "--source", f"log:{run.topic}")
+    assert "1 retried" in ripple(*retry)
+    assert "0 retried\n         1  were retried before" in ripple(*retry)
+    assert f"offsets 0 to {2 * TRADES + 2}," in ripple("log", "info", run.topic)
 
 
 def test_a_store_that_lets_a_second_put_win_is_refused_by_name(
