@@ -134,10 +134,13 @@ class Rows:
 
 
 def _differs(before: pa.Array, after: pa.Array) -> Mask:
-    """Return where two columns differ; a value that equals nothing, such as NaN, always does."""
+    """Return where two columns differ: floats by their bits, so that -0.0 is not 0.0."""
+    if pa.types.is_floating(before.type):
+        bits = pa.int64() if before.type.bit_width == 64 else pa.int32()
+        before, after = before.view(bits), after.view(bits)
     if pa.types.is_nested(before.type):
         pairs = zip(before.to_pylist(), after.to_pylist(), strict=True)
-        return np.array([one != other for one, other in pairs], bool)
+        return np.array([repr(one) != repr(other) for one, other in pairs], bool)
     unequal = pc.fill_null(pc.not_equal(before, after), False).to_numpy(zero_copy_only=False)
     nulls = (array.is_null().to_numpy(zero_copy_only=False) for array in (before, after))
     mask: Mask = unequal | np.not_equal(*nulls)

@@ -23,3 +23,8 @@ def digest(rows: list[list[Any]]) -> str:
     """Return a digest of rows, in whatever order."""
     text = "\n".join(sorted(json.dumps(row) for row in rows))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def digest_in_order(rows: list[list[Any]]) -> str:
+    """Return a digest of rows and their order."""
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
