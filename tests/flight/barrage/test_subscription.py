@@ -122,7 +122,13 @@ def test_what_cannot_be_asked_is_refused() -> None:
 
 def test_a_value_that_becomes_what_it_was_is_no_news_of_another_column() -> None:
     rows, known = Rows(LAYOUT), Subscription()
-    row = {"key": 1, "name": "a", "op": 0, "i64": 5, **{f"_cleared.{n}": False for n in TABLE.names[2:]}}
+    row = {
+        "key": 1,
+        "name": "a",
+        "op": 0,
+        "i64": 5,
+        **{f"_cleared.{n}": False for n in TABLE.names[2:]},
+    }
     rows.apply(0, pa.RecordBatch.from_pylist([row], schema=LAYOUT.deltas))
     known.ask(Asked(b""), WIDTH)
     known.news(rows, {})

@@ -1,4 +1,4 @@
-"""Random changes of a table of all types, and what the table then is: by other code than Barrage's."""
+"""Random changes of a table of all types, and what it is then: by other code than Barrage's."""
 
 from __future__ import annotations
 
@@ -69,6 +69,13 @@ class Workload:
         batch = pa.RecordBatch.from_pylist(rows, schema=LAYOUT.deltas)
         self.tables[partition].apply(batch)
         return partition, batch
+
+    def begun(self) -> list[tuple[int, pa.RecordBatch]]:
+        """Change each partition at least once; return what was changed."""
+        found = []
+        while {partition for partition, _ in found} != set(range(len(self.tables))):
+            found.append(self.step())
+        return found
 
     def state(self) -> str:
         """Return a digest of all rows."""
