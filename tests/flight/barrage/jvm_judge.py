@@ -1,6 +1,7 @@
 """Run by a Python that has Deephaven's server: its client in Java follows a table in several views.
 
-python jvm_judge.py HOST:PORT TABLE: a line of JSON per view and update, with a digest of its rows.
+python jvm_judge.py HOST:PORT TABLE: reads the views as a line of JSON, and then ``snapshot`` as often
+as one is wanted; writes a line of JSON per view and update, with a digest of its rows in order.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import os
 import sys
 import threading
+from pathlib import Path
 
 from deephaven_server import Server
 
@@ -28,7 +30,7 @@ from deephaven import arrow, table_listener  # noqa: E402
 from deephaven.barrage import barrage_session  # noqa: E402
 from deephaven.table import Table  # noqa: E402
 
-sys.path.insert(0, os.environ["JUDGE_PATH"])
+sys.path.insert(0, str(Path(__file__).parent))
 from rows import digest_in_order, plain  # noqa: E402 - what the test compares with
 
 SPEC = jpy.get_type("io.deephaven.qst.table.TableSpec")

@@ -47,11 +47,14 @@ LAYOUT = Layout(TABLE, ("key", "name"))
 class Workload:
     """A table in partitions, changed at random; ``told`` takes each change."""
 
-    def __init__(self, seed: int, *, partitions: int = 3, keys: int = 40) -> None:
+    def __init__(
+        self, seed: int, *, partitions: int = 3, keys: int = 40, with_empty_lists: bool = False
+    ) -> None:
         self.random = Random(f"barrage/{seed}")
         self.tables = [ColumnTable(LAYOUT) for _ in range(partitions)]
         self.alive: list[set[int]] = [set() for _ in range(partitions)]
         self.keys = keys
+        self.is_never_null = () if with_empty_lists else LISTS
 
     def step(self) -> tuple[int, pa.RecordBatch]:
         """Change a partition; return which, and the deltas."""
@@ -85,14 +88,20 @@ class Workload:
         random = self.random
         row: dict[str, Any] = {"key": key, "name": f"n{key % 7}", "op": op}
         for name, (_, make) in VALUES.items():
+            if name in LISTS and not self.is_never_null and random.random() < 0.3:
+                make = _nothing
             row[CLEARED + name] = False
             if op in (OP_SET, OP_FINAL):
-                is_null = name not in LISTS and random.random() < 0.2
+                is_null = name not in self.is_never_null and random.random() < 0.2
                 row[name] = None if is_null else make(random)
             elif op == OP_PATCH and random.random() < 0.2:
-                row[CLEARED + name] = name not in LISTS and random.random() < 0.3
+                row[CLEARED + name] = name not in self.is_never_null and random.random() < 0.3
                 row[name] = None if row[CLEARED + name] else make(random)
         return row
+
+
+def _nothing(random: Random) -> list[Any]:
+    return []
 
 
 class Seen:
