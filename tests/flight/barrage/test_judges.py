@@ -110,7 +110,7 @@ def test_who_has_a_token_follows_over_tls_and_with_roles(
     tmp_path: Path, auth: tuple[str, str]
 ) -> None:
     key, certificate = certified(tmp_path)
-    tls = Tls(str(certificate), str(key), str(certificate))
+    tls = Tls(certificate=str(certificate), key=str(key), authority=str(certificate))
     served = {"access": access_of(ROLES.encode(), "roles"), "tls": tls}
     session = {
         "auth_type": auth[0],

@@ -60,4 +60,4 @@ def main(given, name, *_):
 try:
     main(*sys.argv[1:])
 except Exception as error:
-    say(f"error {error!r} {error.__cause__!r}")
+    say(" ".join(f"error {error!r} {error.__cause__!r}".split()))
