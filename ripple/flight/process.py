@@ -54,7 +54,7 @@ async def serve(
         resting = asyncio.create_task(tables.rest())
         stack.callback(resting.cancel)
         flights = Flights(tables, logs, world.executor)
-        ticking = await _barrage(stack, world, find, settings, flights, say)
+        ticking = await _barrage(stack, world, find, flights, settings=settings, say=say)
         if ticking is None:
             server = FlightServer(flights, settings.roles)
         else:
@@ -71,8 +71,9 @@ async def _barrage(
     stack: AsyncExitStack,
     world: World,
     find: Callable[[], Awaitable[Places]],
-    settings: Settings,
     flights: Flights,
+    *,
+    settings: Settings,
     say: Callable[[str], None],
 ) -> Barrage | None:
     """Speak Barrage, too, where its packages are installed."""

@@ -1,4 +1,4 @@
-"""Deephaven's own clients, of C++ and of Java, each in a folder of its own: nothing here imports them."""
+"""Deephaven's own clients, in C++ and in Java, each in a folder of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def ticking() -> dict[str, str]:
 
 
 def server() -> dict[str, str]:
-    """Return that in which it has Deephaven's server, with the client in Java. Raises MissingError."""
+    """Return that in which it has the client in Java, and a JVM. Raises MissingError."""
     needed("java", "Deephaven's server")
     folder = _installed("deephaven-server", SERVER)
     # It keeps things of its own in whatever it takes for the home.

@@ -1,4 +1,4 @@
-"""Changes of a table as messages of Flight: rows that are new, then values that are, none too large.
+"""Changes of a table as messages of Flight: new rows, then new values, none too large.
 
 A record batch of Barrage has columns of different lengths, those in which nothing changed none at
 all, which Arrow's own writers cannot do: so its header is written here.

@@ -32,7 +32,7 @@ _WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64
 
 
 class Parts(NamedTuple):
-    """A column of a record batch: nodes of (length, nulls), and the buffers, each without padding."""
+    """A column of a record batch: nodes of (length, nulls), and buffers without padding."""
 
     nodes: tuple[tuple[int, int], ...]
     buffers: tuple[Any, ...]

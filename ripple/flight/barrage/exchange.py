@@ -99,13 +99,10 @@ class Exchanges:
             first = await self._first(wishes)
             if first is None:
                 return
-            async with self._feeds.using(session.output(first.ticket)) as feed:
-                feed.wakes.add(wishes.wake)
-                try:
-                    await self._write(stream, [schema_message(feed.schema, first.options)])
-                    await self._tell(session, stream, wishes, first, feed)
-                finally:
-                    feed.wakes.discard(wishes.wake)
+            output = session.output(first.ticket)
+            async with self._feeds.using(output) as feed, feed.waking(wishes.wake):
+                await self._write(stream, [schema_message(feed.schema, first.options)])
+                await self._tell(session, stream, wishes, first, feed)
         finally:
             wishes.end()
 

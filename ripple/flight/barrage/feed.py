@@ -23,11 +23,11 @@ IDLE_S = 60.0
 
 
 class Feed:
-    """One output. wakes: is set of everybody who wants to hear of changes."""
+    """One output: its table, and everybody who wants to hear when it changes."""
 
     def __init__(self, seen: SeenOutput) -> None:
         self.output = seen.name
-        self.wakes: set[asyncio.Event] = set()
+        self._wakes: dict[asyncio.Event, None] = {}
         self.users = 0
         self.used_ns = 0
         self.shared: dict[Any, Update] = {}  # what is news to several, of the stamp that is now
@@ -49,9 +49,8 @@ class Feed:
     async def heard(self, timeout_s: float) -> None:
         """Wait until each partition was heard. Raises FlightError."""
         wake = asyncio.Event()
-        self.wakes.add(wake)
         try:
-            async with asyncio.timeout(timeout_s):
+            async with self.waking(wake), asyncio.timeout(timeout_s):
                 while self._seen.missing or self._rows is None:
                     self.check()
                     wake.clear()
@@ -63,8 +62,15 @@ class Feed:
                 f"output {self.output!r}: {len(missing)} of {self._seen.partitions} partitions "
                 f"were not heard within {timeout_s:g} s, {missing[0] if missing else 0} first",
             ) from None
+
+    @asynccontextmanager
+    async def waking(self, wake: asyncio.Event) -> AsyncIterator[None]:
+        """Set ``wake`` meanwhile whenever something has changed."""
+        self._wakes[wake] = None
+        try:
+            yield
         finally:
-            self.wakes.discard(wake)
+            del self._wakes[wake]
 
     def check(self) -> None:
         """Raise what has ended the taking, if it has ended."""
@@ -92,7 +98,7 @@ class Feed:
             self._wake()
 
     def _wake(self) -> None:
-        for wake in self.wakes:
+        for wake in self._wakes:
             wake.set()
 
 

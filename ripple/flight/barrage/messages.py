@@ -1,7 +1,7 @@
 """The metadata of Barrage's messages, as flatbuffers: requests are read, updates are written.
 
-Each is a table of ``Barrage.fbs`` (https://github.com/deephaven/barrage), here by the numbers of its
-fields, within a wrapper that says which table it is.
+Each is a table of ``Barrage.fbs`` (https://github.com/deephaven/barrage), here by the numbers of
+its fields, within a wrapper that says which table it is.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ class Asked(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What the first message of an update says. modified: a set for each column; not of a snapshot
-    that was asked for once.
+    """What the first message of an update says.
+
+    modified: a set for each column; None of a snapshot that was asked for once.
     """
 
     seqs: tuple[int, int]
@@ -239,7 +240,7 @@ def _numbers(bits: bytes) -> frozenset[int]:
 
 
 def _bits(numbers: frozenset[int]) -> bytes:
-    value = sum(1 << n for n in numbers)
+    value = sum(1 << n for n in sorted(numbers))
     return value.to_bytes((value.bit_length() + 7) // 8, "little")
 
 

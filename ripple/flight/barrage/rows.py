@@ -106,7 +106,7 @@ class Rows:
         return wire_array(self._columns[column - self.keys].read(rows))
 
     def older(self, rows: Numbers, stamp: int) -> Mask:
-        """Return which of these rows were born by a stamp; others are new, whoever had the number."""
+        """Return which of these rows were born by a stamp; others are new under their number."""
         mask: Mask = self._born[rows] <= stamp
         return mask
 

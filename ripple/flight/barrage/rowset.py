@@ -43,7 +43,7 @@ class RowSet(NamedTuple):
 
     def __len__(self) -> int:
         """Return how many numbers there are; as many as 2^63."""
-        return sum(self.lasts.tolist()) - sum(self.firsts.tolist()) + len(self.firsts)
+        return int(sum(self.lasts.tolist()) - sum(self.firsts.tolist()) + len(self.firsts))
 
     def within(self, size: int) -> RowSet:
         """Return the numbers below ``size``."""

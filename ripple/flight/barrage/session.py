@@ -60,7 +60,7 @@ class Session:
 
 
 class Sessions:
-    """Everybody who has come in. Stands before the roles: a session's token is as good as theirs."""
+    """Everybody who has come in; a session's token is as good as one of the roles'."""
 
     def __init__(
         self, access: Access | None, clock: Clock, random: Random, *, session_s: float = SESSION_S

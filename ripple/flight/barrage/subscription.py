@@ -30,7 +30,7 @@ class Subscription:
     """What somebody knows of a table: the rows they were told of, as of a stamp.
 
     Who has asked for all rows counts them as we do. Who has asked for some positions counts 0, 1, 2
-    among what they see: a row that comes into view is added to that, and one that leaves is removed.
+    among what they see: a row that comes into view is added, and one that leaves is removed.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Subscription:
         kept = np.flatnonzero(stays)
         kept = kept[rows.touched(kept, self._stamp)]
         self._mask = mask
-        update = self._update(rows, now, added, removed, kept, None)
+        update = self._update(rows, now, added, removed, kept=kept)
         if len(shared) < SHARED_MAX and update.nbytes <= SHARED_BYTES_MAX:
             shared[key] = update
         return update
@@ -123,7 +123,8 @@ class Subscription:
         self._seen = seen
         kept = seen[new]
         kept = kept[rows.touched(kept, self._stamp)]
-        return self._update(rows, now, seen[~new], before[~old], kept, (before, seen))
+        views = before, seen
+        return self._update(rows, now, seen[~new], before[~old], kept=kept, views=views)
 
     def _positions(self, size: int) -> Numbers:
         """Return the positions in view of a table of so many rows."""
@@ -137,8 +138,9 @@ class Subscription:
         now: Version,
         added: Numbers,
         removed: Numbers,
+        *,
         kept: Numbers,
-        views: tuple[Numbers, Numbers] | None,
+        views: tuple[Numbers, Numbers] | None = None,
     ) -> Update:
         """Return an update. kept: rows that may have changed. views: the old one and the new."""
         asked, width = self.asked, len(rows.schema)

@@ -1,7 +1,7 @@
 """Run by a Python that has Deephaven's server: its client in Java follows a table in several views.
 
-python jvm_judge.py HOST:PORT TABLE: reads the views as a line of JSON, and then ``snapshot`` as often
-as one is wanted; writes a line of JSON per view and update, with a digest of its rows in order.
+python jvm_judge.py HOST:PORT TABLE: reads the views as a line of JSON, and then ``snapshot`` as
+often as one is wanted; writes a line of JSON per view and update: a digest of its rows in order.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def rows_of(table, columns):
     return digest_in_order(plain(seen))
 
 
-def follow(session, ticket, name, view, columns, reverse, width):
+def follow(session, ticket, *, name, view, columns, reverse, width):
     options = OPTIONS.builder().useDeephavenNulls(True).minUpdateIntervalMs(20).build()
     bits = None
     if columns:
@@ -78,8 +78,7 @@ def main(address, name):
     kept = []
     with barrage_session(host, int(port), "Anonymous") as session:
         ticket = b"s/" + name.encode()
-        for view in json.loads(sys.stdin.readline()):
-            kept.append(follow(session, ticket, **view))
+        kept += [follow(session, ticket, **view) for view in json.loads(sys.stdin.readline())]
         say(view="ready", digest="")
         for line in sys.stdin:
             if line.strip() == "snapshot":

@@ -11,11 +11,10 @@ import pyarrow as pa
 
 def plain(table: Any) -> list[list[Any]]:
     """Return rows as plain values; times as integers."""
-    columns = []
-    for column in table.columns:
-        if pa.types.is_temporal(column.type):
-            column = column.cast(pa.int64())
-        columns.append(column.to_pylist())
+    columns = [
+        (column.cast(pa.int64()) if pa.types.is_temporal(column.type) else column).to_pylist()
+        for column in table.columns
+    ]
     return [list(row) for row in zip(*columns, strict=True)]
 
 

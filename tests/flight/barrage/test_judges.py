@@ -1,4 +1,4 @@
-"""Deephaven's own clients show, after every update, the table as it is: nothing of ours is asked."""
+"""Deephaven's own clients show, after every update, the table as it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ripple.world.tls import Tls
 from tests.flight.barrage.judging import Judge, Truth, as_seen, judge, session_of, view
 from tests.flight.barrage.serving import OUTPUT, begin, serving
 from tests.flight.barrage.test_exchange import ROLES, TOKEN
-from tests.flight.barrage.workload import LAYOUT, Workload
+from tests.flight.barrage.workload import LAYOUT, Seen, Workload
 from tests.services import deephaven
 from tests.services.certificate import certified
 from tests.services.missing import MissingError, skip
@@ -142,57 +142,63 @@ VIEWS = [
 ]
 
 
-async def watched(seed: int, updates: int) -> dict[str, Truth]:
+class Watched:
+    """A table, what the views should show of it, and a client that shows them."""
+
+    def __init__(self, seed: int, updates: int, seen: Seen) -> None:
+        self.truths = {one["name"]: Truth() for one in VIEWS}
+        self.snapshots = 0
+        self._workload = Workload(seed, with_empty_lists=True)
+        self._updates = updates
+        self._seen, self._rows = seen, Rows(LAYOUT)
+        for change in self._workload.begun():
+            self._take(*change)
+
+    async def change(self, client: Judge) -> None:
+        for number in range(self._updates):
+            self._take(*self._workload.step())
+            if number % 50 == 25:
+                client.ask("snapshot")
+            await asyncio.sleep(0.04)
+
+    def see(self, name: str, digest: str) -> None:
+        if name == "snapshot":
+            assert digest in self.truths["all"].states
+            self.snapshots += 1
+        else:
+            assert name in self.truths, (name, digest)
+            self.truths[name].see(digest)
+
+    def _take(self, partition: int, deltas: Any) -> None:
+        self._seen.tell(partition, deltas)
+        self._rows.apply(partition, deltas)
+        for one in VIEWS:
+            self.truths[one["name"]].states.append(as_seen(self._rows, one))
+
+
+async def watched(seed: int, updates: int) -> Watched:
     """Let the client in Java follow in all views; return how that went. Raises AssertionError."""
     environment = java()
-    workload, rows = Workload(seed, with_empty_lists=True), Rows(LAYOUT)
-    truths = {one["name"]: Truth() for one in VIEWS}
     async with serving() as server:
-
-        def take(partition: int, deltas: Any) -> None:
-            server.seen.tell(partition, deltas)
-            rows.apply(partition, deltas)
-            for one in VIEWS:
-                truths[one["name"]].states.append(as_seen(rows, one))
-
-        for partition, deltas in workload.begun():
-            take(partition, deltas)
-
-        async def change(client: Judge) -> None:
-            for number in range(updates):
-                take(*workload.step())
-                if number % 50 == 25:
-                    client.ask("snapshot")
-                await asyncio.sleep(0.04)
-
+        table = Watched(seed, updates, server.seen)
         async with judge("jvm_judge.py", environment, server.address, OUTPUT) as client:
             client.ask(json.dumps(VIEWS))
-            changing, snapshots = None, 0
-            while True:
-                line = await client.says(2 * SILENT_S if changing else 60)
-                if not line:
-                    break
-                if not line.startswith("{"):
-                    continue  # what the server says of itself
-                said = json.loads(line)
-                if said["view"] == "ready":
-                    changing = asyncio.create_task(change(client))
-                elif said["view"] == "snapshot":
-                    assert said["digest"] in truths["all"].states
-                    snapshots += 1
-                else:
-                    assert said["view"] in truths, said
-                    truths[said["view"]].see(said["digest"])
+            changing = None
+            while line := await client.says(2 * SILENT_S if changing else 60):
+                said = json.loads(line) if line.startswith("{") else None  # else of itself
+                if said and said["view"] == "ready":
+                    changing = asyncio.create_task(table.change(client))
+                elif said:
+                    table.see(said["view"], said["digest"])
             assert changing is not None, "it never followed"
-            assert changing.done()
             await changing
-            assert snapshots == updates // 50
-    return truths
+    return table
 
 
 def test_the_client_in_java_shows_every_view_of_the_table() -> None:
-    truths = asyncio.run(watched(1, 300))
-    assert truths["all"].seen > 100
-    for name, truth in truths.items():
+    table = asyncio.run(watched(1, 300))
+    assert table.snapshots == 6
+    assert table.truths["all"].seen > 100
+    for name, truth in table.truths.items():
         assert truth.is_last, name
         assert truth.seen > 20, name

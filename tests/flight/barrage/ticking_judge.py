@@ -1,7 +1,7 @@
 """Run by a Python that has Deephaven's client in C++: what it shows after each update.
 
-python ticking_judge.py SESSION TABLE [rows]: SESSION as JSON, of what ``Session`` takes, PEM files by
-name. Prints a digest of all rows per update, or the rows themselves.
+python ticking_judge.py SESSION TABLE [rows]: SESSION as JSON, of what ``Session`` takes, PEM files
+by name. Prints a digest of all rows per update, or the rows themselves.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydeephaven import Session
 from pydeephaven_ticking.table_listener import TableListener, listen
 
 sys.path.insert(0, str(Path(__file__).parent))
-from rows import digest, plain  # noqa: E402 - what the test compares with
+from rows import digest, plain  # what the test compares with
 
 OVER = threading.Event()
 

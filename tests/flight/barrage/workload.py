@@ -26,14 +26,14 @@ VALUES = {
     "at": (pa.timestamp("ns", "UTC"), lambda r: r.randrange(2**61)),
     "day": (pa.date64(), lambda r: 86_400_000 * r.randrange(-(10**4), 10**4)),
     "time": (pa.time64("ns"), lambda r: r.randrange(86_400 * 10**9)),
-    "many": (pa.list_(pa.int64()), lambda r: [r.randrange(9) for _ in range(r.randrange(1, 4))]),
+    "many": (pa.list_(pa.int64()), lambda r: [r.randrange(9) for _ in range(r.randrange(4))]),
     "words": (
         pa.list_(pa.string()),
-        lambda r: [str(r.randrange(9)) for _ in range(r.randrange(1, 3))],
+        lambda r: [str(r.randrange(9)) for _ in range(r.randrange(3))],
     ),
 }
 # Deephaven's client in C++ cannot read a list that is empty or null.
-LISTS = ("many", "words")
+ITEMS: dict[str, list[Any]] = {"many": [0], "words": ["0"]}
 TABLE = pa.schema(
     [
         pa.field("key", pa.int64()),
@@ -54,7 +54,7 @@ class Workload:
         self.tables = [ColumnTable(LAYOUT) for _ in range(partitions)]
         self.alive: list[set[int]] = [set() for _ in range(partitions)]
         self.keys = keys
-        self.is_never_null = () if with_empty_lists else LISTS
+        self.is_never_null = () if with_empty_lists else tuple(ITEMS)
 
     def step(self) -> tuple[int, pa.RecordBatch]:
         """Change a partition; return which, and the deltas."""
@@ -87,21 +87,19 @@ class Workload:
     def _row(self, key: int, op: int) -> dict[str, Any]:
         random = self.random
         row: dict[str, Any] = {"key": key, "name": f"n{key % 7}", "op": op}
-        for name, (_, make) in VALUES.items():
-            if name in LISTS and not self.is_never_null and random.random() < 0.3:
-                make = _nothing
+        for name in VALUES:
             row[CLEARED + name] = False
             if op in (OP_SET, OP_FINAL):
                 is_null = name not in self.is_never_null and random.random() < 0.2
-                row[name] = None if is_null else make(random)
+                row[name] = None if is_null else self._made(name)
             elif op == OP_PATCH and random.random() < 0.2:
                 row[CLEARED + name] = name not in self.is_never_null and random.random() < 0.3
-                row[name] = None if row[CLEARED + name] else make(random)
+                row[name] = None if row[CLEARED + name] else self._made(name)
         return row
 
-
-def _nothing(random: Random) -> list[Any]:
-    return []
+    def _made(self, name: str) -> Any:
+        made = VALUES[name][1](self.random)
+        return made or ITEMS[name] if name in self.is_never_null else made
 
 
 class Seen:
