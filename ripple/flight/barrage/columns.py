@@ -27,6 +27,14 @@ _KNOWN: dict[pa.DataType, tuple[str, float | None]] = {
     _DATE: ("java.time.LocalDate", -(1 << 63)),
     _TIME: ("java.time.LocalTime", -(1 << 63)),
 }
+# Java's words, and those of Deephaven's formulas: no column can have such a name there.
+_WORDS = """
+    abstract assert boolean break byte case catch char class const continue default do double
+    else enum extends false final finally float for goto i if ii implements import in instanceof
+    int interface k long native new not null package private protected public return short static
+    strictfp super switch synchronized this throw throws transient true try void volatile while _
+"""
+_RESERVED = frozenset(_WORDS.split())
 # 16 bits without a sign are a character to them.
 _WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
 
@@ -67,12 +75,14 @@ def wire_type(kind: pa.DataType) -> pa.DataType:
 
 def wire_schema(schema: pa.Schema, *, as_list: bool = False) -> pa.Schema:
     """Return a table's columns as clients know them. as_list: as they are exchanged then."""
-    fields = []
+    fields: dict[str, pa.Field] = {}
     for field in schema:
-        kind = wire_type(field.type)
+        kind, name = wire_type(field.type), _legal(field.name)
+        while name in fields or (name != field.name and name in schema.names):
+            name += "_"
         shown = pa.list_(kind) if as_list else kind
-        fields.append(pa.field(field.name, shown, metadata=_described(kind)))
-    return pa.schema(fields)
+        fields[name] = pa.field(name, shown, metadata=_described(kind))
+    return pa.schema(fields.values())
 
 
 def wire_array(array: pa.Array) -> pa.Array:
@@ -144,6 +154,14 @@ def _numbers(array: pa.Array, null: float | None) -> Any:
 
 def _bitmap(array: pa.Array) -> bytes:
     return np.packbits(array.to_numpy(zero_copy_only=False), bitorder="little").tobytes()
+
+
+def _legal(name: str) -> str:
+    """Return a name that a column can have in Deephaven: ``class`` is ``class_`` there."""
+    legal = "".join(char if f"a{char}".isidentifier() else "_" for char in name)
+    if not legal.isidentifier():
+        legal = f"_{legal}"
+    return f"{legal}_" if legal in _RESERVED else legal
 
 
 def _described(kind: pa.DataType) -> dict[str, str]:

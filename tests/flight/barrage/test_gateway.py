@@ -132,6 +132,7 @@ def test_the_client_in_cpp_sees_a_stall_and_then_the_truth(tmp_path: Path) -> No
             given = session_of(address), job.outputs[0], "rows"
             async with judge("ticking_judge.py", environment, *given) as client:
                 assert (await client.says()).split() == ["tables", *sorted(job.outputs)]
+                assert (await client.says()).split()[0] == "now"
                 await watched(client, watch, up, job)
 
     asyncio.run(run())

@@ -10,8 +10,10 @@ from typing import Any
 
 import grpc
 import grpc.aio
+import pyarrow.flight as fl
 import pytest
 
+from ripple.access import access_of
 from ripple.flight.barrage.deephaven_pb2 import (
     BatchTableRequest,
     ConfigurationConstantsResponse,
@@ -25,6 +27,7 @@ from ripple.flight.barrage.deephaven_pb2 import (
 from ripple.flight.barrage.server import DEEPHAVEN, FLIGHT, STREAMS_MAX
 from tests.flight.barrage.asking import request
 from tests.flight.barrage.serving import Served, begin, serving
+from tests.flight.barrage.test_exchange import ROLES, TOKEN
 from tests.flight.barrage.workload import Workload
 
 EXCHANGE = f"/{FLIGHT}/DoExchange"
@@ -117,6 +120,21 @@ def test_calls_that_cannot_be_answered_are_told_why(
                 await call(channel, method, message)
 
     with_server(main)
+
+
+def test_a_name_and_a_token_are_as_good_as_a_token() -> None:
+    async def main(served: Served) -> None:
+        def come_in() -> None:
+            with fl.connect(f"grpc://{served.address}") as client:
+                header = client.authenticate_basic_token("alice", TOKEN)
+                assert header[0] == b"authorization"
+                assert served.sessions.of(header[1].decode().removeprefix("Bearer ")) is not None
+                with pytest.raises(fl.FlightUnauthenticatedError, match="who is this"):
+                    client.authenticate_basic_token("bob", TOKEN)
+
+        await asyncio.to_thread(come_in)
+
+    with_server(main, access=access_of(ROLES.encode(), "roles"))
 
 
 def test_garbage_on_a_stream_ends_that_stream_alone() -> None:

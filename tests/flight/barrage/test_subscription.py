@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.flight.barrage.batches import Update
-from ripple.flight.barrage.columns import wire_array
+from ripple.flight.barrage.columns import wire_array, wire_schema
 from ripple.flight.barrage.messages import Asked
 from ripple.flight.barrage.rows import Rows
 from ripple.flight.barrage.rowset import RowSet
@@ -152,3 +152,9 @@ def test_types_that_clients_do_not_know_are_told_as_some_that_they_know() -> Non
          pa.array([["x", None], None, []], pa.list_(pa.string()))),
     ):  # fmt: skip
         assert wire_array(given).equals(shown)
+
+
+def test_names_that_no_column_can_have_there_are_told_as_some_that_it_can() -> None:
+    names = ["symbol", "class", "class_", "k", "a b", "a_b", "2nd", "", "größe"]
+    told = wire_schema(pa.schema([(name, pa.int64()) for name in names])).names
+    assert told == ["symbol", "class__", "class_", "k_", "a_b_", "a_b", "_2nd", "__", "größe"]

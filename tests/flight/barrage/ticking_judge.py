@@ -50,6 +50,8 @@ def main(given, name, *_):
     with Session(**settings) as session:
         table = session.open_table(name)
         say(f"tables {' '.join(session.tables)}")
+        if "rows" in sys.argv:
+            say(f"now {table.to_arrow().num_rows}")
         handle = listen(table, Judge())
         handle.start()
         threading.Thread(target=lambda: (sys.stdin.read(), OVER.set()), daemon=True).start()

@@ -21,7 +21,7 @@ VALUES = {
     "i64": (pa.int64(), lambda r: r.randrange(-(2**63) + 1, 2**63)),
     "f32": (pa.float32(), lambda r: r.choice([0.5, -0.0, 1e30, float("inf"), r.randrange(99) / 4])),
     "f64": (pa.float64(), lambda r: r.choice([0.1, float("-inf"), 1e300, r.random()])),
-    "yes": (pa.bool_(), lambda r: r.random() < 0.5),
+    "class": (pa.bool_(), lambda r: r.random() < 0.5),
     "text": (pa.string(), lambda r: "é" * r.randrange(4) + str(r.randrange(50))),
     "at": (pa.timestamp("ns", "UTC"), lambda r: r.randrange(2**61)),
     "day": (pa.date64(), lambda r: 86_400_000 * r.randrange(-(10**4), 10**4)),
