@@ -123,6 +123,8 @@ class Exchanges:
         known, due_ns = Subscription(), 0
         while True:
             if asked is not None:
+                if session.output(asked.ticket) != feed.output:
+                    raise FlightError(Why.WRONG, f"this stream is for {feed.output!r} alone")
                 known.ask(asked, len(feed.schema))
             now_ns = self._clock.monotonic_ns()
             is_news = feed.rows.stamp != known.stamp

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from ripple.flight.barrage.rows import Rows
@@ -72,6 +72,11 @@ class Feed:
         finally:
             del self._wakes[wake]
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is taken any more."""
+        return self._taking.done()
+
     def check(self) -> None:
         """Raise what has ended the taking, if it has ended."""
         if self._taking.done():
@@ -80,8 +85,7 @@ class Feed:
     async def end(self) -> None:
         """Take no more."""
         self._taking.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._taking
+        await asyncio.wait([self._taking])
 
     async def _take(self) -> None:
         try:
@@ -131,6 +135,9 @@ class Feeds:
             raise FlightError(Why.UNKNOWN, f"no output {output!r}: there are {', '.join(names)}")
         async with self._following:
             feed = self._feeds.get(output)
+            if feed is not None and feed.is_over:  # its end was told to those who used it
+                self._forget(output)
+                feed = None
             if feed is None:
                 seen = await self._observer.follow(output, self._heard_s)
                 feed = self._feeds[output] = Feed(seen)
@@ -158,6 +165,8 @@ class Feeds:
             await self._leave(output)
 
     async def _leave(self, output: str) -> None:
-        feed = self._feeds.pop(output)
+        await self._forget(output).end()
+
+    def _forget(self, output: str) -> Feed:
         self._observer.leave(output)
-        await feed.end()
+        return self._feeds.pop(output)

@@ -41,7 +41,7 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
         known = {
             f"{FLIGHT}/DoExchange": grpc.stream_stream_rpc_method_handler(self._exchange),
-            f"{FLIGHT}/DoGet": stream(self._stream(tables.get, lasting=False)),
+            f"{FLIGHT}/DoGet": stream(self._stream(tables.get, self._calls, lasting=False)),
             f"{FLIGHT}/Handshake": grpc.stream_stream_rpc_method_handler(self._handshake),
             f"{DEEPHAVEN}.ConfigService/GetConfigurationConstants": unary(
                 self._unary(tables.constants)
@@ -53,8 +53,10 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
             f"{DEEPHAVEN}.TableService/GetExportedTableCreationResponse": unary(
                 self._unary(tables.described)
             ),
-            f"{DEEPHAVEN}.TableService/Batch": stream(self._stream(tables.batch)),
-            f"{DEEPHAVEN}.ApplicationService/ListFields": stream(self._stream(tables.fields)),
+            f"{DEEPHAVEN}.TableService/Batch": stream(self._stream(tables.batch, self._calls)),
+            f"{DEEPHAVEN}.ApplicationService/ListFields": stream(
+                self._stream(tables.fields, self._streams)
+            ),
         }
         self._known = {f"/{name}": handler for name, handler in known.items()}
 
@@ -72,7 +74,11 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         return handle
 
     def _stream(
-        self, answer: Callable[[Any, bytes], AsyncIterator[bytes]], *, lasting: bool = True
+        self,
+        answer: Callable[[Any, bytes], AsyncIterator[bytes]],
+        count: _Count,
+        *,
+        lasting: bool = True,
     ) -> Any:
         async def handle(request: bytes, context: Any) -> AsyncIterator[bytes]:
             async with self._guarded(context, self._calls, lasting=lasting) as session:

@@ -33,7 +33,7 @@ class Session:
     def export(self, ticket: bytes, output: str) -> None:
         """Let a ticket of the client's own stand for a table. Raises FlightError."""
         number = _number(ticket)
-        if number is None:
+        if number is None or number <= 0:
             raise FlightError(Why.WRONG, f"{ticket[:64]!r} is no ticket that a client may give")
         if number not in self.exports and len(self.exports) >= EXPORTS_MAX:
             raise FlightError(Why.TOO_MUCH, f"{EXPORTS_MAX} tables are open: release some")

@@ -209,6 +209,43 @@ def test_a_partition_that_was_never_heard_is_named() -> None:
     with_server(main)
 
 
+def test_a_stream_is_for_one_table() -> None:
+    async def main(served: Served) -> None:
+        begin(Workload(1), served.seen)
+        line = Line()
+        line.says.put_nowait(request())
+        task = streamed(served, line)
+        await until(lambda: len(line.heard) == 2)
+        line.says.put_nowait(request(columns=b"\1", viewport=None))
+        await until(lambda: len(line.heard) == 3)
+        line.says.put_nowait(request(b"s/other"))
+        with pytest.raises(FlightError, match="this stream is for 'live' alone"):
+            await task
+
+    with_server(main)
+
+
+def test_what_ends_a_table_is_told_and_the_next_begins_anew() -> None:
+    async def main(served: Served) -> None:
+        workload, line = Workload(1), Line()
+        begin(workload, served.seen)
+        line.says.put_nowait(request())
+        task = streamed(served, line)
+        await until(lambda: len(line.heard) == 2)
+        served.seen.tell(0, pa.RecordBatch.from_pydict({"key": [1]}))
+        with pytest.raises(Exception, match="lack"):
+            await task
+        line = Line()
+        line.says.put_nowait(request())
+        task = streamed(served, line)
+        begin(workload, served.seen)
+        await until(lambda: len(line.heard) == 2)
+        line.says.put_nowait(None)
+        await task
+
+    with_server(main)
+
+
 def test_a_session_ends_where_nobody_says_anything() -> None:
     async def main(served: Served) -> None:
         workload, line = Workload(2), Line()
