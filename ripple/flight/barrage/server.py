@@ -81,7 +81,7 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         lasting: bool = True,
     ) -> Any:
         async def handle(request: bytes, context: Any) -> AsyncIterator[bytes]:
-            async with self._guarded(context, self._calls, lasting=lasting) as session:
+            async with self._guarded(context, count, lasting=lasting) as session:
                 async for answered in answer(session, request):
                     yield answered
 
