@@ -37,6 +37,8 @@ OPTIONS = (
     ("grpc.keepalive_time_ms", round(KEEPALIVE_S * 1000)),
     ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
     ("grpc.http2.max_pings_without_data", 0),
+    # A client that asks more often than this would be thrown out.
+    ("grpc.http2.min_ping_interval_without_data_ms", round(KEEPALIVE_S * 500)),
 )
 
 
