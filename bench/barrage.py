@@ -1,7 +1,8 @@
 """A table that ticks, told to many: rows by processor time, beside Deephaven's own server.
 
 ``python -m bench.barrage SERVER`` is a server in a process of its own, of the same table: all its
-rows get another value every tenth of a second. It prints where it listens.
+rows get another value every tenth of a second. It prints where it listens. Ours is told what
+changes, as a gateway is; theirs makes the changes itself, with a clock and one aggregation.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ async def _told(pid: int, address: str, count: int) -> tuple[int, float]:
     from tests.flight.barrage.asking import request  # noqa: PLC0415
 
     rows = [0] * count
-    channels = [grpc.aio.insecure_channel(address) for _ in range(count // EACH + 1)]
+    apart = (("grpc.use_local_subchannel_pool", 1),)
+    channels = [grpc.aio.insecure_channel(address, apart) for _ in range(count // EACH + 1)]
     shown = (("authorization", "Anonymous"),)
 
     async def follow(number: int) -> None:

@@ -28,10 +28,12 @@ SERVICE = "/arrow.flight.protocol.FlightService/"
 # What a client may put in one message; Arrow's clients do not divide batches.
 PUT_BYTES_MAX = 64 << 20
 CALLS_MAX = 64
+# Of one connection. Those beyond wait without a word: more than calls, since some only listen.
+CONNECTION_CALLS_MAX = 256
 OPTIONS = (
     ("grpc.max_receive_message_length", PUT_BYTES_MAX),
     ("grpc.max_send_message_length", -1),
-    ("grpc.max_concurrent_streams", CALLS_MAX),
+    ("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX),
     ("grpc.so_reuseport", 0),
     # Who is there no more, and did not say so, is found out: some only listen.
     ("grpc.keepalive_time_ms", round(KEEPALIVE_S * 1000)),
