@@ -136,7 +136,7 @@ corruption: $(VENV)/.dev
 
 # The messages of gRPC, from proto/ to ripple/: they are committed, and a test compares them.
 protos: $(VENV)/.dev
-	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --python_out=. --pyi_out=. $(sort $(wildcard proto/ripple/*/*.proto))
+	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --python_out=. --pyi_out=. $(sort $(wildcard proto/ripple/*/*.proto proto/ripple/*/*/*.proto))
 
 check: lint test test-services test-deploy
 

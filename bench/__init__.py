@@ -12,6 +12,7 @@ BENCHMARKS = (
     "pipelines",
     "stages",
     "exchange",
+    "barrage",
     "cluster",
     "moves",
     "deaths",

@@ -6,6 +6,7 @@ writing     logs that take what is put
 service     what can be asked, without a network
 server      the service over gRPC
 process     a gateway: ``ripple-gateway``
+barrage     tables that tick, for clients of Deephaven
 
 ``flight_pb2`` is generated from ``proto/`` by ``make protos``.
 """

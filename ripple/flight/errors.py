@@ -15,6 +15,8 @@ class Why(Enum):
     AWAY = "UNAVAILABLE"
     TOO_MUCH = "RESOURCE_EXHAUSTED"
     NOT_OFFERED = "UNIMPLEMENTED"
+    STRANGER = "UNAUTHENTICATED"
+    TOO_SLOW = "DEADLINE_EXCEEDED"
 
 
 class FlightError(RippleError):

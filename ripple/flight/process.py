@@ -15,9 +15,11 @@ from ripple.probes import Page, serve_pages
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
+    from ripple.flight.barrage.gateway import Barrage
     from ripple.flight.settings import Settings
+    from ripple.observing import Places
     from ripple.world.ports import World
 
 GRACE_S = 5.0
@@ -51,13 +53,38 @@ async def serve(
         tables = Tables(observer, world.clock)
         resting = asyncio.create_task(tables.rest())
         stack.callback(resting.cancel)
-        server = FlightServer(Flights(tables, logs, world.executor), settings.roles)
+        flights = Flights(tables, logs, world.executor)
+        ticking = await _barrage(stack, world, find, flights, settings=settings, say=say)
+        if ticking is None:
+            server = FlightServer(flights, settings.roles)
+        else:
+            server = FlightServer(flights, ticking.sessions, (ticking.methods,))
         await server.start(joined(settings.host, settings.port), settings.tls)
         stack.push_async_callback(server.close, GRACE_S)
         state.observer = observer
         takes = f", writes {', '.join(settings.logs)}" if settings.logs else ""
         say(f"gateway listens at {server.address}{takes}, /health and /ready at {probes.address}")
         await ending.wait()
+
+
+async def _barrage(
+    stack: AsyncExitStack,
+    world: World,
+    find: Callable[[], Awaitable[Places]],
+    flights: Flights,
+    *,
+    settings: Settings,
+    say: Callable[[str], None],
+) -> Barrage | None:
+    """Speak Barrage, too, where its packages are installed."""
+    try:
+        from ripple.flight.barrage.gateway import barrage  # noqa: PLC0415 - an extra's
+    except ModuleNotFoundError as error:
+        say(f"no ticking tables: {error}")
+        return None
+    # One of its own, since who follows an output takes what changes of it.
+    observer = await stack.enter_async_context(Observer(world, find, tls=settings.tls))
+    return barrage(stack, world, observer, flights, settings.roles)
 
 
 async def _entered(

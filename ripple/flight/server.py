@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.access import Right, Role
 from ripple.extras import needed
 from ripple.flight.errors import FlightError
-from ripple.world.control import BUSY, FAILED, UNKNOWN_CALLER
+from ripple.world.control import BUSY, FAILED, KEEPALIVE_S, KEEPALIVE_TIMEOUT_S, UNKNOWN_CALLER
 from ripple.world.live_control_server import bound, caller_of
 
 with needed("cluster", "Arrow Flight"):
@@ -17,9 +17,10 @@ with needed("cluster", "Arrow Flight"):
     import grpc.aio
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from ripple.access import Access
+    from ripple.flight.barrage.session import Sessions
     from ripple.flight.service import Flights
     from ripple.world.tls import Tls
 
@@ -27,22 +28,35 @@ SERVICE = "/arrow.flight.protocol.FlightService/"
 # What a client may put in one message; Arrow's clients do not divide batches.
 PUT_BYTES_MAX = 64 << 20
 CALLS_MAX = 64
+# Of one connection. Those beyond wait without a word: more than calls, since some only listen.
+CONNECTION_CALLS_MAX = 256
 OPTIONS = (
     ("grpc.max_receive_message_length", PUT_BYTES_MAX),
     ("grpc.max_send_message_length", -1),
-    ("grpc.max_concurrent_streams", CALLS_MAX),
+    ("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX),
     ("grpc.so_reuseport", 0),
+    # Who is there no more, and did not say so, is found out: some only listen.
+    ("grpc.keepalive_time_ms", round(KEEPALIVE_S * 1000)),
+    ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
+    ("grpc.http2.max_pings_without_data", 0),
+    # A client that asks more often than this would be thrown out.
+    ("grpc.http2.min_ping_interval_without_data_ms", round(KEEPALIVE_S * 500)),
 )
 
 
 class FlightServer:
     """Flights at an address, which it owns."""
 
-    def __init__(self, flights: Flights, access: Access | None = None) -> None:
-        """Answer whoever ``access`` lets, or everybody: readers get, operators put."""
+    def __init__(
+        self, flights: Flights, access: Access | Sessions | None = None, before: Sequence[Any] = ()
+    ) -> None:
+        """Answer whoever ``access`` lets, or everybody: readers get, operators put.
+
+        before: gRPC's handlers of other calls, and of those that they take over.
+        """
         self.address = ""
         self._server = grpc.aio.server(options=OPTIONS)
-        self._server.add_generic_rpc_handlers((_Methods(flights, access),))
+        self._server.add_generic_rpc_handlers((*before, _Methods(flights, access)))
 
     async def start(self, address: str, tls: Tls | None) -> None:
         """Bind the address and begin. Raises OSError, of which TlsError names a file."""
@@ -55,7 +69,7 @@ class FlightServer:
 
 
 class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
-    def __init__(self, flights: Flights, access: Access | None) -> None:
+    def __init__(self, flights: Flights, access: Access | Sessions | None) -> None:
         self._access = access
         self._calls = 0
         self._known = {

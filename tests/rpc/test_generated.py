@@ -18,7 +18,7 @@ def test_stubs_are_current(tmp_path: Path) -> None:
         [sys.executable, "-m", "grpc_tools.protoc", *generate, *sources], check=True, cwd=ROOT
     )
     made = {path.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("*_pb2.py*")}
-    there = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("ripple/*/*_pb2.py*")}
+    there = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("ripple/**/*_pb2.py*")}
     assert made.keys() == there
     assert len(made) == 2 * len(sources)
     for name, path in made.items():

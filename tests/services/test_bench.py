@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 # These need what only the extra `bench` installs, or minutes.
 OTHERS = (
     *("b02_wire", "end_to_end", "engine_batches", "memory", "b05_replay", "checkpoint", "log"),
-    *("recovery", "kafka_reading", "kafka_writing", "kafka_pipeline", "spark"),
+    *("recovery", "kafka_reading", "kafka_writing", "kafka_pipeline", "spark", "barrage"),
 )
 
 

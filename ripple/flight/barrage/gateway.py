@@ -1,0 +1,40 @@
+"""Barrage as a part of a gateway: what it follows, who has come in, what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.flight.barrage.exchange import Exchanges
+from ripple.flight.barrage.feed import Feeds
+from ripple.flight.barrage.server import Methods
+from ripple.flight.barrage.service import Tables
+from ripple.flight.barrage.session import Sessions
+
+if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
+    from ripple.access import Access
+    from ripple.flight.service import Flights
+    from ripple.observing import Observer
+    from ripple.world.ports import World
+
+
+class Barrage(NamedTuple):
+    """What a server of Arrow Flight needs to speak Barrage, too."""
+
+    sessions: Sessions
+    methods: Methods
+
+
+def barrage(
+    stack: AsyncExitStack, world: World, observer: Observer, flights: Flights, access: Access | None
+) -> Barrage:
+    """Begin; the stack ends it. observer: one that nobody else has."""
+    feeds = Feeds(observer, world.clock)
+    stack.push_async_callback(feeds.close)
+    resting = asyncio.create_task(feeds.rest())
+    stack.callback(resting.cancel)
+    sessions = Sessions(access, world.clock, world.random)
+    exchanges = Exchanges(feeds, sessions, world.clock)
+    return Barrage(sessions, Methods(Tables(feeds, sessions, flights), exchanges, sessions))
