@@ -94,6 +94,8 @@ class Live:
         names = inputs.names
         key = keyed_by(inputs) if len(names) > 1 else ()
         why = divided_why(plan, key) if len(names) > 1 else None
+        if key is None:
+            why = "it does not say by what its records are divided, as in ?key=symbol"
         if key is None or why is not None:
             raise InputError(f"{place} cannot be gone on from, partition by partition: {why}")
         count = len(names) if partitions is None else partitions
