@@ -1,9 +1,9 @@
 """Micro-batches of a streaming DataFrame, each once in a log: there they have offsets for ever.
 
 Spark gives a batch again whose number was not committed, and need not give the same rows, or in the
-same order. So a batch is written to one file first, durably, and comes into the log from there;
-what is in the file already is not asked for again. A frame of the log notes which piece of which
-batch it is, so what is in the log already is not appended again.
+same order. So a batch is written to one file first, durably, in order of event time, and comes into
+the log from there; what is in the file already is not asked for again. A frame of the log notes
+which piece of which batch it is, so what is in the log already is not appended again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ripple.batch import Batch
 from ripple.connectors.dead_letter import letter_of
@@ -135,7 +136,7 @@ class Landing:
         if disk.exists(path):
             return packets.loads(disk.read_bytes(path, length_max=_BYTES_MAX))
         good, letters = [], []
-        source = self._source(rows())
+        source = self._source(self._in_order(rows()))
         for batch in source.batches():
             assert isinstance(batch, Batch)  # tables have no markers
             good.append(batch.records)
@@ -149,6 +150,12 @@ class Landing:
         taken = batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
         replace(disk, path, packets.dumps(taken))
         return taken
+
+    def _in_order(self, rows: pa.Table) -> pa.Table:
+        field = self._plan.source.time_field
+        if field is None:
+            return rows
+        return rows.take(pc.sort_indices(rows.column(field)))  # which keeps those of one time
 
     def _divided(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         count, key = self._topic.partitions, self._topic.key
