@@ -25,7 +25,7 @@ from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
 from ripple.spark.shares import Share
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
@@ -139,19 +139,13 @@ async def _in_log(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tupl
     if topic.time_field is None:
         raise InputError(f"{place} has no time field to find the end of history by")
     numbers = range(topic.partitions) if only is None else (only,)
-    ranges = [range_of(topic, one, Bound(time_ns=until_ns), NOWHERE) for one in numbers]
-    firsts, ends = await inputs.bounds()
-    cut = {name: begin for name, (begin, _) in zip(inputs.names, ranges, strict=True)}
-    identities = await inputs.identities(cut)
+    until = Bound(time_ns=until_ns)
+    cut = {
+        name: range_of(topic, number, until, NOWHERE)[0]
+        for name, number in zip(inputs.names, numbers, strict=True)
+    }
     path = os.path.abspath(f"{LogPlace.parse(place).folder}/{topic.path}")
-    found = []
-    for name, number in zip(inputs.names, numbers, strict=True):
-        first, begin = firsts[name], cut[name]
-        first_ns = await _first_ns(plan, inputs, name, firsts, begin)
-        found.append(
-            LiveInput(name, path, number, first, begin, ends[name], identities[name], first_ns)
-        )
-    return tuple(found)
+    return await _inputs_at(plan, inputs, cut, [(path, number) for number in numbers])
 
 
 async def _in_kafka(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tuple[LiveInput, ...]:
@@ -162,53 +156,64 @@ async def _in_kafka(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tu
     """
     since: Cut = await inputs.since(max(until_ns // 1_000_000, 0))  # type: ignore[attr-defined]
     firsts, ends = await inputs.bounds()
-    found = []
-    for number, name in enumerate(inputs.names):
-        first, begin, end = firsts[name], ends[name], ends[name]
-        start = min(max(first, since[name]), end)
-        async for batch in _batches(inputs, {**ends, name: start}, ends, BATCH_ROWS):
+    cut = dict(ends)
+    for name in inputs.names:
+        start = min(max(firsts[name], since[name]), ends[name])
+        async for _, batch in _batches(inputs, {**ends, name: start}, ends):
             at = _first_at(plan, batch, until_ns)
             if at is not None:
-                begin = at
+                cut[name] = at
                 break
-        identity = await _identity(inputs, name, {**ends, name: first}, begin)
-        one = place if len(inputs.names) == 1 else one_of(place, number)
-        first_ns = await _first_ns(plan, inputs, name, firsts, begin)
-        found.append(LiveInput(name, one, None, first, begin, end, identity, first_ns))
-    return tuple(found)
+    # By what is right before the cut the topic is known again: inputs tell it of what they read.
+    back = {name: max(firsts[name], offset - _BACK_ROWS) for name, offset in cut.items()}
+    async for _ in _batches(inputs, back, cut):
+        pass
+    count = len(inputs.names)
+    places = [(place if count == 1 else one_of(place, one), None) for one in range(count)]
+    return await _inputs_at(plan, inputs, cut, places)
+
+
+async def _inputs_at(
+    plan: Plan, inputs: Inputs, cut: Cut, places: Sequence[tuple[str, int | None]]
+) -> tuple[LiveInput, ...]:
+    """Return what there is to say of inputs that are live from a cut on."""
+    identities = await inputs.identities(cut)
+    firsts, ends = await inputs.bounds()
+    stop = {name: min(at, firsts[name] + _FIRST_RECORDS) for name, at in cut.items()}
+    first_ns: dict[str, int] = {}
+    async for name, batch in _batches(inputs, firsts, stop):
+        found = pc.max(_times(plan, batch)).as_py()
+        if found is not None:
+            first_ns[name] = max(first_ns.get(name, found), found)
+    return tuple(
+        LiveInput(
+            name,
+            *at,
+            firsts[name],
+            cut[name],
+            ends[name],
+            identities[name],
+            first_ns.get(name),
+        )
+        for name, at in zip(inputs.names, places, strict=True)
+    )
 
 
 def _first_at(plan: Plan, batch: Batch, until_ns: int) -> int | None:
     """Return the offset of the first record of a batch that is at ``until_ns`` or later."""
-    times = batch.records.column(plan.source.time_field).cast(pa.int64())
-    at = pc.index(pc.greater_equal(times, until_ns), True).as_py()
+    at = pc.index(pc.greater_equal(_times(plan, batch), until_ns), True).as_py()
     return None if at < 0 else int(batch.offsets()[at])
 
 
-async def _identity(inputs: Inputs, name: str, firsts: Cut, end: int) -> str:
-    """Return what tells an input in Kafka up to an offset: it is known of what was just read."""
-    start = {**firsts, name: max(firsts[name], end - _BACK_ROWS)}
-    async for _ in _batches(inputs, start, {**firsts, name: end}, BATCH_ROWS):
-        pass
-    return (await inputs.identities({name: end}))[name]
+def _times(plan: Plan, batch: Batch) -> pa.Array:
+    return batch.records.column(plan.source.time_field).cast(pa.int64())
 
 
-async def _first_ns(plan: Plan, inputs: Inputs, name: str, firsts: Cut, end: int) -> int | None:
-    """Return the latest event time among the first records of an input, before ``end``."""
-    stop = {**firsts, name: min(end, firsts[name] + _FIRST_RECORDS)}
-    latest: list[int] = []
-    async for batch in _batches(inputs, firsts, stop, BATCH_ROWS):
-        times = batch.records.column(plan.source.time_field).cast(pa.int64())
-        found = pc.max(times).as_py()
-        latest += [] if found is None else [found]
-    return max(latest, default=None)
-
-
-async def _batches(inputs: Inputs, cut: Cut, stop: Cut, rows: int) -> AsyncIterator[Batch]:
-    """Yield the batches with records between two cuts."""
+async def _batches(inputs: Inputs, cut: Cut, stop: Cut) -> AsyncIterator[tuple[str, Batch]]:
+    """Yield the batches with records between two cuts, and of which input they are."""
     at = dict(cut)
-    await inputs.open(at, rows, stop)
-    while at != stop:
+    await inputs.open(at, BATCH_ROWS, stop)
+    while True:
         found = inputs.next(at)
         if found is Signal.ENDED:
             return
@@ -218,4 +223,4 @@ async def _batches(inputs: Inputs, cut: Cut, stop: Cut, rows: int) -> AsyncItera
         name, entry = found
         at[name] = entry.next_offset
         if isinstance(entry, Batch) and entry.records.num_rows:
-            yield entry
+            yield name, entry
