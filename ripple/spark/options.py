@@ -117,6 +117,6 @@ def absolute(place: str, use: UseName) -> str:
     return f"{place[: len(place) - len(found.path)]}{os.path.abspath(found.path)}"
 
 
-def absolute_store(store: str) -> str:
+def absolute_folder(store: str) -> str:
     """Return a folder, or ``s3://bucket/prefix``, that is the same from every folder."""
     return store if is_s3(store) else os.path.abspath(store)

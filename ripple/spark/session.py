@@ -15,7 +15,6 @@ from ripple.errors import InputError, RippleError
 from ripple.extras import needed
 
 with needed("spark", "ripple.spark"):
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -92,7 +91,9 @@ def blaming() -> Iterator[None]:
     """Turn what Spark says of a failed job into one line. Raises SparkJobError."""
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except Exception as error:
+        if not isinstance(error, PySparkException) and not _is_of_java(error):
+            raise
         text = str(error)
         ours = _OURS.findall(text)
         if ours:
@@ -108,3 +109,8 @@ def blaming() -> Iterator[None]:
         lines = causes[-1:] or [line.strip() for line in text.splitlines() if line.strip()]
         why = _NUMBER.sub("", lines[0]) if lines else type(error).__name__
         raise SparkJobError(f"Spark: {why}") from error
+
+
+def _is_of_java(error: Exception) -> bool:
+    """Tell whether it is an error of the JVM that PySpark has not made one of its own."""
+    return type(error).__module__.startswith("py4j.")

@@ -17,7 +17,7 @@ from ripple.spark.crashes import Crashes
 from ripple.spark.exact import AgainstOracle
 from ripple.spark.finding import OUR_ENGINE
 from ripple.spark.log_table import open_topic
-from ripple.spark.options import NOWHERE, Bound, absolute, absolute_store
+from ripple.spark.options import NOWHERE, Bound, absolute, absolute_folder
 from ripple.spark.parcel import Parcel
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
@@ -152,7 +152,7 @@ def _against(
     parcel: Parcel, plan: Plan, source: Source, place: str, engine: str
 ) -> list[AgainstCheckpoints | AgainstLog]:
     if place.startswith(CHECKPOINTS):
-        path = absolute_store(place.removeprefix(CHECKPOINTS))
+        path = absolute_folder(place.removeprefix(CHECKPOINTS))
         found = asyncio.run(partitions(store_at(path)))
         own = [number for pipeline, number in found if pipeline == plan.name]
         if not own:

@@ -16,7 +16,7 @@ from ripple.partition.grouping import commit_interval_ns, group_at
 from ripple.partition.settings import Settings
 from ripple.pipeline.stages import divided_why, stages_of
 from ripple.spark.fold import check_triggers
-from ripple.spark.options import absolute, absolute_store
+from ripple.spark.options import absolute, absolute_folder
 from ripple.store.s3_settings import S3Settings
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Stream:
             parcel,
             absolute(source, "continued_source"),
             tuple((name, absolute(place, "continued_sink")) for name, place in sinks.items()),
-            absolute_store(store),
+            absolute_folder(store),
             1,
             batch_rows,
             keep,
