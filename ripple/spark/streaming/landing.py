@@ -71,6 +71,8 @@ class Landing:
                 topic = _made(disk, at.topic, plan, partitions or 1)
         except (TopicError, OSError) as error:
             raise InputError(f"cannot land in {place}: {error}") from error
+        if topic.partitions > 1 and not topic.key:
+            raise InputError(f"{place} has no key by which records go to its partitions")
         fields = [member.name for member in topic.schema.fields]
         if topic.schema != plan.source.schema:
             raise InputError(f"{place} is of other records: it has {', '.join(fields)}")
