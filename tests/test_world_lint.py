@@ -36,6 +36,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "ripple/cli/asking.py": ("asks workers for their pages", ("asyncio.open_connection",)),
     "ripple/observing/sql.py": ("interrupts a question that takes too long", ("threading",)),
+    "ripple/cli/spark_session.py": ("gives jobs up when a signal comes", ("threading",)),
     "ripple/cli/spark_watch.py": ("shows metrics while Spark is waited for", ("threading",)),
     "ripple/cli/up/plan.py": ("looks which ports are free", ("socket",)),
     "ripple/dashboard/assets.py": (
@@ -124,6 +125,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/spark/backfill/shelf.py": ("settings of S3 for tasks", ("os.environ",)),
     "ripple/spark/checkpoint_table.py": ("looks whether a folder is there", ("pathlib.Path",)),
     "ripple/spark/crashes.py": ("chance from a seed", ("random",)),
+    "ripple/spark/options.py": ("makes places that tasks elsewhere have", ("os.*",)),
     "ripple/spark/parcel.py": (
         "carries the user's file to executors",
         ("os.*", "pathlib.Path", "tempfile"),
@@ -147,7 +149,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "draws the token of a query, and gives Spark a folder",
         ("secrets", "tempfile"),
     ),
-    "ripple/spark/streaming/stream.py": ("makes places that tasks elsewhere have", ("os.*",)),
+    "ripple/spark/streaming/stream.py": ("settings of S3 for tasks", ("os.environ",)),
     "ripple/testing/sim_chance.py": ("chance from a seed", ("random",)),
     "ripple/testing/sim_jobs.py": ("spreads seeds over processes", ("multiprocessing",)),
     "ripple/testing/connector_outside.py": (

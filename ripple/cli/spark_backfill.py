@@ -37,8 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--live",
         type=a_place,
         required=True,
-        metavar="log:DIR/TOPIC",
-        help="what goes on from there; it must reach back a bit before",
+        metavar="PLACE",
+        help="what goes on from there, log:DIR/TOPIC or kafka:BROKERS/TOPIC; it must reach back a "
+        "bit before",
     )
     parser.add_argument(
         "--store",

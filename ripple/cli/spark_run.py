@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from ripple import cut as cuts
 from ripple.cli.exits import say
 from ripple.cli.numbers import count, positive
 from ripple.cli.places import STORE, a_place, a_store
-from ripple.cli.spark_session import configure_session, opened
+from ripple.cli.spark_session import Stopping, configure_session, opened
 from ripple.cli.statistics import say_statistics, throughput
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.connectors.locate import sinks_by_output
@@ -21,7 +20,6 @@ from ripple.spark.report import digests_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import FrameType
 
     from ripple.pipeline.plan import Plan
 
@@ -91,9 +89,7 @@ def run(options: argparse.Namespace) -> int:
         from ripple.spark.session import blaming  # noqa: PLC0415 - imports pyspark
         from ripple.spark.streaming.running import run as started  # noqa: PLC0415 - likewise
 
-        stopping: list[int] = []
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, _: _ask(stopping, number))
+        stopping = Stopping()
         with blaming():
             query = started(
                 spark,
@@ -113,14 +109,7 @@ def run(options: argparse.Namespace) -> int:
                     query.stop()
                     break
     told.say()
-    return 128 + signal.SIGINT if signal.SIGINT in stopping else 0
-
-
-def _ask(stopping: list[int], number: int, _: FrameType | None = None) -> None:
-    """Ask for the end; a second signal ends it at once."""
-    if stopping:
-        raise KeyboardInterrupt
-    stopping.append(number)
+    return stopping.code
 
 
 class _Told:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import signal
 import sys
+import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -52,12 +55,50 @@ def opened(options: argparse.Namespace) -> Iterator[Any]:
         from ripple.spark.session import session  # noqa: PLC0415 - imports pyspark
     except ModuleNotFoundError as error:
         raise MissingError(str(error)) from error
+    # Where py4j is interrupted, it says so at length.
+    logging.getLogger().addHandler(logging.NullHandler())
+    on_interrupt = signal.getsignal(signal.SIGINT)
     spark = session(options.master, **settings)
+    # Spark's own handler asks the JVM from within, where the answer to another question is read.
+    signal.signal(signal.SIGINT, on_interrupt)
     try:
         yield spark
     finally:
         with suppress(Exception):  # a JVM that died has said so already
             spark.stop()
+
+
+class Stopping:
+    """Whether a signal has asked for the end, in good order; a second one ends at once."""
+
+    def __init__(self, spark: Any | None = None) -> None:
+        """Hear SIGINT and SIGTERM from now on. spark: a session whose jobs are given up then."""
+        self._spark = spark
+        self._asked = threading.Event()
+        self.number: int | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ask)
+
+    def __bool__(self) -> bool:
+        return self._asked.is_set()
+
+    def wait(self, span_s: float) -> None:
+        """Wait for a span, or until it is asked."""
+        self._asked.wait(span_s)
+
+    @property
+    def code(self) -> int:
+        """The exit code of a command that ends in good order: 130 after Ctrl+C."""
+        return 128 + signal.SIGINT if self.number == signal.SIGINT else 0
+
+    def _ask(self, number: int, _: object) -> None:
+        if self:
+            raise KeyboardInterrupt
+        self.number = number
+        self._asked.set()
+        if self._spark is not None:
+            cancel = self._spark.sparkContext.cancelAllJobs
+            threading.Thread(target=cancel, daemon=True).start()
 
 
 class Progress:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
 import threading
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.cli.exits import say
 from ripple.cli.forms import write_line
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
-from ripple.cli.spark_session import opened
+from ripple.cli.spark_session import Stopping, opened
 from ripple.cli.user_file import load_plan
 from ripple.errors import RippleError
 from ripple.observe.metrics import OF_WATCHES
@@ -54,9 +55,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Watch until a signal comes, or the rounds are over; return the exit code."""
     sample, pause_s = Sample.of_share(options.sample), duration_ns(options.pause) / 1e9
-    plan, stopping = load_plan(options.file), threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    # One that is started anew must not compare the same parts as the one before.
+    sample = replace(sample, at=int(time.time() / max(pause_s, 1)) % sample.of)
+    plan = load_plan(options.file)
     told = _Told(plan.name, options.format)
     if options.metrics is not None:
         _show(options.metrics, {"/metrics": told.page})
@@ -71,13 +72,13 @@ def run(options: argparse.Namespace) -> int:
             sample=sample,
             engine=options.engine,
         )
-        done = 0
-        while not stopping.is_set() and (options.rounds is None or done < options.rounds):
-            if done:
-                stopping.wait(pause_s)
-            told.round(watching)
+        stopping, done = Stopping(spark), 0
+        while not stopping and done != options.rounds:
+            told.round(watching, stopping)
             done += 1
-    return 1 if told.differed else 0
+            if done != options.rounds:
+                stopping.wait(pause_s)
+    return 1 if told.differed else stopping.code
 
 
 class _Told:
@@ -98,12 +99,14 @@ class _Told:
 
         return Page(exposition(OF_WATCHES, self._samples), content_type=CONTENT_TYPE)
 
-    def round(self, watching: Watching) -> None:
+    def round(self, watching: Watching, stopping: Stopping | None = None) -> None:
         """Compare once; a round that fails is told, and the next one is tried."""
         part = f"part {watching.sample.at % watching.sample.of + 1} of {watching.sample.of}"
         try:
             verdict = watching.round()
         except RippleError as error:
+            if stopping:
+                return  # which gave it up
             self._add("failures_total", 1)
             if str(error) != self._failure:
                 say(f"{PROGRAM}: {part} was not compared: {error}")
@@ -114,8 +117,9 @@ class _Told:
 
     def _found(self, verdict: Verdict, part: str) -> None:
         differing = len(verdict.differences)
+        compared = sum(one["cases"] for one in verdict.findings)
         self._add("rounds_total", 1)
-        self._add("compared_total", sum(one["cases"] for one in verdict.findings))
+        self._add("compared_total", compared)
         self._add("differences_total", differing)
         self._samples.set("ripple_validate_holds", not differing, self._pipeline)
         if differing:
@@ -124,7 +128,8 @@ class _Told:
                 print(verdict.text(), flush=True)
             else:
                 write_line(self._form, verdict.as_dict())
-        say(f"{PROGRAM}: {part}: {f'{differing} differ' if differing else 'all equal'}")
+        equal = f"{differing} differ" if differing else "all equal"
+        say(f"{PROGRAM}: {part}: {compared:,} compared, {equal}")
 
     def _add(self, name: str, value: float) -> None:
         self._samples.add(f"ripple_validate_{name}", value, self._pipeline)

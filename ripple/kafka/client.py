@@ -123,6 +123,13 @@ class KafkaClient:
         """Return the first offset that may still be there, by partition."""
         return await self._offsets(places, private.EARLIEST, 0)
 
+    async def since(self, places: Sequence[Place], time_ms: int) -> dict[Place, int]:
+        """Return the first offset of a record that was written at a time or later, by partition.
+
+        time_ms: of the records' own timestamps. -1 where there is none.
+        """
+        return await self._offsets(places, time_ms, private.COMMITTED)
+
     async def ends(self, places: Sequence[Place], *, committed: bool = True) -> dict[Place, int]:
         """Return, by partition, the offset before which a reader sees everything now.
 

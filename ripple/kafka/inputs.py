@@ -122,6 +122,22 @@ class KafkaInputs:
             {name: end[place] for name, place in by_name},
         )
 
+    async def since(self, time_ms: int) -> Cut:
+        """Return the offsets from which on records were written at a time or later.
+
+        By the timestamps that brokers keep: the ends where there are none, yet.
+        """
+        first, end = await self.bounds()
+        ask = getattr(self._reader, "since", None)  # of a whole broker
+        if ask is None:
+            return first
+        try:
+            found = await ask(list(self._partitions.values()), time_ms)
+        except BrokerError as error:
+            raise InputError(str(error)) from error
+        asked = {name: found[place] for name, place in self._partitions.items()}
+        return {name: end[name] if at < 0 else at for name, at in asked.items()}
+
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the topic reaches ``cut``, and is what was read; see Inputs."""
         first, end = await self.bounds()

@@ -81,7 +81,10 @@ async def fetch(
 async def offsets(
     client: AIOKafkaClient, node: int, places: Sequence[Place], when: int, isolation: int
 ) -> dict[tuple[str, int], tuple[int, int]]:
-    """Return by partition an error and the offset of LATEST or EARLIEST; raises aiokafka's."""
+    """Return by partition an error and the offset of LATEST, EARLIEST or of a time in ms.
+
+    Raises aiokafka's errors.
+    """
     topics: dict[str, list[tuple[int, int]]] = {}
     for place in places:
         topics.setdefault(place.topic, []).append((place.partition, when))

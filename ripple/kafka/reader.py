@@ -42,6 +42,10 @@ class KafkaReader:
         """Return the first offset that may still be there, by partition."""
         return await self._client.earliest(places)
 
+    async def since(self, places: Sequence[Place], time_ms: int) -> dict[Place, int]:
+        """Return the first offset that was written at a time or later, -1 for none."""
+        return await self._client.since(places, time_ms)
+
     async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """Return, by partition, the offset before which a reader sees everything now."""
         return await self._client.ends(places)

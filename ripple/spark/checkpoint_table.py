@@ -74,7 +74,7 @@ class CheckpointTable:
 
 
 async def _look(found: Mapping[str, str]) -> CheckpointTable:
-    path, number = found["path"], found.get("partition")
+    path, number = given.absolute_folder(found["path"]), found.get("partition")
     chosen = [
         (pipeline, partition)
         for pipeline, partition in await partitions(store_at(path))

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 PREFIX = "kafka:"
 
 
+def one_of(place: str, partition: int) -> str:
+    """Return the place of one partition of a topic."""
+    return f"{place}{'&' if '?' in place else '?'}partition={partition}"
+
+
 def ranges_at(
     place: str, plan: Plan, start: Bound, stop: Bound
 ) -> tuple[list[tuple[str, str, int, int]], tuple[str, ...] | None]:
@@ -32,9 +37,7 @@ def ranges_at(
     firsts, ends = asyncio.run(_bounds(inputs))
     found = []
     for number, name in enumerate(names):
-        one = place
-        if len(names) > 1:
-            one = f"{place}{'&' if '?' in place else '?'}partition={number}"
+        one = place if len(names) == 1 else one_of(place, number)
         begin, until = start.at(number) or 0, stop.at(number)
         until = ends[name] if until is None else until
         if begin < firsts[name]:

@@ -1,16 +1,24 @@
-"""Options of a data source, by name: text, as Spark hands them over."""
+"""What is given as text: options of a data source, by name, and places.
+
+Executors work in folders of their own, so what they are sent has no relative path in it.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ripple.arguments import shown
+from ripple.connectors.registry import find
 from ripple.errors import InputError
+from ripple.store.s3_settings import is_s3
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    from ripple.connectors.registry import UseName
 
 # Records that a task takes in at once, unless somebody says otherwise.
 BATCH_ROWS = 1 << 16
@@ -99,3 +107,16 @@ class Bound:
 
 
 NOWHERE = Bound()
+
+
+def absolute(place: str, use: UseName) -> str:
+    """Return a place that is the same from every folder."""
+    found = find(place, use)
+    if found.connector.path_of is None or not place.endswith(found.path):
+        return place
+    return f"{place[: len(place) - len(found.path)]}{os.path.abspath(found.path)}"
+
+
+def absolute_folder(store: str) -> str:
+    """Return a folder, or ``s3://bucket/prefix``, that is the same from every folder."""
+    return store if is_s3(store) else os.path.abspath(store)

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 # The last line of the traceback of an error of ours, wherever Spark has put it.
 _OURS = re.compile(r"ripple(?:\.\w+)*\.(?:\w+Error|PipelineFileError): (.*)")
+# What else a task, or the JVM, has failed with: the innermost cause is told last.
+_SYSTEM = re.compile(r"^(?:OSError|\w*(?:Permission|NotFound|Memory|IO)Error): (.*)", re.MULTILINE)
+_CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?(\w+: .*)", re.MULTILINE)
+_NUMBER = re.compile(r"^\[Errno \d+\] ")
 _MISSING = re.compile(r"ModuleNotFoundError: (No module named '[\w.]+'|.* needs .*)")
 
 # What a JVM says beside its errors is for who administers one.
@@ -87,7 +91,9 @@ def blaming() -> Iterator[None]:
     """Turn what Spark says of a failed job into one line. Raises SparkJobError."""
     try:
         yield
-    except PySparkException as error:
+    except Exception as error:
+        if not isinstance(error, PySparkException) and not _is_of_java(error):
+            raise
         text = str(error)
         ours = _OURS.findall(text)
         if ours:
@@ -99,5 +105,12 @@ def blaming() -> Iterator[None]:
                 "version of ripple-stream, and what the pipeline file imports, for the Python that "
                 "executors run (PYSPARK_PYTHON)"
             ) from error
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        raise SparkJobError(f"Spark: {lines[0] if lines else type(error).__name__}") from error
+        causes = _SYSTEM.findall(text) or _CAUSE.findall(text)
+        lines = causes[-1:] or [line.strip() for line in text.splitlines() if line.strip()]
+        why = _NUMBER.sub("", lines[0]) if lines else type(error).__name__
+        raise SparkJobError(f"Spark: {why}") from error
+
+
+def _is_of_java(error: Exception) -> bool:
+    """Tell whether it is an error of the JVM that PySpark has not made one of its own."""
+    return type(error).__module__.startswith("py4j.")

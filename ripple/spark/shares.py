@@ -187,14 +187,15 @@ def _log(place: str, plan: Plan, start: Bound, stop: Bound) -> Source:
 
 def _files(place: str) -> list[str]:
     """Return the places of the files in a folder, or that a pattern fits; or the place itself."""
+    if os.path.isdir(place):  # what its files are, their names tell
+        return [file for name in _visible(place) for file in _files(os.path.join(place, name))]
     found = find(place, "source")
     path = found.path
     scheme = place[: len(place) - len(path)] if place.endswith(path) else ""
     if found.connector.path_of is None:
         return [place]
     if os.path.isdir(path):
-        names = [name for name in sorted(os.listdir(path)) if name[0] not in "._"]
-        paths = [os.path.join(path, name) for name in names]
+        paths = [os.path.join(path, name) for name in _visible(path)]
     elif not os.path.exists(path) and glob.has_magic(path):
         paths = sorted(glob.glob(path))
     else:
@@ -204,6 +205,10 @@ def _files(place: str) -> list[str]:
     if not paths:
         raise InputError(f"cannot read {place}: there is no file")
     return [f"{scheme}{os.path.abspath(one)}" for one in paths]
+
+
+def _visible(folder: str) -> list[str]:
+    return [name for name in sorted(os.listdir(folder)) if name[0] not in "._"]
 
 
 def _end(file: str, stop: int | None) -> int | None:

@@ -47,11 +47,16 @@ def spark_schema(schema: pa.Schema) -> StructType:
         raise SchemaError(f"Spark has no such columns: {error}") from error
 
 
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Return Spark's columns as Arrow's."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
 class Conforming:
     """Gives batches exactly the columns that Spark expects of a table."""
 
     def __init__(self, schema: StructType) -> None:
-        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema = arrow_schema(schema)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch; its columns are those of the table, in order."""

@@ -17,7 +17,7 @@ from ripple.spark.crashes import Crashes
 from ripple.spark.exact import AgainstOracle
 from ripple.spark.finding import OUR_ENGINE
 from ripple.spark.log_table import open_topic
-from ripple.spark.options import NOWHERE, Bound
+from ripple.spark.options import NOWHERE, Bound, absolute, absolute_folder
 from ripple.spark.parcel import Parcel
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
@@ -152,7 +152,7 @@ def _against(
     parcel: Parcel, plan: Plan, source: Source, place: str, engine: str
 ) -> list[AgainstCheckpoints | AgainstLog]:
     if place.startswith(CHECKPOINTS):
-        path = place.removeprefix(CHECKPOINTS)
+        path = absolute_folder(place.removeprefix(CHECKPOINTS))
         found = asyncio.run(partitions(store_at(path)))
         own = [number for pipeline, number in found if pipeline == plan.name]
         if not own:
@@ -173,6 +173,7 @@ def _against(
             f"cannot compare with {place!r}: name log:DIR/TOPIC or checkpoints:DIR, as a live run "
             "has written them"
         )
+    rest = absolute(rest, "continued_sink")
     topic, only = open_topic(rest)
     numbers: Any = range(topic.partitions) if only is None else [only]
     path = rest if only is None else rest.rpartition("/")[0]

@@ -13,10 +13,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from ripple.engine import Engine
 from ripple.errors import InputError
+from ripple.keys.partitioner import partition_numbers
 from ripple.pipeline_file import load_plan
 from ripple.spark.options import Bound
 from ripple.spark.parcel import Parcel
@@ -30,6 +32,7 @@ from tests.services.certificate import certified
 from tests.services.kafka import Broker, Secure
 from tests.services.kafka_topics import Topics
 from tests.services.missing import MissingError, skip
+from tests.spark.backfilled import backfilled
 from tests.spark.here import replayed
 
 pytestmark = pytest.mark.services
@@ -298,6 +301,49 @@ def test_what_is_wrong_is_told_in_one_line(broker: Broker, topic: str, folder: P
     assert "there is no format 'xml'" in refused(folder, "--source", f"{at}/{topic}?format=xml")
     said = refused(folder, "--source", f"{at}/{topic}?from=end")
     assert "it says from, and there are" in said
+
+
+def test_history_is_gone_on_from_in_a_topic(broker: Broker, topic: str, folder: Path) -> None:
+    rows, ends, since = trades(), 4_000, 3_000
+    until_ns = rows[ends][3]
+
+    def keyed(name: str, given: Sequence[tuple[str, float, int, int]], early_ms: int = 0) -> str:
+        async def told(topics: Topics) -> None:
+            await topics.create(name, 2)
+            names = pa.RecordBatch.from_pydict({"symbol": [row[0] for row in given]})
+            found = partition_numbers(names, ("symbol",), 2).tolist()
+            for number in range(2):
+                own = [row for row, one in zip(given, found, strict=True) if one == number]
+                stamped = [
+                    one._replace(timestamp_ms=one.timestamp_ms - early_ms) for one in records(own)
+                ]
+                await topics.append(Place(name, number), stamped)
+
+        story(broker.bootstrap, told)
+        return f"kafka:{broker.bootstrap}/{name}?format=csv&key=symbol"
+
+    def went_on(place: str, state: str) -> str:
+        said = ran(
+            folder, "--source", place, "--sink", f"log:{state}/out", "--checkpoint-dir", state
+        )
+        return next(line for line in said.splitlines() if line.startswith("Digest"))
+
+    lines = [as_csv(row) for row in rows[:ends]]
+    (folder / "history.csv").write_bytes(b"\n".join(reversed(lines)))
+    history, file = f"csv:{folder}/history.csv", f"{folder}/vwap.py"
+    place = keyed(f"{topic}-live", rows[since:])
+    receipt = backfilled(file, history, place, folder / "state", until_ns, partitions=1)
+    assert receipt.rows == ends
+    assert not [*receipt.broken(), *receipt.unproven()]
+    assert went_on(place, "state") == went_on(keyed(f"{topic}-whole", rows), "whole")
+    (folder / "history.csv").write_bytes(b"\n".join(lines[:-1]))
+    (gap,) = backfilled(
+        file, history, place, folder / "other", until_ns, partitions=1, adopts=False
+    ).broken()
+    assert "the log has 1 that history has not" in gap
+    early = keyed(f"{topic}-early", rows[since:], early_ms=50_000)
+    with pytest.raises(InputError, match="dated before its event"):
+        backfilled(file, history, early, folder / "early", until_ns, partitions=1)
 
 
 def test_topic_that_lost_records_or_was_made_anew_is_told(

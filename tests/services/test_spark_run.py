@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.engine.arrow_types import arrow_fields
+from ripple.errors import InputError
 from ripple.keys.partitioner import partition_numbers
 from ripple.log import PartitionWriter
 from ripple.pipeline_file import load_plan
@@ -86,6 +88,46 @@ def test_a_query_reports_each_micro_batch_and_goes_on_where_it_was(
     assert digests_of(load_plan(file), second)[1] == expected(place, file)
     assert {one["restored"] for one in first} == {"the beginning, 0 replayed"}
     assert all("the beginning" not in one["restored"] for one in second)
+
+
+def test_a_streaming_data_frame_lands_and_is_gone_on_from(
+    spark: Any, file: str, tmp_path: Path
+) -> None:
+    import ripple.spark as rs
+
+    given, schema = events(900), "t long, size int, price double, symbol string"
+    (tmp_path / "given").mkdir()
+    landing = f"log:{tmp_path}/landed"
+    found: list[Any] = []
+    for number, part in enumerate((given[:500], given[500:])):
+        lines = [json.dumps(row) for row in part]
+        (tmp_path / "given" / f"{number}.json").write_text("\n".join(lines))
+        query = rs.run(
+            spark,
+            file,
+            spark.readStream.schema(schema).json(f"{tmp_path}/given"),
+            f"log:{tmp_path}/out",
+            f"{tmp_path}/state",
+            landing=landing,
+            partitions=2,
+            follow=False,
+            show=lambda _, reports: found.append(reports),
+        )
+        assert query.awaitTermination(300)
+    assert [sum(one["events"] for one in reports) for reports in found] == [500, 400]
+    assert digests_of(load_plan(file), found[-1])[1] == expected(landing, file)
+    rates = spark.readStream.format("rate").load()
+    sockets = spark.readStream.format("socket").option("host", "h").option("port", 9).load()
+    fields = "value as symbol", "1.0D as price", "1 as size", "1L as t"
+    for frame, place, why in [
+        (rates, landing, "has no symbol, price, size, t: trades has the fields"),
+        (rates.selectExpr("'A' as symbol", *fields[1:]), None, "say landing="),
+        (sockets.selectExpr(*fields), landing, "a socket gives nothing a second time"),
+        (spark.range(3).selectExpr("'A' as symbol", *fields[1:]), landing, "a streaming DataFrame"),
+        (landing, landing, "has offsets of its own"),
+    ]:
+        with pytest.raises(InputError, match=why):
+            rs.run(spark, file, frame, f"log:{tmp_path}/x", f"{tmp_path}/y", landing=place)
 
 
 def below(pid: int) -> dict[int, str]:

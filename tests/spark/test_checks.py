@@ -252,8 +252,8 @@ def test_samples_of_the_keys_are_together_what_was_written(
         for at in range(3)
     ]
     assert [part["differences"] for part in parts] == [[], [], []]
-    assert sum(part["cases"] - 1 for part in parts) == whole["cases"] - 1
-    assert sum(part["cases"] > 1 for part in parts) > 1
+    assert sum(part["cases"] for part in parts) == whole["cases"] - 1
+    assert sum(part["cases"] > 0 for part in parts) > 1
 
 
 def test_the_sample_that_has_the_wrong_row_finds_it(

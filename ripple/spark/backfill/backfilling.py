@@ -22,6 +22,7 @@ from ripple.spark.backfill.history import ORDER, OWN, PARTITION, readings_of
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import Receipt, differences
 from ripple.spark.backfill.shelf import Shelf
+from ripple.spark.options import absolute_folder
 from ripple.spark.packets import ROWS, SCHEMA
 from ripple.spark.parcel import Parcel
 from ripple.spark.progress import listening
@@ -67,11 +68,12 @@ class Backfill:
         """Look at what is there; nothing is written.
 
         history: a file of any connector, a folder or a pattern of files, a log; in any order, and
-        divided in any way. until_ns: the event time at which history ends. live: ``log:DIR/TOPIC``.
-        store: a folder or ``s3://bucket/prefix``, of the checkpoints. partitions: how many the
-        pipeline will have, 1 with ``ripple run``; by default as many as the log. identity: fields
-        that together no two records share; without, all fields are compared. header: whether files
-        of CSV name their columns. Raises PlanError and InputError.
+        divided in any way. until_ns: the event time at which history ends. live: what goes on,
+        ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``. store: a folder or ``s3://bucket/prefix``, of
+        the checkpoints. partitions: how many the pipeline will have, 1 with ``ripple run``; by
+        default as many as are live. identity: fields that together no two records share; without,
+        all fields are compared. header: whether files of CSV name their columns. Raises PlanError
+        and InputError.
         """
         register(spark)
         self._spark = spark
@@ -79,11 +81,11 @@ class Backfill:
         self.plan = self._parcel.plan()
         self._identity, self._header = tuple(identity), header
         self._check_names()
-        self._place, self._live_place, self._store = history, live, store
+        self._place, self._live_place, self._store = history, live, absolute_folder(store)
         self.live = Live.at(live, self.plan, until_ns, partitions)
         self.source = source_at(history, self.plan, header=header)
         self._shelf = Shelf(
-            store,
+            self._store,
             self.plan.name,
             fingerprint(self.plan, self.source, self.live, self._identity),
         )
@@ -102,6 +104,7 @@ class Backfill:
             known = frozenset(int(one["partition"]) for one in found.partitions)
             found = self._receipt([*found.partitions, *self._parts(known, keeps=True, show=show)])
         _check(found, allows_unproven=allows_unproven)
+        self._check_shelf()
         asyncio.run(self._adopt(found))
         return found
 
@@ -166,6 +169,20 @@ class Backfill:
             names = await store.list(folder_of(self.plan.name))
         if any("/manifest/" in name for name in names):
             raise BackfillError(self._begun("it has partitions with owners"))
+
+    def _check_shelf(self) -> None:
+        """Raise BackfillError where tasks laid down what is not in the store as the driver has it.
+
+        What was found of a partition is laid down last.
+        """
+        there = asyncio.run(self._shelf.all("partition-"))
+        missing = {*range(self.live.partitions)}.difference(one["partition"] for one in there)
+        if missing:
+            named = ", ".join(map(str, sorted(missing)))
+            raise BackfillError(
+                f"executors have stored partition {named} where the driver does not see it: "
+                f"{self._store} must be the same for all machines, or s3://. Nothing was adopted"
+            )
 
     async def _adopt(self, receipt: Receipt) -> None:
         async with self._shelf.opened() as store:

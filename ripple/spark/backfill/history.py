@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from ripple.batch import Batch
 from ripple.connectors.dead_letter import letter_of
+from ripple.errors import InputError
 from ripple.keys.partitioner import partition_numbers
 from ripple.spark import packets
 from ripple.spark.backfill.shelf import Shelf
 from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packets import Packet, packets_of
-from ripple.spark.shares import Share
 from ripple.window import watermark
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ripple.spark.backfill.live import Live
     from ripple.spark.parcel import Parcel
     from ripple.spark.progress import Teller
-    from ripple.spark.shares import Source
+    from ripple.spark.shares import Share, Source
 
 HISTORY, BEFORE, BEHIND = 0, 1, 2
 """Sides: of history, and of the live log before where it is live and from there on."""
@@ -93,6 +93,13 @@ class Reading:
         times_ns = times_of(plan, records)
         inputs = inputs_of(records, live)
         within = times_ns < live.until_ns
+        if self.side == BEFORE and not within.all():
+            at = int(batch.offsets()[np.argmin(within)])
+            raise InputError(
+                f"{self.share.place}: the record at offset {at} is of the end of history or later, "
+                f"and before offset {self.share.end}, from where on the broker has timestamps of "
+                "that time: what is written there must not be dated before its event"
+            )
         seen.take(batch, int(within.sum()))
         partitions = inputs % live.partitions
         chosen = within & ~np.isin(partitions, sorted(self.known))
@@ -146,7 +153,7 @@ def readings_of(
             (BEHIND, one.begins, one.end),  # where some come late
         ):
             if first < end:
-                share = Share(rank, one.name, live.path, one.number, first, end)
+                share = one.share(rank, first, end)
                 found.append(Reading(parcel, share, len(found), side, live, known))
     return found
 

@@ -1,4 +1,4 @@
-"""The live log that goes on where history ends."""
+"""The live input that goes on where history ends: an event log, or a topic of Kafka."""
 
 from __future__ import annotations
 
@@ -11,52 +11,65 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.batch import Batch
+from ripple.connectors.inputs import Signal, keyed_by
 from ripple.connectors.locate import open_inputs
 from ripple.errors import InputError
-from ripple.log import PartitionReader
 from ripple.log_place import PREFIX, LogPlace
 from ripple.partition.restoring import notes_of
 from ripple.pipeline.stages import divided_why, stages_of
 from ripple.spark.fold import check_triggers
+from ripple.spark.kafka_shares import PREFIX as KAFKA
+from ripple.spark.kafka_shares import one_of
 from ripple.spark.log_table import open_topic, range_of
-from ripple.spark.options import NOWHERE, Bound
+from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
+from ripple.spark.shares import Share
 
 if TYPE_CHECKING:
-    from ripple.log import Topic
+    from collections.abc import AsyncIterator, Sequence
+
+    from ripple.connectors.inputs import Inputs
+    from ripple.cut import Cut
     from ripple.pipeline.plan import Plan
 
 # Of so many the first records of a log, not all will have come late.
 _FIRST_RECORDS = 16
+# So far before a cut in Kafka there is a record, by which the topic is known again.
+_BACK_ROWS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class LiveInput:
-    """One partition of the log.
+    """One partition of what is live.
 
-    first: the offset that it can be read from. begins: where what is live begins. end: where it
-    ended when it was looked at. identity: what tells the log up to ``begins``. first_ns: the latest
-    event time among its first records, None if there are none before ``begins``: what was removed
-    before them is not later than that by more than records may be out of order.
+    place, number: where a task finds it, see ``Share``. first: the offset that it can be read from.
+    begins: where what is live begins. end: where it ended when it was looked at. identity: what
+    tells the input up to ``begins``. first_ns: the latest event time among its first records, None
+    if there are none before ``begins``: what was removed before them is not later than that by more
+    than records may be out of order.
     """
 
     name: str
-    number: int
+    place: str
+    number: int | None
     first: int
     begins: int
     end: int
     identity: str
     first_ns: int | None
 
+    def share(self, rank: int, first: int, end: int) -> Share:
+        """Return a range of it as a share of number ``rank``."""
+        return Share(rank, self.name, self.place, self.number, first, end)
+
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A log, of which each partition is live from its first record at ``until_ns`` or later on.
+    """Partitions, each live from its first record at ``until_ns`` or later on.
 
-    path: of its topic. key: by whose murmur2 records are in its partitions, () where there is but
-    one. partitions: how many the pipeline has; input i is read by partition i mod that.
+    key: by whose murmur2 records are in them, () where there is but one. partitions: how many the
+    pipeline has; input i is read by partition i mod that.
     """
 
-    path: str
     until_ns: int
     key: tuple[str, ...]
     inputs: tuple[LiveInput, ...]
@@ -64,28 +77,31 @@ class Live:
 
     @classmethod
     def at(cls, place: str, plan: Plan, until_ns: int, partitions: int | None = None) -> Live:
-        """Look at a log. Raises InputError for one that cannot be gone on from."""
+        """Look at ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``.
+
+        Raises InputError for what cannot be gone on from.
+        """
         if plan.source.time_field is None:
             raise InputError(
                 f"{plan.source.name} has no event time, by which history would end somewhere"
             )
-        if not place.startswith(PREFIX):
-            raise InputError(f"what goes on is a log, {PREFIX}DIR/TOPIC, not {place!r}")
-        topic, only = open_topic(place)
-        if topic.time_field is None:
-            raise InputError(f"{place} has no time field to find the end of history by")
-        numbers = range(topic.partitions) if only is None else (only,)
-        key = topic.key if len(numbers) > 1 else ()
-        why = divided_why(plan, key) if len(numbers) > 1 else None
-        if why is not None:
-            raise InputError(f"{place} cannot be gone on from, partition by partition: {why}")
-        ranges = [range_of(topic, one, Bound(time_ns=until_ns), NOWHERE) for one in numbers]
-        begins = [begin for begin, _ in ranges]
-        inputs = asyncio.run(_inputs(place, plan, topic, numbers, begins))
-        count = len(inputs) if partitions is None else partitions
-        if not 1 <= count <= len(inputs) or len(inputs) % count:
+        if not place.startswith((PREFIX, KAFKA)):
             raise InputError(
-                f"{place} has {len(inputs)} partitions, which cannot be divided among {count} of "
+                f"what goes on is a log or a topic, {PREFIX}DIR/TOPIC or {KAFKA}BROKERS/TOPIC, "
+                f"not {place!r}"
+            )
+        inputs = open_inputs(place, plan, 1, follow=False)
+        names = inputs.names
+        key = keyed_by(inputs) if len(names) > 1 else ()
+        why = divided_why(plan, key) if len(names) > 1 else None
+        if key is None:
+            why = "it does not say by what its records are divided, as in ?key=symbol"
+        if key is None or why is not None:
+            raise InputError(f"{place} cannot be gone on from, partition by partition: {why}")
+        count = len(names) if partitions is None else partitions
+        if not 1 <= count <= len(names) or len(names) % count:
+            raise InputError(
+                f"{place} has {len(names)} partitions, which cannot be divided among {count} of "
                 "the pipeline: give a divisor"
             )
         if count > 1 and len(stages_of(plan)) > 1:
@@ -93,10 +109,9 @@ class Live:
                 f"{plan.name} has several stages, and history is backfilled into one partition "
                 "only that has them all: give 1, and go on with ripple run"
             )
-        if len(inputs) > 1:
+        if len(names) > 1:
             check_triggers(plan)
-        path = os.path.abspath(f"{LogPlace.parse(place).folder}/{topic.path}")
-        return cls(path, until_ns, key, inputs, count)
+        return cls(until_ns, key, asyncio.run(_looked_at(place, plan, inputs, until_ns)), count)
 
     def inputs_of(self, partition: int) -> tuple[LiveInput, ...]:
         """Return the inputs that a partition of the pipeline reads."""
@@ -109,34 +124,103 @@ class Live:
         return notes_of(identities, {one.name: one.begins for one in inputs}, backfill)
 
 
-async def _inputs(
-    place: str, plan: Plan, topic: Topic, numbers: range | tuple[int], begins: list[int]
+async def _looked_at(
+    place: str, plan: Plan, inputs: Inputs, until_ns: int
 ) -> tuple[LiveInput, ...]:
-    inputs = open_inputs(place, plan, 1, follow=False)
+    look = _in_log if place.startswith(PREFIX) else _in_kafka
     try:
-        firsts, ends = await inputs.bounds()
-        identities = await inputs.identities(dict(zip(inputs.names, begins, strict=True)))
+        return await look(place, plan, inputs, until_ns)
     finally:
         await inputs.close()
+
+
+async def _in_log(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tuple[LiveInput, ...]:
+    topic, only = open_topic(place)
+    if topic.time_field is None:
+        raise InputError(f"{place} has no time field to find the end of history by")
+    numbers = range(topic.partitions) if only is None else (only,)
+    until = Bound(time_ns=until_ns)
+    cut = {
+        name: range_of(topic, number, until, NOWHERE)[0]
+        for name, number in zip(inputs.names, numbers, strict=True)
+    }
+    path = os.path.abspath(f"{LogPlace.parse(place).folder}/{topic.path}")
+    return await _inputs_at(plan, inputs, cut, [(path, number) for number in numbers])
+
+
+async def _in_kafka(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tuple[LiveInput, ...]:
+    """Find the cut in a topic: from the offset that the broker has for the time, record by record.
+
+    A record is written after its event, so nothing before that offset is at ``until_ns`` or later;
+    the tasks that read it look whether that is so.
+    """
+    since: Cut = await inputs.since(max(until_ns // 1_000_000, 0))  # type: ignore[attr-defined]
+    firsts, ends = await inputs.bounds()
+    cut = dict(ends)
+    for name in inputs.names:
+        start = min(max(firsts[name], since[name]), ends[name])
+        async for _, batch in _batches(inputs, {**ends, name: start}, ends):
+            at = _first_at(plan, batch, until_ns)
+            if at is not None:
+                cut[name] = at
+                break
+    # By what is right before the cut the topic is known again: inputs tell it of what they read.
+    back = {name: max(firsts[name], offset - _BACK_ROWS) for name, offset in cut.items()}
+    async for _ in _batches(inputs, back, cut):
+        pass
+    count = len(inputs.names)
+    places = [(place if count == 1 else one_of(place, one), None) for one in range(count)]
+    return await _inputs_at(plan, inputs, cut, places)
+
+
+async def _inputs_at(
+    plan: Plan, inputs: Inputs, cut: Cut, places: Sequence[tuple[str, int | None]]
+) -> tuple[LiveInput, ...]:
+    """Return what there is to say of inputs that are live from a cut on."""
+    identities = await inputs.identities(cut)
+    firsts, ends = await inputs.bounds()
+    stop = {name: min(at, firsts[name] + _FIRST_RECORDS) for name, at in cut.items()}
+    first_ns: dict[str, int] = {}
+    async for name, batch in _batches(inputs, firsts, stop):
+        found = pc.max(_times(plan, batch)).as_py()
+        if found is not None:
+            first_ns[name] = max(first_ns.get(name, found), found)
     return tuple(
         LiveInput(
             name,
-            number,
+            *at,
             firsts[name],
-            begin,
+            cut[name],
             ends[name],
             identities[name],
-            _first_ns(topic, number, firsts[name], begin),
+            first_ns.get(name),
         )
-        for name, number, begin in zip(inputs.names, numbers, begins, strict=True)
+        for name, at in zip(inputs.names, places, strict=True)
     )
 
 
-def _first_ns(topic: Topic, partition: int, first: int, end: int) -> int | None:
-    latest: list[int] = []
-    with PartitionReader(topic, partition) as reader:
-        for entry in reader.read(first, min(end, first + _FIRST_RECORDS)):
-            if isinstance(entry, Batch) and entry.records.num_rows:
-                found = pc.max(entry.records.column(topic.time_field).cast(pa.int64())).as_py()
-                latest += [] if found is None else [found]
-    return max(latest, default=None)
+def _first_at(plan: Plan, batch: Batch, until_ns: int) -> int | None:
+    """Return the offset of the first record of a batch that is at ``until_ns`` or later."""
+    at = pc.index(pc.greater_equal(_times(plan, batch), until_ns), True).as_py()
+    return None if at < 0 else int(batch.offsets()[at])
+
+
+def _times(plan: Plan, batch: Batch) -> pa.Array:
+    return batch.records.column(plan.source.time_field).cast(pa.int64())
+
+
+async def _batches(inputs: Inputs, cut: Cut, stop: Cut) -> AsyncIterator[tuple[str, Batch]]:
+    """Yield the batches with records between two cuts, and of which input they are."""
+    at = dict(cut)
+    await inputs.open(at, BATCH_ROWS, stop)
+    while True:
+        found = inputs.next(at)
+        if found is Signal.ENDED:
+            return
+        if found is Signal.WAITING:
+            await inputs.more()
+            continue
+        name, entry = found
+        at[name] = entry.next_offset
+        if isinstance(entry, Batch) and entry.records.num_rows:
+            yield name, entry

@@ -5,31 +5,43 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import secrets
 import tempfile
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.locate import sinks_by_output
-from ripple.errors import OutputError
+from ripple.errors import InputError, OutputError
 from ripple.partition.settings import Settings
 from ripple.spark.parcel import Parcel
 from ripple.spark.session import register
+from ripple.spark.sources import arrow_schema
+from ripple.spark.streaming.hints import Hints
+from ripple.spark.streaming.landing import Landing
 from ripple.spark.streaming.source import NAME, RunSource
 from ripple.spark.streaming.stream import Stream
-from ripple.spark.work import pickled
+from ripple.spark.streaming.turn import TurnJob, turns
+from ripple.spark.work import packets_from, pickled
 from ripple.store.opening import open_store
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
+    from ripple.cut import Cut
     from ripple.pipeline.builder import Pipeline
     from ripple.pipeline.plan import Plan
 
+    Show: TypeAlias = Callable[[int, Sequence[Mapping[str, Any]]], None]
+
 EVERY = "1 second"
+
+# What such a source has given and Spark has not noted as done, it never gives again.
+_FORGETS = re.compile(r"StreamingRelation\S* .*?(?:TextSocket|\bsocket\b)")
 
 
 def stream(
@@ -38,23 +50,127 @@ def stream(
     source: str,
     sinks: Mapping[str, str] | str,
     store: str,
+    **more: Any,
+) -> DataFrame:
+    """Return a pipeline as a streaming DataFrame: a row a micro-batch and partition, its report.
+
+    Whatever query reads it drives the pipeline; one at a time does. The rest is as of ``run``, with
+    a source at a place.
+    """
+    made = _made(spark, Parcel.of(pipeline, pickled), source, sinks, store, **more)
+    packed = base64.b64encode(pickled(made)).decode()
+    reports = spark.readStream.format(NAME).option("stream", packed)
+    return reports.option("host", _host(spark)).load()
+
+
+def run(
+    spark: SparkSession,
+    pipeline: str | os.PathLike[str] | Pipeline | Plan,
+    source: str | DataFrame,
+    sinks: Mapping[str, str] | str,
+    store: str,
+    *,
+    landing: str | None = None,
+    follow: bool = True,
+    every: str = EVERY,
+    show: Show = lambda _, __: None,
+    **more: Any,
+) -> StreamingQuery:
+    """Start a pipeline as a query, which goes on from the state in the store.
+
+    pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC`` or
+    ``kafka:BROKERS/TOPIC``; or a streaming DataFrame with the fields of the pipeline's records,
+    whose micro-batches first land, each once, in the topic ``landing`` (``log:DIR/TOPIC``, made
+    where there is none). sinks: outputs with places that can be taken over, ``log:`` or ``kafka:``.
+    store: of checkpoints, a folder that all executors have or ``s3://bucket/prefix``. follow: go on
+    at the end of the source; else it is what was there when the query began. every: the time
+    between two micro-batches, as Spark writes it. show: told the reports of each. more:
+    ``partitions`` of the pipeline, 1 as with ``ripple run``, by default as many as the source has,
+    as in a cluster; ``batch_rows`` and ``keep``, as of a run. Raises PlanError, InputError,
+    OutputError, SchemaError and StoreError.
+    """
+    if isinstance(source, str):
+        if landing is not None:
+            raise InputError(f"{source} has offsets of its own, and need not land in {landing}")
+        reports = stream(spark, pipeline, source, sinks, store, **more)
+
+        def shown(frame: DataFrame, number: int) -> None:
+            show(number, [json.loads(row.report) for row in frame.collect()])
+
+        # What Spark would remember counts for nothing, so it may be lost.
+        writer = reports.writeStream.foreachBatch(shown)
+        writer = writer.option("checkpointLocation", tempfile.mkdtemp(prefix="ripple-spark-"))
+    else:
+        parcel = Parcel.of(pipeline, pickled)
+        landed = _landed(source, parcel.plan(), landing, more.get("partitions"))
+        made = _made(spark, parcel, str(landing), sinks, store, **more)
+        rows = source.select(*(one.name for one in parcel.plan().source.fields))
+        writer = rows.writeStream.foreachBatch(_Landing(made, landed, _host(spark), show))
+        writer = writer.option("checkpointLocation", landed.query)
+    trigger: dict[str, Any] = {"processingTime": every} if follow else {"availableNow": True}
+    return writer.trigger(**trigger).start()
+
+
+class _Landing:
+    """What is done with a micro-batch of somebody's: it lands, and the partitions read it."""
+
+    def __init__(self, made: Stream, landing: Landing, host: str, show: Show) -> None:
+        self._made, self._landing, self._show = made, landing, show
+        self._hints = Hints(host, made.token)
+        self._done: Cut = {}
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        self._landing.take(number, frame.toArrow)
+        _, end = self._made.bounds()
+        jobs = [TurnJob(turn) for turn in turns(self._made, self._hints, self._done, end)]
+        found = packets_from(frame.sparkSession, jobs).select("about").collect() if jobs else []
+        self._done = end
+        self._show(number, [json.loads(row.about) for row in found])
+
+
+def _landed(frame: DataFrame, plan: Plan, place: str | None, partitions: int | None) -> Landing:
+    """Return where a DataFrame lands. Raises InputError and SchemaError for one that cannot."""
+    if not getattr(frame, "isStreaming", False):
+        raise InputError(
+            "a source is a place or a streaming DataFrame (spark.readStream): what is there as a "
+            "whole is replayed, or backfilled"
+        )
+    names = [one.name for one in plan.source.fields]
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise InputError(
+            f"the DataFrame has no {', '.join(missing)}: {plan.source.name} has the fields "
+            f"{', '.join(names)}"
+        )
+    if place is None:
+        raise InputError(
+            "micro-batches have no offsets, by which a state could go on: say landing='log:DIR/"
+            "TOPIC', where they get some"
+        )
+    known = getattr(frame, "_jdf", None)  # of no Spark Connect
+    if known is not None and _FORGETS.search(known.queryExecution().analyzed().toString()):
+        raise InputError(
+            "a socket gives nothing a second time, so what a crash interrupts would be lost: read "
+            "Kafka, files, a table, or another source that Spark can replay"
+        )
+    landed = Landing.at(place, plan, partitions)
+    landed.check(arrow_schema(frame.select(*names).schema))
+    return landed
+
+
+def _made(
+    spark: SparkSession,
+    parcel: Parcel,
+    source: str,
+    sinks: Mapping[str, str] | str,
+    store: str,
     *,
     partitions: int | None = None,
     batch_rows: int = Settings().batch_rows,
     keep: int = Settings().keep,
-) -> DataFrame:
-    """Return a pipeline as a streaming DataFrame: a row a micro-batch and partition, its report.
-
-    Whatever query reads it drives the pipeline; one at a time does. pipeline: ``FILE.py[:NAME]``, a
-    pipeline or its plan. source: ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``. sinks: outputs with
-    places that can be taken over, ``log:`` or ``kafka:``. store: of checkpoints, a folder that all
-    executors have or ``s3://bucket/prefix``. partitions: of the pipeline, 1 as with ``ripple run``;
-    by default as many as the source has, as in a cluster. batch_rows, keep: as of a run. Raises
-    PlanError, InputError, OutputError and StoreError.
-    """
+) -> Stream:
     register(spark)
     spark.dataSource.register(RunSource)
-    parcel = Parcel.of(pipeline, pickled)
     plan = parcel.plan()
     given = [sinks] if isinstance(sinks, str) else [f"{one}={at}" for one, at in sinks.items()]
     places = sinks_by_output(plan, given)
@@ -71,41 +187,15 @@ def stream(
         token=secrets.token_hex(16),
     )
     asyncio.run(_probed(made))
-    host = spark.conf.get("spark.driver.host", "localhost")
+    return made
+
+
+def _host(spark: SparkSession) -> str:
+    """Return the driver's address, for executors."""
     if spark.conf.get("spark.master", "").startswith("local"):
-        host = "127.0.0.1"
-    packed = base64.b64encode(pickled(made)).decode()
-    return spark.readStream.format(NAME).option("stream", packed).option("host", host).load()
-
-
-def run(
-    spark: SparkSession,
-    pipeline: str | os.PathLike[str] | Pipeline | Plan,
-    source: str,
-    sinks: Mapping[str, str] | str,
-    store: str,
-    *,
-    follow: bool = True,
-    every: str = EVERY,
-    show: Callable[[int, Sequence[Mapping[str, Any]]], None] = lambda _, __: None,
-    **more: Any,
-) -> StreamingQuery:
-    """Start a pipeline as a query, which goes on from the state in the store; see ``stream``.
-
-    follow: go on at the end of the source; else it is what was there when the query began. every:
-    the time between two micro-batches, as Spark writes it. show: told the reports of each.
-    """
-    reports = stream(spark, pipeline, source, sinks, store, **more)
-
-    def shown(frame: DataFrame, number: int) -> None:
-        show(number, [json.loads(row.report) for row in frame.collect()])
-
-    writer = reports.writeStream.foreachBatch(shown)
-    # What Spark would remember counts for nothing, so it may be lost.
-    kept = tempfile.mkdtemp(prefix="ripple-spark-")
-    writer = writer.option("checkpointLocation", kept)
-    trigger: dict[str, Any] = {"processingTime": every} if follow else {"availableNow": True}
-    return writer.trigger(**trigger).start()
+        return "127.0.0.1"
+    host: str = spark.conf.get("spark.driver.host", "localhost")
+    return host
 
 
 async def _probed(made: Stream) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ripple.extras import needed
 from ripple.spark.sources import Conforming, spark_schema
 from ripple.spark.streaming.hints import Hints
-from ripple.spark.streaming.turn import Turn
+from ripple.spark.streaming.turn import turns
 
 with needed("spark", "ripple.spark"):
     from pyspark import cloudpickle
@@ -62,18 +62,9 @@ class RunReader(DataSourceStreamReader):  # type: ignore[misc]
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """Return a turn for each partition of the pipeline that has more to read."""
-        stream = self._stream
         if self._hints is None:
-            self._hints = Hints(self._host, stream.token)
-        names = list(end)
-        turns = []
-        for number in range(stream.partitions):
-            own = names[number :: stream.partitions]
-            if any(end[name] != start.get(name) for name in own):
-                stop = {name: end[name] for name in own}
-                at = self._hints.known.get(number)
-                turns.append(Turn(stream, number, stop, self._hints.hearer, at))
-        return [InputPartition(turn) for turn in turns]
+            self._hints = Hints(self._host, self._stream.token)
+        return [InputPartition(turn) for turn in turns(self._stream, self._hints, start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Bring a partition up to the end of the micro-batch, and yield its report."""

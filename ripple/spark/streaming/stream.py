@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING
 from ripple.connectors.connector import Part
 from ripple.connectors.inputs import keyed_by
 from ripple.connectors.locate import check_sealed, open_inputs
-from ripple.connectors.registry import find
 from ripple.engine.division import Division
 from ripple.errors import InputError, PlanError
 from ripple.partition.grouping import commit_interval_ns, group_at
 from ripple.partition.settings import Settings
 from ripple.pipeline.stages import divided_why, stages_of
 from ripple.spark.fold import check_triggers
-from ripple.store.s3_settings import S3Settings, is_s3
+from ripple.spark.options import absolute, absolute_folder
+from ripple.store.s3_settings import S3Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.connectors.inputs import Inputs
-    from ripple.connectors.registry import UseName
     from ripple.cut import Cut
     from ripple.partition.group import ReadableGroup
     from ripple.pipeline.plan import Plan
@@ -72,7 +71,7 @@ class Stream:
             parcel,
             absolute(source, "continued_source"),
             tuple((name, absolute(place, "continued_sink")) for name, place in sinks.items()),
-            store if is_s3(store) else os.path.abspath(store),
+            absolute_folder(store),
             1,
             batch_rows,
             keep,
@@ -143,11 +142,3 @@ class Stream:
             return await inputs.bounds()
         finally:
             await inputs.close()
-
-
-def absolute(place: str, use: UseName) -> str:
-    """Return a place that is the same from every folder."""
-    found = find(place, use)
-    if found.connector.path_of is None or not place.endswith(found.path):
-        return place
-    return f"{place[: len(place) - len(found.path)]}{os.path.abspath(found.path)}"

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ripple.spark import packets
+from ripple.spark.packets import Packet
 from ripple.spark.streaming import calls
 from ripple.spark.streaming.resident import here
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ripple.cut import Cut
-    from ripple.spark.streaming.hints import Hearer
+    from ripple.spark.streaming.hints import Hearer, Hints
     from ripple.spark.streaming.stream import Stream
 
 Address: TypeAlias = tuple[str, int]
@@ -43,3 +47,25 @@ class Turn:
         found = found or here().bring(self)
         self.hearer.tell(self.partition, at)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class TurnJob:
+    """A turn as a job among others."""
+
+    turn: Turn
+
+    def run(self) -> Iterator[Packet]:
+        """Do it, and yield the report."""
+        yield Packet(packets.REPORT, sender=self.turn.partition, about=self.turn.run())
+
+
+def turns(stream: Stream, hints: Hints, start: Cut, end: Cut) -> list[Turn]:
+    """Return a turn for each partition of the pipeline that has more to read."""
+    names, found = list(end), []
+    for number in range(stream.partitions):
+        own = names[number :: stream.partitions]
+        if any(end[name] != start.get(name) for name in own):
+            stop = {name: end[name] for name in own}
+            found.append(Turn(stream, number, stop, hints.hearer, hints.known.get(number)))
+    return found
