@@ -38,6 +38,8 @@ READ_AGAIN_S = 1.0
 LATE_S = 4.0
 REFUSED_WAIT_S = 5.0
 LEAVE_S = 5.0
+# Long enough for a coordinator to be started again.
+ABANDONED_S = 5.0
 NONCE_BYTES = 16
 NS = 1_000_000_000
 
@@ -131,6 +133,14 @@ class Membership:
         self._say_beats()
         while self._incarnation is not None and not self._is_drained:
             await self._next_version()
+
+    async def abandoned(self) -> None:
+        """Wait until no coordinator has answered for long: nobody will move anything."""
+        answered_ns = self._clock.monotonic_ns()
+        while self._clock.monotonic_ns() - answered_ns < ABANDONED_S * NS:
+            await self._clock.sleep(self._interval_s)
+            if any(link.answers for link in self._links):
+                answered_ns = self._clock.monotonic_ns()
 
     async def leave(self) -> None:
         """Say that nothing is left, until a version is without us, or nobody has answered."""

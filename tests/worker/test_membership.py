@@ -300,6 +300,26 @@ def test_worker_drains_and_leaves() -> None:
     simulate(scenario)
 
 
+def test_a_worker_that_no_coordinator_answers_is_abandoned() -> None:
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        seen = start(cluster)
+        await rest(cluster, seen)
+        waiting = cluster.loop.create_task(
+            on(cluster.host("w2"), seen.members["w2"].membership.abandoned())
+        )
+        cluster.host("c1").kill()
+        await asyncio.sleep(30)
+        assert not waiting.done(), "one is enough"
+        cluster.host("c2").restart()
+        await asyncio.sleep(30)
+        assert not waiting.done(), "it was started again"
+        cluster.host("c2").kill()
+        async with asyncio.timeout(12):
+            await waiting
+
+    simulate(scenario)
+
+
 def test_leaving_ends_although_nobody_answers() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         seen = start(cluster)
