@@ -92,7 +92,7 @@ class ClusterShown:
             why = "The chain of assignments in the store has not been read yet."
             return head | {"verdict": {"level": "bad", "text": why, "cause": ""}}
         counted = await self._numbers.of(_asked(status))
-        pipeline = await self._pipeline(status)
+        pipeline = await self._pipeline(status, counted)
         partitions = self._partitions(status, counted, now_ns)
         totals = self._totals(counted, partitions, now_ns)
         workers = [_worker(one, counted.get(one.id)) for one in status.members]
@@ -185,13 +185,13 @@ class ClusterShown:
     def _rate(self, name: object, value: float | None, now_ns: int) -> float | None:
         return self._rates.rate(name, value, now_ns)
 
-    async def _pipeline(self, status: Status) -> Values | None:
-        """Return the plan as a graph, which some worker of the newest code is asked for once."""
+    async def _pipeline(self, status: Status, counted: Mapping[str, Samples]) -> Values | None:
+        """Return the plan as a graph, which a worker that answers is asked for once a code."""
         now = self._shell.state.now
         code = now.members[0].code.plan_hash if now is not None and now.members else ""
         if self._drawn is not None and self._drawn[0] == code:
             return self._drawn[1]
-        for _, address in _asked(status):
+        for _, address in (one for one in _asked(status) if one[0] in counted):
             drawn = await self._numbers.page(address, "pipeline")
             if isinstance(drawn, dict):
                 self._drawn = (code, drawn)

@@ -29,10 +29,10 @@ class _Heard:
 
 @dataclass(frozen=True, slots=True)
 class _Other:
-    """The newest view of another replica, and when it came."""
+    """The newest view of another replica, and when it came; None: nobody knows how old it is."""
 
     view: View
-    at_ns: int
+    at_ns: int | None
 
 
 class Hearing:
@@ -84,13 +84,25 @@ class Hearing:
             self._observing_since_ns = now_ns
 
     def other(self, view: View, now_ns: int) -> None:
-        """Take another replica's view, by message or from the store; an old one is nothing new."""
+        """Take another replica's view, by message; an old one is nothing new."""
+        self._take(view, now_ns)
+
+    def found(self, view: View, now_ns: int) -> None:
+        """Take another replica's view from the store.
+
+        The first that is found while this replica judges nobody yet may be of one that died before
+        it began: one that lives writes another.
+        """
+        is_first = view.replica not in self._others and not self._has_observed(now_ns)
+        self._take(view, None if is_first else now_ns)
+
+    def _take(self, view: View, at_ns: int | None) -> None:
         known = self._others.get(view.replica)
         if view.replica == self.replica or (known and view.number <= known.view.number):
             return
-        self._others[view.replica] = _Other(view, now_ns)
+        self._others[view.replica] = _Other(view, at_ns)
         if len(self._others) > self._limits.views_max:
-            oldest = min(self._others, key=lambda name: (self._others[name].at_ns, name))
+            oldest = min(self._others, key=lambda name: (self._others[name].at_ns or 0, name))
             del self._others[oldest]
 
     def looked(self, now_ns: int) -> None:
@@ -135,10 +147,12 @@ class Hearing:
 
     def _may_judge(self, now_ns: int) -> bool:
         """Return whether it has observed for long enough, and knows the views of others."""
-        observed_ns = now_ns - self._observing_since_ns
-        if self._guards("observe_first") and observed_ns < self._limits.dead_after_ms * MS:
+        if self._guards("observe_first") and not self._has_observed(now_ns):
             return False
         return not self._guards("look_first") or self._is_recent(self._looked_ns, now_ns)
+
+    def _has_observed(self, now_ns: int) -> bool:
+        return now_ns - self._observing_since_ns >= self._limits.dead_after_ms * MS
 
     def _sightings(self, now_ns: int) -> dict[Who, Sighting]:
         return {

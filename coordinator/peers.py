@@ -46,7 +46,7 @@ class Peer:
         self._asker = asker
 
     async def ask(self) -> None:
-        """Ask for ever."""
+        """Ask for ever; this coordinator itself, once."""
         limits, name = self._asker.limits, f"coordinator {self._address}"
         while True:
             try:
@@ -57,15 +57,15 @@ class Peer:
             except (ControlError, RpcError) as error:
                 self._asker.trouble(name, str(error))
             else:
-                self._asker.trouble(name, self._is_itself(answer.view.replica))
-                if answer.view.replica != self._asker.replica:
-                    self._asker.tell(ViewHeard(answer.view))
-                    self._asker.known_elsewhere(answer.version)
+                if answer.view.replica == self._asker.replica:
+                    # All of them may be told the same list. Who listened to itself only would
+                    # believe that it is not alone.
+                    self._asker.trouble(name, "is this one, which does not ask itself")
+                    return
+                self._asker.trouble(name, None)
+                self._asker.tell(ViewHeard(answer.view))
+                self._asker.known_elsewhere(answer.version)
             await self._clock.sleep(limits.heartbeat_interval_ms / 1000)
-
-    def _is_itself(self, replica: str) -> str | None:
-        """Whoever listens to itself only would believe that it is not alone."""
-        return "is this one: name the others" if replica == self._asker.replica else None
 
     async def close(self) -> None:
         """Ask no more."""

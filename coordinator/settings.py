@@ -21,8 +21,8 @@ from ripple.process_settings import (
     check_pages,
     check_ports,
     check_store,
-    listed,
     milliseconds,
+    others,
     roles_of,
     store,
     tls_of,
@@ -38,7 +38,7 @@ from ripple.settings import (
     missing,
 )
 from ripple.store.s3_settings import S3, S3Settings
-from ripple.world.addresses import check_secured, is_loopback, joined
+from ripple.world.addresses import is_loopback, joined
 from ripple.world.tls import Tls
 
 SECTION = "coordinator"
@@ -90,7 +90,8 @@ _PROCESS = (
     Setting(name="metrics_port", help="/metrics", default=9202),
     Setting(
         name="peers",
-        help="the other coordinators of this cluster: HOST:PORT, separated by commas",
+        help="the other coordinators of this cluster: HOST:PORT, separated by commas; its own "
+        "address among them is left out",
         default="",
     ),
     Setting(
@@ -224,7 +225,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     check_pages(values, found)
     _check_dashboard(values, found)
     values["s3"] = S3Settings.taken(values)
-    values["peers"] = _peers(values, found)
+    values["peers"] = others("peers", values["tls"], found)
     try:
         limits = Limits(**{each.name: values.pop(each.name) for each in fields(Limits)})
     except LimitError as error:
@@ -252,15 +253,3 @@ def _derive(found: dict[str, InForce]) -> None:
         for name, derive in _DERIVED.items():
             if found[name].origin == "default":
                 found[name] = InForce(derive(int(dead.value)), "default, from dead_after_ms")
-
-
-def _peers(values: Mapping[str, Any], found: Mapping[str, InForce]) -> tuple[str, ...]:
-    peers = listed(values["peers"])
-    for peer in peers:
-        try:
-            check_secured(peer, values["tls"])
-        except ValueError as error:
-            raise SettingsError(f"peers: {error} (from {found['peers'].origin})") from None
-    if len(set(peers)) < len(peers):
-        raise SettingsError(f"peers names one twice (from {found['peers'].origin})")
-    return peers

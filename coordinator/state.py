@@ -124,7 +124,7 @@ class Coordinator:
                 self.hearing.other(view, now_ns)
             case ev.ViewsRead(views):
                 for view in views:
-                    self.hearing.other(view, now_ns)
+                    self.hearing.found(view, now_ns)
                 self.hearing.looked(now_ns)
             case ev.ViewWritten():
                 self.hearing.wrote(now_ns)

@@ -1,7 +1,8 @@
 """A process that works until it is told to end: settings, signals, exit codes.
 
-Exit codes: 0 ended by SIGTERM; 1 wrong settings, or it could not work; 130 ended by Ctrl+C. A
-second signal ends it at once. With ``--end-with-stdin`` it ends, too, with who has started it.
+Exit codes: 0 ended by SIGTERM; 1 wrong settings, or it could not work, or not complete what it had;
+130 ended by Ctrl+C. A second signal ends it at once. With ``--end-with-stdin`` it ends, too, with
+who has started it.
 """
 
 from __future__ import annotations

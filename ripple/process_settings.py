@@ -8,7 +8,7 @@ from typing import Any
 
 from ripple.access import TOKEN_CHARACTERS_MAX, Access, AccessError, access_of, token_from
 from ripple.settings import Alias, InForce, Setting, SettingsError
-from ripple.world.addresses import check_secured, is_loopback, joined
+from ripple.world.addresses import check_secured, is_loopback, joined, parts
 from ripple.world.tls import Tls
 
 PORT_MAX = 65_535
@@ -196,6 +196,21 @@ def check_ports(found: Mapping[str, InForce], names: Iterable[str]) -> None:
 def listed(text: str) -> tuple[str, ...]:
     """Read what is separated by commas."""
     return tuple(one.strip() for one in text.split(",") if one.strip())
+
+
+def others(name: str, tls: Tls | None, found: Mapping[str, InForce]) -> tuple[str, ...]:
+    """Read the addresses of other processes, each named once. Raises SettingsError."""
+    addresses, origin = listed(found[name].value), found[name].origin
+    for address in addresses:
+        try:
+            check_secured(address, tls)
+            if not parts(address)[1]:
+                raise ValueError(f"{address} has port 0, where nobody is")
+        except ValueError as error:
+            raise SettingsError(f"{name}: {error} (from {origin})") from error
+    if len(set(addresses)) < len(addresses):
+        raise SettingsError(f"{name} names one twice (from {origin})")
+    return addresses
 
 
 def milliseconds(seconds: Any) -> int:

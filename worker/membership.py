@@ -38,6 +38,8 @@ READ_AGAIN_S = 1.0
 LATE_S = 4.0
 REFUSED_WAIT_S = 5.0
 LEAVE_S = 5.0
+# Long enough for a coordinator to be started again.
+ABANDONED_S = 5.0
 NONCE_BYTES = 16
 NS = 1_000_000_000
 
@@ -94,11 +96,12 @@ class Membership:
         self._newest_number = 0  # of the newest version that was seen, readable or not
         self._incarnation: int | None = None
         self._turn_ns = world.clock.monotonic_ns()
+        self._doubts = self._settled = 0  # how often it slept, and as of which it is a member
+        self._announced: int | None = None  # the newest that coordinators know, since it woke
         self._asks_again_ns = 0
         self._draining: str | None = None
         self._is_leaving = False
         self._is_unread = ""
-        self._reading = asyncio.Lock()
         self._hint = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -131,6 +134,14 @@ class Membership:
         while self._incarnation is not None and not self._is_drained:
             await self._next_version()
 
+    async def abandoned(self) -> None:
+        """Wait until no coordinator has answered for long: nobody will move anything."""
+        answered_ns = self._clock.monotonic_ns()
+        while self._clock.monotonic_ns() - answered_ns < ABANDONED_S * NS:
+            await self._clock.sleep(self._interval_s)
+            if any(link.answers for link in self._links):
+                answered_ns = self._clock.monotonic_ns()
+
     async def leave(self) -> None:
         """Say that nothing is left, until a version is without us, or nobody has answered."""
         self._is_leaving = True
@@ -153,17 +164,26 @@ class Membership:
     # What is said.
 
     async def _keep_beating(self) -> None:
-        self._turn_ns, is_unread = self._clock.monotonic_ns(), False
+        """Say how it is, again and again; nobody here waits for the store.
+
+        Who was stopped may have been evicted, and does not speak as a member until it has read the
+        chain, or coordinators that have answered since know no version that it has not read.
+        """
+        self._turn_ns = self._clock.monotonic_ns()
         while True:
-            if self._is_late or is_unread:
-                is_unread = not await self._read()
+            if self._is_late:
+                self._doubts += 1
+                self._announced = None
+                self._hint.set()
+            elif self._announced is not None and self._announced <= self._newest_number:
+                self._settled = self._doubts
             self._turn_ns = self._clock.monotonic_ns()
             self._say_beats()
             await self._clock.sleep(self._interval_s)
 
     @property
     def _is_late(self) -> bool:
-        """Whether this process was stopped, and has not read the chain since."""
+        """Whether this process was stopped, and has not taken a turn since."""
         late_ns = self._clock.monotonic_ns() - self._turn_ns - self._interval_s * NS
         return late_ns > LATE_S * NS and self._guards("late_reads")
 
@@ -175,7 +195,7 @@ class Membership:
 
     def _beat(self) -> list[Said]:
         """Return what there is to say now."""
-        if self._is_late:
+        if self._is_late or self._settled < self._doubts:
             return [words.Present()]
         if self._incarnation is None:
             is_silent = self._is_leaving or self._draining is not None
@@ -204,6 +224,7 @@ class Membership:
         """Take a hint of a coordinator."""
         match told:
             case words.Announced(version):
+                self._announced = max(version, self._announced or 0)
                 if version > self._newest_number:
                     self._hint.set()
             case words.Evicted(who):
@@ -250,23 +271,24 @@ class Membership:
 
     async def _read(self) -> bool:
         """Read the chain, and tell of its newest version; return whether it could be read."""
-        async with self._reading:
-            self._hint.clear()
-            try:
-                async with asyncio.timeout(READ_DEADLINE_S):
-                    reading = await self._chain.newest()
-            except TimeoutError:
-                problem = f"the store does not answer in {READ_DEADLINE_S} s"
-            except RippleError as error:
-                problem = str(error)
-            else:
-                self._is_unread = ""
-                self._take_version(reading)
-                return True
-            if problem != self._is_unread:
-                self._is_unread = problem
-                self._tell(events.AssignmentUnread(problem))
-            return False
+        self._hint.clear()
+        doubts = self._doubts
+        try:
+            async with asyncio.timeout(READ_DEADLINE_S):
+                reading = await self._chain.newest()
+        except TimeoutError:
+            problem = f"the store does not answer in {READ_DEADLINE_S} s"
+        except RippleError as error:
+            problem = str(error)
+        else:
+            self._is_unread = ""
+            self._settled = max(self._settled, doubts)
+            self._take_version(reading)
+            return True
+        if problem != self._is_unread:
+            self._is_unread = problem
+            self._tell(events.AssignmentUnread(problem))
+        return False
 
     def _take_version(self, reading: Reading[Assignment]) -> None:
         self._newest_number = max(self._newest_number, reading.newest_number)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ripple.assignment import AssignmentChain, Candidate
 from ripple.connectors.locate import sinks_by_output
+from ripple.errors import RippleError
 from ripple.events import CoordinatorAnswered, Evicted
 from ripple.observe.memory import resident_bytes
 from ripple.observe.samples import Samples
@@ -41,11 +42,16 @@ if TYPE_CHECKING:
     from worker.settings import Settings
 
 
+class UnfinishedError(RippleError):
+    """A worker has ended before it had stored what it computed."""
+
+
 async def work(settings: Settings, log: Log, stopping: asyncio.Event) -> None:
     """Be a worker until ``stopping`` is set, and stop in good order.
 
     Raises InputError, OutputError, PlanError and ChangedPlanError for what can never work, OSError
-    for an address that cannot be had, StoreError: before anybody hears of the worker.
+    for an address that cannot be had, StoreError: before anybody hears of the worker;
+    UnfinishedError where others have to recover what it had.
     """
     plan = load_plan(settings.pipeline)
     async with open_store(settings.store, settings.s3, is_probed=True) as store:
@@ -176,11 +182,13 @@ async def _work(
     try:
         await worker.run(membership, stopping)
         log.say("is told to stop: its partitions move away")
-        await worker.stop(
+        is_complete = await worker.stop(
             move_away_s=settings.move_away_ms / 1000,
             stop_s=settings.stop_ms / 1000,
             reason="it was told to stop",
         )
+        if not is_complete:
+            raise UnfinishedError(f"not everything was completed in {settings.stop_ms} ms")
     finally:
         watching.cancel()
         probes.close()

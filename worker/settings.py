@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from ripple.errors import LimitError
+from ripple.assignment.member import check_id
+from ripple.errors import LimitError, RippleError
 from ripple.observe.alerts import AlertThresholds
 from ripple.process_settings import (
     END_WITH_STDIN,
@@ -23,6 +24,7 @@ from ripple.process_settings import (
     check_store,
     listed,
     milliseconds,
+    others,
     store,
     tls_of,
 )
@@ -73,7 +75,10 @@ def _coordinator(held: Any) -> str:
         return held
     if not isinstance(held, Mapping) or not isinstance(held.get("host"), str):
         raise ValueError("not a table with a host")
-    return addresses.joined(held["host"], int(held.get("port", _COORDINATOR_PORT)))
+    port = held.get("port", _COORDINATOR_PORT)
+    if not isinstance(port, int | str):
+        raise ValueError("a table whose port is no number")
+    return addresses.joined(held["host"], int(port))
 
 
 _ALERTS = {
@@ -303,6 +308,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     check_store(found)
     check_log(found)
     check_ports(found, ("rpc_port", "health_port", "metrics_port"))
+    _check_worker(found)
     endpoint = found["trace_endpoint"]
     if endpoint.value and not str(endpoint.value).startswith(("http://", "https://")):
         raise SettingsError(
@@ -312,14 +318,10 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     values["tls"] = tls_of(values, found)
     check_pages(values, found)
     values["s3"] = S3Settings.taken(values)
-    values["coordinators"] = listed(values.pop("coordinator"))
-    for address in values["coordinators"]:
-        try:
-            addresses.check_secured(address, values["tls"])
-        except ValueError as error:
-            raise SettingsError(
-                f"coordinator: {error} (from {found['coordinator'].origin})"
-            ) from error
+    del values["coordinator"]
+    values["coordinators"] = others("coordinator", values["tls"], found)
+    if not values["coordinators"]:
+        raise SettingsError(f"coordinator names nobody (from {found['coordinator'].origin})")
     values["sinks"] = places_listed(values.pop("sink"))
     names = [one.name for one in fields(Thresholds)]
     try:
@@ -331,6 +333,18 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
         **{one.name: values.pop(one.name) for one in fields(AlertThresholds)}
     )
     return Settings(**values, origins=found)
+
+
+def _check_worker(found: Mapping[str, InForce]) -> None:
+    """Refuse what no coordinator would take, and shares that none can be."""
+    try:
+        check_id(str(found["worker_id"].value))
+    except RippleError as error:
+        raise SettingsError(f"worker_id: {error} (from {found['worker_id'].origin})") from error
+    for name in ("alert_backpressure", "alert_late_share"):
+        one = found[name]
+        if not 0 <= float(one.value) <= 1:
+            raise SettingsError(f"{name} is {one.value}, not from 0 to 1 (from {one.origin})")
 
 
 def _with_port(environment: Mapping[str, str]) -> Mapping[str, str]:

@@ -157,13 +157,18 @@ class Supervisor:
         if self.membership is None or self.incarnation is None:
             return
         draining = asyncio.ensure_future(self.membership.drain(reason))
+        abandoned = asyncio.ensure_future(self.membership.abandoned())
+        abandoned.add_done_callback(lambda _: self._changed.set())
         try:
-            while self._is_anything_left():
+            while self._is_anything_left() and not abandoned.done():
                 self._changed.clear()
                 await self._changed.wait()
+            if abandoned.done():
+                self._say("no coordinator answers: what it has is completed here")
         finally:
             draining.cancel()
-            await asyncio.wait([draining])
+            abandoned.cancel()
+            await asyncio.wait([draining, abandoned])
 
     def _is_anything_left(self) -> bool:
         """Return whether a partition is here that somebody else may get."""

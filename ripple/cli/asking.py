@@ -138,14 +138,19 @@ async def ask(
 ) -> tuple[str, bytes]:
     """Return who has answered, and what. All that can be asked may be asked twice.
 
+    Of several, one that answers is asked first: a frozen one may do what it is told when it wakes.
     Raises InputError where it is refused, ConnectionError where nobody answers.
     """
     # Here, since gRPC takes its time, and may be absent.
     from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
-    tls, token, problems = tls_of(options), token_of(options), []
-    for address in coordinators_of(options):
-        channel = LiveControl(token).channel(address, tls=tls)
+    tls, control, problems = tls_of(options), LiveControl(token_of(options)), []
+    coordinators = coordinators_of(options)
+    if len(coordinators) > 1:
+        first, _ = await _status(options)
+        coordinators.sort(key=lambda address: address != first)
+    for address in coordinators:
+        channel = control.channel(address, tls=tls)
         try:
             return address, await channel.call(method, request, deadline_s=deadline_s)
         except RefusedError as error:
@@ -162,10 +167,23 @@ async def ask(
 async def status_of(options: argparse.Namespace) -> tuple[str, Status]:
     """Return who has answered, and what it knows of the cluster."""
     from coordinator.messages import status_from_bytes  # noqa: PLC0415
-    from ripple.rpc.methods import STATUS  # noqa: PLC0415
 
-    address, data = await ask(options, STATUS, b"", STATUS_S)
+    address, data = await _status(options)
     return address, status_from_bytes(data)
+
+
+async def _status(options: argparse.Namespace) -> tuple[str, bytes]:
+    from ripple.observing.answering import first_answer  # noqa: PLC0415
+    from ripple.rpc.methods import STATUS  # noqa: PLC0415
+    from ripple.world.live_control import LiveControl  # noqa: PLC0415
+
+    tls, control = tls_of(options), LiveControl(token_of(options))
+    try:
+        return await first_answer(
+            control, coordinators_of(options), STATUS, b"", deadline_s=STATUS_S, tls=tls
+        )
+    except RefusedError as error:
+        raise InputError(str(error)) from error
 
 
 def observer_of(options: argparse.Namespace, say: Callable[[str], None]) -> Observer:

@@ -50,29 +50,26 @@ class Places:
 def found_by(
     control: Control, coordinators: Sequence[str], tls: Tls | None = None
 ) -> Callable[[], Awaitable[Places]]:
-    """Return what asks coordinators, the next one where one does not answer.
+    """Return what asks coordinators, the next one where one does not answer soon.
 
     It raises ConnectionError where none answers.
     """
 
     async def find() -> Places:
         # Here, since gRPC takes its time, and may be absent.
+        from ripple.observing.answering import first_answer  # noqa: PLC0415
         from ripple.rpc.cluster_pb2 import StatusAnswer  # noqa: PLC0415
         from ripple.rpc.methods import STATUS  # noqa: PLC0415
         from ripple.rpc.reading import RpcError, parsed  # noqa: PLC0415
-        from ripple.world.control import ControlError  # noqa: PLC0415
+        from ripple.world.control import RefusedError  # noqa: PLC0415
 
-        problems = []
-        for address in coordinators:
-            channel = control.channel(address, tls=tls)
-            try:
-                data = await channel.call(STATUS, b"", deadline_s=STATUS_S)
-                return places_of(parsed(StatusAnswer, data), address)
-            except (ControlError, RpcError) as error:
-                problems.append(str(error))
-            finally:
-                await channel.close()
-        raise ConnectionError(f"no coordinator answers: {'; '.join(problems)}")
+        try:
+            address, data = await first_answer(
+                control, coordinators, STATUS, b"", deadline_s=STATUS_S, tls=tls
+            )
+            return places_of(parsed(StatusAnswer, data), address)
+        except (RefusedError, RpcError) as error:
+            raise ConnectionError(f"no coordinator answers: {error}") from error
 
     return find
 

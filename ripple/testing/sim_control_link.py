@@ -207,6 +207,7 @@ class SimConversation:
         self._has_finished = False  # the other side has no more messages
         self._over: ControlError | None = None
         self._room_bytes = WINDOW_BYTES
+        self._owed_bytes = 0  # received, and the other side does not know it
         self._changed = asyncio.Event()
         self._sendable = asyncio.Event()
         link.conversations[number] = self
@@ -218,7 +219,10 @@ class SimConversation:
             await self._changed.wait()
         if self._received:
             message = self._received.popleft()
-            self._link.send(Kind.CREDIT, self._number, (len(message) + 1).to_bytes(4, "big"))
+            self._owed_bytes += len(message) + 1
+            if 2 * self._owed_bytes >= WINDOW_BYTES:  # as HTTP/2 has it: not for each message
+                owed, self._owed_bytes = self._owed_bytes, 0
+                self._link.send(Kind.CREDIT, self._number, owed.to_bytes(4, "big"))
             return message
         if self._has_finished:
             return None

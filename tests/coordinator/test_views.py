@@ -209,6 +209,21 @@ def test_a_view_that_does_not_advance_is_not_fresh() -> None:
     assert doomed(one, 18) == []
 
 
+def test_a_view_in_the_store_from_before_this_one_began_is_of_nobody() -> None:
+    one = hearing()
+    one.found(View("c2", 7, ((W, heard(0)),)), at(4))
+    assert one.fresh(at(4)) == []
+    one.found(View("c2", 8, ((W, heard(0)),)), at(6))  # it lives
+    assert [view.number for view in one.fresh(at(6))] == [8]
+    assert doomed(one, 12) == []
+
+
+def test_a_view_in_the_store_of_one_that_was_not_needed_before_is_believed() -> None:
+    one = hearing()
+    one.found(View("c2", 7, ((W, heard(0)),)), at(9))
+    assert doomed(one, 9) == []
+
+
 def test_own_view_that_comes_back_is_not_another() -> None:
     one = hearing()
     one.other(View("c1", 99, ((W, heard(0)),)), at(20))

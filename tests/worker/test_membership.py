@@ -14,6 +14,7 @@ from coordinator.limits import Limits
 from coordinator.messages import command_to_bytes, done_from_bytes, status_from_bytes
 from ripple import events
 from ripple.assignment import worker_of
+from ripple.observing.answering import first_answer
 from ripple.rpc import methods
 from ripple.testing import SimCluster
 from ripple.world.control import RefusedError, UnreachableError
@@ -138,6 +139,61 @@ def test_worker_that_does_not_read_after_its_sleep_is_found_out() -> None:
         evicted_in_its_sleep(frozenset({"late_reads"}))
 
 
+def test_worker_that_slept_is_heard_while_its_store_hangs() -> None:
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        seen = start(cluster)
+        await rest(cluster, seen)
+        was = ("w2", seen.members["w2"].incarnation)
+        cluster.host("w2").pause()
+        await asyncio.sleep(5.5)
+        cluster.network.cut("w2", "store")
+        cluster.host("w2").resume()
+        await asyncio.sleep(30)
+        assert seen.members["w2"].incarnation == was[1]
+        newest = seen.shells["c1"].state.now
+        assert newest is not None
+        assert newest.has(*was)  # type: ignore[arg-type]
+
+    simulate(scenario)
+
+
+def test_of_several_coordinators_a_frozen_one_costs_less_than_a_second() -> None:
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        seen = start(cluster)
+        await rest(cluster, seen)
+        cluster.host("c1").pause()
+        people = cluster.host("people")
+        people.start(idle)
+        assert people.world.control is not None
+        began_s = asyncio.get_running_loop().time()
+        asking = first_answer(
+            people.world.control,
+            [address_of(one) for one in ("c1", "c2")],
+            methods.STATUS,
+            b"",
+            deadline_s=5,
+        )
+        address, data = await on(people, asking)
+        assert address == address_of("c2")
+        assert len(status_from_bytes(data).members) == 3
+        assert asyncio.get_running_loop().time() - began_s < 1
+
+    simulate(scenario)
+
+
+def test_where_no_coordinator_answers_each_is_named() -> None:
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        people = cluster.host("people")
+        people.start(idle)
+        assert people.world.control is not None
+        where = ["c1:1", "c2:1"]
+        asking = first_answer(people.world.control, where, methods.STATUS, b"", deadline_s=5)
+        with pytest.raises(ConnectionError, match=r"c1:1.*c2:1"):
+            await on(people, asking)
+
+    simulate(scenario)
+
+
 def test_without_coordinators_nothing_changes() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         seen = start(cluster)
@@ -240,6 +296,26 @@ def test_worker_drains_and_leaves() -> None:
         assert seen.newest is not None
         assert set(seen.newest.by_id) == {"w2", "w3"}, "it asks to join no more"
         assert member.incarnation is None
+
+    simulate(scenario)
+
+
+def test_a_worker_that_no_coordinator_answers_is_abandoned() -> None:
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        seen = start(cluster)
+        await rest(cluster, seen)
+        waiting = cluster.loop.create_task(
+            on(cluster.host("w2"), seen.members["w2"].membership.abandoned())
+        )
+        cluster.host("c1").kill()
+        await asyncio.sleep(30)
+        assert not waiting.done(), "one is enough"
+        cluster.host("c2").restart()
+        await asyncio.sleep(30)
+        assert not waiting.done(), "it was started again"
+        cluster.host("c2").kill()
+        async with asyncio.timeout(12):
+            await waiting
 
     simulate(scenario)
 
@@ -368,12 +444,18 @@ def test_bytes_that_are_no_message_are_refused(method: str) -> None:
     simulate(scenario)
 
 
-def test_coordinator_that_is_its_own_peer_says_so_and_writes_its_view() -> None:
+def test_coordinator_that_is_its_own_peer_says_so_once_and_writes_its_view() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         seen = Seen()
         cluster.host("c1").start(coordinator_of(seen, "c1", ("c1",), Limits(partitions=6)))
         await asyncio.sleep(10)
-        assert any("name the others" in line for line in seen.said)
+        cluster.host("c1").pause()  # what it does not ask cannot fail
+        await asyncio.sleep(10)
+        cluster.host("c1").resume()
+        await asyncio.sleep(10)
+        assert [line for line in seen.said if address_of("c1") in line] == [
+            "c1: coordinator c1:9200: is this one, which does not ask itself"
+        ]
         assert await on(cluster.host("c1"), cluster.host("c1").world.store.list("views/"))
 
     simulate(scenario)

@@ -100,6 +100,9 @@ class Script:
     async def drain(self, _reason: str) -> None:
         self.is_draining = True
 
+    async def abandoned(self) -> None:
+        await asyncio.Event().wait()
+
     async def leave(self) -> None:
         self.has_left = True
 

@@ -1,0 +1,69 @@
+"""Asking several coordinators, of whom any may be frozen: the first answer counts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ripple.world.control import ControlError, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.world.control import Channel, Control
+    from ripple.world.tls import Tls
+
+# Who has not answered for so long may be frozen: the next one is asked, too.
+PATIENCE_S = 0.5
+
+
+async def first_answer(
+    control: Control,
+    coordinators: Sequence[str],
+    method: str,
+    request: bytes,
+    *,
+    deadline_s: float,
+    tls: Tls | None = None,
+) -> tuple[str, bytes]:
+    """Return who has answered first, and what, of what may be asked of several.
+
+    One that refuses may know less than the next. Raises RefusedError, which names who has refused,
+    where nobody answers otherwise, and ConnectionError where nobody answers.
+    """
+    left, problems = list(coordinators), []
+    refused: RefusedError | None = None
+    asked: dict[asyncio.Task[bytes], str] = {}
+    try:
+        while left or asked:
+            if left:
+                address = left.pop(0)
+                asking = _ask(control.channel(address, tls=tls), method, request, deadline_s)
+                asked[asyncio.ensure_future(asking)] = address
+            await asyncio.wait(
+                asked,
+                timeout=PATIENCE_S if left else None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            for task in [task for task in asked if task.done()]:
+                address = asked.pop(task)
+                try:
+                    return address, task.result()
+                except RefusedError as error:
+                    refused = refused or RefusedError(f"{address} refuses: {error}")
+                except ControlError as error:
+                    problems.append(str(error))
+    finally:
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+    if refused is not None:
+        raise refused
+    raise ConnectionError(f"no coordinator answers: {'; '.join(problems)}")
+
+
+async def _ask(channel: Channel, method: str, request: bytes, deadline_s: float) -> bytes:
+    try:
+        return await channel.call(method, request, deadline_s=deadline_s)
+    finally:
+        await channel.close()
