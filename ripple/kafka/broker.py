@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ripple.extras import needed
@@ -30,6 +30,7 @@ BATCH_BYTES_DEFAULT = 1 << 20
 # A batch is also one request, which brokers limit by themselves.
 BATCH_BYTES_MAX = 16 << 20
 CUTS_CONFIG = {"cleanup.policy": "compact"}
+LANES_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 # A transaction that is open for longer is ended by the broker, and its producer fenced.
 TRANSACTION_MS = 60_000
@@ -88,10 +89,17 @@ class KafkaBroker(KafkaReader):
         """Return a reader, which gives headers; for who is connected."""
         return KafkaConsumer(self._client, headers=True, tell=self._tell)
 
-    async def make(self, topic: str, partitions: int, *, is_compacted: bool = False) -> None:
-        """Make a topic, unless there is one of this name."""
+    async def make(
+        self,
+        topic: str,
+        partitions: int,
+        *,
+        is_compacted: bool = False,
+        is_kept: bool = False,
+    ) -> None:
+        """Make a topic, unless there is one of this name; see Broker."""
         await self.connected()
-        configs = CUTS_CONFIG if is_compacted else {}
+        configs = CUTS_CONFIG if is_compacted else LANES_CONFIG if is_kept else {}
         client = self.open_client
         if not (await self._topic_error(topic)):
             return
@@ -105,6 +113,25 @@ class KafkaBroker(KafkaReader):
         # It is there when the brokers know who leads its partitions.
         await self.until_done(f"topic {topic!r}", lambda: self._topic_error(topic))
         await super().partitions(topic)
+
+    async def remove_before(self, offsets: Mapping[Place, int]) -> None:
+        """Remove what is before these offsets."""
+        await self.connected()
+        left = dict(offsets)
+
+        async def ask() -> int:
+            led: dict[int, dict[Place, int]] = {}
+            for place, offset in left.items():
+                led.setdefault(await self.leader(place), {})[place] = offset
+            for node, places in led.items():
+                code = await private.remove_records(self.open_client, node, places)
+                if code:
+                    return code
+                for place in places:
+                    del left[place]
+            return 0
+
+        await self.until_done(f"records of {len(offsets)} partitions", ask)
 
     async def read_by(self, group: str) -> dict[Place, int]:
         """Return how far a group has read."""

@@ -15,7 +15,11 @@ from ripple.extras import needed
 with needed("kafka", "a kafka: place"):
     from aiokafka import errors
     from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
-    from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
+    from aiokafka.protocol.admin import (
+        CreateTopicsRequest,
+        DeleteRecordsRequest,
+        DescribeConfigsRequest,
+    )
     from aiokafka.protocol.commit import OffsetFetchRequest
     from aiokafka.protocol.produce import ProduceRequest
     from aiokafka.protocol.transaction import (
@@ -116,6 +120,16 @@ async def make_topic(
     asked: Any = (topic, partitions, _DEFAULT, [], list(configs.items()))
     answer = await client.send(node, CreateTopicsRequest([asked], 15_000, False))
     return int(answer.topic_errors[0][1])
+
+
+async def remove_records(client: AIOKafkaClient, node: int, offsets: Mapping[Place, int]) -> int:
+    """Remove what is before offsets of partitions that the node leads; return an error."""
+    topics: dict[str, list[tuple[int, int]]] = {}
+    for place, offset in offsets.items():
+        topics.setdefault(place.topic, []).append((place.partition, offset))
+    answer = await client.send(node, DeleteRecordsRequest(list(topics.items()), WRITE_MS))
+    codes = [code for _, parts, *_ in answer.topics for _, _, code, *_ in parts if code]
+    return int(codes[0]) if codes else 0
 
 
 async def controller(client: AIOKafkaClient) -> int:
