@@ -92,11 +92,11 @@ class CarriedLanes:
         """Do nothing: the group is closed by itself."""
 
 
-def bodies_of(records: pa.RecordBatch, bytes_max: int = BODY_BYTES_MAX) -> list[pa.Buffer]:
+def bodies_of(records: pa.RecordBatch, bytes_max: int = BODY_BYTES_MAX) -> list[bytes]:
     """Return records as bodies of up to so many bytes; a row alone may be larger."""
     body = arrow.dumps(records)
     if body.size <= bytes_max or records.num_rows == 1:
-        return [body]
+        return [body.to_pybytes()]
     half = records.num_rows // 2
     first, second = records.slice(0, half), records.slice(half)
     return [*bodies_of(first, bytes_max), *bodies_of(second, bytes_max)]
