@@ -7,7 +7,7 @@ import copy
 import json
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.assignment import AssignmentChain, Candidate
 from ripple.connectors.log.inputs import LogInputs
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ripple.testing.cluster_truth import Truth
     from ripple.testing.sim_disk import SimDisk
     from ripple.testing.sim_world import SimWorld
+    from ripple.world.broker import Broker
     from worker.hosted import Hosted
 
     Told = Callable[["Process", int, int | None, Event], None]
@@ -176,6 +177,22 @@ class Ends:
         return look
 
 
+class SimLanes(NamedTuple):
+    """Lanes in topics of the broker that all machines can reach: a LaneHome."""
+
+    world: SimWorld
+    name: str = "kafka:sim"
+
+    def place(self, topic: str) -> str:
+        """Return the place of a topic."""
+        return f"kafka:sim:1/{topic}"
+
+    def broker(self) -> Broker:
+        """Return the broker as the machine sees it."""
+        assert self.world.broker is not None
+        return self.world.broker
+
+
 class Process:
     """One engine process: what it hosts, and its way to others."""
 
@@ -250,6 +267,7 @@ class Process:
             holder=self.name,
             exchange=None if self.port is None else self.port.exchange,
             intake=self.intake,
+            home=SimLanes(world) if worker.truth.has_broker else None,
         )
 
     def _host(self, site: Site, assignment: Assignment, partition: int) -> Hosted:

@@ -121,7 +121,13 @@ class Up(Server):
         """Return what to run."""
         sinks = [f"--sink={name}={self._topics}/{name}" for name in self._story.outputs]
         return ripple(
-            *("cluster", "up", str(self._story.pipeline), "--source", f"{self._topics}/trades?key=symbol"),
+            *(
+                "cluster",
+                "up",
+                str(self._story.pipeline),
+                "--source",
+                f"{self._topics}/trades?key=symbol",
+            ),
             *(*sinks, "--dir", "cluster", "--store", "s3://chaos/state", "--free-ports"),
             *("--workers", str(WORKERS), *(["--until-end"] if self.until_end else [])),
         )
@@ -386,7 +392,9 @@ async def disturb(plan: Plan, folder: Path, say: Callable[[str], None]) -> Done:
             assert made
             done.records += sum(map(len, made.values()))
         done.moves = chaos.moves
-        done.cuts = sum([check_cuts(await read(brokers.bootstrap, topic)) for topic in plan.story.cuts])
+        done.cuts = sum(
+            [check_cuts(await read(brokers.bootstrap, topic)) for topic in plan.story.cuts]
+        )
     done.seconds = time.monotonic() - began_s
     return done
 
