@@ -120,14 +120,9 @@ class Up(Server):
     def command(self) -> list[str]:
         """Return what to run."""
         sinks = [f"--sink={name}={self._topics}/{name}" for name in self._story.outputs]
+        source = f"{self._topics}/trades?key=symbol"
         return ripple(
-            *(
-                "cluster",
-                "up",
-                str(self._story.pipeline),
-                "--source",
-                f"{self._topics}/trades?key=symbol",
-            ),
+            *("cluster", "up", str(self._story.pipeline), "--source", source),
             *(*sinks, "--dir", "cluster", "--store", "s3://chaos/state", "--free-ports"),
             *("--workers", str(WORKERS), *(["--until-end"] if self.until_end else [])),
         )
