@@ -303,23 +303,23 @@ class KafkaGroup:
         return found
 
     async def _transact(self, wanted: Cuts, waiting: Mapping[Place, Records]) -> None:
-        """Write all of it, or nothing. Records come before offsets: that begins at once."""
+        """Write all of it, or nothing."""
         producer, whose = self._producer, self._whose
         assert producer is not None
         record = wanted.record(whose.part.number, self._clock.now_ns() // 1_000_000)
         producer.begin()
-        for place, records in waiting.items():
-            await producer.send(place, records)
+        parts = dict(waiting)
         if not self._guards("one_transaction"):
+            await producer.send_all(parts)
             await producer.commit()
             producer.begin()
-        await producer.send(whose.place, Records.of([record]))
+            parts.clear()
+        parts[whose.place] = Records.of([record])
         offsets: dict[Place, int] = {}
         for reached in wanted.outputs.values():
             for place, offset in self._offsets(reached.commit.cut).items():
                 offsets[place] = min(offset, offsets.get(place, offset))
-        if offsets:
-            await producer.send_offsets(whose.pipeline, offsets)
+        await producer.send_all(parts, (whose.pipeline, offsets) if offsets else None)
         await producer.commit()
 
     async def _look_for_ends(self) -> None:

@@ -150,6 +150,16 @@ class SimProducer:
         )
         self._sequences[place] = sequence + 1
 
+    async def send_all(
+        self,
+        parts: Mapping[Place, Records],
+        offsets: tuple[str, Mapping[Place, int]] | None = None,
+    ) -> None:
+        for place, records in parts.items():
+            await self.send(place, records)
+        if offsets is not None:
+            await self.send_offsets(*offsets)
+
     async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         sent = dict(offsets)
         await self._send(

@@ -175,6 +175,17 @@ class Producer(Protocol):
         """
         ...
 
+    async def send_all(
+        self,
+        parts: Mapping[Place, Records],
+        offsets: tuple[str, Mapping[Place, int]] | None = None,
+    ) -> None:
+        """Write records to partitions, and how far a group has read, at once; raises as ``send``.
+
+        It may be any of them that is there already when it fails.
+        """
+        ...
+
     async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         """Note, as part of the transaction, how far a group has read; raises as ``send``.
 

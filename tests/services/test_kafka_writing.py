@@ -83,6 +83,18 @@ class PrefixedProducer:
     async def send(self, place: Place, records: Records) -> None:
         await self._producer.send(self._broker.full(place), records)
 
+    async def send_all(
+        self,
+        parts: Mapping[Place, Records],
+        offsets: tuple[str, Mapping[Place, int]] | None = None,
+    ) -> None:
+        full = {self._broker.full(place): records for place, records in parts.items()}
+        if offsets is not None:
+            group, at = offsets
+            read = {self._broker.full(place): offset for place, offset in at.items()}
+            offsets = self._broker.named(group), read
+        await self._producer.send_all(full, offsets)
+
     async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         full = {self._broker.full(place): offset for place, offset in offsets.items()}
         await self._producer.send_offsets(self._broker.named(group), full)
