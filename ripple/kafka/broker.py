@@ -10,10 +10,9 @@ from ripple.extras import needed
 from ripple.kafka import private_writing as private
 from ripple.kafka.batches import ProducerId
 from ripple.kafka.consumer import KafkaConsumer
-from ripple.kafka.private import metadata
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.reader import KafkaReader
-from ripple.kafka.refusals import NO_TOPIC, PASSING, THERE, TWICE, passes, refusal
+from ripple.kafka.refusals import PASSING, THERE, TWICE, passes, refusal
 from ripple.world.broker import BrokerError, Place
 
 with needed("kafka", "a kafka: place"):
@@ -198,8 +197,9 @@ class KafkaBroker(KafkaReader):
         return found
 
     async def learn_place(self, place: Place) -> None:
-        """Raise NoTopicError unless there is such a partition."""
-        if not 0 <= place.partition < await self.partitions(place.topic):
+        """Raise NoTopicError unless there is such a partition; what has a leader is there."""
+        is_known = self._client.leader(place) is not None
+        if not is_known and not 0 <= place.partition < await self.partitions(place.topic):
             await self._client.learn([place])
 
     async def batch_bytes_max(self, topic: str) -> int:
@@ -219,8 +219,7 @@ class KafkaBroker(KafkaReader):
         self._is_stale = True
 
     async def _topic_error(self, topic: str) -> int:
-        known = await metadata(self.open_client, [topic])
-        return int(known.get(topic, NO_TOPIC))
+        return (await self._client.topic_errors([topic]))[topic]
 
     async def until_done(self, what: str, ask: Callable[[], Awaitable[int]]) -> None:
         """Ask for what may be done twice, until the broker has done it.

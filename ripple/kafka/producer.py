@@ -73,20 +73,20 @@ class KafkaProducer:
         parts: Mapping[Place, Records],
         offsets: tuple[str, Mapping[Place, int]] | None = None,
     ) -> None:
-        """Write records to partitions, and offsets beside; see Producer.
+        """Write records to partitions at once, and then offsets; see Producer.
 
-        Records are named first: a transaction that begins with offsets waits longer for the one
-        before it.
+        A broker asks the coordinator about each request of a transaction. Of two that it asks about
+        at a time it refuses one, so offsets are not written beside. Records come first: who begins
+        with offsets waits longer for the transaction before.
         """
         self._state.begin_send()
         places = ", ".join(map(str, parts)) or "no partition"
         async with _Sure(self._state, f"{self._name}: cannot write to {places:.200}"):
             if self._name is not None:
                 await self._add([place for place in parts if place not in self._added])
-            if offsets is None:
-                await self._write(parts)
-            else:
-                await _all([self._write(parts), self._write_offsets(*offsets)])
+            await self._write(parts)
+            if offsets is not None:
+                await self._write_offsets(*offsets)
         self._state.sent()
 
     async def commit(self) -> None:
