@@ -69,7 +69,8 @@ class DividedInputs:
         if not is_within(cut, end):
             raise InputError(
                 f"the repartition topic ends at {dict(end)}, but what was read of it is "
-                f"{dict(cut)}: restore it, give --lanes as it was before, or begin with another folder, and other outputs"
+                f"{dict(cut)}: restore it, give --lanes as it was before, or begin with another "
+                "folder, and other outputs"
             )
 
     async def identities(self, cut: Cut) -> dict[str, str]:
