@@ -196,7 +196,7 @@ def test_records_of_a_source_that_is_keyed_by_something_else_are_divided_anew() 
     described = plan.describe().splitlines()
     assert "    keyed by symbol" in described
     at = described.index(f"event edge trades -> f: {divided_why(plan)}")
-    assert described[at + 1] == "    through a repartition topic"
+    assert described[at + 1].startswith("    through repartition topic ")
     assert described[at + 2] == "stage 0: 8 partitions, by venue"
 
 

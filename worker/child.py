@@ -37,6 +37,7 @@ from worker.backpressure import Intake, Pressure, Thresholds
 from worker.ends import Places
 from worker.exchange import ExchangePort
 from worker.input_partition import Site
+from worker.lane_home import lane_home
 from worker.pipe import Pipe
 from worker.routes import Routes
 from worker.runtime import Runtime
@@ -140,6 +141,7 @@ def _runtime(begin: Mapping[str, Any], process: str, store: ObjectStore, log: Lo
         batch_rows=settings.batch_rows,
         executor=world.executor,
     )
+    home = lane_home(begin["lanes"], [begin["source"], *begin["sinks"].values()])
 
     routes = Routes()
     port = ExchangePort(
@@ -203,6 +205,7 @@ def _runtime(begin: Mapping[str, Any], process: str, store: ObjectStore, log: Lo
             exchange,
             intake,
             tracer,
+            home,
         )
 
     runtime = Runtime(process, site, moved=moved, load=_Load(), intake=intake)

@@ -15,6 +15,7 @@ from worker.stages import sinks_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ripple.connectors.connector import Carried
     from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
     from ripple.partition.group import ReadableGroup
@@ -33,8 +34,20 @@ class Ends(Protocol):
         """Return what a partition reads, waiting for more at its end. Raises InputError."""
         ...
 
-    def outputs(self, part: Part, epoch: int, stage: int = 0) -> ReadableGroup:
-        """Return what a partition of a stage writes, for its owner of an epoch."""
+    def outputs(
+        self,
+        part: Part,
+        epoch: int,
+        stage: int | None = 0,
+        *,
+        carried: Carried | None = None,
+        reads: bool = True,
+    ) -> ReadableGroup:
+        """Return what a partition of a stage writes, for its owner of an epoch.
+
+        stage: None of who divides the source's records anew. carried: lanes that are committed with
+        the outputs. reads: whether the offsets of its cut may be noted as what was read.
+        """
         ...
 
     def reached(self, part: Part) -> Callable[[], Mapping[str, Commit | None]] | None:
@@ -102,16 +115,25 @@ class Places:
             executor=self._executor,
         )
 
-    def outputs(self, part: Part, epoch: int, stage: int = 0) -> ReadableGroup:
+    def outputs(
+        self,
+        part: Part,
+        epoch: int,
+        stage: int | None = 0,
+        *,
+        carried: Carried | None = None,
+        reads: bool = True,
+    ) -> ReadableGroup:
         """Return what a partition of a stage writes."""
         return group_at(
-            self._sinks_of(stage),
+            {} if stage is None else self._sinks_of(stage),
             self._plan,
             self._executor,
-            source=self._source,
+            source=self._source if reads else None,
             epoch=epoch,
             part=part,
             stage=stage,
+            carried=carried,
         )
 
     def reached(self, part: Part) -> Callable[[], Mapping[str, Commit | None]] | None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.checkpoint import Checkpoints
-from ripple.connectors.connector import Part
+from ripple.connectors.connector import Carried, Part
 from ripple.connectors.inputs import keyed_by
 from ripple.cut import of_sender
 from ripple.engine import Engine
@@ -15,10 +15,14 @@ from ripple.engine.division import Division
 from ripple.engine.outgoing import edge_schema
 from ripple.engine.router import Router
 from ripple.partition.group import SinkGroup
+from ripple.partition.lanes import lane_name
 from ripple.pipeline.stages import is_spread, stages_of
+from ripple.repartition.broker_reading import BrokerReading
+from ripple.repartition.carried import CarriedLanes
 from ripple.repartition.follows import FollowedLanes
 from ripple.repartition.inputs import DividedInputs
 from ripple.repartition.lanes import SentLanes
+from ripple.repartition.reading import LogReading
 from ripple.repartition.topics import lanes_into, lanes_of_records
 from worker.input_partition import Duty, InputPartition
 from worker.routes import DIVIDING
@@ -26,12 +30,16 @@ from worker.stage_partition import StagePartition, StageSite
 from worker.stages import FIRST, follows, name_of, sinks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ripple.assignment import Assignment
     from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
+    from ripple.partition.group import CommitGroup
+    from ripple.partition.lanes import Lanes
     from ripple.pipeline.plan import Plan
+    from ripple.repartition.reading import LaneReading
+    from ripple.repartition.topics import LaneTopic
     from worker.hosted import Hosted
     from worker.input_partition import Site
 
@@ -63,27 +71,70 @@ class _Hosting:
             number,
             site.plan,
             inputs=partial(site.ends.inputs, part),
-            outputs=lambda _: SinkGroup({}),
+            outputs=partial(self._dividing_outputs, part),
             engine=Router,
             staged=True,
-            lanes=lambda: self._lanes_of_records(part),
+            lanes=partial(self._sent_records, part),
         )
 
-    def _lanes_of_records(self, part: Part) -> SentLanes:
+    def _dividing_outputs(self, part: Part, epoch: int) -> CommitGroup:
+        carried = self._carried(*self._lanes_of_records(part))
+        if carried is None:
+            return SinkGroup({})
+        return self._site.ends.outputs(part, epoch, None, carried=carried)
+
+    def _sent_records(self, part: Part, outputs: CommitGroup) -> Lanes:
+        receivers = self._counts[FIRST]
+        return self._sent(
+            *self._lanes_of_records(part),
+            outputs,
+            lambda target: self._needed(FIRST, target % receivers),
+        )
+
+    def _lanes_of_records(self, part: Part) -> tuple[LaneTopic, dict[int, int]]:
+        """Return the topic, and which of its lanes are those of a partition's targets."""
         site, receivers = self._site, self._counts[FIRST]
         names = self._input_names()
         lanes = lanes_of_records(site.plan, len(names), receivers)
         own = [names.index(name) for name in site.ends.inputs(part).names]
-        numbers = {
+        return lanes, {
             at * receivers + receiver: lanes.lane(sender, receiver)
             for at, sender in enumerate(own)
             for receiver in range(receivers)
         }
-        return SentLanes(
-            partial(lanes.open, site.world.disk),
-            numbers,
-            site.world,
-            lambda target: self._needed(FIRST, target % receivers),
+
+    def _sent(
+        self,
+        lanes: LaneTopic,
+        numbers: dict[int, int],
+        outputs: CommitGroup,
+        needed: Callable[[int], Awaitable[Cut | None]],
+    ) -> Lanes:
+        """Return the lanes of a sender. needed: from which cut on a target may read again."""
+        site = self._site
+        if site.home is not None:
+            return CarriedLanes(lanes.schema, numbers, outputs, site.world.guards)
+        return SentLanes(partial(lanes.open, site.world.disk), numbers, site.world, needed)
+
+    def _carried(self, lanes: LaneTopic, numbers: dict[int, int]) -> Carried | None:
+        if self._site.home is None:
+            return None
+        named = {lane_name(target): number for target, number in numbers.items()}
+        place = self._site.home.place(lanes.topic)
+        return Carried(place, lanes.senders * lanes.receivers, named)
+
+    def _reading(
+        self,
+        topic: LaneTopic,
+        lanes: Sequence[int],
+        needed: Callable[[], Awaitable[Mapping[int, Cut]]],
+    ) -> LaneReading:
+        """Return what reads lanes. needed: from which cut on each may be read again."""
+        world, home = self._site.world, self._site.home
+        if home is None:
+            return LogReading(partial(topic.open, world.disk), lanes, world.executor)
+        return BrokerReading(
+            home.broker, topic, lanes, world.clock, needed=needed, executor=world.executor
         )
 
     def _first(self, number: int) -> Duty:
@@ -97,14 +148,19 @@ class _Hosting:
             number,
             judged(plan) if self._divides else plan,
             inputs=inputs,
-            outputs=lambda epoch: site.ends.outputs(part, epoch),
+            outputs=partial(self._first_outputs, part, is_logged=is_logged),
             engine=Engine,
             staged=is_spread(plan),
             shows=sinks_of(plan, 0),
             reached=None if is_logged else lambda: site.ends.reached(part),
-            lanes=partial(self._lanes_of_changes, number) if is_logged else None,
+            lanes=partial(self._sent_changes, number) if is_logged else None,
             division=lambda: None if self._divides or part.of == 1 else self._division(),
         )
+
+    def _first_outputs(self, part: Part, epoch: int, *, is_logged: bool) -> CommitGroup:
+        carried = self._carried(*self._lanes_of_changes(part.number)) if is_logged else None
+        reads = not self._divides or self._site.home is None  # else who divides has noted them
+        return self._site.ends.outputs(part, epoch, carried=carried, reads=reads)
 
     def _division(self) -> Division | None:
         """Return how the input is divided, if it says so."""
@@ -116,29 +172,30 @@ class _Hosting:
 
     def _divided(self, number: int) -> DividedInputs:
         site, names = self._site, self._input_names()
-        lanes = lanes_of_records(site.plan, len(names), self._counts[FIRST])
+        topic = lanes_of_records(site.plan, len(names), self._counts[FIRST])
+        lanes = {name: topic.lane(sender, number) for sender, name in enumerate(names)}
+
+        async def needed() -> dict[int, Cut]:
+            cut = await self._needed(FIRST, number)
+            return {} if cut is None else dict.fromkeys(lanes.values(), cut)
+
         return DividedInputs(
-            partial(lanes.open, site.world.disk),
-            {name: lanes.lane(sender, number) for sender, name in enumerate(names)},
+            self._reading(topic, list(lanes.values()), needed),
+            lanes,
             [field.name for field in site.plan.source.fields],
             site.settings.batch_rows,
-            site.world.executor,
         )
 
-    def _lanes_of_changes(self, number: int) -> SentLanes:
-        site, name = self._site, name_of(1)
-        lanes = lanes_into(site.plan, 1, self._counts[FIRST])
+    def _lanes_of_changes(self, number: int) -> tuple[LaneTopic, dict[int, int]]:
+        lanes = lanes_into(self._site.plan, 1, self._counts[FIRST])
+        return lanes, {target: lanes.lane(number, target) for target in range(lanes.receivers)}
 
+    def _sent_changes(self, number: int, outputs: CommitGroup) -> Lanes:
         async def needed(target: int) -> Cut | None:
-            cut = await self._needed(name, target)
+            cut = await self._needed(name_of(1), target)
             return None if cut is None else of_sender(cut, str(number))
 
-        return SentLanes(
-            partial(lanes.open, site.world.disk),
-            {target: lanes.lane(number, target) for target in range(lanes.receivers)},
-            site.world,
-            needed,
-        )
+        return self._sent(*self._lanes_of_changes(number), outputs, needed)
 
     async def _needed(self, stage: str, number: int) -> Cut | None:
         """Return the cut of the oldest checkpoint that a partition may go on from."""
@@ -173,14 +230,16 @@ class _Hosting:
 
     def _followed(self, stage: int, number: int, wake: Callable[[], None]) -> FollowedLanes:
         plan = self._site.plan
-        lanes = lanes_into(plan, stage, self._counts[name_of(stage - 1)])
-        return FollowedLanes(
-            partial(lanes.open, self._site.world.disk),
-            [lanes.lane(sender, number) for sender in range(lanes.senders)],
-            edge_schema(plan, stages_of(plan)[stage]),
-            wake,
-            self._site.world.executor,
-        )
+        topic = lanes_into(plan, stage, self._counts[name_of(stage - 1)])
+        lanes = [topic.lane(sender, number) for sender in range(topic.senders)]
+
+        async def needed() -> dict[int, Cut]:
+            cut = await self._needed(name_of(stage), number) or {}
+            found = {lane: of_sender(cut, str(sender)) for sender, lane in enumerate(lanes)}
+            return {lane: one for lane, one in found.items() if one is not None}
+
+        edge = edge_schema(plan, stages_of(plan)[stage])
+        return FollowedLanes(self._reading(topic, lanes, needed), lanes, edge, wake)
 
 
 def judged(plan: Plan) -> Plan:

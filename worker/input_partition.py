@@ -21,6 +21,7 @@ from worker.owned import PAUSE_MAX_S, PAUSE_MIN_S, Owned
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from ripple.connectors.connector import LaneHome
     from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
     from ripple.engine.division import Division
@@ -47,7 +48,8 @@ class Site:
     store: of checkpoints, letters and notes; it should repeat what fails (RetryingStore). tell:
     takes what happens, and to which partition. exchange: with the partitions of later stages;
     None where one engine computes all stages. intake: how much is taken in; None for all.
-    tracer: None where nobody follows events.
+    tracer: None where nobody follows events. home: of lanes between stages; None where they are
+    logs on the world's disk.
     """
 
     world: World
@@ -61,6 +63,7 @@ class Site:
     exchange: Exchange | None = None
     intake: Intake | None = None
     tracer: Tracer | None = None
+    home: LaneHome | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,8 @@ class Duty:
     number: in its stage. plan: what it computes. inputs: what it reads. outputs: what it writes,
     for the owner of an epoch. engine: what computes it; staged: the first stage alone. reached:
     what asks what the outputs have committed; None where nobody can get ready to own it before the
-    owner has gone. lanes: through which log the next stage reads what it has; None where none does.
+    owner has gone. lanes: through which the next stage reads what it has, given the group that it
+    writes; None where none does.
     shows: outputs that those outside may follow. division: tells how the input is divided, where
     that is known.
     """
@@ -83,7 +87,7 @@ class Duty:
     staged: bool = False
     shows: Collection[str] = ()
     reached: Callable[[], Callable[[], Mapping[str, Commit | None]] | None] | None = None
-    lanes: Callable[[], Lanes] | None = None
+    lanes: Callable[[CommitGroup], Lanes] | None = None
     division: Callable[[], Division | None] = lambda: None
 
 
@@ -195,7 +199,7 @@ class InputPartition(Owned):
         traces = None
         if site.tracer is not None:
             traces = Traces(site.tracer, stage=0, partition=duty.number, group=outputs)
-        lanes = None if duty.lanes is None else duty.lanes()
+        lanes = None if duty.lanes is None else duty.lanes(outputs)
         life: Life | None = None
         gate = None if site.intake is None else site.intake.gate(lambda: _held_by(life))
         life = Life(

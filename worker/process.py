@@ -25,6 +25,7 @@ from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
 from worker.ends import Places
 from worker.identity import about, check_code, code_of, delta_addresses
+from worker.lane_home import lane_home
 from worker.membership import Membership
 from worker.pages import metrics_of, probes_of, samples_of
 from worker.spawning import Spawner
@@ -71,10 +72,12 @@ async def _work(
         plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=world.executor
     )
     processes = settings.processes or _processors()
-    if not settings.root and has_lanes(plan, divides=ends.divides):
+    has = has_lanes(plan, divides=ends.divides)
+    home = lane_home(settings.lanes, [settings.source, *sinks.values()]) if has else None
+    if not settings.root and has and home is None:
         raise SettingsError(
             f"stages of {plan.name} hand records to each other through logs, which are not in S3: "
-            "give --lanes, a folder that all workers have"
+            "give --lanes, a folder that all workers have, or kafka:BROKERS"
         )
     await check_code(plan, store, divides=ends.divides)
     inputs, code = ends.counts(), code_of(plan, divides=ends.divides)
@@ -97,6 +100,7 @@ async def _work(
             "store": settings.store,
             "s3": settings.s3.as_values(),
             "root": settings.root or os.curdir,
+            "lanes": settings.lanes,
             "cache": settings.cache,
             "cache_bytes": settings.cache_mib << 20,
             "source": settings.source,
@@ -174,6 +178,9 @@ async def _work(
         tell=tell,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
     )
+    if has:
+        where = settings.root if home is None else home.name
+        log.say(f"stages of {plan.name} hand records to each other through topics of {where}")
     log.say(
         f"worker {settings.worker_id} of {processes} processes; /health and /ready at "
         f"{probes.address}, /metrics at {metrics.address}"

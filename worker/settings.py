@@ -100,8 +100,9 @@ SETTINGS: tuple[Setting, ...] = (
     store("folder or s3://bucket/prefix of checkpoints and of the assignment: the coordinators'"),
     Setting(
         name="lanes",
-        help="folder, the same for all workers, of what stages hand to each other through logs; by "
-        "default that of the store, where that is a folder",
+        help="folder, or kafka:BROKERS, the same for all workers, of what stages hand to each "
+        "other through topics; by default the brokers of the source or of an output, and else the "
+        "folder of the store",
         default="",
     ),
     Setting(
@@ -252,7 +253,9 @@ class Settings:
     @property
     def root(self) -> str:
         """The folder of what stages hand to each other through logs; "" where there is none."""
-        return self.lanes or ("" if is_s3(self.store) else self.store)
+        if self.lanes and not self.lanes.startswith("kafka:"):
+            return self.lanes
+        return "" if is_s3(self.store) else self.store
 
     @property
     def text(self) -> str:

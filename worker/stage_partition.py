@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ripple.checkpoint import Checkpoints
@@ -85,11 +84,14 @@ class StagePartition(Owned):
         following: Follows[Any]
         if site.followed is not None:
             following = read = site.followed(self._wake.set)
-            stop_following: Callable[[], None] = read.stop
+            stop_following = read.stop
         else:
             assert exchange is not None
             following = over = exchange.follow(site.stage, site.number, self._wake.set)
-            stop_following = partial(exchange.stop_following, over)
+
+            async def stop_following() -> None:
+                exchange.stop_following(over)
+
         if exchange is not None:
             shows = sinks_of(site.plan, site.stage)
             sending = exchange.send(site.stage, site.number, epoch, self._wake.set, shows)
@@ -126,7 +128,7 @@ class StagePartition(Owned):
         finally:
             self._life = None
             self._over(life.report)
-            stop_following()
+            await stop_following()
             if exchange is not None and sending is not None:
                 exchange.stop_sending(sending)
 

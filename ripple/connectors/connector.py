@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ripple.frozen import frozen
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ripple.connectors.record_shape import RecordShape
     from ripple.pipeline.plan import Output, Plan
+    from ripple.world.broker import Broker
     from ripple.world.ports import Executor
 
 
@@ -72,6 +73,7 @@ class Connector:
     settings: a dataclass of ripple.connectors.settings. check: ``path -> str``, which connects,
     and returns what is there in a few words; raises what is wrong and how it is put right.
     discover: ``path -> Iterable[Stream]``, what can be read there.
+    lanes: ``path -> LaneHome``, topics through which stages may hand records to each other.
     """
 
     scheme: str
@@ -85,6 +87,7 @@ class Connector:
     settings: str = ""
     check: str = ""
     discover: str = ""
+    lanes: str = ""
 
 
 @frozen
@@ -123,14 +126,44 @@ class Writing:
 
 
 @frozen
+class Carried:
+    """Lanes to the next stage that are committed with outputs, as more of them.
+
+    Each is a partition of a topic that one partition of a stage writes. place: of the topic, which
+    is made if there is none. lanes: how many the topic has. numbers: of those that are written, by
+    the names that they have beside the outputs; what is written has one column, of binary values.
+    """
+
+    place: str
+    lanes: int
+    numbers: Mapping[str, int]
+
+
+class LaneHome(Protocol):
+    """Topics through which stages may hand records to each other."""
+
+    @property
+    def name(self) -> str:
+        """Where they are, for people."""
+
+    def place(self, topic: str) -> str:
+        """Return the place of a topic there."""
+
+    def broker(self) -> Broker:
+        """Return a connection, of the caller's own."""
+
+
+@frozen
 class Grouping:
     """What outputs that are committed together are asked for.
 
     part: which partition's changes these are; None where there is one. stage: whose partition it
-    is. source: the place that the pipeline reads, whose offsets may be committed with them.
+    is; None of who divides the records of the source anew. source: the place that the pipeline
+    reads, whose offsets may be committed with them. carried: lanes that are.
     """
 
     plan: Plan
     part: Part | None = None
-    stage: int = 0
+    stage: int | None = 0
     source: str | None = None
+    carried: Carried | None = None

@@ -27,4 +27,5 @@ CONNECTOR = Connector(
         is_group=True,
         commit_interval_ms=250,  # it costs no sync, and readers wait for it
     ),
+    lanes="ripple.kafka.lane_home:open_lanes",
 )

@@ -72,7 +72,7 @@ def find(text: str, use: UseName) -> Place:
     """
     error, refusal = _REFUSALS[use]
     named = _SCHEME.fullmatch(text)
-    connector = of_scheme(named[1]) if named else None
+    connector = connector_of(text)
     if named and connector is None and not _mode(text):
         raise error(
             f"there is no file {text!r} and no scheme {named[1]!r}: there are "
@@ -119,6 +119,12 @@ def schemes() -> list[str]:
 def of_scheme(scheme: str) -> Connector | None:
     """Return the connector of a scheme, None if there is none; raises ConnectorError."""
     return own().get(scheme) or installed.connector(scheme)
+
+
+def connector_of(place: str) -> Connector | None:
+    """Return the connector whose scheme a place has; raises ConnectorError."""
+    named = _SCHEME.fullmatch(place)
+    return of_scheme(named[1]) if named else None
 
 
 def is_stream(path: str) -> bool:

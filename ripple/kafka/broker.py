@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ripple.extras import needed
 from ripple.kafka import private_writing as private
 from ripple.kafka.batches import ProducerId
 from ripple.kafka.consumer import KafkaConsumer
-from ripple.kafka.private import metadata
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.reader import KafkaReader
-from ripple.kafka.refusals import NO_TOPIC, PASSING, THERE, TWICE, passes, refusal
+from ripple.kafka.refusals import PASSING, THERE, TWICE, passes, refusal
 from ripple.world.broker import BrokerError, Place
 
 with needed("kafka", "a kafka: place"):
@@ -30,6 +29,7 @@ BATCH_BYTES_DEFAULT = 1 << 20
 # A batch is also one request, which brokers limit by themselves.
 BATCH_BYTES_MAX = 16 << 20
 CUTS_CONFIG = {"cleanup.policy": "compact"}
+LANES_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 # A transaction that is open for longer is ended by the broker, and its producer fenced.
 TRANSACTION_MS = 60_000
@@ -88,10 +88,17 @@ class KafkaBroker(KafkaReader):
         """Return a reader, which gives headers; for who is connected."""
         return KafkaConsumer(self._client, headers=True, tell=self._tell)
 
-    async def make(self, topic: str, partitions: int, *, is_compacted: bool = False) -> None:
-        """Make a topic, unless there is one of this name."""
+    async def make(
+        self,
+        topic: str,
+        partitions: int,
+        *,
+        is_compacted: bool = False,
+        is_kept: bool = False,
+    ) -> None:
+        """Make a topic, unless there is one of this name; see Broker."""
         await self.connected()
-        configs = CUTS_CONFIG if is_compacted else {}
+        configs = CUTS_CONFIG if is_compacted else LANES_CONFIG if is_kept else {}
         client = self.open_client
         if not (await self._topic_error(topic)):
             return
@@ -105,6 +112,25 @@ class KafkaBroker(KafkaReader):
         # It is there when the brokers know who leads its partitions.
         await self.until_done(f"topic {topic!r}", lambda: self._topic_error(topic))
         await super().partitions(topic)
+
+    async def remove_before(self, offsets: Mapping[Place, int]) -> None:
+        """Remove what is before these offsets."""
+        await self.connected()
+        left = dict(offsets)
+
+        async def ask() -> int:
+            led: dict[int, dict[Place, int]] = {}
+            for place, offset in left.items():
+                led.setdefault(await self.leader(place), {})[place] = offset
+            for node, places in led.items():
+                code = await private.remove_records(self.open_client, node, places)
+                if code:
+                    return code
+                for place in places:
+                    del left[place]
+            return 0
+
+        await self.until_done(f"records of {len(offsets)} partitions", ask)
 
     async def read_by(self, group: str) -> dict[Place, int]:
         """Return how far a group has read."""
@@ -171,8 +197,9 @@ class KafkaBroker(KafkaReader):
         return found
 
     async def learn_place(self, place: Place) -> None:
-        """Raise NoTopicError unless there is such a partition."""
-        if not 0 <= place.partition < await self.partitions(place.topic):
+        """Raise NoTopicError unless there is such a partition; what has a leader is there."""
+        is_known = self._client.leader(place) is not None
+        if not is_known and not 0 <= place.partition < await self.partitions(place.topic):
             await self._client.learn([place])
 
     async def batch_bytes_max(self, topic: str) -> int:
@@ -192,8 +219,7 @@ class KafkaBroker(KafkaReader):
         self._is_stale = True
 
     async def _topic_error(self, topic: str) -> int:
-        known = await metadata(self.open_client, [topic])
-        return int(known.get(topic, NO_TOPIC))
+        return (await self._client.topic_errors([topic]))[topic]
 
     async def until_done(self, what: str, ask: Callable[[], Awaitable[int]]) -> None:
         """Ask for what may be done twice, until the broker has done it.

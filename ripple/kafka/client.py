@@ -163,10 +163,18 @@ class KafkaClient:
             raise BrokerError(f"the connection to {self.brokers} is closed", done=False)
         return self._client
 
+    async def topic_errors(self, topics: Sequence[str]) -> dict[str, int]:
+        """Learn where partitions of topics are; return an error by topic, 0 for none.
+
+        All topics that were found before are asked for with them: an answer replaces what was known
+        of all others.
+        """
+        known = await private.metadata(self.open_client, sorted({*topics, *self._topics}))
+        self._topics = {topic for topic, code in known.items() if code != NO_TOPIC}
+        return {topic: known.get(topic, NO_TOPIC) for topic in topics}
+
     async def _learn_topics(self, topics: Sequence[str]) -> None:
-        known = await private.metadata(self.open_client, topics)
-        for topic in topics:
-            code = known.get(topic, NO_TOPIC)
+        for topic, code in (await self.topic_errors(topics)).items():
             if code == NO_TOPIC:
                 raise NoTopicError(f"{self.brokers} has no topic {topic!r}")
             if code and not is_passing(code):

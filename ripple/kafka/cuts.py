@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ripple.world.broker import Broker, Read
 
 FORMAT = 1
+RECORDS = "records"  # the stage that divides those of the source anew, which has no number
 # Behind the last record lies the marker of its transaction; in front of that, what was aborted.
 BACK = 8
 READ_RECORDS = 4096
@@ -89,7 +90,7 @@ def _reached(held: dict[str, Any]) -> Reached:
     return Reached(topic, commit)
 
 
-def topic_of(pipeline: str, stage: int) -> str:
+def topic_of(pipeline: str, stage: int | str) -> str:
     """Return the topic of a stage's cuts."""
     return f"{pipeline}.cuts" if stage == 0 else f"{pipeline}.{stage}.cuts"
 

@@ -12,24 +12,26 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from ripple.errors import OutputError
 from ripple.events import CommitWaits, Tell, untold
 from ripple.fenced import FencedError
 from ripple.kafka.cuts import Cuts, Reached, committed, newest, topic_of
+from ripple.kafka.place import KafkaPlace
 from ripple.kafka.rows import divided, joined
 from ripple.keys.partitioner import partition_numbers
 from ripple.partition.group import Standing
 from ripple.traces import FIELD
-from ripple.world.broker import BrokerError, NoTopicError, Place, Records, TooLargeError
+from ripple.world.broker import BrokerError, NoTopicError, Place, Records, TooLargeError, make_lanes
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
     from typing import Any
 
-    from ripple.connectors.connector import Part
+    from ripple.connectors.connector import Carried, Part
     from ripple.connectors.contract import Commit
     from ripple.kafka.rows import Rows
     from ripple.world.broker import Broker, Producer
@@ -55,12 +57,13 @@ class Written:
 class Whose:
     """The partition of a pipeline's stage that a group belongs to.
 
-    key: the fields by which rows of the stage were divided among its partitions.
+    stage: its number, or RECORDS. key: the fields by which rows of the stage were divided among
+    its partitions.
     """
 
     pipeline: str
     part: Part
-    stage: int = 0
+    stage: int | str = 0
     key: tuple[str, ...] = ()
 
     @property
@@ -94,17 +97,24 @@ class KafkaGroup:
         clock: Clock,
         where: str = "kafka",
         offsets: Callable[[Mapping[str, int]], Mapping[Place, int]] = lambda _: {},
+        carried: Carried | None = None,
         guards: Guards = all_guards,
     ) -> None:
         """Take what is written where; nothing is asked before ``open``.
 
-        where: the brokers, for people. offsets: from the cut of an input, by name, to the partition
+        carried: lanes to the next stage, at these brokers. where: the brokers, for people. offsets:
+        from the cut of an input, by name, to the partition
         of a topic that it is, for those that are topics of this Kafka. guards: which safeguards are
         on, for tests of the tests.
         """
         self._broker = broker
         self._whose = whose
         self._outputs = dict(outputs)
+        self._carried = carried
+        self._lanes: dict[str, Place] = {}
+        if carried is not None:
+            topic = KafkaPlace.parse(carried.place).topic
+            self._lanes = {name: Place(topic, lane) for name, lane in carried.numbers.items()}
         self._clock = clock
         self._where = where
         self._offsets = offsets
@@ -140,13 +150,22 @@ class KafkaGroup:
         await self._surely("begin to write to", begin, OPEN_PATIENCE_S)
         return {
             output: Standing(self._named(output), True, self._commit_of(output), unfinished=None)
-            for output in self._outputs
+            for output in (*self._outputs, *self._lanes)
         }
 
     def write(self, output: str, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002
         """Keep the changes until the commit, as they will be sent."""
+        now_ms = self._clock.now_ns() // 1_000_000
+        if output in self._lanes:
+            sent = Records(
+                pa.nulls(len(changes), pa.binary()),
+                changes.column(0),
+                np.full(len(changes), now_ms, np.int64),
+            )
+            self._waiting.setdefault(self._lanes[output], []).append(sent)
+            return
         written = self._outputs[output]
-        records = written.rows.of(changes, self._clock.now_ns() // 1_000_000)
+        records = written.rows.of(changes, now_ms)
         if self._context is not None:
             headers = ((FIELD, self._context.encode()),)
             records = replace(records, headers=(headers,) * len(records))
@@ -164,7 +183,7 @@ class KafkaGroup:
         """
         outputs = dict(self._last.outputs)
         outputs |= {
-            name: Reached(self._outputs[name].topic, one._replace(watermarks_ns=None))
+            name: Reached(self._topic(name), one._replace(watermarks_ns=None))
             for name, one in reached.items()
         }
         watermarks_ns = next((one.watermarks_ns for one in reached.values()), None)
@@ -255,6 +274,9 @@ class KafkaGroup:
                 f"{of}: it needs one for each. Give the pipeline another name, or remove the "
                 "topic and the checkpoints to begin anew"
             )
+        if self._carried is not None:
+            topic, lanes = next(iter(self._lanes.values())).topic, self._carried.lanes
+            await make_lanes(self._broker, topic, lanes)
         for topic in dict.fromkeys(written.topic for written in self._outputs.values()):
             await self._broker.make(topic, of)
             self._partitions[topic] = await self._broker.partitions(topic)
@@ -281,23 +303,23 @@ class KafkaGroup:
         return found
 
     async def _transact(self, wanted: Cuts, waiting: Mapping[Place, Records]) -> None:
-        """Write all of it, or nothing. Records come before offsets: that begins at once."""
+        """Write all of it, or nothing."""
         producer, whose = self._producer, self._whose
         assert producer is not None
         record = wanted.record(whose.part.number, self._clock.now_ns() // 1_000_000)
         producer.begin()
-        for place, records in waiting.items():
-            await producer.send(place, records)
+        parts = dict(waiting)
         if not self._guards("one_transaction"):
+            await producer.send_all(parts)
             await producer.commit()
             producer.begin()
-        await producer.send(whose.place, Records.of([record]))
+            parts.clear()
+        parts[whose.place] = Records.of([record])
         offsets: dict[Place, int] = {}
         for reached in wanted.outputs.values():
             for place, offset in self._offsets(reached.commit.cut).items():
                 offsets[place] = min(offset, offsets.get(place, offset))
-        if offsets:
-            await producer.send_offsets(whose.pipeline, offsets)
+        await producer.send_all(parts, (whose.pipeline, offsets) if offsets else None)
         await producer.commit()
 
     async def _look_for_ends(self) -> None:
@@ -354,8 +376,13 @@ class KafkaGroup:
         reached = self._last.outputs.get(output)
         return None if reached is None else reached.commit
 
+    def _topic(self, output: str) -> str:
+        lane = self._lanes.get(output)
+        return self._outputs[output].topic if lane is None else lane.topic
+
     def _named(self, output: str) -> str:
-        return f"kafka:{self._where}/{self._outputs[output].topic}"
+        lane = self._lanes.get(output)
+        return f"kafka:{self._where}/{self._outputs[output].topic if lane is None else lane}"
 
     def _check_topics(self, found: Cuts) -> None:
         """Raise OutputError for an output that has begun elsewhere."""

@@ -7,15 +7,20 @@ decides. Errors come back by number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ripple.extras import needed
+from ripple.world.broker import Place
 
 with needed("kafka", "a kafka: place"):
     from aiokafka import errors
     from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
-    from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
+    from aiokafka.protocol.admin import (
+        CreateTopicsRequest,
+        DeleteRecordsRequest,
+        DescribeConfigsRequest,
+    )
     from aiokafka.protocol.commit import OffsetFetchRequest
     from aiokafka.protocol.produce import ProduceRequest
     from aiokafka.protocol.transaction import (
@@ -30,13 +35,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ripple.kafka.batches import ProducerId
-    from ripple.world.broker import Place
 
 ALL_IN_SYNC = -1
 WRITE_MS = 10_000  # that a leader waits for the others
 TRANSACTIONS, GROUPS = CoordinationType.TRANSACTION, CoordinationType.GROUP
 _TOPIC = 2  # the kind of thing that is configured
 _DEFAULT = -1
+_NOT_ATTEMPTED = 55  # what a partition is told of which another one was refused
 
 
 async def coordinator(client: AIOKafkaClient, kind: Any, key: str) -> int:
@@ -52,11 +57,14 @@ async def begin_producer(
     return answer.error_code, answer.producer_id, answer.producer_epoch
 
 
-async def add_partition(
-    client: AIOKafkaClient, node: int, name: str, who: ProducerId, place: Place
+async def add_partitions(
+    client: AIOKafkaClient, node: int, name: str, who: ProducerId, places: Iterable[Place]
 ) -> int:
-    """Say that a partition is part of the transaction; return an error."""
-    asked = AddPartitionsToTxnRequest(name, *who, [(place.topic, [place.partition])])
+    """Say that partitions are part of the transaction; return an error."""
+    topics: dict[str, list[int]] = {}
+    for place in places:
+        topics.setdefault(place.topic, []).append(place.partition)
+    asked = AddPartitionsToTxnRequest(name, *who, list(topics.items()))
     answer = await _send(client, node, asked)
     return _first_error(answer.errors)
 
@@ -98,15 +106,19 @@ async def write(
     client: AIOKafkaClient,
     node: int,
     name: str | None,
-    place: Place,
-    batch: bytes,
-) -> int:
-    """Write a batch; return an error."""
-    topics = [(place.topic, [(place.partition, batch)])]
-    asked = ProduceRequest(name, ALL_IN_SYNC, WRITE_MS, topics)
+    batches: Mapping[Place, bytes],
+) -> dict[Place, int]:
+    """Write a batch to each of some partitions; return their errors."""
+    topics: dict[str, list[tuple[int, bytes]]] = {}
+    for place, batch in batches.items():
+        topics.setdefault(place.topic, []).append((place.partition, batch))
+    asked = ProduceRequest(name, ALL_IN_SYNC, WRITE_MS, list(topics.items()))
     answer = await client.send(node, asked)
-    ((_, ((_, code, *_),)),) = answer.topics
-    return int(code)
+    return {
+        Place(topic, partition): int(code)
+        for topic, parts in answer.topics
+        for partition, code, *_ in parts
+    }
 
 
 async def make_topic(
@@ -116,6 +128,16 @@ async def make_topic(
     asked: Any = (topic, partitions, _DEFAULT, [], list(configs.items()))
     answer = await client.send(node, CreateTopicsRequest([asked], 15_000, False))
     return int(answer.topic_errors[0][1])
+
+
+async def remove_records(client: AIOKafkaClient, node: int, offsets: Mapping[Place, int]) -> int:
+    """Remove what is before offsets of partitions that the node leads; return an error."""
+    topics: dict[str, list[tuple[int, int]]] = {}
+    for place, offset in offsets.items():
+        topics.setdefault(place.topic, []).append((place.partition, offset))
+    answer = await client.send(node, DeleteRecordsRequest(list(topics.items()), WRITE_MS))
+    codes = [code for _, parts, *_ in answer.topics for _, _, code, *_ in parts if code]
+    return int(codes[0]) if codes else 0
 
 
 async def controller(client: AIOKafkaClient) -> int:
@@ -158,6 +180,6 @@ async def _send(client: AIOKafkaClient, node: int, asked: Any) -> Any:
 
 
 def _first_error(topics: Sequence[tuple[str, Sequence[tuple[int, int]]]]) -> int:
-    """Return the first error of partitions, 0 if there is none."""
+    """Return the first error of partitions, 0 if there is none; one that has kept off others."""
     codes = [code for _, parts in topics for _, code in parts if code]
-    return int(codes[0]) if codes else 0
+    return int(min(codes, key=lambda code: code == _NOT_ATTEMPTED)) if codes else 0

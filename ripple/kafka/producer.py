@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeVar
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ripple.extras import needed
 from ripple.kafka import private_writing as private
 from ripple.kafka.batches import ProducerId, batches
-from ripple.kafka.refusals import refusal
+from ripple.kafka.refusals import TWICE, refusal
 from ripple.world.broker import (
     BrokerError,
     FencedError,
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ripple.kafka.broker import KafkaBroker
 
 T = TypeVar("T")
+
+REQUEST_BYTES_MAX = 16 << 20
 
 
 class KafkaProducer:
@@ -59,39 +62,31 @@ class KafkaProducer:
 
     async def send(self, place: Place, records: Records) -> None:
         """Write records to a partition; see Producer. The broker has them when it returns."""
-        self._state.begin_send()
-        async with _Sure(self._state, f"{self._name}: cannot write to {place}"):
-            bytes_max = await self._broker.batch_bytes_max(place.topic)
-            if self._name is not None and place not in self._added:
-                await self._add(place)
-            for count, body, head in batches(records, place, bytes_max, self._compression):
-                sequence = self._sequences.get(place, 0)
-                batch = head.with_body(
-                    body, self._who, sequence, is_transactional=self._name is not None
-                )
-                await self._write(place, batch)
-                self._sequences[place] = (sequence + count) & 0x7FFFFFFF
-        self._state.sent()
+        await self.send_all({place: records})
 
     async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         """Note how far a group has read; see Producer."""
+        await self.send_all({}, (group, offsets))
+
+    async def send_all(
+        self,
+        parts: Mapping[Place, Records],
+        offsets: tuple[str, Mapping[Place, int]] | None = None,
+    ) -> None:
+        """Write records to partitions at once, and then offsets; see Producer.
+
+        A broker asks the coordinator about each request of a transaction. Of two that it asks about
+        at a time it refuses one, so offsets are not written beside. Records come first: who begins
+        with offsets waits longer for the transaction before.
+        """
         self._state.begin_send()
-        name, who, broker = self._named, self._who, self._broker
-
-        async def add() -> int:
-            node = await broker.coordinator(private.TRANSACTIONS, name)
-            return await private.add_group(broker.open_client, node, name, who, group)
-
-        async def write() -> int:
-            node = await broker.coordinator(private.GROUPS, group)
-            return await private.write_offsets(
-                broker.open_client, node, name, who, (group, offsets)
-            )
-
-        async with _Sure(self._state, f"{self._name}: cannot write offsets of group {group!r}"):
-            await self._broker.until_done(f"transaction of {name!r}", add)
-            self._has_group = True
-            await self._broker.until_done(f"offsets of group {group!r}", write)
+        places = ", ".join(map(str, parts)) or "no partition"
+        async with _Sure(self._state, f"{self._name}: cannot write to {places:.200}"):
+            if self._name is not None:
+                await self._add([place for place in parts if place not in self._added])
+            await self._write(parts)
+            if offsets is not None:
+                await self._write_offsets(*offsets)
         self._state.sent()
 
     async def commit(self) -> None:
@@ -114,26 +109,85 @@ class KafkaProducer:
             raise RuntimeError("a producer without an id has no transactions")
         return self._name
 
-    async def _add(self, place: Place) -> None:
+    async def _add(self, places: Sequence[Place]) -> None:
         name, broker = self._named, self._broker
+        if not places:
+            return
 
         async def add() -> int:
             node = await broker.coordinator(private.TRANSACTIONS, name)
-            return await private.add_partition(broker.open_client, node, name, self._who, place)
+            return await private.add_partitions(broker.open_client, node, name, self._who, places)
 
-        await self._broker.learn_place(place)
+        for place in places:
+            await self._broker.learn_place(place)
         await self._broker.until_done(f"transaction of {name!r}", add)
-        self._added.add(place)
+        self._added.update(places)
 
-    async def _write(self, place: Place, batch: bytes) -> None:
-        """Write a batch where its leader is; what is sent again is there once, by its number."""
+    async def _write(self, parts: Mapping[Place, Records]) -> None:
+        """Write records in rounds of requests, each with a batch of many partitions."""
+        left = {
+            place: batches(
+                records, place, await self._broker.batch_bytes_max(place.topic), self._compression
+            )
+            for place, records in parts.items()
+        }
+        while left:
+            round_: dict[Place, bytes] = {}
+            size = 0
+            for place, rest in list(left.items()):
+                found = next(rest, None)
+                if found is None:
+                    del left[place]
+                    continue
+                count, body, head = found
+                sequence = self._sequences.get(place, 0)
+                round_[place] = head.with_body(
+                    body, self._who, sequence, is_transactional=self._name is not None
+                )
+                self._sequences[place] = (sequence + count) & 0x7FFFFFFF
+                size += len(body)
+                if size > REQUEST_BYTES_MAX:
+                    break
+            await self._write_round(round_)
+
+    async def _write_round(self, round_: dict[Place, bytes]) -> None:
+        """Write batches to their leaders; what is sent again is there once, by its number."""
 
         async def write() -> int:
-            node = await self._broker.leader(place)
+            led: dict[int, dict[Place, bytes]] = {}
+            for place, batch in round_.items():
+                led.setdefault(await self._broker.leader(place), {})[place] = batch
             client = self._broker.open_client
-            return await private.write(client, node, self._name, place, batch)
+            asked = [private.write(client, node, self._name, some) for node, some in led.items()]
+            refused = 0
+            for codes in await _all(asked):
+                for place, code in codes.items():
+                    if code and code != TWICE:
+                        refused = refused or code
+                    else:
+                        del round_[place]
+            return refused
 
-        await self._broker.until_done(str(place), write)
+        places = ", ".join(map(str, round_))
+        if round_:
+            await self._broker.until_done(f"{places:.200}", write)
+
+    async def _write_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+        name, who, broker = self._named, self._who, self._broker
+
+        async def add() -> int:
+            node = await broker.coordinator(private.TRANSACTIONS, name)
+            return await private.add_group(broker.open_client, node, name, who, group)
+
+        async def write() -> int:
+            node = await broker.coordinator(private.GROUPS, group)
+            return await private.write_offsets(
+                broker.open_client, node, name, who, (group, offsets)
+            )
+
+        await self._broker.until_done(f"transaction of {name!r}", add)
+        self._has_group = True
+        await self._broker.until_done(f"offsets of group {group!r}", write)
 
     async def _end(self, *, commits: bool) -> None:
         """Send the one request that ends it. Whoever has sent it knows, or is over."""
@@ -159,6 +213,15 @@ class KafkaProducer:
                 raise unknown from refused
             state.over = before
         state.ended()
+
+
+async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Wait until all requests are answered; raise the first error then: nothing is under way."""
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return answers  # type: ignore[return-value]
 
 
 class _Sure:

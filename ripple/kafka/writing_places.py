@@ -12,7 +12,7 @@ from ripple.errors import InputError, OutputError
 from ripple.kafka.background import Background
 from ripple.kafka.batches import COMPRESSIONS, Compression
 from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.cuts import newest, topic_of
+from ripple.kafka.cuts import RECORDS, newest, topic_of
 from ripple.kafka.group import KafkaGroup, Whose, Written
 from ripple.kafka.place import PARTITION, PREFIX, SUBJECT, KafkaPlace
 from ripple.kafka.registry import registry_given
@@ -93,19 +93,26 @@ def open_sink(path: str, asked: Writing) -> KafkaSink:
 def open_group(paths: Mapping[str, str], asked: Grouping) -> ReadableGroup:
     """Return what commits outputs together: one transaction for all that go to the same brokers.
 
-    Nothing is asked of brokers yet. Raises OutputError.
+    Lanes that are carried are in that of their brokers. Nothing is asked of brokers yet. Raises
+    OutputError.
     """
     by_brokers: dict[str, dict[str, _Target]] = {}
     for output, path in paths.items():
         target = _Target.parse(path)
         by_brokers.setdefault(target.place.brokers, {})[output] = target
-    stage = stages_of(asked.plan)[asked.stage]
-    whose = Whose(asked.plan.name, asked.part or Part(0, 1), asked.stage, stage.key)
-    return Groups(
-        [
+    carried, lanes = asked.carried, None
+    if carried is not None:
+        lanes = _Target.parse(carried.place)
+        by_brokers.setdefault(lanes.place.brokers, {})
+    groups = []
+    for brokers, targets in by_brokers.items():
+        carries = carried is not None and lanes is not None and lanes.place.brokers == brokers
+        first = next(iter(targets.values()), lanes)
+        assert first is not None
+        groups.append(
             KafkaGroup(
                 _broker(first.place, first.compression),
-                whose,
+                _whose(asked),
                 {
                     output: target.written(asked.plan, asked.plan.output(output))
                     for output, target in targets.items()
@@ -113,11 +120,17 @@ def open_group(paths: Mapping[str, str], asked: Grouping) -> ReadableGroup:
                 clock=LiveClock(),
                 where=brokers,
                 offsets=_offsets(brokers, asked),
+                carried=carried if carries else None,
             )
-            for brokers, targets in by_brokers.items()
-            for first in list(targets.values())[:1]
-        ]
-    )
+        )
+    return Groups(groups)
+
+
+def _whose(asked: Grouping) -> Whose:
+    part = asked.part or Part(0, 1)
+    if asked.stage is None:
+        return Whose(asked.plan.name, part, RECORDS)
+    return Whose(asked.plan.name, part, asked.stage, stages_of(asked.plan)[asked.stage].key)
 
 
 def reached(path: str, asked: Writing) -> Commit | None:

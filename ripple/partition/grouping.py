@@ -14,7 +14,7 @@ from ripple.partition.group import Groups, SinkGroup
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ripple.connectors.connector import Part
+    from ripple.connectors.connector import Carried, Part
     from ripple.partition.group import ReadableGroup
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import Executor
@@ -34,13 +34,14 @@ def group_at(
     source: str | None = None,
     epoch: int | None = None,
     part: Part | None = None,
-    stage: int = 0,
+    stage: int | None = 0,
+    carried: Carried | None = None,
 ) -> ReadableGroup:
     """Return the outputs of a partition at places that a restarted run goes on with.
 
     Files and logs are committed each by itself, and before those that are committed together.
-    source: the place that is read. epoch, part: as ``open_sink`` takes them; stage: whose partition
-    it is. Raises OutputError and ConnectorError.
+    source: the place that is read. epoch, part: as ``open_sink`` takes them; stage, carried: see
+    Grouping. Raises OutputError and ConnectorError.
     """
     sinks: dict[str, str] = {}
     groups: dict[str, dict[str, str]] = {}
@@ -52,6 +53,10 @@ def group_at(
             openers[found.connector.scheme] = found
         else:
             sinks[output] = place
+    carrier = None if carried is None else find(carried.place, "continued_sink")
+    if carrier is not None:
+        groups.setdefault(carrier.connector.scheme, {})
+        openers[carrier.connector.scheme] = carrier
     alone = SinkGroup(
         {
             name: partial(open_sink, place, plan, name, continues=True, epoch=epoch, part=part)
@@ -61,9 +66,10 @@ def group_at(
     )
     if not groups:
         return alone
-    asked = Grouping(plan, part, stage, source)
     together: list[ReadableGroup] = []
     for scheme, paths in groups.items():
         connector, use = openers[scheme].connector, openers[scheme].use
+        carries = carrier is not None and carrier.connector.scheme == scheme
+        asked = Grouping(plan, part, stage, source, carried if carries else None)
         together.append(load(scheme, connector.package, use.opens)(paths, asked))
     return Groups([alone, *together]) if sinks or len(together) > 1 else together[0]

@@ -19,7 +19,7 @@ Restoration.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint, Checkpoints, Owner
     from ripple.cut import Cut
     from ripple.partition.endings import Endings
-    from ripple.partition.group import Standing
     from ripple.partition.live import Parts
     from ripple.partition.place import Place
     from ripple.world.ports import World
@@ -222,12 +221,11 @@ class Claimed:
         endings.add(parts.inputs.close)
         warm = await keeper.ready()
         standings = await parts.outputs.open(self.owner.epoch, parts.tell)
-        lane_standings: Mapping[str, Standing] = {}
         if parts.lanes is not None:
             endings.add(parts.lanes.close)
-            lane_standings = await parts.lanes.open(self.owner.epoch)
-        opened = (*standings.values(), *lane_standings.values())
-        has_committed = any(one.committed for one in opened)
+            of_lanes = await parts.lanes.open(self.owner.epoch, standings)
+            standings = {**standings, **of_lanes}
+        has_committed = any(one.committed for one in standings.values())
         start = await first_cut(self.listed, has_committed, parts.inputs)
         outputs = Outputs(
             parts.outputs,
@@ -236,7 +234,6 @@ class Claimed:
             world.guards,
             parts.tell,
             lanes=parts.lanes,
-            lane_standings=lane_standings,
         )
         shown = outputs.stops[-1] if outputs.stops else start
         in_flight = keeper.open_in_flight(parts, place, shown)
@@ -250,7 +247,7 @@ class Claimed:
             parts.tell,
             parts.inputs.wake,
             now_ns=world.clock.monotonic_ns,
-            outlives_fence=keeper.is_assigned and bool(opened),
+            outlives_fence=keeper.is_assigned and bool(standings),
         )
         return Opened(self, start, outputs, place, letters, in_flight, storing, warm)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ripple import cut as cuts
@@ -11,6 +10,7 @@ from ripple.connectors.contract import Commit
 from ripple.cut import Cut
 from ripple.engine.snapshot import SnapshotError
 from ripple.events import Diverged, Tell
+from ripple.partition.lanes import is_lane
 
 if TYPE_CHECKING:
     from ripple.engine import Changes, Engine
@@ -34,17 +34,15 @@ class Outputs:
         tell: Tell,
         *,
         lanes: Lanes | None = None,
-        lane_standings: Mapping[str, Standing] = MappingProxyType({}),
     ) -> None:
         """Take over what the group has returned. start: the cut of an output that holds nothing.
 
-        lanes: to the next stage, which were opened, and what that has returned. Raises InputError
-        for an output that was written from other inputs.
+        lanes: to the next stage, which were opened; how they are is among the standings. Raises
+        InputError for an output that was written from other inputs.
         """
-        standings = {**standings, **lane_standings}
         self._group = group
         self._lanes = lanes
-        self._of_lanes = frozenset(lane_standings)
+        self._of_lanes = frozenset(filter(is_lane, standings))
         self._standings = standings
         self._guards = guards
         self._tell = tell
@@ -151,7 +149,8 @@ class Outputs:
     @property
     def commits_beside(self) -> bool:
         """Whether more may be written while a commit is under way."""
-        return self._lanes is None and self._group.commits_beside
+        is_beside = self._lanes is None or self._lanes.commits_beside
+        return is_beside and self._group.commits_beside
 
     def commit(self, engine: Engine) -> Coroutine[Any, Any, None]:
         """Return what makes durable all that was written by now, with the present cut.
@@ -168,18 +167,20 @@ class Outputs:
             for output in live
             if output not in self._of_lanes
         }
-        act = self._group.commit(reached)
         if self._lanes is None:
-            return act
-        return self._and_lanes(act, engine, [one for one in live if one in self._of_lanes])
-
-    async def _and_lanes(
-        self, act: Coroutine[Any, Any, None], engine: Engine, of_lanes: list[str]
-    ) -> None:
-        await act
-        assert self._lanes is not None
-        await self._lanes.commit(engine, of_lanes)
+            return self._group.commit(reached)
+        taken = self._lanes.take(engine, [one for one in live if one in self._of_lanes])
+        reached |= {name: one._replace(watermarks_ns=watermarks_ns) for name, one in taken.items()}
+        return _and_lanes(self._group.commit(reached), self._lanes)
 
     async def close(self) -> None:
         """Release the outputs."""
         await self._group.close()
+
+
+async def _and_lanes(act: Coroutine[Any, Any, None], lanes: Lanes) -> None:
+    try:
+        await act
+    finally:
+        act.close()  # where this never began
+    await lanes.commit()

@@ -37,7 +37,7 @@ def _lines(plan: Plan) -> Iterator[str]:
     if why is not None:
         yield "stage repartition: as many partitions as are configured, divides records anew"
         yield f"event edge {source.name} -> {plan.folds[0].name}: {why}"
-        yield "    through a repartition topic"
+        yield f"    through repartition topic {plan.name}.records"
     for stage in stages_of(plan):
         yield from _stage_lines(plan, stage, divided=why is not None)
         for name in stage.folds:
@@ -81,7 +81,7 @@ def _stage_lines(plan: Plan, stage: Stage, *, divided: bool) -> Iterator[str]:
         edge = stage.edge
         yield f"{edge.kind.value} edge {edge.of} -> {edge.to}: {edge.why}"
         if not edge.kind.is_state:
-            yield "    through a repartition topic"
+            yield f"    through repartition topic {plan.name}.stage-{stage.number}"
     count = "as many partitions as are configured"
     partitions = stage.partitions
     if stage.number == 0 and divided:

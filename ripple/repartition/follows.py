@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ripple.engine.edge_changes import EdgeChanges
 from ripple.errors import InputError
-from ripple.repartition.lane import LaneReader
 from ripple.repartition.rows import changes_of
-from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,8 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.cut import Cut
-    from ripple.log import Topic
-    from ripple.world.ports import Executor, Watch
+    from ripple.repartition.reading import LaneReading
 
 # The log itself shuts out owners that were replaced.
 EPOCH = 0
@@ -42,24 +38,20 @@ class FollowedLanes:
 
     def __init__(
         self,
-        topic: Callable[[], Topic],
+        reading: LaneReading,
         lanes: Sequence[int],
         schema: pa.Schema,
         wake: Callable[[], None],
-        executor: Executor = INLINE,
     ) -> None:
-        """Read lanes of a topic, that of each sender.
+        """Take what reads the lanes, and that of each sender.
 
-        schema: of the edge. wake: there is more. executor: syncs, which takes long.
+        schema: of the edge. wake: there is more.
         """
-        self._open_topic = topic
+        self._reading = reading
         self._lanes = list(lanes)
         self._schema = schema
         self._wake = wake
-        self._executor = executor
         self._cuts: dict[int, Cut] = {}
-        self._topic: Topic | None = None
-        self._readers: list[LaneReader] = []
         self._ends: list[Cut | None] = []
         self._watching: asyncio.Task[None] | None = None
         self._turn = 0
@@ -73,25 +65,14 @@ class FollowedLanes:
 
     async def find(self) -> None:
         """Find where to read on. Raises InputError where what is missing was removed."""
-        self._topic, self._readers, self._ends = await self._executor.run(self._opened)
-
-    def _opened(self) -> tuple[Topic, list[LaneReader], list[Cut | None]]:
-        """Return the lanes where they are gone on with, and what each has reached."""
-        with ExitStack() as opened:
-            topic = self._open_topic()
-            readers = [opened.enter_context(LaneReader(topic, lane)) for lane in self._lanes]
-            for sender, reader in enumerate(readers):
-                reader.seek(self._cuts.get(sender))
-            ends = [reader.range()[1] for reader in readers]
-            opened.pop_all()
-        return topic, readers, ends
+        cuts = {lane: self._cuts.get(sender) for sender, lane in enumerate(self._lanes)}
+        await self._reading.open(cuts)
+        ranges = await self._reading.ranges()
+        self._ends = [ranges[lane][1] for lane in self._lanes]
 
     def start(self) -> None:
         """Read all lanes from there on."""
-        assert self._topic is not None, "they were not found"
-        watch = self._topic.disk.watch([self._topic.folder(lane) for lane in self._lanes])
-        self._watching = asyncio.get_running_loop().create_task(self._look(watch))
-        self._watching.add_done_callback(lambda _: watch.close())
+        self._watching = asyncio.get_running_loop().create_task(self._look())
         self._watching.add_done_callback(lambda _: self._wake())
         self._wake()
 
@@ -108,10 +89,10 @@ class FollowedLanes:
         if watching is not None and watching.done() and not watching.cancelled():
             watching.result()
         taken, rows, idle = [], 0, 0
-        while idle < len(self._readers) and rows < TAKE_ROWS:
-            sender = self._turn % len(self._readers)
+        while idle < len(self._lanes) and rows < TAKE_ROWS:
+            sender = self._turn % len(self._lanes)
             self._turn += 1
-            section = self._readers[sender].next()
+            section = self._reading.next(self._lanes[sender])
             if section is None:
                 idle += 1
                 continue
@@ -122,14 +103,14 @@ class FollowedLanes:
                 Read(sender, EPOCH, EdgeChanges(mark.since, mark.cut, mark.watermark_ns, changes))
             )
         self._is_unsynced = self._is_unsynced or bool(taken)
-        if idle < len(self._readers):
+        if idle < len(self._lanes):
             self._wake()
         return taken
 
     async def sync(self) -> None:
         """Make durable what was taken: it may be seen before it is."""
         if self._is_unsynced:
-            await self._executor.run(_sync, self._readers)
+            await self._reading.sync()
             self._is_unsynced = False
 
     def applied(self, arrival: Read) -> None:
@@ -151,22 +132,13 @@ class FollowedLanes:
     def release(self, watermark_ns: int) -> None:
         """Do nothing: senders look at the checkpoints."""
 
-    def stop(self) -> None:
-        """Release the files and the watch."""
+    async def stop(self) -> None:
+        """Release what reads."""
         if self._watching is not None:
             self._watching.cancel()
-        for reader in self._readers:
-            reader.close()
-        self._readers.clear()
+        await self._reading.close()
 
-    async def _look(self, watch: Watch) -> None:
+    async def _look(self) -> None:
         while True:
-            await watch.changed()
-            for reader in self._readers:
-                reader.look()
+            await self._reading.more()
             self._wake()
-
-
-def _sync(readers: Sequence[LaneReader]) -> None:
-    for reader in readers:
-        reader.sync()

@@ -11,19 +11,17 @@ from ripple.batch import Batch
 from ripple.connectors.inputs import Signal, in_turn
 from ripple.cut import is_within
 from ripple.errors import InputError
-from ripple.repartition.lane import LaneReader, in_batches
+from ripple.repartition.lane import in_batches
 from ripple.repartition.rows import OFFSET, WATERMARK
 from ripple.window import watermark
-from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ripple.batch import Marker
     from ripple.cut import Cut
-    from ripple.log import Topic
     from ripple.repartition.lane import Section
-    from ripple.world.ports import Executor, Watch
+    from ripple.repartition.reading import LaneReading
 
 
 class DividedInputs:
@@ -36,26 +34,18 @@ class DividedInputs:
 
     def __init__(
         self,
-        topic: Callable[[], Topic],
+        reading: LaneReading,
         lanes: Mapping[str, int],
         fields: Sequence[str],
         batch_rows: int,
-        executor: Executor = INLINE,
     ) -> None:
-        """Read lanes of a topic, which is opened when it is first needed.
-
-        lanes: of each input. fields: of the source. executor: syncs, which takes long.
-        """
-        self._open_topic = topic
+        """Take what reads the lanes, and which lane is of which input; fields: of the source."""
+        self._reading = reading
         self._lanes = dict(lanes)
         self._fields = list(fields)
         self._batch_rows = batch_rows
-        self._executor = executor
         self._rows = batch_rows
-        self._topic: Topic | None = None
-        self._watch: Watch | None = None
         self._rank = {name: rank for rank, name in enumerate(lanes)}
-        self._readers: dict[str, LaneReader] = {}
         self._waiting: dict[str, deque[Batch]] = {}
         self._stop: Cut | None = None
 
@@ -66,10 +56,9 @@ class DividedInputs:
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from, and what all senders have committed."""
-        first, end = {}, {}
-        for name in self._lanes:
-            with self._reader(name) as reader:
-                since, last = reader.range()
+        first, end, ranges = {}, {}, await self._reading.ranges()
+        for name, lane in self._lanes.items():
+            since, last = ranges[lane]
             first[name], end[name] = (since or {}).get(name, 0), (last or {}).get(name, 0)
         return first, end
 
@@ -80,7 +69,8 @@ class DividedInputs:
         if not is_within(cut, end):
             raise InputError(
                 f"the repartition topic ends at {dict(end)}, but what was read of it is "
-                f"{dict(cut)}: restore it, or begin with another folder, and other outputs"
+                f"{dict(cut)}: restore it, give --lanes as it was before, or begin with another "
+                "folder, and other outputs"
             )
 
     async def identities(self, cut: Cut) -> dict[str, str]:
@@ -89,14 +79,9 @@ class DividedInputs:
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
-        await self.close()
         self._rows, self._stop = rows, stop
-        topic = self._opened()
-        self._watch = topic.disk.watch([topic.folder(lane) for lane in self._lanes.values()])
-        for name in self._lanes:
-            reader = self._readers[name] = self._reader(name)
-            reader.seek(cut)
-            self._waiting[name] = deque()
+        self._waiting = {name: deque() for name in self._lanes}
+        await self._reading.open(dict.fromkeys(self._lanes.values(), cut))
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return what comes after ``cut``, and of which input; or why nothing does."""
@@ -109,38 +94,19 @@ class DividedInputs:
 
     async def more(self) -> None:
         """Wait until a sender has written."""
-        assert self._watch is not None, "open() comes before"
-        await self._watch.changed()
-        for reader in self._readers.values():
-            reader.look()
+        await self._reading.more()
 
     def wake(self) -> None:
         """Let ``more`` return."""
-        if self._watch is not None:
-            self._watch.wake()
+        self._reading.wake()
 
     async def sync(self) -> None:
         """Make durable what was read, before a cut that includes it is stored."""
-        await self._executor.run(self._sync)
+        await self._reading.sync()
 
     async def close(self) -> None:
-        """Release the files and the watch."""
-        if self._watch is not None:
-            self._watch.close()
-        for reader in self._readers.values():
-            reader.close()
-        self._readers.clear()
-
-    def _sync(self) -> None:
-        for reader in self._readers.values():
-            reader.sync()
-
-    def _opened(self) -> Topic:
-        self._topic = self._topic or self._open_topic()
-        return self._topic
-
-    def _reader(self, name: str) -> LaneReader:
-        return LaneReader(self._opened(), self._lanes[name])
+        """Release what reads."""
+        await self._reading.close()
 
     def _next(self, name: str, offset: int) -> Batch | None:
         stop = None if self._stop is None else self._stop[name]
@@ -148,7 +114,7 @@ class DividedInputs:
             return None
         waiting = self._waiting[name]
         while not waiting:
-            section = self._readers[name].next()
+            section = self._reading.next(self._lanes[name])
             if section is None:
                 return None
             waiting.extend(self._batches(section, name, offset, stop))

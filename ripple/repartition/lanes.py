@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ripple.connectors.contract import Commit
 from ripple.partition.endings import failures
 from ripple.partition.group import Standing
+from ripple.partition.lanes import lane_name
 from ripple.repartition.lane import LaneWriter
 from ripple.repartition.rows import Mark
 from ripple.world.errors import StoreError
@@ -31,6 +32,8 @@ class SentLanes:
     Invariant: between two calls no lane has more than the partition has committed.
     """
 
+    commits_beside = False
+
     def __init__(
         self,
         topic: Callable[[], Topic],
@@ -48,9 +51,14 @@ class SentLanes:
         self._world = world
         self._needed = needed
         self._writers: dict[int, LaneWriter] = {}
+        self._given: list[tuple[LaneWriter, pa.RecordBatch, Mark]] = []
         self._looked_ns = world.clock.monotonic_ns()
 
-    async def open(self, epoch: int | None) -> Mapping[str, Standing]:
+    async def open(
+        self,
+        epoch: int | None,
+        standings: Mapping[str, Standing],
+    ) -> Mapping[str, Standing]:
         """Take all lanes over, and return what each has committed."""
         try:
             topic = await self._world.executor.run(self._open, epoch)
@@ -78,15 +86,19 @@ class SentLanes:
         if targets and self._world.guards("lane_muted"):
             partition.outgoing_to(targets)
 
-    async def commit(self, partition: Partition, lanes: Collection[str]) -> None:
-        """Append what is new, each lane in one piece, and sync."""
-        targets = self._chosen(lanes)
-        given: list[tuple[LaneWriter, pa.RecordBatch, Mark]] = []
-        for target, changes in partition.outgoing_to(targets).items():
+    def take(self, partition: Partition, lanes: Collection[str]) -> Mapping[str, Commit]:
+        """Take what is new; nothing of it is committed with the outputs."""
+        self._given = []
+        for target, changes in partition.outgoing_to(self._chosen(lanes)).items():
             writer = self._writers[target]
             if writer.mark is None or dict(writer.mark.cut) != dict(changes.cut):
                 mark = Mark(changes.since, changes.cut, changes.watermark_ns)
-                given.append((writer, changes.rows, mark))
+                self._given.append((writer, changes.rows, mark))
+        return {}
+
+    async def commit(self) -> None:
+        """Append what was taken, each lane in one piece, and sync."""
+        given, self._given = self._given, []
         await self._world.executor.run(_add, given)
         await self._clean()
 
@@ -120,11 +132,6 @@ class SentLanes:
                 return  # another time
             if cut is not None:
                 await self._world.executor.run(writer.release, cut)
-
-
-def lane_name(target: int) -> str:
-    """Return what a life calls the lane to a target, beside its outputs."""
-    return f"ripple.lane/{target}"
 
 
 def _add(given: list[tuple[LaneWriter, pa.RecordBatch, Mark]]) -> None:

@@ -33,6 +33,11 @@ class LaneTopic:
     senders: int
     receivers: int
 
+    @property
+    def topic(self) -> str:
+        """What the topic is called at a broker."""
+        return self.schema.name
+
     def lane(self, sender: int, receiver: int) -> int:
         """Return the lane from a sender to a receiver."""
         return receiver * self.senders + sender

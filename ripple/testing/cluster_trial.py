@@ -48,9 +48,11 @@ class ClusterTrial:
         events: Iterable[Happening],
         *,
         inputs: Sequence[str] | None = None,
+        has_broker: bool = False,
     ) -> None:
         """Compute what one process makes of the events.
 
+        has_broker: stages hand records to each other through topics of a broker, not through logs.
         events: as ``check_pipeline`` takes them. inputs: the partitions of the log, where each
         event comes with the one that it is in; by default events are spread by their key. Raises
         PlanError where that is computed, ModuleNotFoundError without ``ripple-stream[cluster]``.
@@ -59,7 +61,7 @@ class ClusterTrial:
             import ripple.testing.cluster_scene  # noqa: F401, PLC0415 - only who tries one needs it
         plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
         self.plan = plan
-        self.truth = Truth(plan, spread(plan, events, inputs))
+        self.truth = Truth(plan, spread(plan, events, inputs), has_broker=has_broker)
 
     def __repr__(self) -> str:
         return f"ClusterTrial(<pipeline {self.plan.name}>, ...)"

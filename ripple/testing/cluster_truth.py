@@ -34,10 +34,11 @@ ENGINES_KEPT = 200  # of senders, whose tables several receivers are made of
 class Truth:
     """A pipeline over its whole input, and over every prefix that somebody asks for."""
 
-    def __init__(self, plan: Plan, source: CrashSource) -> None:
+    def __init__(self, plan: Plan, source: CrashSource, *, has_broker: bool = False) -> None:
         """Compute the end: ``tables`` and ``digests`` by output, ``letters`` by (input, offset)."""
         self.plan = plan
         self.source = source
+        self.has_broker = has_broker
         stages = stages_of(plan)
         edges = [stage.edge for stage in stages if stage.edge is not None]
         self.is_spread = is_spread(plan)

@@ -7,7 +7,7 @@ import copy
 import json
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.assignment import AssignmentChain, Candidate
 from ripple.connectors.log.inputs import LogInputs
@@ -15,8 +15,10 @@ from ripple.connectors.log.places import check_divided
 from ripple.connectors.log.sink import LogSink, committed_in, schema_of_output, topic_for
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text.cut_record import Owner
+from ripple.kafka.cuts import RECORDS
+from ripple.kafka.group import KafkaGroup, Whose
 from ripple.log import Topic
-from ripple.partition.group import SinkGroup
+from ripple.partition.group import Groups, SinkGroup
 from ripple.store import RetryingStore
 from ripple.testing.crash_source import TOPIC
 from worker.backpressure import Intake
@@ -35,16 +37,18 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ripple.assignment import Assignment
-    from ripple.connectors.connector import Part
+    from ripple.connectors.connector import Carried, Part
     from ripple.connectors.contract import Commit
     from ripple.events import Event
     from ripple.exchange.exchange import Exchange
     from ripple.exchange.limits import ExchangeLimits
     from ripple.exchange.session import Session
+    from ripple.partition.group import ReadableGroup
     from ripple.partition.settings import Settings
     from ripple.testing.cluster_truth import Truth
     from ripple.testing.sim_disk import SimDisk
     from ripple.testing.sim_world import SimWorld
+    from ripple.world.broker import Broker
     from worker.hosted import Hosted
 
     Told = Callable[["Process", int, int | None, Event], None]
@@ -128,8 +132,17 @@ class Ends:
         topic = Topic.open(self._world.disk, TOPIC)
         return LogInputs(topic, own, shape, self._batch_rows, follow=True)
 
-    def outputs(self, part: Part, epoch: int, stage: int = 0) -> SinkGroup:
+    def outputs(
+        self,
+        part: Part,
+        epoch: int,
+        stage: int | None = 0,
+        *,
+        carried: Carried | None = None,
+        reads: bool = True,
+    ) -> ReadableGroup:
         """Return what a partition of a stage writes."""
+        del reads
         world, plan = self._world, self._truth.plan
         schemas = {output.name: schema_of_output(plan, output) for output in plan.outputs}
 
@@ -138,8 +151,16 @@ class Ends:
             owner = Owner(plan.name, name)
             return LogSink(topic, part.number, world.clock, owner, epoch=epoch, guards=world.guards)
 
-        names = self._truth.outputs_of(stage)
-        return SinkGroup({name: partial(open_sink, name) for name in names}, world.executor)
+        names = () if stage is None else self._truth.outputs_of(stage)
+        alone = SinkGroup({name: partial(open_sink, name) for name in names}, world.executor)
+        if carried is None:
+            return alone
+        assert world.broker is not None
+        whose = Whose(plan.name, part, RECORDS if stage is None else stage)
+        lanes = KafkaGroup(
+            world.broker, whose, {}, clock=world.clock, carried=carried, guards=world.guards
+        )
+        return Groups([alone, lanes])
 
     def reached(self, part: Part) -> Callable[[], dict[str, Commit | None]]:
         """Return what tells what a partition's outputs have committed."""
@@ -154,6 +175,22 @@ class Ends:
             }
 
         return look
+
+
+class SimLanes(NamedTuple):
+    """Lanes in topics of the broker that all machines can reach: a LaneHome."""
+
+    world: SimWorld
+    name: str = "kafka:sim"
+
+    def place(self, topic: str) -> str:
+        """Return the place of a topic."""
+        return f"kafka:sim:1/{topic}"
+
+    def broker(self) -> Broker:
+        """Return the broker as the machine sees it."""
+        assert self.world.broker is not None
+        return self.world.broker
 
 
 class Process:
@@ -230,6 +267,7 @@ class Process:
             holder=self.name,
             exchange=None if self.port is None else self.port.exchange,
             intake=self.intake,
+            home=SimLanes(world) if worker.truth.has_broker else None,
         )
 
     def _host(self, site: Site, assignment: Assignment, partition: int) -> Hosted:

@@ -50,9 +50,24 @@ class SimBrokerPort:
     async def partitions(self, topic: str) -> int:
         return await self.ask("broker_read", topic, lambda: self.broker.partitions(topic))
 
-    async def make(self, topic: str, partitions: int, *, is_compacted: bool = False) -> None:
+    async def make(
+        self,
+        topic: str,
+        partitions: int,
+        *,
+        is_compacted: bool = False,
+        is_kept: bool = False,
+    ) -> None:
         what = f"{topic} {partitions}{' compacted' if is_compacted else ''}"
+        what += " kept" if is_kept else ""
         await self.ask("broker_make", what, lambda: self.broker.make(topic, partitions))
+
+    async def remove_before(self, offsets: Mapping[Place, int]) -> None:
+        def remove() -> None:
+            for place, offset in offsets.items():
+                self.broker.remove_before(place, offset)
+
+        await self.ask("broker_remove", f"before {sorted(offsets.items())}", remove)
 
     async def read_by(self, group: str) -> dict[Place, int]:
         return await self.ask("broker_read", f"by {group}", lambda: self.broker.read_by(group))
@@ -134,6 +149,16 @@ class SimProducer:
             lambda: self._port.broker.send(self._name, self.epoch, place, sequence, sent),
         )
         self._sequences[place] = sequence + 1
+
+    async def send_all(
+        self,
+        parts: Mapping[Place, Records],
+        offsets: tuple[str, Mapping[Place, int]] | None = None,
+    ) -> None:
+        for place, records in parts.items():
+            await self.send(place, records)
+        if offsets is not None:
+            await self.send_offsets(*offsets)
 
     async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         sent = dict(offsets)

@@ -46,6 +46,7 @@ FAULTS_OF |= {
     "broker_init": (*_WHOLE, "broker_refused", "broker_unsent", "broker_lost_reply"),
     "broker_send": (*_WHOLE, "broker_refused", "broker_unsent", "broker_lost_reply"),
     "broker_end": (*_WHOLE, "broker_refused", "broker_unsent", "broker_lost_reply", "broker_late"),
+    "broker_remove": (*_WHOLE, "broker_refused", "broker_unsent", "broker_lost_reply"),
     "broker_make": (*_WHOLE, "broker_refused", "broker_unsent", "broker_lost_reply"),
     "broker_read": ("broker_refused",),
 }

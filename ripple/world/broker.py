@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ripple.errors import RippleError
+from ripple.errors import OutputError, RippleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -175,6 +175,17 @@ class Producer(Protocol):
         """
         ...
 
+    async def send_all(
+        self,
+        parts: Mapping[Place, Records],
+        offsets: tuple[str, Mapping[Place, int]] | None = None,
+    ) -> None:
+        """Write records to partitions, and how far a group has read, at once; raises as ``send``.
+
+        It may be any of them that is there already when it fails.
+        """
+        ...
+
     async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         """Note, as part of the transaction, how far a group has read; raises as ``send``.
 
@@ -226,8 +237,22 @@ class Broker(Protocol):
         """Return how many a topic has. Raises NoTopicError."""
         ...
 
-    async def make(self, topic: str, partitions: int, *, is_compacted: bool = False) -> None:
-        """Make a topic, unless there is one of this name, with however many partitions."""
+    async def make(
+        self,
+        topic: str,
+        partitions: int,
+        *,
+        is_compacted: bool = False,
+        is_kept: bool = False,
+    ) -> None:
+        """Make a topic, unless there is one of this name, with however many partitions.
+
+        is_kept: nothing goes by age or size, but what is removed.
+        """
+        ...
+
+    async def remove_before(self, offsets: Mapping[Place, int]) -> None:
+        """Remove what is before these offsets, for ever. Raises BrokerError."""
         ...
 
     async def read_by(self, group: str) -> dict[Place, int]:
@@ -256,3 +281,18 @@ class Broker(Protocol):
     async def close(self) -> None:
         """Release what was opened; producers and readers are closed before."""
         ...
+
+
+async def make_lanes(broker: Broker, topic: str, lanes: int) -> None:
+    """Make a topic that is lanes between stages, or find one of as many.
+
+    Raises OutputError where there is one of other counts, and BrokerError.
+    """
+    await broker.make(topic, lanes, is_kept=True)
+    found = await broker.partitions(topic)
+    if found != lanes:
+        raise OutputError(
+            f"the repartition topic {topic} has {found} partitions, and the pipeline needs {lanes},"
+            " one for each pair of a sender and a receiver: give the pipeline another name, or "
+            "remove the topic, the checkpoints and the outputs to begin anew"
+        )

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
-from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
+from aiokafka.protocol.admin import (
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    DescribeConfigsRequest,
+)
 from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import (
@@ -34,6 +38,7 @@ WHO = ["transactional_id", "producer_id", "producer_epoch"]
         (EndTxnRequest, [*WHO, "transaction_result"]),
         (ProduceRequest, ["transactional_id", "required_acks", "timeout", "topics"]),
         (CreateTopicsRequest, ["create_topic_requests", "timeout", "validate_only"]),
+        (DeleteRecordsRequest, ["topics", "timeout_ms", "tags"]),
         (DescribeConfigsRequest, ["resources", "include_synonyms"]),
         (OffsetFetchRequest, ["consumer_group", "partitions"]),
     ],

@@ -31,6 +31,7 @@ events = ClusterTrial(
     outliving(middle=rp.median("total"), n=rp.sum("n")).sink("last").sink("shown", of="rows"),
     trades(Random("events"), 80),
 )
+at_broker = ClusterTrial(events.plan, trades(Random("events"), 60), has_broker=True)
 followed = ClusterTrial(
     outliving(middle=rp.median("total"), kinds=rp.count_distinct("n"))
     .partition("third", key=())
@@ -55,6 +56,10 @@ divided = ClusterTrial(
     trades(Random("divided"), 60),
 )
 
+divided_at_broker = ClusterTrial(
+    divided.plan, trades(Random("divided at a broker"), 60), has_broker=True
+)
+
 
 def test_event_edge_counts_once() -> None:
     """Each window that is over counts for its group once, whatever happens on the way."""
@@ -67,3 +72,8 @@ def test_a_stage_behind_it_does_not_tell_either() -> None:
 
 def test_records_that_are_divided_anew_do_not_tell_either() -> None:
     cluster_test(divided, seeds=(*SEEDS, 3))  # there a sender with inputs 2 and 10 is restored
+
+
+def test_neither_do_topics_of_a_broker() -> None:
+    cluster_test(at_broker, seeds=SEEDS)
+    cluster_test(divided_at_broker, seeds=SEEDS)

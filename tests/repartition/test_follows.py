@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from ripple.repartition.follows import FollowedLanes
+from ripple.repartition.reading import LogReading
 from ripple.testing import sim_world
 from tests.repartition.test_lane import Sender, rows_of
 
@@ -34,14 +35,15 @@ def test_lanes_that_cannot_be_watched_any_more_wake_the_partition_and_fail_it(
 
     async def run() -> None:
         woken = asyncio.Event()
-        lanes = FollowedLanes(lambda: sender.topic, [0], rows_of().schema, woken.set)
+        reading = LogReading(lambda: sender.topic, [0])
+        lanes = FollowedLanes(reading, [0], rows_of().schema, woken.set)
         await lanes.find()
         lanes.start()
         woken.clear()
         await woken.wait()
         with pytest.raises(OSError, match="no watches are left"):
             lanes.take()
-        lanes.stop()
+        await lanes.stop()
         await asyncio.sleep(0)
 
     asyncio.run(asyncio.wait_for(run(), 5))

@@ -37,14 +37,37 @@ from tests.services.s3 import S3Proxy
 from tests.services.server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
-PIPELINE = ROOT / "examples" / "portfolio.py"
-OUTPUTS = ("by-symbol", "total")
-CUTS = ("portfolio.cuts", "portfolio.1.cuts")
 PARTITIONS, WORKERS, SYMBOLS = 4, 3, 40
 END_S = 300.0
 MOVED_S = 60.0
 NOBODY = -1
 AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Story:
+    """What is computed, and which topics of cut records that has."""
+
+    name: str
+    pipeline: Path
+    outputs: tuple[str, ...]
+    cuts: tuple[str, ...]
+
+
+PORTFOLIO = Story(
+    "portfolio",
+    ROOT / "examples" / "portfolio.py",
+    ("by-symbol", "total"),
+    ("portfolio.cuts", "portfolio.1.cuts"),
+)
+# Where records change partition through topics.
+VENUES = Story(
+    "venues",
+    ROOT / "tests" / "services" / "pipeline_venues.py",
+    ("by-second", "ever"),
+    ("venues.records.cuts", "venues.cuts", "venues.1.cuts"),
+)
+STORIES = {story.name: story for story in (PORTFOLIO, VENUES)}
 
 
 @dataclass(frozen=True)
@@ -56,6 +79,7 @@ class Plan:
     seed: int = 0
     pause_s: float = 6.0
     brokers: int = 1
+    story: Story = PORTFOLIO
 
 
 @dataclass
@@ -79,9 +103,12 @@ class Up(Server):
 
     stop_s = 90.0
 
-    def __init__(self, folder: Path, topics: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, story: Story, topics: str, environment: dict[str, str]
+    ) -> None:
         super().__init__(folder)
         self.until_end = False
+        self._story = story
         self._topics = topics
         self._environment = environment
 
@@ -92,9 +119,10 @@ class Up(Server):
 
     def command(self) -> list[str]:
         """Return what to run."""
-        sinks = [f"--sink={name}={self._topics}/{name}" for name in OUTPUTS]
+        sinks = [f"--sink={name}={self._topics}/{name}" for name in self._story.outputs]
+        source = f"{self._topics}/trades?key=symbol"
         return ripple(
-            *("cluster", "up", str(PIPELINE), "--source", f"{self._topics}/trades?key=symbol"),
+            *("cluster", "up", str(self._story.pipeline), "--source", source),
             *(*sinks, "--dir", "cluster", "--store", "s3://chaos/state", "--free-ports"),
             *("--workers", str(WORKERS), *(["--until-end"] if self.until_end else [])),
         )
@@ -212,7 +240,7 @@ async def write(bootstrap: str, count: int, seconds: float, chance: random.Rando
                     "price": chance.randrange(1, 100_000) / 100,
                     "size": chance.randint(1, 500),
                     "timestamp_ns": 1_700_000_000_000_000_000 + number * 1_000_000,
-                    "venue": "X",
+                    "venue": f"V{number % 7}",
                 }
                 value = json.dumps(row).encode()
                 sent.append(await producer.send("trades", value, row["symbol"].encode()))
@@ -318,7 +346,7 @@ async def disturb(plan: Plan, folder: Path, say: Callable[[str], None]) -> Done:
             await topics.create("trades", PARTITIONS, copies=plan.brokers)
         async with Proxy(f"127.0.0.1:{store.port}") as proxy:
             given = {**store.environment, "RIPPLE_S3_ENDPOINT": f"http://{proxy.address}"}
-            up = Up(folder / "up", f"kafka:{brokers.bootstrap}", given)
+            up = Up(folder / "up", plan.story, f"kafka:{brokers.bootstrap}", given)
             writing: asyncio.Task[None] | None = None
             try:
                 up.start()
@@ -350,8 +378,8 @@ async def disturb(plan: Plan, folder: Path, say: Callable[[str], None]) -> Done:
                 if writing is not None:
                     writing.cancel()
                 await asyncio.to_thread(up.stop)
-        await asyncio.to_thread(_alone, folder, brokers.bootstrap)
-        for output in OUTPUTS:
+        await asyncio.to_thread(_alone, plan.story, folder, brokers.bootstrap)
+        for output in plan.story.outputs:
             made = await read(brokers.bootstrap, output)
             alone = await read(brokers.bootstrap, f"alone-{output}")
             check_order(made)
@@ -359,16 +387,18 @@ async def disturb(plan: Plan, folder: Path, say: Callable[[str], None]) -> Done:
             assert made
             done.records += sum(map(len, made.values()))
         done.moves = chaos.moves
-        done.cuts = sum([check_cuts(await read(brokers.bootstrap, topic)) for topic in CUTS])
+        done.cuts = sum(
+            [check_cuts(await read(brokers.bootstrap, topic)) for topic in plan.story.cuts]
+        )
     done.seconds = time.monotonic() - began_s
     return done
 
 
-def _alone(folder: Path, bootstrap: str) -> None:
+def _alone(story: Story, folder: Path, bootstrap: str) -> None:
     """Let one process make the same of the topic."""
-    text = PIPELINE.read_text()
-    (folder / "alone.py").write_text(text.replace('Pipeline("portfolio")', 'Pipeline("alone")'))
-    sinks = [f"--sink={name}=kafka:{bootstrap}/alone-{name}" for name in OUTPUTS]
+    text = story.pipeline.read_text()
+    (folder / "alone.py").write_text(text.replace(f'Pipeline("{story.name}")', 'Pipeline("alone")'))
+    sinks = [f"--sink={name}=kafka:{bootstrap}/alone-{name}" for name in story.outputs]
     given = ["--source", f"kafka:{bootstrap}/trades", *sinks, "--checkpoint-dir", "alone-state"]
     ended = subprocess.run(
         ripple("run", "alone.py", *given),
@@ -387,8 +417,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     for name, default in (("trades", 300_000), ("events", 60), ("seed", 0), ("brokers", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--story", choices=STORIES, default="portfolio")
     options = parser.parse_args()
-    plan = Plan(options.trades, options.events, options.seed, brokers=options.brokers)
+    story = STORIES[options.story]
+    plan = Plan(options.trades, options.events, options.seed, brokers=options.brokers, story=story)
 
     def say(line: str) -> None:
         sys.stderr.write(f"{line}\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.services.kafka_chaos import Plan, disturb
+from tests.services.kafka_chaos import VENUES, Plan, disturb
 from tests.services.missing import MissingError, skip
 
 pytestmark = pytest.mark.services
@@ -21,6 +21,15 @@ def test_nobody_notices_that_leaders_move_among_three_brokers(tmp_path: Path) ->
         skip(error)
     assert len(done.events) == plan.events
     assert done.moves > 0
+
+
+def test_nobody_notices_where_records_change_partition_through_topics(tmp_path: Path) -> None:
+    plan = Plan(trades=20_000, events=7, seed=3, pause_s=3.0, story=VENUES)
+    try:
+        done = asyncio.run(disturb(plan, tmp_path, lambda _: None))
+    except MissingError as error:
+        skip(error)
+    assert len(done.events) == plan.events
 
 
 def test_nobody_who_reads_committed_records_notices(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.settings import Security
 from ripple.world.broker import Place, Record, Records, TooLargeError
+from tests.repartition.lane_contract import LaneContract
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import MARKED_S, Topics
 from tests.world.broker_contract import A, BrokerContract, Main, read_all
@@ -30,8 +31,12 @@ class Prefixed:
     async def partitions(self, topic: str) -> int:
         return await self._broker.partitions(self._prefix + topic)
 
-    async def make(self, topic: str, partitions: int, *, is_compacted: bool = False) -> None:
-        await self._broker.make(self._prefix + topic, partitions, is_compacted=is_compacted)
+    async def make(self, topic: str, partitions: int, **how: bool) -> None:
+        await self._broker.make(self._prefix + topic, partitions, **how)
+
+    async def remove_before(self, offsets: Mapping[Place, int]) -> None:
+        full = {self.full(place): offset for place, offset in offsets.items()}
+        await self._broker.remove_before(full)
 
     async def read_by(self, group: str) -> dict[Place, int]:
         return self.bare(await self._broker.read_by(self._prefix + group))
@@ -78,6 +83,18 @@ class PrefixedProducer:
     async def send(self, place: Place, records: Records) -> None:
         await self._producer.send(self._broker.full(place), records)
 
+    async def send_all(
+        self,
+        parts: Mapping[Place, Records],
+        offsets: tuple[str, Mapping[Place, int]] | None = None,
+    ) -> None:
+        full = {self._broker.full(place): records for place, records in parts.items()}
+        if offsets is not None:
+            group, at = offsets
+            read = {self._broker.full(place): offset for place, offset in at.items()}
+            offsets = self._broker.named(group), read
+        await self._producer.send_all(full, offsets)
+
     async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         full = {self._broker.full(place): offset for place, offset in offsets.items()}
         await self._producer.send_offsets(self._broker.named(group), full)
@@ -118,6 +135,14 @@ class Stories:
 
 class TestLiveBroker(Stories, BrokerContract):
     pass
+
+
+class TestLiveLanes(Stories, LaneContract):
+    def run_lanes(self, main: Any) -> None:
+        async def alone(broker: Any, _: Topics) -> None:
+            await main(broker)
+
+        self.run(alone)
 
 
 class TestWriting(Stories):

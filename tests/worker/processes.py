@@ -84,7 +84,7 @@ class LogEnds:
         topic = Topic.open(self._world.disk, TOPIC)
         return LogInputs(topic, own, shape, SETTINGS.batch_rows, follow=True)
 
-    def outputs(self, part: Part, epoch: int, stage: int = 0) -> SinkGroup:
+    def outputs(self, part: Part, epoch: int, stage: int | None = 0, **_: object) -> SinkGroup:
         plan = self._plan
 
         def open_sink(name: str) -> LogSink:

@@ -401,11 +401,11 @@ def test_partition_that_fails_is_tried_again_and_leaves_its_neighbours_alone() -
             site = site_of(partitions)
             outputs = site.ends.outputs
 
-            def open_outputs(part: Any, epoch: int) -> Any:
+            def open_outputs(part: Any, epoch: int, **how: Any) -> Any:
                 if part.number == 1 and broken[0]:
                     broken[0] -= 1
                     raise OutputError("the place is not there yet")
-                return outputs(part, epoch)
+                return outputs(part, epoch, **how)
 
             site.ends.outputs = open_outputs
             return site

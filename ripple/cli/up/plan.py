@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ripple.connectors.registry import connector_of
 from ripple.errors import InputError
 
 HOST = "127.0.0.1"
@@ -90,7 +91,11 @@ def processes(asked: Asked) -> list[Planned]:
 
 def _own_folders(asked: Asked, name: str) -> dict[str, str]:
     """Return where a worker has on the disk what is not in the store."""
-    return {"lanes": f"{asked.folder}/lanes", "cache": f"{asked.folder}/cache/{name}"}
+    found = {"cache": f"{asked.folder}/cache/{name}"}
+    connectors = [connector_of(place.rpartition("=")[2]) for place in (asked.source, *asked.sinks)]
+    if not any(one is not None and one.lanes for one in connectors):
+        found["lanes"] = f"{asked.folder}/lanes"
+    return found
 
 
 def _dashboard(asked: Asked) -> dict[str, object]:
