@@ -46,7 +46,7 @@ class Peer:
         self._asker = asker
 
     async def ask(self) -> None:
-        """Ask for ever; this coordinator itself, once."""
+        """Ask for ever."""
         limits, name = self._asker.limits, f"coordinator {self._address}"
         while True:
             try:
@@ -57,14 +57,12 @@ class Peer:
             except (ControlError, RpcError) as error:
                 self._asker.trouble(name, str(error))
             else:
-                if answer.view.replica == self._asker.replica:
-                    # All of them may be told the same list. Who listened to itself only would
-                    # believe that it is not alone.
-                    self._asker.trouble(name, "is this one, which does not ask itself")
-                    return
                 self._asker.trouble(name, None)
-                self._asker.tell(ViewHeard(answer.view))
-                self._asker.known_elsewhere(answer.version)
+                # All of them may be told the same list, or one name for all. Who listened to itself
+                # only would believe that it is not alone.
+                if answer.view.replica != self._asker.replica:
+                    self._asker.tell(ViewHeard(answer.view))
+                    self._asker.known_elsewhere(answer.version)
             await self._clock.sleep(limits.heartbeat_interval_ms / 1000)
 
     async def close(self) -> None:
