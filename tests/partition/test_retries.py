@@ -10,12 +10,12 @@ from ripple.batch import Batch
 from ripple.engine import RejectedRow
 from ripple.errors import InputError
 from ripple.hashing import partition_of
-from ripple.log import LogSettings, PartitionReader, Topic, TopicError, TopicWriter
+from ripple.log import LogSettings, PartitionReader, Topic, TopicError
 from ripple.partition import retries
 from ripple.partition.drive import refused
 from ripple.partition.letter_box import LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog, read_letters
-from ripple.partition.retries import Retries, read_journal, retries_path
+from ripple.partition.retries import Retries, Target, read_journal, retries_path
 from ripple.schema.types import Field, Float, Int, Int64, Schema, String
 from ripple.testing import Chance, SimulationError, SimWorld, enumerate_crashes
 from ripple.world import Disk, LiveClock, LiveDisk
@@ -42,7 +42,7 @@ def pulled_out(*_: object) -> None:
 
 
 def retry(disk: Disk, topic: Topic, name: str = "here") -> retries.Outcome:
-    with TopicWriter(topic, LiveClock()) as target:
+    with Target(topic, LiveClock()) as target:
         journal = Retries(disk, JOURNAL, target, name, clock=LiveClock(), random=Chance(1))
         try:
             journal.finish(partial(read_letters, disk, LETTERS, superseded=True))
@@ -169,7 +169,7 @@ def scenario(world: SimWorld, seed: int) -> None:
         topic = Topic.create(world.disk, "ticks", SCHEMA, settings=LogSettings(sync_appends=0))
     except TopicError:
         topic = Topic.open(world.disk, "ticks")
-    with TopicWriter(topic, world.clock) as target:
+    with Target(topic, world.clock) as target:
         journal = Retries(
             world.disk,
             JOURNAL,
