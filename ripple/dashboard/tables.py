@@ -58,14 +58,32 @@ def window(
     sortable = [one for one in order if _is_sortable(table.schema.field(one[0]).type)]
     if by and (not sortable or sortable[0][0] != by):
         raise AskedError(f"{by} is a {table.schema.field(by).type}, which has no order")
+    count = chosen.num_rows
+    if by:
+        chosen = _at_the_front(chosen, by, is_down=is_down, rows=first + rows)
     indices = pc.sort_indices(chosen, sort_keys=sortable) if sortable else None
     part = chosen.slice(first, rows) if indices is None else chosen.take(indices.slice(first, rows))
     return {
         "total": table.num_rows,
-        "chosen": chosen.num_rows,
+        "chosen": count,
         "columns": columns_of(table.schema, keys),
         "rows": texts(part),
     }
+
+
+def _at_the_front(table: pa.Table, by: str, *, is_down: bool, rows: int) -> pa.Table:
+    """Return the rows that may be among the first so many by a field, in any order.
+
+    Found with one pass, so that few have to be sorted, by the key too.
+    """
+    column = table.column(by)
+    if not _is_number(column.type) or rows * 4 >= table.num_rows:
+        return table
+    order = [(by, "descending" if is_down else "ascending")]
+    last = column[pc.select_k_unstable(table.select([by]), rows, sort_keys=order)[-1].as_py()]
+    if not last.is_valid or last.as_py() != last.as_py():
+        return table  # there are so few numbers that some of the others are shown
+    return table.filter((pc.greater_equal if is_down else pc.less_equal)(column, last))
 
 
 def filtered(table: pa.Table, words: str) -> pa.Table:
