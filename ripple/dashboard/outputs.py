@@ -14,7 +14,6 @@ from ripple.dashboard.contract import AskedError
 from ripple.dashboard.tables import columns_of, filtered, for_browser, texts, window
 from ripple.delta.layout import CLEARED
 from ripple.errors import InputError, RippleError
-from ripple.exchange.limits import ExchangeLimits
 from ripple.observing import Observer
 from ripple.observing.mentioned import mentioned
 from ripple.ops import with_named_ops
@@ -35,7 +34,6 @@ TAKEN_EVERY_S = 0.5
 # What a large table costs is paid more seldom: so much of the time, for all who look at it.
 SHARE_MAX = 0.005
 EVERY_MAX_S = 5.0
-_LIMITS = ExchangeLimits(credit_rows=1)
 FOUND_S = 3.0
 ROWS = 60
 TAP_ROWS = 200
@@ -129,7 +127,7 @@ class Outputs:
         self._looked_ns = self._world.clock.monotonic_ns()
         async with self._opening:
             if self._observer is None:
-                observer = Observer(self._world, self._find, tls=self._tls, limits=_LIMITS)
+                observer = Observer(self._world, self._find, tls=self._tls, is_composed=True)
                 self._observer = await observer.__aenter__()
                 self._sweeping = asyncio.ensure_future(self._sweep())
             return self._observer
