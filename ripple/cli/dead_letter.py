@@ -20,18 +20,18 @@ from ripple.cli.rejects import shown
 from ripple.cli.stores import store_to_read
 from ripple.connectors.dead_letter import text_of
 from ripple.errors import InputError
-from ripple.log import Topic, TopicWriter
+from ripple.log import Topic
 from ripple.log_place import LogPlace
 from ripple.partition.letter_box import letters_path
 from ripple.partition.letters import count_lost, read_letters
-from ripple.partition.retries import Name, Retries, read_journal, retries_path
+from ripple.partition.retries import Name, Retries, Target, read_journal, retries_path
 from ripple.partition.store_place import letters_in, with_letters
 from ripple.store.s3_settings import is_s3
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from ripple.partition.letter import Letter
     from ripple.partition.retries import Outcome
@@ -181,9 +181,10 @@ def _retry(options: argparse.Namespace) -> int:
         raise InputError(f"choose with --pipeline: there are letters of {', '.join(pipelines)}")
     holder = f"ripple dead-letter retry, process {os.getpid()} on {os.uname().nodename}"
     topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
-    with TopicWriter(topic, LiveClock(), holder=holder) as target:
+    with Target(topic, LiveClock(), holder=holder) as target:
         for box in boxes:
-            _check_one_input(box, options)
+            chosen = list(_chosen(box, options))
+            _check_one_input(box, chosen)
             name = os.path.abspath(os.path.join(place.folder, place.topic))
             retries = Retries(
                 # Letters in S3 have no folder: what was retried is noted beside the target.
@@ -197,7 +198,7 @@ def _retry(options: argparse.Namespace) -> int:
             )
             try:
                 retries.finish(partial(box.letters, superseded=True))
-                retries.send(_chosen(box, options))
+                retries.send(chosen)
             finally:
                 retries.close()
                 _tell(box, retries.outcome, options.format)
@@ -245,8 +246,8 @@ def _chosen(box: _Box, options: argparse.Namespace) -> Iterator[Letter]:
             yield letter
 
 
-def _check_one_input(box: _Box, options: argparse.Namespace) -> None:
-    names = sorted({letter.input for letter in _chosen(box, options)})
+def _check_one_input(box: _Box, chosen: Iterable[Letter]) -> None:
+    names = sorted({letter.input for letter in chosen})
     if len(names) > 1:
         raise InputError(f"{box} has letters of {', '.join(names)}: choose one with --input")
 
@@ -275,16 +276,20 @@ async def _in_s3(place: str) -> list[tuple[str, int]]:
 
 
 def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:
-    # A worker has a place for letters also where there are none.
-    found = [box for box in boxes if box.is_topic or any(True for _ in box.letters())]
-    chosen = [
+    asked = [
         box
-        for box in found
+        for box in boxes
         if options.pipeline in (None, box.pipeline) and options.partition in (None, box.partition)
     ]
+    chosen = _filled(asked)  # all others only where there are none, to say what there is
     if not chosen:
-        held = ", ".join(map(str, found)) or "none at all"
+        held = ", ".join(map(str, _filled(boxes))) or "none at all"
         raise InputError(
             f"there are no such dead letters below {options.checkpoint_dir}: there are {held}"
         )
     return chosen
+
+
+def _filled(boxes: Iterable[_Box]) -> list[_Box]:
+    """Return those with letters: a worker has a place for them also where there are none."""
+    return [box for box in boxes if box.is_topic or any(True for _ in box.letters())]

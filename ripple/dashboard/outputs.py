@@ -23,11 +23,17 @@ if TYPE_CHECKING:
 
     from ripple.dashboard.contract import Values
     from ripple.observing import Change, Places, SeenOutput
-    from ripple.world.ports import World
+    from ripple.world.ports import Clock, World
     from ripple.world.tls import Tls
 
 # Who does not ask for so long does not look any more.
 LOOKS_S = 20.0
+# What changes meanwhile is put together by who sends it: each row that has changed comes once, in
+# one batch a partition, whatever the number of commits. A page asks as often.
+TAKEN_EVERY_S = 0.5
+# What a large table costs is paid more seldom: so much of the time, for all who look at it.
+SHARE_MAX = 0.005
+EVERY_MAX_S = 5.0
 FOUND_S = 3.0
 ROWS = 60
 TAP_ROWS = 200
@@ -121,7 +127,7 @@ class Outputs:
         self._looked_ns = self._world.clock.monotonic_ns()
         async with self._opening:
             if self._observer is None:
-                observer = Observer(self._world, self._find, tls=self._tls)
+                observer = Observer(self._world, self._find, tls=self._tls, is_composed=True)
                 self._observer = await observer.__aenter__()
                 self._sweeping = asyncio.ensure_future(self._sweep())
             return self._observer
@@ -134,7 +140,7 @@ class Outputs:
                 seen = await observer.follow(name, FOUND_S)
             except RippleError as error:
                 raise AskedError(str(error)) from error
-            self._followed[name] = _Followed(seen)
+            self._followed[name] = _Followed(seen, self._world.clock)
         one = self._followed[name]
         one.looked_ns = self._looked_ns
         await one.ready()
@@ -159,10 +165,12 @@ class Outputs:
 class _Followed:
     """One output that somebody looks at."""
 
-    def __init__(self, seen: SeenOutput) -> None:
+    def __init__(self, seen: SeenOutput, clock: Clock) -> None:
         self.looked_ns = 0
+        self._clock = clock
         self._seen = seen
         self._version = 0
+        self._busy_ns = 0
         self._changed = 0
         self._tapped: deque[tuple[int, Change]] = deque()
         self._tapped_rows = 0
@@ -183,7 +191,7 @@ class _Followed:
     @property
     def missing(self) -> list[int]:
         """The partitions whose rows are not there yet."""
-        return list(self._seen.shown().missing)
+        return list(self._seen.missing)
 
     @property
     def cuts(self) -> list[Values]:
@@ -238,6 +246,9 @@ class _Followed:
                     self._tapped_rows += change.rows.num_rows
             while self._tapped_rows > TAP_ROWS_KEPT and len(self._tapped) > 1:
                 self._tapped_rows -= self._tapped.popleft()[1].rows.num_rows
+            if not self._seen.missing:
+                paid_s, self._busy_ns = self._busy_ns / 1e9 / SHARE_MAX, 0
+                await self._clock.sleep(min(max(paid_s, TAKEN_EVERY_S), EVERY_MAX_S))
 
     def window(self, *, by: str, is_down: bool, words: str, first: int, rows: int) -> Values:
         """Return some rows, computed once for all who ask for the same."""
@@ -246,6 +257,7 @@ class _Followed:
         if found is None:
             if len(self._windows) >= WINDOWS_KEPT:
                 self._windows.clear()
+            before_ns = self._clock.monotonic_ns()
             shown, layout = self._seen.shown(), self._seen.layout
             keys = () if layout is None else layout.keys
             found = window(
@@ -260,10 +272,11 @@ class _Followed:
                 "cuts": self.cuts,
             }
             self._windows[wanted] = found
+            self._busy_ns += self._clock.monotonic_ns() - before_ns
         return found
 
     def tap(self, words: str) -> Values:
-        """Return the newest changes, one row a key and commit."""
+        """Return the newest changes, one row a key and turn."""
         found: list[Values] = []
         columns: list[Values] = []
         for _, change in reversed(self._tapped):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Self
 
@@ -50,12 +51,14 @@ class Observer:
         tls: Tls | None = None,
         insecure: bool = False,
         limits: ExchangeLimits | None = None,
+        is_composed: bool = False,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Know nobody yet. find: asks where partitions are; see ``found_by``.
 
-        insecure: whether plain bytes may leave the machine. say: takes what somebody may want to
-        know: who is connected, who does not answer.
+        insecure: whether plain bytes may leave the machine. is_composed: whether those who send put
+        together what changes between two calls, each row once; overrides the credit of ``limits``.
+        say: takes what somebody may want to know: who is connected, who does not answer.
         """
         assert world.network is not None
         self.places = Places()
@@ -64,6 +67,8 @@ class Observer:
         self._find = find
         self._tls, self._insecure = tls, insecure
         self._limits = limits or ExchangeLimits()
+        if is_composed:
+            self._limits = replace(self._limits, credit_rows=1)
         self._say = say
         self._turn = 0
         self._edges: dict[str, Edge] = {}  # by output, as the processes offer them

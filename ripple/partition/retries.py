@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -27,7 +28,6 @@ from ripple.world.ports import all_guards
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ripple.log import TopicWriter
     from ripple.partition.letter import Letter
     from ripple.world.ports import Clock, Disk, Random
 
@@ -124,6 +124,35 @@ class Outcome:
     refused: list[tuple[Letter | Name, str]] = field(default_factory=list)
 
 
+class Target:
+    """The topic that letters go to: a partition is opened, and locked, when one goes there.
+
+    A topic may have many partitions, and to open one is a dozen syncs of a disk.
+    """
+
+    def __init__(self, topic: Topic, clock: Clock, *, holder: str = "a retry") -> None:
+        self.topic = topic
+        self._clock = clock
+        self._holder = holder
+        self._writers: dict[int, PartitionWriter] = {}
+
+    def writer(self, partition: int) -> PartitionWriter:
+        """Return the writer of a partition; raises as PartitionWriter does."""
+        if partition not in self._writers:
+            writer = PartitionWriter(self.topic, partition, self._clock, holder=self._holder)
+            self._writers[partition] = writer
+        return self._writers[partition]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close all partitions, the rest also when one cannot be."""
+        with ExitStack() as closing:
+            for writer in self._writers.values():
+                closing.callback(writer.close)
+
+
 class Retries:
     """Appends letters to a topic, having noted durably that it will, and notes that it has.
 
@@ -136,7 +165,7 @@ class Retries:
         self,
         disk: Disk,
         path: str,
-        target: TopicWriter,
+        target: Target,
         target_name: str,
         *,
         clock: Clock,
@@ -229,6 +258,8 @@ class Retries:
         self._deliver(load, sequences)
 
     def _deliver(self, load: _Load, sequences: list[int]) -> None:
+        for partition in sorted(load.groups):
+            self._target.writer(partition)  # nothing is noted while another has one of them
         for partition, group in sorted(load.groups.items()):
             step = Step(self._target_name, partition, self._journal.epoch, sequences[partition])
             sequences[partition] += 1
@@ -260,7 +291,7 @@ class Retries:
     def _append(self, step: Step, rows: list[pa.RecordBatch]) -> None:
         assert self._journal.producer is not None
         stamp = Stamp(self._journal.producer, step.epoch, step.sequence)
-        writer = self._target.writers[step.partition]
+        writer = self._target.writer(step.partition)
         try:
             writer.append(pa.concat_batches(rows), stamp)
         except SequenceError as error:

@@ -121,6 +121,9 @@ def test_a_table_is_sorted_and_filtered_where_its_rows_are(page: Any) -> None:
     rows(page, "Changes, newest first").first.wait_for(timeout=FIRST_MS)
     page.get_by_role("button", name="Bars").click()
     page.locator("ol.bars li").first.wait_for(timeout=FIRST_MS)
+    page.get_by_role("button", name="Lines").click()
+    page.locator("figure.chart canvas").wait_for(timeout=FIRST_MS)
+    assert 1 <= page.locator("figure.chart .key").count() <= 3
 
 
 def test_rows_are_explored_in_the_browser(page: Any) -> None:

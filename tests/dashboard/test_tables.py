@@ -102,6 +102,26 @@ def test_a_table_without_texts_or_rows_can_be_asked_too() -> None:
     assert (none["total"], none["rows"]) == (0, [])
 
 
+@pytest.mark.parametrize("is_down", [True, False])
+@pytest.mark.parametrize("numbers", [3, 30, 500])
+def test_the_front_of_a_large_table_is_that_of_all_of_it_sorted(
+    numbers: int, is_down: bool
+) -> None:
+    """Whatever is equal, null or no number."""
+    chance = np.random.default_rng(numbers)
+    values = [1e300, -0.0, 0.0, float("inf"), -float("inf"), 3.0, *range(numbers)]
+    values = [*values * 2, *[None] * numbers, *[float("nan")] * numbers]
+    chance.shuffle(values)
+    keys = [f"{one:05}" for one in chance.permutation(len(values))]
+    table = pa.table({"symbol": keys, "price": pa.array(values, pa.float64())})
+    for first, rows in ((0, 1), (0, 20), (7, 10), (numbers, 12)):
+        asked = {"by": "price", "is_down": is_down, "words": "", "first": first, "rows": rows}
+        found = window(table, ["symbol"], **asked)  # type: ignore[arg-type]
+        order = [("price", "descending" if is_down else "ascending"), ("symbol", "ascending")]
+        assert found["rows"] == texts(table.sort_by(order).slice(first, rows))
+        assert found["chosen"] == len(values)
+
+
 def test_lists_have_no_order() -> None:
     with pytest.raises(AskedError, match="has no order"):
         window(pa.table({"l": [[1]]}), [], by="l", is_down=False, words="", first=0, rows=1)

@@ -14,7 +14,7 @@ from ripple.cli.main import main
 from ripple.engine import RejectedRow
 from ripple.log import Topic, TopicWriter
 from ripple.partition.drive import refused
-from ripple.partition.letter_box import LetterTopic, letters_path
+from ripple.partition.letter_box import LetterBox, LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog
 from ripple.partition.store_place import StorePlace
 from ripple.store import DiskStore
@@ -29,8 +29,12 @@ TRADES = [
 
 
 def write_letters(disk: LiveDisk, pipeline: str, partition: int = 0, name: str = "trades") -> None:
-    """Offset 10 is refused by the source, 12 and 13 by a step."""
     box = LetterTopic(disk, letters_path(pipeline, partition), LiveClock())
+    leave_letters(box, pipeline, name)
+
+
+def leave_letters(box: LetterBox, pipeline: str, name: str = "trades") -> None:
+    """Offset 10 is refused by the source, 12 and 13 by a step."""
     log = DeadLetterLog(box, pipeline=pipeline, version="f00d", clock=LiveClock())
     malformed = Rejected(10, 4, "price is empty", b"\x1b[2JAMZN,,1")
     batch = Batch(pa.RecordBatch.from_pylist(TRADES), 14, (malformed,))

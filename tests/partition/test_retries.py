@@ -10,15 +10,15 @@ from ripple.batch import Batch
 from ripple.engine import RejectedRow
 from ripple.errors import InputError
 from ripple.hashing import partition_of
-from ripple.log import LogSettings, PartitionReader, Topic, TopicError, TopicWriter
+from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic, TopicError
 from ripple.partition import retries
 from ripple.partition.drive import refused
 from ripple.partition.letter_box import LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog, read_letters
-from ripple.partition.retries import Retries, read_journal, retries_path
+from ripple.partition.retries import Retries, Target, read_journal, retries_path
 from ripple.schema.types import Field, Float, Int, Int64, Schema, String
 from ripple.testing import Chance, SimulationError, SimWorld, enumerate_crashes
-from ripple.world import Disk, LiveClock, LiveDisk
+from ripple.world import Disk, DiskLockedError, LiveClock, LiveDisk
 from tests.examples import EXAMPLES, THINNED
 from tests.log.trades import SCHEMA, read_all, records_of, rows_of
 
@@ -42,7 +42,7 @@ def pulled_out(*_: object) -> None:
 
 
 def retry(disk: Disk, topic: Topic, name: str = "here") -> retries.Outcome:
-    with TopicWriter(topic, LiveClock()) as target:
+    with Target(topic, LiveClock()) as target:
         journal = Retries(disk, JOURNAL, target, name, clock=LiveClock(), random=Chance(1))
         try:
             journal.finish(partial(read_letters, disk, LETTERS, superseded=True))
@@ -63,6 +63,23 @@ def test_letters_go_to_the_partition_of_their_key_and_only_once(tmp_path) -> Non
         assert read_all(topic, partition=partition) == [
             row for row in ROWS if partition_of(row["symbol"].encode(), 3) == partition
         ]
+
+
+def test_only_partitions_that_get_letters_are_opened_and_held_ones_are_noted_nowhere(
+    tmp_path,
+) -> None:
+    disk = LiveDisk(tmp_path)
+    write_letters(disk, LiveClock(), ROWS[0])
+    topic = Topic.create(disk, "ticks", SCHEMA, partitions=3, key=["symbol"])
+    chosen = partition_of(ROWS[0]["symbol"].encode(), 3)
+    with (
+        PartitionWriter(topic, chosen, LiveClock(), holder="feed"),
+        pytest.raises(DiskLockedError, match="feed"),
+    ):
+        retry(disk, topic)
+    assert not read_journal(disk, JOURNAL).retried
+    with PartitionWriter(topic, (chosen + 1) % 3, LiveClock(), holder="feed"):
+        assert retry(disk, topic).sent == 1
 
 
 def test_journal_knows_records_not_letters(tmp_path) -> None:
@@ -169,7 +186,7 @@ def scenario(world: SimWorld, seed: int) -> None:
         topic = Topic.create(world.disk, "ticks", SCHEMA, settings=LogSettings(sync_appends=0))
     except TopicError:
         topic = Topic.open(world.disk, "ticks")
-    with TopicWriter(topic, world.clock) as target:
+    with Target(topic, world.clock) as target:
         journal = Retries(
             world.disk,
             JOURNAL,

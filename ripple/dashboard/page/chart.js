@@ -13,10 +13,10 @@ function colours() {
     probe.remove();
     return found;
   };
-  return { ink: of("--faint"), line: of("--line"), first: of("--accent"), second: of("--second") };
+  return { ink: of("--faint"), line: of("--line"), lines: [{ stroke: of("--accent") }, { stroke: of("--second"), dash: [5, 3] }, { stroke: of("--ink"), dash: [1, 3] }] };
 }
 
-// series: [{ name, label }], the names of history's values; show: a value as text.
+// series: [{ name, label }], three at most: the names of history's values; show: a value as text.
 export function Chart({ history, series, show, label }) {
   const place = useRef();
   const plot = useRef();
@@ -41,7 +41,7 @@ export function Chart({ history, series, show, label }) {
           { ...axis, size: 30, grid: { show: false }, space: 90, values: (_, ticks) => ticks.map((s) => new Date(s * 1000).toISOString().slice(11, 19)) },
           { ...axis, size: 62, space: 36, values: (_, ticks) => ticks.map(show) },
         ],
-        series: [{}, ...series.map((one, i) => ({ label: one.label, stroke: i ? c.second : c.first, width: 1.75, dash: i ? [5, 3] : undefined, points: { show: false }, fill: undefined }))],
+        series: [{}, ...series.map((one, i) => ({ label: one.label, ...c.lines[i], width: 1.75, points: { show: false }, fill: undefined }))],
       }, newest.current, place.current);
     };
     make();
@@ -59,6 +59,6 @@ export function Chart({ history, series, show, label }) {
     };
   }, []);
   useEffect(() => plot.current?.setData(newest.current), [history]);
-  return html`<figure class="chart"><figcaption>${series.map((one, i) => html`<span key=${one.name} class=${i ? "key second" : "key"}>${one.label} <b>${show(history.at(-1)?.[one.name])}</b></span>`)}</figcaption>
+  return html`<figure class="chart"><figcaption>${series.map((one, i) => html`<span key=${one.name} class=${["key", "key second", "key third"][i]}>${one.label} <b>${show(history.at(-1)?.[one.name])}</b></span>`)}</figcaption>
     <div class="plot" ref=${place} role="img" aria-label=${label}></div></figure>`;
 }

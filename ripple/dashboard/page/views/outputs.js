@@ -1,11 +1,14 @@
-import { clock, count, DASH, many } from "../format.js";
+import { Chart } from "../chart.js";
+import { clock, count, DASH, many, short } from "../format.js";
 import { html, useEffect, useRef, useState } from "../h.js";
 import { useAsked } from "../live.js";
 import { Elsewhere, Filter, Nothing, Section, State, Table } from "../parts.js";
 import { change, go } from "../place.js";
 
 const ROWS = 60, EVERY_MS = 500;
-const MODES = { table: "Table", bars: "Bars", tap: "Tap" };
+const MODES = { table: "Table", lines: "Lines", bars: "Bars", tap: "Tap" };
+// As many as can be told apart by eye; so many points of each, from when somebody looks.
+const LINES = 3, POINTS = 600;
 const CALM = matchMedia("(prefers-reduced-motion: reduce)");
 
 export function Outputs({ snapshot, asked, isPaused }) {
@@ -31,18 +34,18 @@ function step(event, names, now, choose) {
 
 function Shown({ output, mode, asked, isPaused, snapshot }) {
   const first = Math.max(0, Number(asked.first) || 0);
-  const query = mode === "tap" ? { output, q: asked.q } : mode === "bars" ? { output, q: asked.q, by: asked.by, down: asked.by ? "1" : "", rows: 25 } : { output, q: asked.q, by: asked.by, down: asked.down, first: first || "", rows: ROWS };
+  const query = mode === "tap" ? { output, q: asked.q } : mode === "bars" || mode === "lines" ? { output, q: asked.q, by: asked.by, down: asked.by ? "1" : "", rows: mode === "bars" ? 25 : LINES } : { output, q: asked.q, by: asked.by, down: asked.down, first: first || "", rows: ROWS };
   const { value, problem } = useAsked(mode === "tap" ? "tap" : "table", query, CALM.matches ? 1000 : EVERY_MS, isPaused);
   const about = value && html`${mode === "tap" ? `${many(value.changed, "change")} since somebody looks` : html`${count(value.chosen)}${value.chosen === value.total ? "" : ` of ${count(value.total)}`} rows · at the cuts of ${many(value.cuts.length, "partition")} · exact text`}`;
   return html`<${Section} title=${output} id="outputs" more=${about}>
     <div class="tools">
       <div class="segments" role="group" aria-label="How">${Object.entries(MODES).map(([key, title]) => html`<button key=${key} aria-pressed=${mode === key} onClick=${() => go("outputs", { output, mode: key === "table" ? "" : key, q: asked.q })}>${title}</button>`)}</div>
       <${Filter} label=${mode === "tap" ? "Filter: symbol=A op=remove" : "Filter: text, volume>1000, symbol=A"}></${Filter}>
-      ${mode === "bars" && value && html`<${Choice} columns=${value.columns} by=${asked.by}></${Choice}>`}
+      ${(mode === "bars" || mode === "lines") && value && html`<${Choice} columns=${value.columns} by=${asked.by}></${Choice}>`}
     </div>
     ${problem && html`<p class="problem" role="status">${problem}</p>`}
     ${value?.missing?.length > 0 && html`<p><${State} level="warn">${many(value.missing.length, "partition")} not heard yet: rows of ${value.missing.join(", ")} are missing</${State}></p>`}
-    ${!value ? !problem && html`<${Nothing}>Waiting for the rows …</${Nothing}>` : mode === "tap" ? html`<${Tap} value=${value}></${Tap}>` : mode === "bars" ? html`<${Bars} value=${value} by=${asked.by}></${Bars}>` : html`<${Rows} value=${value} asked=${asked} first=${first}></${Rows}>`}
+    ${!value ? !problem && html`<${Nothing}>Waiting for the rows …</${Nothing}>` : mode === "tap" ? html`<${Tap} value=${value}></${Tap}>` : mode === "bars" ? html`<${Bars} value=${value} by=${asked.by}></${Bars}>` : mode === "lines" ? html`<${Lines} key=${`${asked.by} ${asked.q}`} value=${value} by=${asked.by}></${Lines}>` : html`<${Rows} value=${value} asked=${asked} first=${first}></${Rows}>`}
   </${Section}>
   ${value?.cuts && html`<${Cuts} value=${value}></${Cuts}>`}
   <${Elsewhere} json=${`/api/${mode === "tap" ? "tap" : "table"}?output=${encodeURIComponent(output)}`} command=${mode === "tap" ? `ripple debug tap --output ${output}` : `ripple query 'SELECT * FROM "${output}" LIMIT 60'`}></${Elsewhere}>`;
@@ -92,11 +95,27 @@ function Choice({ columns, by }) {
 function Bars({ value, by }) {
   const at = value.columns.findIndex((one) => one.name === by);
   if (at < 0) return html`<${Nothing}>Choose a number to compare rows by.</${Nothing}>`;
-  const rows = value.rows.map((row) => ({ name: row.filter((_, i) => value.columns[i].is_key).map((text, i) => shortTime(text, value.columns.filter((one) => one.is_key)[i])).join(" · ") || "all", text: row[at], size: Math.abs(Number(row[at])) }));
+  const rows = value.rows.map((row) => ({ name: titleOf(row, value.columns), text: row[at], size: Math.abs(Number(row[at])) }));
   if (!rows.length) return html`<${Nothing}>No row is like that.</${Nothing}>`;
   const most = Math.max(...rows.map((one) => one.size).filter(Number.isFinite), 0) || 1;
   return html`<ol class="bars" aria-label=${`The ${rows.length} largest by ${by}`}>${rows.map((one) => html`<li key=${one.name}><span>${one.name}</span>
     <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width=${(100 * one.size) / most} height="10"></rect></svg><span class="right">${one.text ?? "null"}</span></li>`)}</ol>`;
+}
+
+function titleOf(row, columns) {
+  return row.map((text, i) => (columns[i].is_key ? shortTime(text, columns[i]) : null)).filter((one) => one != null).join(" · ") || "all";
+}
+
+// The largest rows, each with what it was since somebody looks: a row that is overtaken leaves.
+function Lines({ value, by }) {
+  const kept = useRef({ value: null, points: [] });
+  const at = value.columns.findIndex((one) => one.name === by);
+  if (at < 0) return html`<${Nothing}>Choose a number to draw.</${Nothing}>`;
+  if (!value.rows.length) return html`<${Nothing}>No row is like that.</${Nothing}>`;
+  const now = value.rows.map((row) => [titleOf(row, value.columns), row[at] == null ? null : Number(row[at])]);
+  if (kept.current.value !== value) kept.current = { value, points: [...kept.current.points.slice(1 - POINTS), { time_ms: Date.now(), ...Object.fromEntries(now) }] };
+  const names = now.map(([name]) => name);
+  return html`<${Chart} key=${names.join("\u0001")} history=${kept.current.points} show=${short} label=${`${by} of the ${many(names.length, "largest row")}, since you look`} series=${names.map((name) => ({ name, label: name }))}></${Chart}>`;
 }
 
 function shortTime(text, column) {

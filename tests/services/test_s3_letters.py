@@ -1,0 +1,87 @@
+"""Letters of a cluster whose store is in S3, retried by the command and by the dashboard."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator.retrying import Retry, retry
+from ripple.cli.main import main
+from ripple.dashboard.contract import AskedError
+from ripple.dashboard.kept import letters_of
+from ripple.log import Topic, TopicWriter
+from ripple.partition.store_place import StorePlace
+from ripple.store.opening import open_store
+from ripple.store.s3_settings import S3Settings
+from ripple.world import LiveClock, LiveDisk, LiveRandom
+from tests.log.trades import read_all
+from tests.partition.test_dead_letter_command import TRADES, leave_letters
+from tests.services.missing import MissingError, skip
+from tests.services.s3 import ObjectServer, S3Proxy
+
+pytestmark = pytest.mark.services
+
+URL = "s3://bucket/prefix"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
+    try:
+        server = S3Proxy(tmp_path / "s3")
+    except MissingError as error:
+        skip(error)
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    with server:
+        server.make_bucket("bucket")
+        asyncio.run(_refuse())
+        yield server
+
+
+async def _refuse() -> None:
+    """Leave letters as two partitions of a cluster do."""
+    async with open_store(URL, S3Settings.of_environment(os.environ)) as store:
+        for partition in range(2):
+            place = StorePlace(store, "vwap", partition, random=LiveRandom())
+            await place.open(1)
+            leave_letters(place.letters(), "vwap")
+            await place.close()
+
+
+def _asked(partition: int, offset: int | None, cause: str | None = None) -> Retry:
+    return Retry("vwap", partition, "trades", offset, cause, "it was mended")
+
+
+def test_letters_in_s3_are_retried_once_and_by_nobody_beside_a_writer(
+    tmp_path: Path, server: ObjectServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["log", "create", str(tmp_path / "trades")]) == 0
+    source = f"log:{tmp_path / 'trades'}"
+
+    def retried(asked: Retry) -> str:
+        return str(asyncio.run(retry(asked, store=URL, source=source))["done"])
+
+    topic = Topic.open(LiveDisk(tmp_path), "trades")
+    with TopicWriter(topic, LiveClock(), holder="feed"), pytest.raises(AskedError, match="feed"):
+        retried(_asked(1, 12))
+    assert retried(_asked(1, 12)) == "vwap/1: 1 retried: it was mended"
+    assert retried(_asked(1, 12)) == "vwap/1: 0 retried, 1 were retried before: it was mended"
+    assert retried(_asked(1, None, "too low")) == "vwap/1: 1 retried: it was mended"
+    assert read_all(topic) == TRADES[1:]
+    with pytest.raises(AskedError, match="there are vwap/0, vwap/1"):
+        retried(_asked(7, 12))
+    capfd.readouterr()
+    assert main(["dead-letter", "list", "--checkpoint-dir", URL, "--format=json"]) == 0
+    listed = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [one["offset"] for one in listed] == [10, 12, 13] * 2
+
+    async def shown() -> object:
+        async with open_store(URL, S3Settings.of_environment(os.environ), is_read=True) as store:
+            return (await letters_of(store, {}, URL))["total"]
+
+    assert asyncio.run(shown()) == 6
