@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.assignment.version import PARTITIONS_MAX
-from ripple.dashboard import children
+from ripple.observing import children
 from ripple.dashboard.contract import AskedError
 
 if TYPE_CHECKING:
-    from ripple.dashboard import children
+    from ripple.observing import children
 from ripple.dashboard.contract import Values
 
 WITHIN_S = 60.0

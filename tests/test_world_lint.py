@@ -42,7 +42,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "a command, and a step of the build, that gets files with npm",
         ("subprocess", "shutil", "tempfile", "pathlib.Path"),
     ),
-    "ripple/dashboard/children.py": (
+    "ripple/observing/children.py": (
         "starts processes, which find the modules that we have found",
         ("os.environ", "os.pathsep.join"),
     ),

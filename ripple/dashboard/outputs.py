@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.dashboard.apart import query_apart
+from ripple.observing.apart import query_apart
 from ripple.dashboard.contract import AskedError
 from ripple.dashboard.tables import columns_of, filtered, for_browser, texts, window
 from ripple.delta.layout import CLEARED

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ripple.flight.server import FlightServer
 from ripple.flight.service import Flights
+from ripple.flight.sql import FlightSql
 from ripple.flight.tables import Tables
 from ripple.flight.writing import Written
 from ripple.observing import Observer, found_by
@@ -51,7 +52,8 @@ async def serve(
         tables = Tables(observer, world.clock)
         resting = asyncio.create_task(tables.rest())
         stack.callback(resting.cancel)
-        server = FlightServer(Flights(tables, logs, world.executor), settings.roles)
+        sql = FlightSql(tables, settings.sql_timeout_s, settings.sql_memory_mib)
+        server = FlightServer(Flights(tables, logs, world.executor, sql), settings.roles)
         await server.start(joined(settings.host, settings.port), settings.tls)
         stack.push_async_callback(server.close, GRACE_S)
         state.observer = observer
