@@ -471,6 +471,7 @@ OF_EXTRA = {
     "ripple/nats/places.py": ("nats", {"nats"}),
     "ripple/nats/session.py": ("nats", {"nats"}),
     "ripple/nats/sink.py": ("nats", {"nats"}),
+    "ripple/connectors/delta_lake/table.py": ("delta", {"deltalake"}),
     "ripple/connectors/postgres/record.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/session.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/sink.py": ("postgres", {"psycopg"}),
@@ -505,6 +506,7 @@ DISTRIBUTION_OF = {
     "aiobotocore": "aiobotocore",
     "aiohttp": "aiohttp",
     "aiokafka": "aiokafka",
+    "deltalake": "deltalake",
     "duckdb": "duckdb",
     "fastavro": "fastavro",
     "botocore": "aiobotocore",  # which says which botocore fits
