@@ -326,6 +326,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "world",
     },
     "nats": {"batch", "connectors", "cut", "encoding", "errors", "extras", "kafka", "world"},
+    "websocket": {"batch", "connectors", "errors", "extras", "kafka", "world"},
     "registry_file": {"schema", "world"},
     "cli": {"*"},
 }
@@ -499,6 +500,7 @@ OF_EXTRA = {
     "ripple/spark/work.py": ("spark", {"pyspark"}),
     "ripple/store/s3.py": ("s3", {"aiobotocore"}),
     "ripple/store/s3_errors.py": ("s3", {"aiohttp", "botocore"}),
+    "ripple/websocket/source.py": ("websocket", {"websockets"}),
     "ripple/world/live_control.py": ("cluster", {"grpc"}),
     "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health", "grpc_reflection"}),
 }
@@ -522,6 +524,7 @@ DISTRIBUTION_OF = {
     "structlog": "structlog",
     "pyspark": "pyspark",
     "uvloop": "uvloop",
+    "websockets": "websockets",
 }
 
 

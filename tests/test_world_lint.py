@@ -85,6 +85,11 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("threading",),
     ),
     "ripple/nats/place.py": ("its settings come from the environment", ("os.environ",)),
+    "ripple/websocket/place.py": ("its settings come from the environment", ("os.environ",)),
+    "ripple/websocket/source.py": (
+        "waits for a server that is away, in a thread where nothing else is done",
+        ("time",),
+    ),
     "ripple/nats/session.py": ("certificates of a server", ("ssl",)),
     "ripple/connectors/postgres/place.py": (
         "knows the variables in which PostgreSQL's programs look for a server",

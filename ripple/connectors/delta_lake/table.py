@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -89,7 +88,6 @@ class Table:
 
     def make(self, record: Record) -> None:
         """Create the table, without rows; nothing if somebody has done so meanwhile."""
-        Path(self._path).mkdir(parents=True, exist_ok=True)
         with self._told():
             self._table = DeltaTable.create(
                 self._path, self.schema, mode="error", commit_properties=_properties(record)
@@ -114,7 +112,6 @@ class Table:
 
     def replace(self, rows: pa.Table, record: Record) -> None:
         """Let the table be these rows, in one commit."""
-        Path(self._path).mkdir(parents=True, exist_ok=True)
         with self._told():
             write_deltalake(
                 self._path, rows, mode="overwrite", commit_properties=_properties(record)
