@@ -33,7 +33,9 @@ async def connected(place: NatsPlace, failure: type[RippleError]) -> Client:
     said: list[Exception] = []
 
     async def hear(error: Exception) -> None:
-        said[:] = [error]  # the last one is why there is no connection; later ones are raised
+        # Why there is no connection: that it is broken follows from what was said before.
+        if not (said and isinstance(error, ConnectionError)):
+            said[:] = [error]
 
     try:
         options = _options(place)
