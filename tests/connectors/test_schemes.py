@@ -204,7 +204,7 @@ class TestPaths:
     def test_that_look_like_an_unknown_scheme_are_told(self, use: registry.UseName) -> None:
         words = (
             r"there is no file 'nope:x.csv' and no scheme 'nope': there are csv, jsonl, parquet, "
-            r"log, kafka, nats, postgres and synthetic; a path with a colon begins with ./ or /"
+            r"log, kafka, nats, postgres, delta, ws, wss and synthetic; a path with a colon begins with ./ or /"
         )
         wanted = InputError if use.endswith("source") else OutputError
         with pytest.raises(wanted, match=words):
