@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.assignment.version import PARTITIONS_MAX
-from ripple.dashboard import children
 from ripple.dashboard.contract import AskedError
+from ripple.observing import children
 
 if TYPE_CHECKING:
     from ripple.dashboard.contract import Values

@@ -200,7 +200,7 @@ def listed(text: str) -> tuple[str, ...]:
 
 def others(name: str, tls: Tls | None, found: Mapping[str, InForce]) -> tuple[str, ...]:
     """Read the addresses of other processes, each named once. Raises SettingsError."""
-    addresses, origin = listed(found[name].value), found[name].origin
+    addresses, origin = listed(str(found[name].value)), found[name].origin
     for address in addresses:
         try:
             check_secured(address, tls)

@@ -331,6 +331,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "world",
     },
     "nats": {"batch", "connectors", "cut", "encoding", "errors", "extras", "kafka", "world"},
+    "websocket": {"batch", "connectors", "errors", "extras", "kafka", "world"},
     "registry_file": {"schema", "world"},
     "cli": {"*"},
 }
@@ -476,6 +477,7 @@ OF_EXTRA = {
     "ripple/nats/places.py": ("nats", {"nats"}),
     "ripple/nats/session.py": ("nats", {"nats"}),
     "ripple/nats/sink.py": ("nats", {"nats"}),
+    "ripple/connectors/delta_lake/table.py": ("delta", {"deltalake"}),
     "ripple/connectors/postgres/record.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/session.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/sink.py": ("postgres", {"psycopg"}),
@@ -490,6 +492,9 @@ OF_EXTRA = {
     "ripple/flight/barrage/server.py": ("cluster", {"grpc"}),
     "ripple/flight/barrage/service.py": ("cluster", {"google"}),
     "ripple/flight/flight_pb2.py": ("cluster", {"google"}),
+    "ripple/flight/flight_sql_pb2.py": ("cluster", {"google"}),
+    "ripple/flight/sql.py": ("cluster", {"google"}),
+    "ripple/flight/sql_catalogue.py": ("cluster", {"google"}),
     "ripple/flight/server.py": ("cluster", {"grpc"}),
     "ripple/flight/service.py": ("cluster", {"google"}),
     "ripple/rpc/__init__.py": ("cluster", {"google"}),
@@ -507,6 +512,7 @@ OF_EXTRA = {
     "ripple/spark/work.py": ("spark", {"pyspark"}),
     "ripple/store/s3.py": ("s3", {"aiobotocore"}),
     "ripple/store/s3_errors.py": ("s3", {"aiohttp", "botocore"}),
+    "ripple/websocket/source.py": ("websocket", {"websockets"}),
     "ripple/world/live_control.py": ("cluster", {"grpc"}),
     "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health", "grpc_reflection"}),
 }
@@ -514,6 +520,7 @@ DISTRIBUTION_OF = {
     "aiobotocore": "aiobotocore",
     "aiohttp": "aiohttp",
     "aiokafka": "aiokafka",
+    "deltalake": "deltalake",
     "duckdb": "duckdb",
     "fastavro": "fastavro",
     "flatbuffers": "flatbuffers",
@@ -530,6 +537,7 @@ DISTRIBUTION_OF = {
     "structlog": "structlog",
     "pyspark": "pyspark",
     "uvloop": "uvloop",
+    "websockets": "websockets",
 }
 
 

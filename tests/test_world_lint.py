@@ -43,7 +43,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "a command, and a step of the build, that gets files with npm",
         ("subprocess", "shutil", "tempfile", "pathlib.Path"),
     ),
-    "ripple/dashboard/children.py": (
+    "ripple/observing/children.py": (
         "starts processes, which find the modules that we have found",
         ("os.environ", "os.pathsep.join"),
     ),
@@ -86,6 +86,11 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("threading",),
     ),
     "ripple/nats/place.py": ("its settings come from the environment", ("os.environ",)),
+    "ripple/websocket/place.py": ("its settings come from the environment", ("os.environ",)),
+    "ripple/websocket/source.py": (
+        "waits for a server that is away, in a thread where nothing else is done",
+        ("time",),
+    ),
     "ripple/nats/session.py": ("certificates of a server", ("ssl",)),
     "ripple/connectors/postgres/place.py": (
         "knows the variables in which PostgreSQL's programs look for a server",

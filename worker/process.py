@@ -34,6 +34,7 @@ from worker.supervisor import Supervisor
 from worker.watch import Watch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from ripple.events import Event
@@ -59,38 +60,16 @@ async def work(settings: Settings, log: Log, stopping: asyncio.Event) -> None:
         await _work(settings, plan, store, log, stopping)
 
 
-async def _work(
-    settings: Settings,
-    plan: Plan,
-    store: ObjectStore,
-    log: Log,
-    stopping: asyncio.Event,
-) -> None:
-    sinks = sinks_by_output(plan, list(settings.sinks))
-    world = live_world(settings.root or os.curdir, store=store, control=LiveControl())
-    ends = Places(
-        plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=world.executor
-    )
-    processes = settings.processes or _processors()
-    has = has_lanes(plan, divides=ends.divides)
-    home = lane_home(settings.lanes, [settings.source, *sinks.values()]) if has else None
-    if not settings.root and has and home is None:
-        raise SettingsError(
-            f"stages of {plan.name} hand records to each other through logs, which are not in S3: "
-            "give --lanes, a folder that all workers have, or kafka:BROKERS"
-        )
-    await check_code(plan, store, divides=ends.divides)
-    inputs, code = ends.counts(), code_of(plan, divides=ends.divides)
-    assert world.network is not None
-
+def _beginning(
+    settings: Settings, sinks: Mapping[str, str], addresses: Mapping[str, str]
+) -> Callable[[int], dict[str, Any]]:
+    """Return what tells a process, by its number, what it is to do."""
     traces = None
     if settings.trace_endpoint:
         # So that what is missing is said here, before anybody hears of the worker.
         from ripple.observe import tracing  # noqa: F401, PLC0415
 
         traces = {"endpoint": settings.trace_endpoint, "target_per_s": settings.traces_per_s}
-
-    addresses = delta_addresses(settings.host, settings.rpc_port, processes)
 
     def begin(slot: int) -> dict[str, Any]:
         return {
@@ -120,11 +99,40 @@ async def _work(
             "thresholds": asdict(settings.thresholds),
         }
 
+    return begin
+
+
+async def _work(
+    settings: Settings,
+    plan: Plan,
+    store: ObjectStore,
+    log: Log,
+    stopping: asyncio.Event,
+) -> None:
+    sinks = sinks_by_output(plan, list(settings.sinks))
+    world = live_world(settings.root or os.curdir, store=store, control=LiveControl())
+    ends = Places(
+        plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=world.executor
+    )
+    processes = settings.processes or _processors()
+    has = has_lanes(plan, divides=ends.divides)
+    home = lane_home(settings.lanes, [settings.source, *sinks.values()]) if has else None
+    if not settings.root and has and home is None:
+        raise SettingsError(
+            f"stages of {plan.name} hand records to each other through logs, which are not in S3: "
+            "give --lanes, a folder that all workers have, or kafka:BROKERS"
+        )
+    await check_code(plan, store, divides=ends.divides)
+    inputs, code = ends.counts(), code_of(plan, divides=ends.divides)
+    assert world.network is not None
+
+    addresses = delta_addresses(settings.host, settings.rpc_port, processes)
+
     watch = Watch(world.clock, settings.alerts)
     worker = Supervisor(
         settings.worker_id,
         processes,
-        Spawner(begin),
+        Spawner(_beginning(settings, sinks, addresses)),
         world.clock,
         hung_after_s=settings.hung_after_ms / 1000,
         say=log.say,

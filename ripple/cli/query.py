@@ -7,12 +7,13 @@ Names of outputs that are no words of SQL stand in double quotes.
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ripple import cut as cuts
 from ripple.cli import asking
 from ripple.cli.exits import EXIT_UNREACHABLE, say
-from ripple.cli.forms import add_format, shown, write, write_table
+from ripple.cli.forms import FORMS, add_format, shown, write, write_table
 from ripple.cli.numbers import positive
 from ripple.errors import InputError
 from ripple.observing.mentioned import mentioned
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 EXAMPLES = (
     'ripple query "SELECT symbol, vwap FROM vwap ORDER BY vwap DESC LIMIT 10"',
     "ripple query 'SELECT count(*) FROM \"by-class\"' --format json",
+    'ripple query "SELECT * FROM vwap" --format csv > vwap.csv',
     "ripple query --list",
 )
 TIMEOUT_S = 30
+CSV = "csv"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,13 +51,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--memory", type=positive, default=512, metavar="MIB", help="(default: %(default)s)"
     )
     asking.add_coordinator(parser)
-    add_format(parser)
+    add_format(parser, (*FORMS, CSV))
 
 
 def run(options: argparse.Namespace) -> int:
     """Ask; return the exit code."""
     if (options.sql is None) == (not options.list):
         raise InputError("give one statement, or --list")
+    if options.list and options.format == CSV:
+        raise InputError("--list has no CSV: take json")
     return asking.run(_run(options))
 
 
@@ -75,6 +80,9 @@ async def _run(options: argparse.Namespace) -> int:
     tables = {one.output: one.table for one in found}
     limits = {"timeout_s": options.timeout, "memory_mib": options.memory}
     rows: pa.Table = await asyncio.to_thread(query, options.sql, tables, **limits)
+    if options.format == CSV:
+        _write_csv(rows)
+        return 0
     cut = {one.output: _cut(one) for one in found}
     value = {"cut": cut, "columns": rows.column_names, "rows": rows.to_pylist()}
 
@@ -101,6 +109,15 @@ def _cut(one: Shown) -> dict[str, Any]:
         str(number): {"epoch": position.epoch, "cut": dict(position.cut)}
         for number, position in one.cuts.items()
     }
+
+
+def _write_csv(rows: pa.Table) -> None:
+    from pyarrow import ArrowInvalid, csv  # noqa: PLC0415 - slow to import
+
+    try:
+        csv.write_csv(rows, sys.stdout.buffer)
+    except ArrowInvalid as error:
+        raise InputError(f"CSV has no such column: {error}") from error
 
 
 def _listed(numbers: tuple[int, ...]) -> str:

@@ -20,7 +20,19 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Reading, Writing
     from ripple.errors import RippleError
 
-OWN = ("csv", "json", "parquet", "log", "kafka", "nats", "postgres", "synthetic")
+OWN = (
+    "csv",
+    "json",
+    "parquet",
+    "log",
+    "kafka",
+    "nats",
+    "postgres",
+    "delta_lake",
+    "ws",
+    "wss",
+    "synthetic",
+)
 """Modules beside this file: each has a CONNECTOR."""
 OF_STREAMS = "csv"
 """What a pipe, a device or - has, unless its name says otherwise."""

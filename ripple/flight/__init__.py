@@ -3,12 +3,13 @@
 framing     Arrow's messages as those of Flight, and back, with care
 tables      the outputs of a running cluster, followed while somebody asks
 writing     logs that take what is put
+sql         what is asked in Flight SQL; sql_catalogue: what it says there is to ask about
 service     what can be asked, without a network
 server      the service over gRPC
 process     a gateway: ``ripple-gateway``
 barrage     tables that tick, for clients of Deephaven
 
-``flight_pb2`` is generated from ``proto/`` by ``make protos``.
+``flight_pb2`` and ``flight_sql_pb2`` are generated from ``proto/`` by ``make protos``.
 """
 
 from __future__ import annotations

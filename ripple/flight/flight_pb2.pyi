@@ -92,3 +92,29 @@ class PutResult(_message.Message):
     APP_METADATA_FIELD_NUMBER: _ClassVar[int]
     app_metadata: bytes
     def __init__(self, app_metadata: _Optional[bytes] = ...) -> None: ...
+
+class Action(_message.Message):
+    __slots__ = ("type", "body")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    type: str
+    body: bytes
+    def __init__(self, type: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
+
+class Result(_message.Message):
+    __slots__ = ("body",)
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    body: bytes
+    def __init__(self, body: _Optional[bytes] = ...) -> None: ...
+
+class ActionType(_message.Message):
+    __slots__ = ("type", "description")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    type: str
+    description: str
+    def __init__(self, type: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
+
+class Empty(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

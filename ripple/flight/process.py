@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ripple.flight.server import FlightServer
 from ripple.flight.service import Flights
+from ripple.flight.sql import FlightSql
 from ripple.flight.tables import Tables
 from ripple.flight.writing import Written
 from ripple.observing import Observer, found_by
@@ -53,7 +54,8 @@ async def serve(
         tables = Tables(observer, world.clock)
         resting = asyncio.create_task(tables.rest())
         stack.callback(resting.cancel)
-        flights = Flights(tables, logs, world.executor)
+        sql = FlightSql(tables, settings.sql_timeout_s, settings.sql_memory_mib)
+        flights = Flights(tables, logs, world.executor, sql)
         ticking = await _barrage(stack, world, find, flights, settings=settings, say=say)
         if ticking is None:
             server = FlightServer(flights, settings.roles)

@@ -79,35 +79,41 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
             ),
             "GetSchema": grpc.unary_unary_rpc_method_handler(self._unary(flights.get_schema)),
             "DoGet": grpc.unary_stream_rpc_method_handler(self._stream(flights.do_get)),
-            "DoPut": grpc.stream_stream_rpc_method_handler(
-                self._stream(flights.do_put, Right.OPERATE)
-            ),
+            "DoPut": grpc.stream_stream_rpc_method_handler(self._puts(flights)),
+            "DoAction": grpc.unary_stream_rpc_method_handler(self._stream(flights.do_action)),
+            "ListActions": grpc.unary_stream_rpc_method_handler(self._stream(flights.list_actions)),
         }
 
     def service(self, details: Any) -> Any:
         return self._known.get(details.method.removeprefix(SERVICE))
 
-    def _unary(self, answer: Callable[[Any], Any], right: Right = Right.READ) -> Any:
+    def _unary(self, answer: Callable[[Any], Any]) -> Any:
         async def handle(request: Any, context: Any) -> Any:
-            async with self._guarded(context, right):
+            async with self._guarded(context):
                 return await answer(request)
 
         return handle
 
-    def _stream(
-        self, answer: Callable[[Any], AsyncIterator[bytes]], right: Right = Right.READ
-    ) -> Any:
+    def _stream(self, answer: Callable[[Any], AsyncIterator[bytes]]) -> Any:
         async def handle(request: Any, context: Any) -> AsyncIterator[bytes]:
-            async with self._guarded(context, right):
+            async with self._guarded(context):
                 async for answered in answer(request):
                     yield answered
 
         return handle
 
+    def _puts(self, flights: Flights) -> Any:
+        async def handle(requests: Any, context: Any) -> AsyncIterator[bytes]:
+            async with self._guarded(context):
+                async for answered in flights.do_put(requests, self._refused(context)):
+                    yield answered
+
+        return handle
+
     @asynccontextmanager
-    async def _guarded(self, context: Any, right: Right) -> AsyncIterator[None]:
-        """Let nobody do what they may not, and the client hear of what goes wrong."""
-        await self._check(context, right)
+    async def _guarded(self, context: Any) -> AsyncIterator[None]:
+        """Let readers in, and the client hear of what goes wrong."""
+        await self._check(context)
         if self._calls >= CALLS_MAX:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, BUSY)
         self._calls += 1
@@ -123,12 +129,19 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         finally:
             self._calls -= 1
 
-    async def _check(self, context: Any, right: Right) -> None:
+    async def _check(self, context: Any) -> None:
         if self._access is None:
             return
-        known = self._access.known(caller_of(context))
-        if known.role is Role.NOBODY:
+        if self._access.known(caller_of(context)).role is Role.NOBODY:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, UNKNOWN_CALLER)
-        if not known.may(right):
-            refused = f"{known.name} is {known.role.value}, and may not {right.value}"
+        if refused := self._refused(context, Right.READ):
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, refused)
+
+    def _refused(self, context: Any, right: Right = Right.OPERATE) -> str:
+        """Return why the client may not do this, empty if they may."""
+        if self._access is None:
+            return ""
+        known = self._access.known(caller_of(context))
+        if known.may(right):
+            return ""
+        return f"{known.name} is {known.role.value}, and may not {right.value}"

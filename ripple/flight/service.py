@@ -9,6 +9,8 @@ from google.protobuf.message import DecodeError, Message
 
 from ripple.flight.errors import FlightError, Why
 from ripple.flight.flight_pb2 import (
+    Action,
+    ActionType,
     Criteria,
     FlightData,
     FlightDescriptor,
@@ -19,6 +21,7 @@ from ripple.flight.flight_pb2 import (
     Ticket,
 )
 from ripple.flight.framing import Batches, frames, schema_bytes
+from ripple.flight.sql import ACTIONS, FlightSql, message_of
 from ripple.flight.tables import CUTS
 
 if TYPE_CHECKING:
@@ -75,13 +78,20 @@ class Wanted(NamedTuple):
 
 
 class Flights:
-    """Outputs to get, and logs to put to; both by name."""
+    """Outputs to get, and logs to put to, both by name; outputs to ask in SQL."""
 
-    def __init__(self, tables: Tables, logs: Mapping[str, Written], executor: Executor) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        logs: Mapping[str, Written],
+        executor: Executor,
+        sql: FlightSql | None = None,
+    ) -> None:
         """executor: where logs are written, which takes as long as a disk does."""
         self._tables = tables
         self._logs = logs
         self._executor = executor
+        self._sql = FlightSql(tables) if sql is None else sql
 
     async def list_flights(self, request: bytes) -> AsyncIterator[bytes]:
         """Yield what GetFlightInfo says of each output."""
@@ -91,36 +101,79 @@ class Flights:
 
     async def get_flight_info(self, request: bytes) -> bytes:
         """Return the schema, the rows there are now, the cuts, and the ticket to get them."""
-        info: bytes = (await self._info(self._wanted(request))).SerializeToString()
+        descriptor = _read(FlightDescriptor, request)
+        command = message_of(descriptor.cmd)
+        if command is None:
+            found = await self._info(_wanted(descriptor))
+        else:
+            schema, ticket = await self._sql.info(command)
+            found = FlightInfo(
+                schema=schema,
+                flight_descriptor=descriptor,
+                endpoint=[FlightEndpoint(ticket=Ticket(ticket=ticket))],
+                total_records=-1,
+                total_bytes=-1,
+            )
+        info: bytes = found.SerializeToString()
         return info
 
     async def get_schema(self, request: bytes) -> bytes:
         """Return the schema."""
-        table = await self._table(self._wanted(request))
-        result: bytes = SchemaResult(schema=schema_bytes(table.schema)).SerializeToString()
+        descriptor = _read(FlightDescriptor, request)
+        command = message_of(descriptor.cmd)
+        if command is None:
+            schema = schema_bytes((await self._table(_wanted(descriptor))).schema)
+        else:
+            schema = await self._sql.schema(command)
+        result: bytes = SchemaResult(schema=schema).SerializeToString()
         return result
 
     async def do_get(self, request: bytes) -> AsyncIterator[bytes]:
         """Yield the rows that are shown now."""
-        table = await self._table(Wanted.parse(_read(Ticket, request).ticket))
-        for data in frames(table, table.schema.metadata[CUTS.encode()]):
+        ticket = _read(Ticket, request).ticket
+        command = message_of(ticket)
+        if command is None:
+            table = await self._table(Wanted.parse(ticket))
+        else:
+            table = await self._sql.table(command)
+        for data in frames(table, (table.schema.metadata or {}).get(CUTS.encode(), b"")):
             yield data.SerializeToString()
 
-    async def do_put(self, requests: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def do_put(
+        self, requests: AsyncIterator[bytes], refused: str = ""
+    ) -> AsyncIterator[bytes]:
         """Append what comes to a log; answer each batch once it is durable.
 
         The answers' metadata is JSON: rows, and how far each partition that got some reaches.
+        Parameters of a question are put, too. refused: why the client may not write to logs.
         """
         log, batches = None, Batches()
         async for request in requests:
             data = _read(FlightData, request)
             if log is None:
+                command = message_of(data.flight_descriptor.cmd)
+                if command is not None:
+                    async for bound in self._sql.bind(command, _and(data, requests)):
+                        yield bound.SerializeToString()
+                    return
+                if refused:
+                    raise FlightError(Why.FORBIDDEN, refused)
                 log = self._log(data.flight_descriptor)
             batch = batches.take(data)
             if batch is not None:
                 reached = await self._executor.run(log.append, batch)
                 said = {"rows": batch.num_rows, "reached": reached}
                 yield PutResult(app_metadata=json.dumps(said).encode()).SerializeToString()
+
+    async def do_action(self, request: bytes) -> AsyncIterator[bytes]:
+        """Yield what comes of an action: of Flight SQL, there is no other."""
+        async for result in self._sql.act(_read(Action, request)):
+            yield result.SerializeToString()
+
+    async def list_actions(self, _: bytes) -> AsyncIterator[bytes]:
+        """Yield what can be done."""
+        for name, says in ACTIONS.items():
+            yield ActionType(type=name, description=says).SerializeToString()
 
     async def _info(self, wanted: Wanted) -> FlightInfo:
         table = await self._table(wanted)
@@ -143,18 +196,24 @@ class Flights:
                 )
         return table.select(list(wanted.columns)) if wanted.columns else table
 
-    def _wanted(self, request: bytes) -> Wanted:
-        descriptor = _read(FlightDescriptor, request)
-        if descriptor.type == FlightDescriptor.CMD:
-            return Wanted.parse(descriptor.cmd)
-        return Wanted(_path(descriptor), {}, ())
-
     def _log(self, descriptor: FlightDescriptor) -> Written:
         name = _path(descriptor)
         if name not in self._logs:
             known = ", ".join(self._logs) or "none: see --write"
             raise FlightError(Why.UNKNOWN, f"no log {name!r} takes what is put: there are {known}")
         return self._logs[name]
+
+
+async def _and(first: FlightData, requests: AsyncIterator[bytes]) -> AsyncIterator[FlightData]:
+    yield first
+    async for request in requests:
+        yield _read(FlightData, request)
+
+
+def _wanted(descriptor: FlightDescriptor) -> Wanted:
+    if descriptor.type == FlightDescriptor.CMD:
+        return Wanted.parse(descriptor.cmd)
+    return Wanted(_path(descriptor), {}, ())
 
 
 def _descriptor(wanted: Wanted) -> FlightDescriptor:

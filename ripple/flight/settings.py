@@ -44,6 +44,8 @@ SETTINGS: tuple[Setting, ...] = (
         "nobody else can write them meanwhile",
         default="",
     ),
+    Setting(name="sql_timeout_s", help="in which a question in SQL is answered", default=10),
+    Setting(name="sql_memory_mib", help="what one such question may take", default=256),
     END_WITH_STDIN,
     TOKEN_FILE,
     *ROLES,
@@ -61,6 +63,8 @@ class Settings:
     port: int
     health_port: int
     logs: Mapping[str, str]
+    sql_timeout_s: int
+    sql_memory_mib: int
     end_with_stdin: bool
     log_format: str
     log_level: str
@@ -81,6 +85,10 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     found = in_force(SETTINGS, given, environment, file, section=SECTION, others=OTHERS)
     check_log(found)
     check_ports(found, ("port", "health_port"))
+    for name in ("sql_timeout_s", "sql_memory_mib"):
+        one = found[name]
+        if int(one.value) < 1:
+            raise SettingsError(f"{name} is {one.value}, not from 1 on (from {one.origin})")
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
     values["tls"] = tls_of(values, found)
     values["coordinators"] = _coordinators(values.pop("coordinator"), values["tls"], found)

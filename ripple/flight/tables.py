@@ -77,6 +77,12 @@ class Tables:
                     raise FlightError(Why.WRONG, f"output {output!r}: {error}") from error
         return shown.table.replace_schema_metadata({OUTPUT: output, CUTS: cuts_of(shown)})
 
+    async def keys(self, output: str) -> tuple[str, ...]:
+        """Return the fields of an output's key. Raises FlightError."""
+        async with self._following(output) as seen:
+            await seen.whole(self._heard_s)
+            return () if seen.layout is None else seen.layout.keys
+
     async def rest(self) -> None:
         """Leave, for ever, outputs that nobody asks for any more."""
         while True:

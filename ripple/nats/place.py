@@ -34,6 +34,7 @@ class Settings:
         "instead of a user", variable="NATS_TOKEN", default=None, secret=True
     )
     credentials: str | None = setting("a file of credentials", variable="NATS_CREDS", default=None)
+    nkey: str | None = setting("a file with a seed", variable="NATS_NKEY", default=None)
     authority: str | None = setting("a file: who signs servers", variable="NATS_CA", default=None)
     certificate: str | None = setting("a file: our own", variable="NATS_CERT", default=None)
     key: str | None = setting("a file: its key", variable="NATS_KEY", default=None)
@@ -55,7 +56,7 @@ class NatsPlace(NamedTuple):
         if "@" in path:
             raise InputError(
                 "a nats: place has no user and no password, which others could read there: set "
-                "NATS_CREDS, or NATS_USER and NATS_PASSWORD"
+                "NATS_CREDS, NATS_NKEY, NATS_TOKEN, or NATS_USER and NATS_PASSWORD"
             )
         found = _PLACE.fullmatch(path)
         if found is None:

@@ -12,6 +12,7 @@ from ripple.extras import needed
 with needed("nats", "a stream of NATS"):
     import nats
     from nats.errors import Error as NatsError
+    from nats.errors import NoServersError
     from nats.js.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -22,15 +23,29 @@ if TYPE_CHECKING:
     from ripple.nats.place import NatsPlace
 
 CONNECT_S = 5.0
+ANSWER_S = 8.0
 ASK_S = 5.0
 FAILURES = (NatsError, OSError, asyncio.TimeoutError)
 
 
 async def connected(place: NatsPlace, failure: type[RippleError]) -> Client:
     """Return a connection that reconnects by itself; raises ``failure`` where nobody answers."""
+    said: list[Exception] = []
+
+    async def hear(error: Exception) -> None:
+        # Why there is no connection: that it is broken follows from what was said before.
+        if not (said and isinstance(error, ConnectionError)):
+            said[:] = [error]
+
     try:
-        client: Client = await nats.connect(f"nats://{place.server}", **_options(place))
-    except (*FAILURES, ValueError) as error:
+        options = _options(place)
+        server = f"nats://{place.server}"
+        # The client tries for ever where certificates do not fit.
+        async with asyncio.timeout(ANSWER_S):
+            client: Client = await nats.connect(server, error_cb=hear, **options)
+    except (NoServersError, TimeoutError) as error:
+        raise told(place, said[0] if said else error, failure) from error
+    except (*FAILURES, ValueError, RuntimeError) as error:
         raise told(place, error, failure) from error
     return client
 
@@ -56,12 +71,16 @@ def _options(place: NatsPlace) -> dict[str, Any]:
         "password": given.password,
         "token": given.token,
         "user_credentials": given.credentials,
+        "nkeys_seed": given.nkey,
     }
     options = {name: value for name, value in options.items() if value is not None}
     if place.is_secure:
-        context = ssl.create_default_context(cafile=given.authority)
-        if given.certificate:
-            context.load_cert_chain(given.certificate, given.key)
+        try:
+            context = ssl.create_default_context(cafile=given.authority)
+            if given.certificate:
+                context.load_cert_chain(given.certificate, given.key)
+        except OSError as error:
+            raise ValueError(f"the files of NATS_CA, NATS_CERT and NATS_KEY: {error}") from error
         options["tls"] = context
     return options | {
         "name": "ripple",
@@ -69,9 +88,4 @@ def _options(place: NatsPlace) -> dict[str, Any]:
         "allow_reconnect": True,
         "max_reconnect_attempts": 3,
         "reconnect_time_wait": 0.5,
-        "error_cb": _ignore,
     }
-
-
-async def _ignore(_: Exception) -> None:
-    """Say nothing: what fails is raised where it was asked for."""

@@ -12,13 +12,14 @@ with needed("query", "SQL over outputs"):
     import duckdb
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
 MEMORY_MIB = 512
 TIMEOUT_S = 30.0
 MESSAGE_CHARACTERS_MAX = 400
+_ASKS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
 
 def query(
@@ -29,11 +30,13 @@ def query(
     memory_mib: int = MEMORY_MIB,
     rows_max: int | None = None,
     threads: int | None = None,
+    parameters: Sequence[object] | None = (),
 ) -> pa.Table:
     """Return what one statement says of ``tables``, by name; the first ``rows_max`` rows of it.
 
-    It reaches no file, no network, no Python, no setting. Raises InputError for what is wrong with
-    it, TimeoutError after ``timeout_s``.
+    It reaches no file, no network, no Python, no setting. parameters: for its question marks; None
+    for nulls, however many it wants. Raises InputError for what is wrong with it, TimeoutError
+    after ``timeout_s``.
     """
     limits: dict[str, str | bool | int | float | list[str]] = {"memory_limit": f"{memory_mib}MiB"}
     if threads is not None:
@@ -56,10 +59,10 @@ def query(
             "lock_configuration = true",
         ):
             connection.execute(f"SET {setting}")
-        if len(connection.extract_statements(sql)) != 1:
-            raise InputError("one statement, please")
+        statement = _question(connection, sql)
+        values = dict.fromkeys(statement.named_parameters) if parameters is None else parameters
         timer.start()
-        relation = connection.sql(sql)
+        relation = connection.sql(sql, params=values or None)
         if relation is None:
             raise InputError("it is no question: nothing comes of it")
         return (relation if rows_max is None else relation.limit(rows_max)).to_arrow_table()
@@ -70,3 +73,13 @@ def query(
     finally:
         timer.cancel()
         connection.close()
+
+
+def _question(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise InputError("one statement, please")
+    if statements[0].type not in _ASKS:
+        kind = statements[0].type.name
+        raise InputError(f"{kind} is not answered: outputs are only read, by SELECT")
+    return statements[0]

@@ -176,10 +176,7 @@ def restarts_go_on_behind_what_is_committed(subject: SinkSubject, folder: Path) 
 
 def a_killed_writer_leaves_each_cut_once(subject: SinkSubject, folder: Path) -> None:
     """Killed after any call, never closed: what was committed is there, and once."""
-    for calls in CALLS:
-        (folder / str(calls)).mkdir()
-        path = subject.place(folder / str(calls))
-        killed(lambda path=path, calls=calls: _call(subject.open(path), calls))  # type: ignore[misc]  # bound now
+    for calls, path in _killed_behind_each_call(subject, folder):
         sink = subject.open(path)
         try:
             found = cut_after(sink.committed)
@@ -194,6 +191,17 @@ def a_killed_writer_leaves_each_cut_once(subject: SinkSubject, folder: Path) -> 
         finally:
             sink.close()
         _check_all(subject, folder, path, f"after a kill behind {calls} calls")
+
+
+def _killed_behind_each_call(subject: SinkSubject, folder: Path) -> list[tuple[int, str]]:
+    """Kill writers; return where. First of all: not every library bears a fork once it is used."""
+    found = []
+    for calls in CALLS:
+        (folder / str(calls)).mkdir()
+        path = subject.place(folder / str(calls))
+        killed(lambda path=path, calls=calls: _call(subject.open(path), calls))  # type: ignore[misc]  # bound now
+        found.append((calls, path))
+    return found
 
 
 def _call(sink: Sink, calls: int) -> None:
@@ -305,10 +313,7 @@ def a_replaced_owner_changes_nothing(subject: SinkSubject, folder: Path) -> None
 
 def a_killed_writer_loses_nothing(subject: SinkSubject, folder: Path) -> None:
     """What was committed is there whatever is killed; what comes again may be there twice."""
-    for calls in CALLS:
-        (folder / str(calls)).mkdir()
-        path = subject.place(folder / str(calls))
-        killed(lambda path=path, calls=calls: _call(subject.open(path), calls))  # type: ignore[misc]  # bound now
+    for calls, path in _killed_behind_each_call(subject, folder):
         subject.write(path, calls // 2, CUTS)
         found, wanted = _texts(subject.read(path)), _texts(subject.expected(folder))
         assert not set(wanted) - set(found), f"crash: rows are lost after a kill behind {calls}"

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
+import adbc_driver_flightsql.dbapi as adbc
 import polars as pl
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -86,6 +87,20 @@ def got(client: fl.FlightClient, output: str) -> pa.Table:
     return client.do_get(info.endpoints[0].ticket).read_all()
 
 
+def in_sql(folder: Path, trades: int) -> None:
+    address = (folder / "gateway.log").read_text().split("listens at ")[1].split(",")[0]
+    with (
+        adbc.connect(f"grpc://{address}", autocommit=True) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SELECT sum(trades) AS trades FROM out")
+        table = cursor.fetch_arrow_table()
+    assert table.to_pylist() == [{"trades": trades}]
+    assert set(json.loads(table.schema.metadata[b"ripple.cuts"])["out"]) == {
+        str(number) for number in range(PARTITIONS)
+    }
+
+
 def records_in(table: pa.Table) -> int:
     """So many records of the source are in a table of the first stage."""
     cuts = json.loads(table.schema.metadata[b"ripple.cuts"])
@@ -142,6 +157,7 @@ def test_clients_see_the_outputs_of_a_cluster_whose_workers_are_killed(tmp_path:
             frame = pl.from_arrow(got(client, "out"))
             assert isinstance(frame, pl.DataFrame)
             assert len(got(client, "out").to_pandas()) == len(frame) > 0
+            await asyncio.to_thread(in_sql, tmp_path, sum(frame["trades"].to_list()))
 
     asyncio.run(run())
 

@@ -19,6 +19,14 @@ def test_one_statement_is_answered() -> None:
     assert found.to_pylist() == [{"symbol": "B"}]
 
 
+def test_question_marks_get_values_or_nulls() -> None:
+    sql = "SELECT symbol FROM out WHERE n > ?"
+    assert query(sql, {"out": TABLE}, parameters=[1]).to_pylist() == [{"symbol": "B"}]
+    assert query(sql, {"out": TABLE}, parameters=None).schema == pa.schema({"symbol": pa.string()})
+    with pytest.raises(InputError, match="parameter"):
+        query(sql, {"out": TABLE})
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -32,6 +40,8 @@ def test_one_statement_is_answered() -> None:
         "SET enable_external_access = true",
         "SELECT * FROM TABLE",
         "SELECT 1; SELECT 2",
+        "CREATE TABLE t AS SELECT 1",
+        "PRAGMA database_list",
         "",
     ],
 )

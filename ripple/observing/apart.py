@@ -15,45 +15,68 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.dashboard import children
 from ripple.errors import InputError, LimitError
+from ripple.frozen import frozen
+from ripple.observing import children
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TIMEOUT_S = 10.0
 START_S = 30.0  # a process begins late where others are busy
-MEMORY_MIB = 256
 # Of addresses, most of which nothing is ever written to.
 ADDRESSES_BYTES_MAX = 4 << 30
-TABLES_BYTES_MAX = 64 << 20
-ANSWER_BYTES_MAX = 16 << 20
+
+
+@frozen
+class Limits:
+    """What one question may take. timeout_s: to be answered, once the process has started."""
+
+    timeout_s: float = 10.0
+    memory_mib: int = 256
+    tables_bytes_max: int = 64 << 20
+    answer_bytes_max: int = 16 << 20
 
 
 async def query_apart(
-    sql: str, tables: Mapping[str, pa.Table], *, rows_max: int, timeout_s: float = TIMEOUT_S
+    sql: str,
+    tables: Mapping[str, pa.Table],
+    *,
+    rows_max: int | None = None,
+    limits: Limits | None = None,
+    parameters: pa.RecordBatch | None = None,
+    are_given: bool = True,
 ) -> pa.Table:
     """Return what one statement says of ``tables``, by name; at most ``rows_max`` rows and one.
 
-    Raises InputError for what is wrong with it, LimitError for too much, TimeoutError after
-    ``timeout_s``.
+    parameters: one row, for its question marks; without ``are_given`` they are null. Raises
+    InputError for what is wrong with it, LimitError for too much, TimeoutError.
     """
+    limits = Limits() if limits is None else limits
     size = sum(table.nbytes for table in tables.values())
-    if size > TABLES_BYTES_MAX:
-        raise LimitError(f"the tables have {size:,} bytes, more than {TABLES_BYTES_MAX:,}")
-    told = {"sql": sql, "tables": list(tables), "rows_max": rows_max, "timeout_s": timeout_s}
-    process = await children.start(__name__, stdin=PIPE, limit=ANSWER_BYTES_MAX)
+    if size > limits.tables_bytes_max:
+        raise LimitError(f"the tables have {size:,} bytes, more than {limits.tables_bytes_max:,}")
+    told = {
+        "sql": sql,
+        "tables": list(tables),
+        "rows_max": None if rows_max is None else rows_max + 1,
+        "timeout_s": limits.timeout_s,
+        "memory_mib": limits.memory_mib,
+        "are_given": are_given,
+        "has_parameters": parameters is not None,
+    }
+    given = [] if parameters is None else [pa.Table.from_batches([parameters])]
+    process = await children.start(__name__, stdin=PIPE, limit=1 << 20)
     try:
-        async with asyncio.timeout(timeout_s + START_S):
+        async with asyncio.timeout(limits.timeout_s + START_S):
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.write(json.dumps(told).encode() + b"\n")
-            for table in tables.values():
+            for table in (*tables.values(), *given):
                 process.stdin.write(_stream(table))
                 await process.stdin.drain()
             process.stdin.close()
             kind = (await process.stdout.readline()).decode().strip()
-            body = await _read(process.stdout)
+            body = await _read(process.stdout, limits.answer_bytes_max)
     except ConnectionError:
         kind, body = "", b""
     finally:
@@ -67,13 +90,13 @@ async def query_apart(
     return pa.ipc.open_stream(body).read_all()
 
 
-async def _read(stream: asyncio.StreamReader) -> bytes:
-    found = b""
-    while more := await stream.read(1 << 16):
+async def _read(stream: asyncio.StreamReader, bytes_max: int) -> bytes:
+    found = bytearray()
+    while more := await stream.read(1 << 20):
         found += more
-        if len(found) > ANSWER_BYTES_MAX:
-            raise LimitError(f"the answer has more than {ANSWER_BYTES_MAX:,} bytes: ask for less")
-    return found
+        if len(found) > bytes_max:
+            raise LimitError(f"the answer has more than {bytes_max:,} bytes: ask for less")
+    return bytes(found)
 
 
 def _stream(table: pa.Table) -> memoryview:
@@ -88,6 +111,10 @@ def main() -> None:
     told = json.loads(sys.stdin.buffer.readline())
     source = pa.PythonFile(sys.stdin.buffer, mode="r")
     tables = {name: pa.ipc.open_stream(source).read_all() for name in told["tables"]}
+    parameters: list[object] | None = [] if told["are_given"] else None
+    if told["has_parameters"]:
+        (row,) = pa.ipc.open_stream(source).read_all().to_batches()
+        parameters = [column[0].as_py() for column in row.columns]
     cpu_s = int(told["timeout_s"] + START_S)
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES_BYTES_MAX, ADDRESSES_BYTES_MAX))
@@ -98,9 +125,10 @@ def main() -> None:
             told["sql"],
             tables,
             timeout_s=told["timeout_s"],
-            memory_mib=MEMORY_MIB,
-            rows_max=told["rows_max"] + 1,
+            memory_mib=told["memory_mib"],
+            rows_max=told["rows_max"],
             threads=1,
+            parameters=parameters,
         )
         kind, body = b"rows\n", _stream(rows)
     except (InputError, ModuleNotFoundError) as error:

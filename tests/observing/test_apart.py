@@ -7,9 +7,8 @@ import asyncio
 import pyarrow as pa
 import pytest
 
-from ripple.dashboard import apart
-from ripple.dashboard.apart import query_apart
 from ripple.errors import InputError, LimitError
+from ripple.observing.apart import Limits, query_apart
 
 TABLE = pa.table({"symbol": ["A", "B", "A"], "size": [1, 2, 2**62]})
 QUESTIONS = {
@@ -39,7 +38,10 @@ def test_each_question_ends() -> None:
         turning = asyncio.ensure_future(turn())
         tables = {"trades": TABLE, "other": TABLE}
         found = await asyncio.gather(
-            *(query_apart(sql, tables, rows_max=5, timeout_s=1) for sql in QUESTIONS),
+            *(
+                query_apart(sql, tables, rows_max=5, limits=Limits(timeout_s=1))
+                for sql in QUESTIONS
+            ),
             return_exceptions=True,
         )
         turning.cancel()
@@ -62,7 +64,7 @@ def test_each_question_ends() -> None:
     assert turns > 10
 
 
-def test_tables_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "TABLES_BYTES_MAX", 10)
+def test_tables_have_a_limit() -> None:
+    limits = Limits(tables_bytes_max=10)
     with pytest.raises(LimitError, match="more than 10"):
-        asyncio.run(query_apart("SELECT 1", {"t": TABLE}, rows_max=1))
+        asyncio.run(query_apart("SELECT 1", {"t": TABLE}, limits=limits))

@@ -1,0 +1,20 @@
+"""Tables of Delta Lake, as a sink; deltalake is imported when one is opened."""
+
+from ripple.connectors.connector import Connector, Use
+from ripple.connectors.target import WHOLE
+
+ONCE = "each cut once, one commit of the table: readers see whole cuts, and each key's newest row"
+
+CONNECTOR = Connector(
+    scheme="delta",
+    form="delta:FOLDER",
+    sink=Use("ripple.connectors.delta_lake.sink:open_table", WHOLE),
+    continued_sink=Use(
+        "ripple.connectors.delta_lake.sink:continue_table",
+        ONCE,
+        has_epochs=True,
+        commit_interval_ms=10_000,
+    ),
+    path_of=str,
+    check="ripple.connectors.delta_lake.table:check",
+)

@@ -1,0 +1,202 @@
+"""A table of Delta Lake: what its log records of our commits, and how changes get into it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from ripple.connectors.contract import Commit
+from ripple.connectors.record_shape import arrow_schema_of
+from ripple.connectors.text.cut_record import Owner, from_json, to_json
+from ripple.errors import OutputError
+from ripple.extras import needed
+from ripple.ops import OP, OP_REMOVE
+
+with needed("delta", "a table of Delta Lake"):
+    from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+    from deltalake.exceptions import CommitFailedError, DeltaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.connectors.connector import Writing
+
+# Of the table's transactions, and of what a commit says besides.
+APPLICATION = "ripple"
+
+
+class Record(NamedTuple):
+    """What one of our commits says. number: of them, from 1 on. epoch: of the part's owner."""
+
+    number: int
+    owner: Owner
+    epoch: int
+    commit: Commit | None
+
+    def to_json(self) -> str:
+        """Return the text that is committed."""
+        told = {
+            "number": self.number,
+            "pipeline": self.owner.pipeline,
+            "output": self.owner.output,
+            "epoch": self.epoch,
+            "reached": to_json(self.commit),
+        }
+        return json.dumps(told, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Record:
+        """Read it again. Raises ValueError, KeyError and TypeError."""
+        told = json.loads(text)
+        owner = Owner(told["pipeline"], told["output"])
+        return cls(told["number"], owner, told["epoch"], from_json(told["reached"]))
+
+
+class Table:
+    """The table of one output, a row a key. What goes wrong is told as OutputError."""
+
+    def __init__(self, path: str, writing: Writing) -> None:
+        self.name = f"delta:{path}"
+        self.owner = Owner(writing.plan.name, writing.output.name)
+        self.schema = arrow_schema_of(writing.output.fields)
+        self.key = [f.name for f in writing.plan.fold(writing.output.of).row_key]
+        self._path = path
+        self._table: DeltaTable | None = None
+
+    def record(self) -> Record | None:
+        """Return what our newest commit says, None where there is none; read it anew."""
+        with self._told():
+            if not DeltaTable.is_deltatable(self._path):
+                return None
+            self._table = table = DeltaTable(self._path)
+            number = table.transaction_version(APPLICATION)
+            if number is None:
+                raise OutputError(
+                    f"cannot write {self.name}: there is such a table, which no run has made"
+                )
+            self._check(pa.schema(table.schema()))
+            for entry in (*table.history(1), *table.history()):
+                if APPLICATION in entry:
+                    return self._read(entry[APPLICATION], number)
+        raise OutputError(
+            f"cannot write {self.name}: its log no longer has the commit that says what was "
+            "reached. Name another folder to begin anew"
+        )
+
+    def make(self, record: Record) -> None:
+        """Create the table, without rows; nothing if somebody has done so meanwhile."""
+        with self._told():
+            self._table = DeltaTable.create(
+                self._path, self.schema, mode="error", commit_properties=_properties(record)
+            )
+
+    def commit(self, changes: pa.Table, record: Record) -> bool:
+        """Bring changes into the table, each key once; False if another commit came between."""
+        assert self._table is not None
+        properties = _properties(record)
+        with self._told():
+            try:
+                if changes.num_rows:
+                    self._merge(self._table, changes, properties)
+                else:
+                    schema = self._table.schema()
+                    self._table.create_write_transaction(
+                        [], "append", schema, commit_properties=properties
+                    )
+            except CommitFailedError:
+                return False
+        return True
+
+    def replace(self, rows: pa.Table, record: Record) -> None:
+        """Let the table be these rows, in one commit."""
+        with self._told():
+            write_deltalake(
+                self._path, rows, mode="overwrite", commit_properties=_properties(record)
+            )
+
+    def _merge(self, table: DeltaTable, changes: pa.Table, properties: CommitProperties) -> None:
+        is_same = " AND ".join(f"t.{_quoted(name)} = s.{_quoted(name)}" for name in self.key)
+        row = {_quoted(name): f"s.{_quoted(name)}" for name in self.schema.names}
+        is_gone = f"s.{OP} = {OP_REMOVE}"
+        merger = table.merge(
+            changes,
+            is_same or "true",  # without a key there is one row
+            source_alias="s",
+            target_alias="t",
+            commit_properties=properties,
+        )
+        merger = merger.when_matched_delete(is_gone).when_matched_update(row)
+        merger.when_not_matched_insert(row, f"NOT {is_gone}").execute()
+
+    def _check(self, found: pa.Schema) -> None:
+        for field in self.schema:
+            at = found.get_field_index(field.name)
+            if at < 0 or found.field(at).type != field.type:
+                there = (
+                    f"which is {found.field(at).type} there" if at >= 0 else "which is not there"
+                )
+                raise OutputError(
+                    f"cannot write {self.name}: the output has a column {field.name!r} "
+                    f"({field.type}), {there}. Name another folder, or remove this one"
+                )
+
+    def _read(self, text: str, number: int) -> Record:
+        try:
+            record = Record.from_json(text)
+        except (ValueError, KeyError, TypeError) as error:
+            raise OutputError(f"{self.name}: what its log says of us cannot be read") from error
+        if record.number != number:
+            raise OutputError(
+                f"{self.name}: its log says that commit {number} was our last one, and has "
+                f"{record.number}"
+            )
+        if record.owner != self.owner:
+            raise OutputError(
+                f"{self.name} belongs to {record.owner}, not to {self.owner}: choose another place"
+            )
+        return record
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            said = " ".join(str(error).split())
+            raise OutputError(f"cannot write {self.name}: {said}") from error
+
+
+def check(path: str) -> str:
+    """Tell what is there; raises OutputError."""
+    try:
+        if not DeltaTable.is_deltatable(path):
+            return "not there yet"
+        table = DeltaTable(path)
+        number = table.transaction_version(APPLICATION)
+    except (DeltaError, OSError) as error:
+        said = " ".join(str(error).split())
+        raise OutputError(f"delta:{path}: {said}") from error
+    whose = "which no run has made" if number is None else f"of which {number} are Ripple's"
+    return f"a table of {table.version() + 1} commits, {whose}"
+
+
+def _properties(record: Record) -> CommitProperties:
+    # Not repeated by the library: whether a commit that failed was ours is looked up.
+    return CommitProperties(
+        custom_metadata={APPLICATION: record.to_json()},
+        app_transactions=[Transaction(APPLICATION, record.number)],
+        max_commit_retries=0,
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def plain(rows: pa.Table) -> Any:
+    """Return changes as rows of a table: those that are there, without what they did."""
+    if OP not in rows.column_names:
+        return rows
+    return rows.filter(pa.compute.not_equal(rows[OP], OP_REMOVE)).drop_columns([OP])

@@ -1,0 +1,177 @@
+"""What Flight SQL tells of itself: the outputs as tables, and what the server can do.
+
+Names are those by which DuckDB knows tables that it was handed: ``temp.main.NAME``.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ripple.extras import needed
+from ripple.flight.errors import FlightError, Why
+from ripple.flight.framing import schema_bytes
+
+with needed("cluster", "Flight SQL"):
+    from google.protobuf.message import Message
+
+    from ripple.flight import flight_sql_pb2 as messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ripple.flight.tables import Tables
+
+CATALOGUE, SCHEMA, TABLE = "temp", "main", "TABLE"
+
+# By SqlInfo's numbers; the kind of the value decides its place in the union.
+_ABOUT: dict[int, str | bool | int | list[str]] = {
+    0: "Ripple",
+    1: version("ripple-stream"),
+    2: str(pa.__version__),
+    3: True,  # is read-only
+    4: True,  # answers SQL
+    5: False,  # answers Substrait
+    8: 0,  # has no transactions
+    9: False,  # cancels nothing: who goes away is noticed
+    500: False,  # creates no catalogues,
+    501: False,  # no schemas,
+    502: False,  # no tables
+    504: '"',  # what names are quoted by
+}
+_UNION = (
+    pa.field("string_value", pa.string()),
+    pa.field("bool_value", pa.bool_()),
+    pa.field("bigint_value", pa.int64()),
+    pa.field("int32_bitmask", pa.int32()),
+    pa.field("string_list", pa.list_(pa.string())),
+    pa.field("int32_to_int32_list_map", pa.map_(pa.int32(), pa.list_(pa.int32()))),
+)
+_LIKE = {"%": "*", "_": "?"}
+_PLACES = {str: 0, bool: 1, int: 2}
+
+
+def _schema(**columns: pa.DataType) -> pa.Schema:
+    """Return a schema; a column whose name ends in _ may be null."""
+    return pa.schema(
+        [pa.field(name.rstrip("_"), kind, name.endswith("_")) for name, kind in columns.items()]
+    )
+
+
+_TEXT = pa.string()
+_TABLES = _schema(catalog_name_=_TEXT, db_schema_name_=_TEXT, table_name=_TEXT, table_type=_TEXT)
+_SCHEMAS: dict[type[Message], pa.Schema] = {
+    messages.CommandGetCatalogs: _schema(catalog_name=_TEXT),
+    messages.CommandGetDbSchemas: _schema(catalog_name_=_TEXT, db_schema_name=_TEXT),
+    messages.CommandGetTables: _TABLES,
+    messages.CommandGetTableTypes: _schema(table_type=_TEXT),
+    messages.CommandGetPrimaryKeys: _schema(
+        catalog_name_=_TEXT,
+        db_schema_name_=_TEXT,
+        table_name=_TEXT,
+        column_name=_TEXT,
+        key_sequence=pa.int32(),
+        key_name_=_TEXT,
+    ),
+    messages.CommandGetSqlInfo: _schema(info_name=pa.uint32(), value=pa.dense_union(_UNION)),
+}
+
+
+class Catalogue:
+    """Answers the commands that ask what there is."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def schema(self, command: Message) -> pa.Schema:
+        """Return the columns of an answer. Raises FlightError."""
+        if type(command) not in _SCHEMAS:
+            raise FlightError(Why.NOT_OFFERED, f"{command.DESCRIPTOR.name} is not offered")
+        schema = _SCHEMAS[type(command)]
+        if isinstance(command, messages.CommandGetTables) and command.include_schema:
+            schema = schema.append(pa.field("table_schema", pa.binary(), nullable=False))
+        return schema
+
+    async def table(self, command: Message) -> pa.Table:
+        """Return an answer. Raises FlightError."""
+        schema = self.schema(command)
+        if isinstance(command, messages.CommandGetSqlInfo):
+            return _about(command.info, schema)
+        rows = [row async for row in self._rows(command)]
+        columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+        arrays = [pa.array(c, field.type) for c, field in zip(columns, schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    async def _rows(self, command: Any) -> Any:
+        where = (CATALOGUE, SCHEMA)
+        if isinstance(command, messages.CommandGetCatalogs):
+            yield (CATALOGUE,)
+        elif isinstance(command, messages.CommandGetTableTypes):
+            yield (TABLE,)
+        elif isinstance(command, messages.CommandGetDbSchemas):
+            if _is_here(command):
+                yield where
+        elif isinstance(command, messages.CommandGetPrimaryKeys):
+            if command.table in await self._tables.names():
+                keys = await self._tables.keys(command.table)
+                for number, name in enumerate(keys, 1):
+                    yield (*where, command.table, name, number, None)
+        else:
+            for name in await self._tables_of(command):
+                known = (*where, name, TABLE)
+                if command.include_schema:
+                    table = await self._tables.table(name)
+                    bare = table.schema.remove_metadata()
+                    yield (*known, schema_bytes(bare))
+                else:
+                    yield known
+
+    async def _tables_of(self, command: Any) -> list[str]:
+        types = command.table_types
+        if not _is_here(command) or (types and TABLE not in types):
+            return []
+        names = sorted(await self._tables.names())
+        if command.HasField("table_name_filter_pattern"):
+            return [n for n in names if _is_like(n, command.table_name_filter_pattern)]
+        return names
+
+
+def _is_here(command: Any) -> bool:
+    """Return whether a command asks about the only catalogue and schema."""
+    if command.HasField("catalog") and command.catalog != CATALOGUE:
+        return False
+    pattern = "db_schema_filter_pattern"
+    return not command.HasField(pattern) or _is_like(SCHEMA, getattr(command, pattern))
+
+
+def _is_like(text: str, pattern: str) -> bool:
+    """Return whether a text is like a pattern of SQL, whose % is any text and _ any character."""
+    # Whose matching takes no more than the product of both lengths, whoever the pattern is from.
+    glob = (f"[{c}]" if c in "*?[" else _LIKE.get(c, c) for c in pattern)
+    return fnmatchcase(text, "".join(glob))
+
+
+def _about(wanted: Sequence[int], schema: pa.Schema) -> pa.Table:
+    told = {n: value for n, value in _ABOUT.items() if not wanted or n in wanted}
+    places = [_PLACES[type(value)] for value in told.values()]
+    children: list[pa.Array] = []
+    offsets = [0] * len(places)
+    for place, field in enumerate(_UNION):
+        rows = [row for row, its in enumerate(places) if its == place]
+        for offset, row in enumerate(rows):
+            offsets[row] = offset
+        children.append(pa.array(_values(told.values(), place), field.type))
+    union = pa.UnionArray.from_dense(
+        pa.array(places, pa.int8()),
+        pa.array(offsets, pa.int32()),
+        children,
+        [field.name for field in _UNION],
+    )
+    return pa.Table.from_arrays([pa.array(told, pa.uint32()), union], schema=schema)
+
+
+def _values(told: Iterable[Any], place: int) -> list[Any]:
+    return [value for value in told if _PLACES[type(value)] == place]

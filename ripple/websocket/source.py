@@ -1,0 +1,248 @@
+"""A feed as a plain run reads it: each message once, what is missing as a letter."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.batch import RAW_BYTES_MAX, Batch, Rejected
+from ripple.errors import InputError
+from ripple.extras import needed
+from ripple.kafka.values.contract import batch_of
+from ripple.kafka.values.json import JsonValues
+from ripple.websocket.place import Feed
+from ripple.websocket.sequence import Gap, Sequence, Verdict
+from ripple.world.broker import Read, Records
+
+with needed("websocket", "a feed over a websocket"):
+    from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
+    from websockets.sync.client import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from websockets.sync.client import ClientConnection
+
+    from ripple.connectors.connector import Reading
+    from ripple.kafka.values.contract import Values
+
+MISSING, UNNUMBERED = "messages are missing before the next one", "message has no number"
+# Half a minute in all: a server that restarts is back by then.
+DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
+WAIT_S = 0.05
+CONNECT_S = 10.0
+MESSAGE_BYTES_MAX = 1 << 20
+NORMAL = 1000
+
+
+def open_plain(path: str, reading: Reading) -> WebsocketSource:
+    """Return the feed at a ``ws:`` place; raises InputError."""
+    return _opened("ws", path, reading)
+
+
+def open_secure(path: str, reading: Reading) -> WebsocketSource:
+    """Return the feed at a ``wss:`` place; raises InputError."""
+    return _opened("wss", path, reading)
+
+
+def check_plain(path: str) -> str:
+    """Connect; raises InputError."""
+    return _checked(Feed.parse("ws", path))
+
+
+def check_secure(path: str) -> str:
+    """Connect; raises InputError."""
+    return _checked(Feed.parse("wss", path))
+
+
+class WebsocketSource:
+    """Reads a feed until its server ends it; see Source.
+
+    A message is a record, a JSON object. It cannot be read again: offsets count what this run has
+    taken. Where the connection is lost another one is made, and the server told to go on; what
+    comes again is dropped, and what never came is a rejected record that says which numbers.
+
+    Invariants: no more than a batch is held, and what the connection reads ahead, which is bounded.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        values: Values,
+        *,
+        name: str,
+        batch_rows: int,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = name
+        self._feed, self._values, self._batch_rows = feed, values, batch_rows
+        self._wait = wait
+        self._sequence = Sequence()
+        self._open = ExitStack()
+        self._is_read = self._is_closed = False
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch]:
+        """Yield the records, once; see Source."""
+        if self._is_read:
+            raise InputError(f"{self._feed.url} can be read once: record it with ripple log append")
+        self._is_read = True
+        held = _Held(from_offset)
+        for message in self._messages():
+            if message is None:
+                yield from self._given(held)
+                continue
+            self._take(message, held)
+            if held.end % self._batch_rows == 0:
+                yield from self._given(held)
+        yield from self._given(held)
+
+    def close(self) -> None:
+        """Leave the server; see Source."""
+        self._is_closed = True
+        self._disconnect()
+
+    def _given(self, held: _Held) -> Iterator[Batch]:
+        if held.end > held.start:
+            yield held.batch(self._values)
+            held.clear()
+
+    def _take(self, message: str | bytes, held: _Held) -> None:
+        data = message if isinstance(message, bytes) else message.encode()
+        settings = self._feed.settings
+        if settings.only is None and settings.sequence is None:
+            held.add(data)
+            return
+        try:
+            parsed = json.loads(data)
+        except (ValueError, RecursionError):
+            parsed = None
+        if not isinstance(parsed, dict):
+            held.add(data)  # whose parser says what is wrong with it
+            return
+        if settings.only is not None:
+            member, _, wanted = settings.only.partition("=")
+            if str(parsed.get(member)) != wanted:
+                return
+        if settings.sequence is not None:
+            number = parsed.get(settings.sequence)
+            if type(number) is not int:
+                held.refuse(UNNUMBERED, data)
+                return
+            found = self._sequence.take(number)
+            if found is Verdict.REPEATED:
+                return
+            if isinstance(found, Gap):
+                held.refuse(MISSING, f"{found.first} to {found.last}".encode())
+        held.add(data)
+
+    def _messages(self) -> Iterator[str | bytes | None]:
+        """Yield messages, None where none is waiting, until the server ends the feed."""
+        delays = iter(DELAYS_S)
+        while not self._is_closed:
+            try:
+                connection = self._connected()
+                while not self._is_closed:
+                    try:
+                        message = connection.recv(WAIT_S)
+                    except TimeoutError:
+                        yield None
+                        continue
+                    delays = iter(DELAYS_S)
+                    yield message
+            except ConnectionClosedOK as closed:
+                if closed.rcvd is not None and closed.rcvd.code == NORMAL:
+                    return
+                self._again(closed, delays)
+            except (ConnectionClosed, WebSocketException, OSError) as error:
+                self._again(error, delays)
+            yield None
+
+    def _connected(self) -> ClientConnection:
+        connection = self._open.enter_context(_connecting(self._feed))
+        greeting = self._feed.greeting(self._sequence.last)
+        if greeting is not None:
+            connection.send(greeting)
+        return connection
+
+    def _again(self, error: Exception, delays: Iterator[float]) -> None:
+        """Wait before another connection is made. Raises InputError after half a minute."""
+        self._disconnect()
+        if self._is_closed:
+            return
+        delay_s = next(delays, None)
+        if delay_s is None:
+            raise _told(self._feed, error) from error
+        self._wait(delay_s)
+
+    def _disconnect(self) -> None:
+        self._open.close()
+
+
+class _Held:
+    """Messages that are no batch yet, from offset ``start`` to before ``end``."""
+
+    def __init__(self, start: int) -> None:
+        self.start = self.end = start
+        self._offsets: list[int] = []
+        self._data: list[bytes] = []
+        self._refused: list[Rejected] = []
+
+    def add(self, data: bytes) -> None:
+        """Add what may be a record."""
+        self._offsets.append(self.end)
+        self._data.append(data)
+        self.end += 1
+
+    def refuse(self, reason: str, data: bytes) -> None:
+        """Add what is none."""
+        self._refused.append(Rejected(self.end, None, reason, data[:RAW_BYTES_MAX]))
+        self.end += 1
+
+    def batch(self, values: Values) -> Batch:
+        """Return all."""
+        many = len(self._data)
+        column = pa.array(self._data, pa.binary())
+        records = Records(pa.nulls(many, pa.binary()), column, np.zeros(many, np.int64))
+        batch = batch_of(Read(np.array(self._offsets, np.int64), records, self.end), values)
+        rejected = sorted((*batch.rejected, *self._refused), key=lambda one: one.offset)
+        return Batch(batch.records, self.end, tuple(rejected), batch.offsets())
+
+    def clear(self) -> None:
+        """Begin behind what was given."""
+        self.start = self.end
+        self._offsets, self._data, self._refused = [], [], []
+
+
+def _opened(scheme: str, path: str, reading: Reading) -> WebsocketSource:
+    feed = Feed.parse(scheme, path)
+    values = JsonValues(reading.shape)
+    return WebsocketSource(feed, values, name=reading.name, batch_rows=reading.batch_rows)
+
+
+def _checked(feed: Feed) -> str:
+    try:
+        with _connecting(feed):
+            return "a server of websockets answers"
+    except (WebSocketException, OSError) as error:
+        raise _told(feed, error) from error
+
+
+def _connecting(feed: Feed) -> AbstractContextManager[ClientConnection]:
+    given: dict[str, Any] = {}
+    if feed.settings.authorization:
+        given["additional_headers"] = {"Authorization": feed.settings.authorization}
+    connection: AbstractContextManager[ClientConnection] = connect(
+        feed.url, open_timeout=CONNECT_S, close_timeout=1, max_size=MESSAGE_BYTES_MAX, **given
+    )
+    return connection
+
+
+def _told(feed: Feed, error: Exception) -> InputError:
+    said = " ".join(str(error).split()) or type(error).__name__
+    return InputError(f"cannot read {feed.url}: {said}")

@@ -1,0 +1,169 @@
+"""A feed of a real server that drops connections, repeats messages and skips some."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+from aiohttp import WSCloseCode, web
+
+from ripple.connectors.connector import Reading
+from ripple.connectors.record_shape import RecordShape
+from ripple.errors import InputError
+from ripple.records import checks_of, schema_of
+from ripple.testing import Tick
+from ripple.testing.connector_rows import ticks
+from ripple.websocket import source as websocket_source
+from ripple.websocket.sequence import Gap, Sequence, Verdict
+from ripple.websocket.source import MISSING, UNNUMBERED, check_plain, open_plain
+
+SHAPE = RecordShape(schema_of(Tick), checks_of(Tick))
+ROWS = [json.dumps({"seq": number, **tick}) for number, tick in enumerate(ticks(0, 60))]
+
+
+@contextmanager
+def serving(talk: Callable[[int, Any, str], Any]) -> Iterator[str]:
+    """Serve: ``talk(connection's number, websocket, first message)``; yield the place's path."""
+    loop, count, ready = asyncio.new_event_loop(), 0, threading.Event()
+    port = 0
+
+    async def handle(request: web.Request) -> web.WebSocketResponse:
+        nonlocal count
+        count += 1
+        number = count
+        websocket = web.WebSocketResponse()
+        await websocket.prepare(request)
+        await talk(number, websocket, await websocket.receive_str())
+        return websocket
+
+    async def start() -> web.AppRunner:
+        nonlocal port
+        app = web.Application()
+        app.router.add_get("/feed", handle)
+        runner = web.AppRunner(app, shutdown_timeout=0.2)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        ready.set()
+        return runner
+
+    def run() -> None:
+        runner = loop.run_until_complete(start())
+        loop.run_forever()
+        loop.run_until_complete(runner.cleanup())
+        loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    ready.wait(10)
+    try:
+        yield f"//127.0.0.1:{port}/feed"
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def test_what_is_lost_repeated_and_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    async def talk(number: int, websocket: Any, first: str) -> None:
+        told.append(first)
+        if number == 1:
+            await websocket.send_str('{"type": "hello"}')
+            for row in ROWS[:20]:
+                await websocket.send_str(row)
+            await asyncio.sleep(0.2)
+            websocket._req.transport.abort()  # no farewell
+        elif number == 2:
+            for row in (*ROWS[10:25], *ROWS[28:40], "{", '{"name": "A"}'):
+                await websocket.send_str(row)
+            await websocket.close(code=WSCloseCode.GOING_AWAY)
+        else:
+            for row in ROWS[40:]:
+                await websocket.send_str(row)
+            await websocket.close()
+
+    monkeypatch.setenv("WS_SUBSCRIBE", "begin")
+    monkeypatch.setenv("WS_RESUME", "go on behind {sequence}")
+    monkeypatch.setenv("WS_SEQUENCE", "seq")
+    reading = Reading("ticks", SHAPE, 10)
+    with serving(talk) as path, closing(open_plain(path, reading)) as source:
+        batches = list(source.batches())
+    assert told == ["begin", "go on behind 19", "go on behind 39"]
+    numbers = [n for batch in batches for n in batch.records["number"].to_pylist()]
+    rejected = [bad for batch in batches for bad in batch.rejected]
+    bad_ticks = {n for n, row in enumerate(ticks(0, 60)) if row["price"] <= 0}
+    assert numbers == [n for n in range(60) if n not in bad_ticks and n not in {25, 26, 27}]
+    missing = [bad for bad in rejected if bad.reason == MISSING]
+    assert [bad.raw for bad in missing] == [b"25 to 27"]
+    assert sum(bad.reason == UNNUMBERED for bad in rejected) == 2  # the greeting, and one without
+    taken = 60 - 3 + 1 + 3
+    assert batches[-1].next_offset == len(numbers) + len(rejected) == taken
+    ends = [batch.next_offset for batch in batches]
+    assert ends == sorted(set(ends))
+
+
+def test_other_messages_are_no_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def talk(number: int, websocket: Any, first: str) -> None:
+        for row in ticks(0, 3):
+            await websocket.send_str('{"type": "heartbeat"}')
+            await websocket.send_str(json.dumps({"type": "trade", **row}))
+        await websocket.close()
+
+    monkeypatch.setenv("WS_SUBSCRIBE", "begin")
+    monkeypatch.setenv("WS_ONLY", "type=trade")
+    with serving(talk) as path:
+        with closing(open_plain(path, Reading("ticks", SHAPE, 10))) as source:
+            (batch,) = source.batches()
+        with pytest.raises(InputError, match="can be read once"):
+            next(source.batches())
+        assert check_plain(path) == "a server of websockets answers"
+    assert (batch.records.num_rows, batch.rejected) == (3, ())
+
+
+def test_a_server_that_stays_away_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(websocket_source, "DELAYS_S", (0.01, 0.01))
+    source = open_plain("//127.0.0.1:1/feed", Reading("ticks", SHAPE, 10))
+    with pytest.raises(InputError, match=r"cannot read ws://127.0.0.1:1/feed: .*refused"):
+        list(source.batches())
+    source.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "variables", "says"),
+    [
+        ("//me:hidden@host/feed", {}, "which others could read there"),
+        ("host", {}, "it must be wss://"),
+        ("//host/", {"WS_AUTHORIZATION": "hidden"}, "by TLS alone"),
+        ("//host/", {"WS_RESUME": "from {sequence}"}, "and WS_SEQUENCE"),
+        ("//host/", {"WS_ONLY": "trade"}, "not MEMBER=TEXT"),
+    ],
+)
+def test_wrong_places_and_settings(
+    path: str, variables: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=says) as refused:
+        open_plain(path, Reading("ticks", SHAPE, 10))
+    assert "hidden" not in str(refused.value)
+
+
+def test_numbers_that_begin_anew_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    sequence = Sequence()
+    assert [sequence.take(n) for n in (5, 6, 6, 9)] == [
+        Verdict.NEW,
+        Verdict.NEW,
+        Verdict.REPEATED,
+        Gap(7, 8),
+    ]
+    monkeypatch.setattr("ripple.websocket.sequence.REPEATED_MAX", 2)
+    assert [sequence.take(n) for n in (1, 2)] == [Verdict.REPEATED] * 2
+    with pytest.raises(InputError, match="counts anew"):
+        sequence.take(3)
