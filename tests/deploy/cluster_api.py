@@ -59,7 +59,7 @@ class ApiServer(Server):
             *("--token-auth-file=tokens.csv", "--authorization-mode=AlwaysAllow"),
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc",
-            "--service-account-key-file=key.pem",
+            "--service-account-key-file=certificate.pem",
             "--service-account-signing-key-file=key.pem",
             # Nobody makes accounts for pods here, and nobody asks where the server is.
             *("--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none"),

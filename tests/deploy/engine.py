@@ -16,7 +16,7 @@ from tests.services.server import Server
 
 BASE = "python:3.11-slim-bookworm"  # what the Dockerfile asks for, made of Debian's own Python
 IMAGE = "ripple:latest"
-BUILD_S = 1800
+ANSWER_S, BUILD_S = 5, 1800
 _PACKAGES = ["docker.io", "containerd", "runc", "debootstrap"]
 _IN_BASE = "python3,python3-dev,python3-pip,python3-venv,ca-certificates,openssl"
 
@@ -41,13 +41,17 @@ class Engine(Server):
     def command(self) -> list[str]:
         return [
             str(self._programs / "usr/sbin/dockerd"),
-            *("--data-root=data", "--exec-root", str(self._sockets / "exec"), "--pidfile=pid"),
+            *("--data-root", str(self.folder / "data"), "--pidfile", str(self.folder / "pid")),
+            *("--exec-root", str(self._sockets / "exec")),
             *("-H", f"unix://{self._sockets}/engine"),
             *("--iptables=false", "--ip6tables=false", "--bridge=none"),
         ]
 
     def answers(self) -> bool:
-        return self._ask("version").returncode == 0
+        try:
+            return self._ask("version", within_s=ANSWER_S).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
 
     def stop(self) -> None:
         super().stop()
@@ -75,14 +79,14 @@ class Engine(Server):
             stderr=err,
         )
 
-    def _ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def _ask(self, *arguments: str, within_s: float = BUILD_S) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["docker", *arguments],
             # Its other builder is a package of its own.
             env={**os.environ, **self.variables, "DOCKER_BUILDKIT": "0"},
             capture_output=True,
             text=True,
-            timeout=BUILD_S,
+            timeout=within_s,
             check=False,
         )
 
