@@ -132,6 +132,7 @@ class Spawned:
             "cache": "",
             "cache_bytes": 0,
             "root": str(folder / "state"),
+            "lanes": "",
             "source": f"log:{folder}/ticks",
             "sinks": {"counts": f"log:{folder}/counts"},
             "settings": {"batch_rows": 100, "commit_interval_ns": 50_000_000},
