@@ -110,7 +110,7 @@ def test_a_query_that_does_not_fit_is_refused_in_a_line(asked: Asked) -> None:
         ("SELECT * FROM read_csv('/etc/passwd')", "file system operations are disabled"),
         ("SELECT * FROM nothing", "nothing does not exist"),
         ("SELECT 1; SELECT 2", "one statement, please"),
-        ("SET memory_limit='1TB'", "locked"),
+        ("SET memory_limit='1TB'", "outputs are only read"),
     ):
         said = asked.say("query", sql, code=1)
         assert why in said, said

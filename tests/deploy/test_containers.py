@@ -122,7 +122,9 @@ def test_the_image_has_all_programs_and_nothing_to_build_with(engine: Engine) ->
     for program in ("ripple", "ripple-worker", "ripple-coordinator", "ripple-vwap-demo"):
         assert "usage" in engine.docker(*run, program, "--help"), program
     assert engine.docker(*run, "id", "-u").strip() == "10001"
-    absent = "for one in gcc cc g++ pip; do command -v $one && exit 1; done; echo none"
+    absent = (
+        "for one in gcc cc g++ /opt/ripple/bin/pip; do command -v $one && exit 1; done; echo none"
+    )
     assert engine.docker(*run, "sh", "-c", absent).strip() == "none"
     assert "Portfolio" in engine.docker(
         *run, "sh", "-c", "ripple-vwap-demo --synthetic 1000 2>&1 >/dev/null"

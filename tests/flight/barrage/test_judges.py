@@ -54,9 +54,9 @@ async def followed(
 
         async def change() -> None:
             for _ in range(updates):
+                await asyncio.sleep(PAUSE_S)  # before: it is over once the last one is told
                 server.seen.tell(*workload.step())
                 truth.states.append(workload.state())
-                await asyncio.sleep(PAUSE_S)
 
         given = session_of(server.address, **session), OUTPUT
         async with judge("ticking_judge.py", environment, *given) as client:
