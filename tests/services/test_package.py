@@ -44,6 +44,7 @@ NEED_EXTRAS = {
     "ripple.flight",
     "ripple.kafka.client",
     "ripple.kafka.consumer",
+    "ripple.kafka.lane_home",
     "ripple.kafka.private",
     "ripple.kafka.private_writing",
     "ripple.kafka.producer",
