@@ -112,7 +112,9 @@ SETTINGS: tuple[Setting, ...] = (
         default="",
     ),
     Setting(name="cache_mib", help="how large that may become", default=10_240),
-    Setting(name="source", help="log:DIR/TOPIC, whose partitions are divided"),
+    Setting(
+        name="source", help="log:DIR/TOPIC or kafka:BROKERS/TOPIC, whose partitions are divided"
+    ),
     Setting(
         name="sink",
         help="[OUTPUT=]log:DIR/TOPIC of each output that is wanted, separated by commas",
