@@ -23,6 +23,9 @@ cdef extern from *:
 cdef enum Reading:
     READ, NO_NUMBER, BEYOND_INT64, BEYOND_DOUBLE, BELOW_DOUBLE
 
+cdef enum:
+    COUNTED_AT_ONCE = 240       # a byte counts to 255
+
 
 cdef inline bint is_digit(uint8_t c) noexcept nogil:
     return <uint8_t>(c - 48) < 10
@@ -176,14 +179,18 @@ cdef inline bint _is_above_one(const uint8_t* p, const uint8_t* end) noexcept no
 
 
 cdef inline Py_ssize_t newlines(const uint8_t* data, Py_ssize_t size) noexcept nogil:
-    cdef Py_ssize_t i, start, count = 0
+    cdef Py_ssize_t i, start = 0, count = 0
     cdef uint8_t some
-    # Few enough for a byte to count: the compiler adds up sixteen bytes at once.
-    for start in range(0, size, 240):
+    # As many at once as a byte can count, and always as many: the compiler adds up sixteen of them
+    # at a time, and need not ask how many are left.
+    while size - start >= COUNTED_AT_ONCE:
         some = 0
-        for i in range(start, min(start + 240, size)):
-            some += data[i] == b"\n"
+        for i in range(COUNTED_AT_ONCE):
+            some += data[start + i] == b"\n"
         count += some
+        start += COUNTED_AT_ONCE
+    for i in range(start, size):
+        count += data[i] == b"\n"
     return count
 
 
