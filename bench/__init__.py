@@ -31,6 +31,7 @@ BENCHMARKS = (
     "kafka_reading",
     "kafka_writing",
     "kafka_pipeline",
+    "kafka_uncommitted",
     "checkpoint",
     "log",
     "recovery",

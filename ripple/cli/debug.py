@@ -32,6 +32,7 @@ EXAMPLES = (
     "ripple debug tap --output vwap --key AAPL --limit 10",
     "ripple debug tap --output vwap --where 'vwap > 150 and trades >= 3' --format json",
     "ripple debug tap --output vwap --worker worker-1 --interval 1000",
+    "ripple debug tap --output vwap --uncommitted",
 )
 _NAMES = {OP_REMOVE: "Remove", OP_FINAL: "Final"}
 
@@ -58,6 +59,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=positive, metavar="SECONDS", help="end after so long; exit code 0"
     )
     tap.add_argument("--all", action="store_true", help="begin with all rows that are there")
+    tap.add_argument(
+        "--uncommitted",
+        action="store_true",
+        help="show changes as they are computed, before the sink has committed them",
+    )
     asking.add_coordinator(tap)
     add_format(tap, FORMS)
 
@@ -71,7 +77,7 @@ async def _tap(options: argparse.Namespace) -> int:
     where = None if options.where is None else _predicate(options.where)
     async with asking.observer_of(options, _said) as observer:
         say(f"Tapping output: {options.output}")
-        seen = await observer.follow(options.output)
+        seen = await observer.follow(options.output, uncommitted=options.uncommitted)
         say("Press Ctrl+C to stop")
         printed = _Printed(options, seen, where)
         ends_s = None if options.timeout is None else time.monotonic() + options.timeout

@@ -150,7 +150,7 @@ class Partition(ABC):
         if len(stages) > 1:
             last = (leaf.fold, *above)[-1]
             self._outgoing = Outgoing(plan, stages[1], graph, columns[last.name][0])
-        self._showings: dict[str, Showing] = {}
+        self._showings: dict[tuple[str, bool], Showing] = {}
         self._columns = {name: column for name, (column, _) in columns.items()}
         self._folds: list[Leaf | TableFold] = [leaf, *self._table_folds]
         self._frees = leaf.frees or finals or self._outgoing is not None
@@ -190,7 +190,7 @@ class Partition(ABC):
         final = self._free_expired(names=self._finals or bool(followed)) if frees else {}
         if final:
             final = {one.name: final[one.of] for one in self._outputs if one.of in final}
-        for name, showing in followed:
+        for (name, _), showing in followed:
             showing.add(taken[name].arrow(), final.get(name))
         final = final if self._finals else {}
         self._shown = len(self._leaf.column)
@@ -313,14 +313,18 @@ class Partition(ABC):
 
     # --- what those outside get ---
 
-    def showing(self, output: str) -> Showing:
-        """Return what those who follow an output from outside are given: nothing until they ask."""
-        if output not in self._showings:
+    def showing(self, output: str, *, uncommitted: bool = False) -> Showing:
+        """Return what those who follow an output from outside are given: nothing until they ask.
+
+        uncommitted: they take it at other cuts than those who wait for commits.
+        """
+        key = output, uncommitted
+        if key not in self._showings:
             # Here, since most partitions are not followed, and it takes its time.
             from ripple.engine.showing import Showing  # noqa: PLC0415
 
-            self._showings[output] = Showing(self, self._view_of(output))
-        return self._showings[output]
+            self._showings[key] = Showing(self, self._view_of(output))
+        return self._showings[key]
 
     # --- what it is a function of, and what it is ---
 

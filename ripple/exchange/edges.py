@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ripple.schema.compat import Compatibility
 
 
-_SHOWN = "shown/"
+_SHOWN, _UNCOMMITTED = "shown/", "uncommitted/"
 
 
 class Stream(NamedTuple):
@@ -48,7 +48,8 @@ class Edge:
     """A state edge, or an output. stage: the one that it leads into; of an output, whose it is.
 
     schema: of its rows; None where whoever follows takes it as it comes. offer: what a handshake
-    says of it. output: its name, None of an edge.
+    says of it. output: its name, None of an edge. is_uncommitted: whether an output is sent as it
+    is computed, before its sink has committed it.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Edge:
     schema: pa.Schema | None
     offer: Schema
     output: str | None = None
+    is_uncommitted: bool = False
 
     @property
     def senders(self) -> int:
@@ -85,19 +87,28 @@ def shown_of(plan: Plan) -> dict[str, Edge]:
     """Return the outputs of a plan as those outside follow them, by the name on the wire."""
     shown = {}
     for output in plan.outputs:
-        name, stage = f"{_SHOWN}{output.name}", stage_of_output(plan, output.name)
-        schema = shown_schema(plan, output)
-        shown[name] = Edge(name, stage, schema, _offer(f"stage {stage}", schema), output.name)
+        stage, schema = stage_of_output(plan, output.name), shown_schema(plan, output)
+        offer = _offer(f"stage {stage}", schema)
+        for ahead in (False, True):
+            name = shown_name(output.name, uncommitted=ahead)
+            shown[name] = Edge(name, stage, schema, offer, output.name, ahead)
     return shown
+
+
+def shown_name(output: str, *, uncommitted: bool) -> str:
+    """Return what an output is called on the wire."""
+    return f"{_UNCOMMITTED if uncommitted else _SHOWN}{output}"
 
 
 def offered(offers: Iterable[tuple[str, Schema]]) -> dict[str, Edge]:
     """Return the outputs that a process offers to those outside."""
-    return {
-        name: Edge(name, int(offer.name.split()[1]), None, offer, name.removeprefix(_SHOWN))
-        for name, offer in offers
-        if name.startswith(_SHOWN)
-    }
+    found = {}
+    for name, offer in offers:
+        for ahead, prefix in ((False, _SHOWN), (True, _UNCOMMITTED)):
+            if name.startswith(prefix):
+                stage, output = int(offer.name.split()[1]), name.removeprefix(prefix)
+                found[name] = Edge(name, stage, None, offer, output, ahead)
+    return found
 
 
 def _offer(name: str, schema: pa.Schema) -> Schema:

@@ -102,12 +102,12 @@ class Exchange:
         wake: called when ``Sendings.is_wanted``. shows: outputs that those outside may follow.
         """
         edge = self._edges.get(edge_name(self._plan, stage + 1))
-        shown = {one.output: one for one in self._shown.values() if one.output in shows}
+        shown = [one for one in self._shown.values() if one.output in shows]
         if edge is None and not shown:
             return None
         sendings = Sendings(
             None if edge is None else self._send(edge, number, epoch, wake),
-            {name: self._send(one, number, epoch, wake) for name, one in shown.items() if name},
+            [self._send(one, number, epoch, wake) for one in shown],
         )
         self._changed()
         return sendings

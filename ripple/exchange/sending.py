@@ -66,8 +66,8 @@ class _Follower:
 class Sending:
     """The sender's side of all streams of one partition, under one epoch.
 
-    Only what is committed is offered. Invariant: whoever is flowing has been put all that the
-    engine has given for its target, so that changes fit what it has.
+    Only what is committed is offered, but over an uncommitted edge. Invariant: whoever is flowing
+    has been put all that the engine has given for its target, so that changes fit what it has.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Sending:
                 self._traces[target] = (self._traces.get(target, ()) + contexts)[-CONTEXTS_MAX:]
 
     def offer(self, partition: Followed) -> None:
-        """Let those who may get more get it; all that the partition shows is committed."""
+        """Let those who may get more of what the partition shows get it."""
         self.is_wanted = False
         for target, watermark_ns in self._released.items():
             partition.release(target, watermark_ns)
@@ -202,8 +202,9 @@ class Sending:
             return False
         if one.is_flowing:
             return not self._has_all(target, partition)
-        # One that has come further, from an owner before, waits until this partition has, too.
-        return cuts.is_within(one.cut, partition.cut)
+        # One that has come further, from an owner before, waits until this partition has, too; but
+        # for what no sink had committed, which may never come again as it was.
+        return self.edge.is_uncommitted or cuts.is_within(one.cut, partition.cut)
 
     def _has_all(self, target: int, partition: Followed) -> bool:
         """Return whether what was given last is all there is."""

@@ -5,34 +5,44 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
 
     from ripple.engine.partition import Partition
+    from ripple.engine.showing import Showing
     from ripple.exchange.sending import Sending
 
 
 class Sendings:
-    """What a partition sends under one epoch. Only what is committed is offered."""
+    """What a partition sends under one epoch.
 
-    def __init__(self, edge: Sending | None, shown: Mapping[str, Sending]) -> None:
-        """Send over ``edge``, None where none leads out, and by name the outputs it ``shown``."""
+    Only what is committed is offered, but to those who follow outputs uncommitted: whoever comes
+    next begins there with its own table.
+    """
+
+    def __init__(self, edge: Sending | None, shown: Sequence[Sending]) -> None:
+        """Send over ``edge``, None where none leads out, and the outputs that are ``shown``."""
         self.edge = edge
-        self._shown = shown
+        self._shown = [one for one in shown if not one.edge.is_uncommitted]
+        self._uncommitted = [one for one in shown if one.edge.is_uncommitted]
 
     def __iter__(self) -> Iterator[Sending]:
+        yield from self._committed()
+        yield from self._uncommitted
+
+    def _committed(self) -> Iterator[Sending]:
         if self.edge is not None:
             yield self.edge
-        yield from self._shown.values()
+        yield from self._shown
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits for the next offer."""
-        return any(sending.is_wanted for sending in self)
+        """Whether somebody waits for the next offer of what is committed."""
+        return any(sending.is_wanted for sending in self._committed())
 
     @property
     def is_followed(self) -> bool:
         """Whether somebody must be offered each cut: those outside, only while they are there."""
-        return self.edge is not None or any(not one.is_idle for one in self._shown.values())
+        return self.edge is not None or any(not one.is_idle for one in self._shown)
 
     @property
     def superseded_by(self) -> int | None:
@@ -41,12 +51,23 @@ class Sendings:
 
     def trace(self, contexts: tuple[str, ...]) -> None:
         """Take the traces that what is offered next belongs to."""
-        for sending in self:
+        for sending in self._committed():
             sending.trace(contexts)
 
     def offer(self, partition: Partition) -> None:
         """Let those who may get more get it; all that the partition shows is committed."""
         if self.edge is not None:
             self.edge.offer(partition)
-        for output, sending in self._shown.items():
-            sending.offer(partition.showing(output))
+        for sending in self._shown:
+            sending.offer(_showing(partition, sending))
+
+    def offer_uncommitted(self, partition: Partition) -> None:
+        """Let those who do not wait for commits get what the partition shows."""
+        for sending in self._uncommitted:
+            if not sending.is_idle:
+                sending.offer(_showing(partition, sending))
+
+
+def _showing(partition: Partition, sending: Sending) -> Showing:
+    assert sending.edge.output is not None
+    return partition.showing(sending.edge.output, uncommitted=sending.edge.is_uncommitted)

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Self
 
 from ripple.errors import InputError
+from ripple.exchange.edges import shown_name
 from ripple.exchange.following import Following
 from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.session import Session
@@ -40,7 +41,8 @@ class Observer:
     """Somebody outside. Read-only: it can follow what is shown, and nothing else.
 
     Where a worker dies, its partitions stand still until their next owner is where they were, and
-    go on from there: a cut never goes back.
+    go on from there: a cut never goes back. What is followed uncommitted begins again with the
+    next owner's table instead, at the cut where that is.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Observer:
             self._limits = replace(self._limits, credit_rows=1)
         self._say = say
         self._turn = 0
-        self._edges: dict[str, Edge] = {}  # by output, as the processes offer them
+        self._edges: dict[str, Edge] = {}  # by name on the wire, as the processes offer them
         self._sessions: dict[str, Session] = {}
         self._followings: dict[str, tuple[Edge, Following]] = {}
         self._ways: dict[str, asyncio.Task[None]] = {}
@@ -103,7 +105,8 @@ class Observer:
     @property
     def outputs(self) -> dict[str, Edge]:
         """The outputs that processes have offered so far, by name."""
-        return dict(sorted(self._edges.items()))
+        shown = {one.output: one for one in self._edges.values() if not one.is_uncommitted}
+        return {name: shown[name] for name in sorted(filter(None, shown))}
 
     async def known(self, timeout_s: float = FOUND_S) -> dict[str, Edge]:
         """Return the outputs once a process has offered them.
@@ -124,16 +127,26 @@ class Observer:
             )
         return self.outputs
 
-    async def follow(self, output: str, timeout_s: float = FOUND_S) -> SeenOutput:
-        """Follow an output from now on. Raises InputError for one that nobody shows."""
+    async def follow(
+        self, output: str, timeout_s: float = FOUND_S, *, uncommitted: bool = False
+    ) -> SeenOutput:
+        """Follow an output from now on. Raises InputError for one that nobody shows.
+
+        uncommitted: get changes as they are computed, before a sink has committed them. Where a
+        partition gets another owner, what was not committed is taken back: rows are as that one
+        has them, and the cut may be an earlier one.
+        """
         edges = await self.known(timeout_s)
         if output not in edges:
             meant = get_close_matches(output, edges, n=1)
             hint = f"is {meant[0]} meant?" if meant else f"they are {', '.join(edges)}"
             raise InputError(f"no output {output!r}: {hint}")
-        if output in self._followings:
+        name = shown_name(output, uncommitted=uncommitted)
+        if name not in self._edges:
+            raise InputError(f"output {output!r} cannot be followed uncommitted: workers are older")
+        if name in self._followings:
             raise InputError(f"output {output!r} is followed already")
-        edge, arrived = edges[output], asyncio.Event()
+        edge, arrived = self._edges[name], asyncio.Event()
         owners = self._owners(edge)
         following = Following(
             edge,
@@ -144,7 +157,7 @@ class Observer:
             wake=arrived.set,
             refresh=self._refresh,
         )
-        self._followings[output] = edge, following
+        self._followings[name] = edge, following
 
         def place_of(number: int) -> str:
             place = self._owners(edge)[number]
@@ -153,9 +166,9 @@ class Observer:
         following.start()
         return SeenOutput(output, following, len(owners), arrived, place_of)
 
-    def leave(self, output: str) -> None:
+    def leave(self, output: str, *, uncommitted: bool = False) -> None:
         """Follow an output no more."""
-        found = self._followings.pop(output, None)
+        found = self._followings.pop(shown_name(output, uncommitted=uncommitted), None)
         if found is not None:
             found[1].end()
 
@@ -244,7 +257,7 @@ class Observer:
     def opened(self, session: Session, peer: str) -> None:
         """Take a connection into use."""
         self._sessions[peer] = session
-        self._edges |= {edge.output: edge for edge in session.edges.values() if edge.output}
+        self._edges |= session.edges
         self._learned.set()
         self._refresh()
 

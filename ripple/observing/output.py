@@ -47,7 +47,9 @@ class Change:
 
 @frozen
 class Shown:
-    """An output's rows, of each partition at its own committed cut: what is shown now.
+    """An output's rows, of each partition at its own cut, a committed one: what is shown now.
+
+    Of what is followed uncommitted it is that up to which was computed.
 
     Rows that are final and were freed are not among them. missing: partitions that were not heard
     yet.
@@ -144,7 +146,12 @@ class SeenOutput:
         if position is not None and arrival.epoch < position.epoch:
             self._following.dropped(arrival)
             return None
-        if position is not None and not _goes_on(position, changes.since, changes.cut):
+        is_taken_back = self._following.edge.is_uncommitted and changes.since is None
+        if (
+            position is not None
+            and not is_taken_back
+            and not _goes_on(position, changes.since, changes.cut)
+        ):
             self._following.refused(arrival)
             return None
         if self.layout is None:

@@ -94,6 +94,8 @@ class Kept:
     async def keep(self) -> None:
         """Commit and begin checkpoints when they are due; let others run when the turn is over."""
         now_ns = self.clock.monotonic_ns()
+        if self._sends is not None:
+            self._sends.offer_uncommitted(self.live.engine)
         self._storing.step()
         is_committing = self.live.is_committing  # or has failed
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)

@@ -29,6 +29,9 @@ class Sends(Protocol):
     def offer(self, partition: Partition) -> None:
         """Take what may be sent now; all that the partition shows is committed."""
 
+    def offer_uncommitted(self, partition: Partition) -> None:
+        """Take what may be sent before it is committed; the partition's views are up."""
+
 
 class Arrival(Protocol):
     """What has come from a sender, by its number, under an epoch."""

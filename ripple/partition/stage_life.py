@@ -398,6 +398,8 @@ class StageLife:
     async def _keep(self) -> None:
         """Commit and begin checkpoints when they are due."""
         now_ns = self._world.clock.monotonic_ns()
+        if self._sends is not None:
+            self._sends.offer_uncommitted(self.engine)
         self._step()
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
         if (store_due or self._is_asked) and not self._storing.is_busy:

@@ -42,9 +42,12 @@ class Eye:
     hosts: Hosts
     limits: ExchangeLimits | None = None
     pause_s: float = 0
+    uncommitted: bool = False
     judged: int = 0
     tables: dict[str, list[str]] = field(default_factory=dict)
     cuts: dict[tuple[str, int], Any] = field(default_factory=dict)
+    epochs: dict[tuple[str, int], int] = field(default_factory=dict)
+    ahead: int = 0  # changes that were seen before they were committed
 
     async def main(self, world: SimWorld) -> None:
         async def find() -> Places:
@@ -52,7 +55,10 @@ class Eye:
 
         async with Observer(world, find, insecure=True, limits=self.limits) as observer:
             names = [output.name for output in self.hosts.pipeline.plan.outputs]
-            seen = {name: await observer.follow(name, SECONDS_MAX) for name in names}
+            seen = {
+                name: await observer.follow(name, SECONDS_MAX, uncommitted=self.uncommitted)
+                for name in names
+            }
             while not self.hosts.is_over:
                 for name, output in seen.items():
                     for change in await output.changes(0.5):
@@ -69,10 +75,15 @@ class Eye:
         part = output._parts[change.partition]
         if part.position != change.position:
             return  # newer ones were taken in with it
-        before = self.cuts.get((name, change.partition), {})
+        at, epoch = (name, change.partition), change.position.epoch
+        before = self.cuts.get(at, {})
         now = dict(change.position.cut)
-        assert all(now[key] >= offset for key, offset in before.items()), (before, now)
-        self.cuts[name, change.partition] = now
+        assert epoch >= self.epochs.get(at, 0)
+        if not self.uncommitted or epoch == self.epochs.get(at):
+            assert all(now[key] >= offset for key, offset in before.items()), (before, now)
+        self.cuts[at], self.epochs[at] = now, epoch
+        committed = self.hosts.reached.get((stage, change.partition), {})
+        self.ahead += any(offset > committed.get(key, 0) for key, offset in now.items())
         fresh = pipeline.fresh((stage, change.partition), now).table(name)
         found = sorted(map(repr, part.table.rows().to_pylist()))
         assert found == sorted(map(repr, fresh.to_pylist())), (name, change)
@@ -93,12 +104,13 @@ class Eye:
                 assert self.tables[output.name] == sorted(whole), output.name
 
 
+@pytest.mark.parametrize("uncommitted", [False, True])
 @pytest.mark.parametrize("name", ["by-value", "windows-by-venue", "three"])
-def test_what_is_seen_is_the_truth_at_a_cut_that_never_falls(name: str) -> None:
+def test_what_is_seen_is_the_truth_at_a_cut_that_never_falls(name: str, uncommitted: bool) -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         hosts = Hosts(cluster, Pipeline(PLANS[name], trades(Random(name), 60), 2), 2)
         hosts.start()
-        eye = Eye(hosts)
+        eye = Eye(hosts, uncommitted=uncommitted)
         cluster.host("eye").start(eye.main)
         for _ in range(10):
             await asyncio.sleep(0.5)
@@ -106,20 +118,26 @@ def test_what_is_seen_is_the_truth_at_a_cut_that_never_falls(name: str) -> None:
             hosts.pipeline.write(1, 2)
         await _see_it_out(hosts, eye)
         assert eye.judged > 3 * len(eye.tables)
+        assert (eye.ahead > 3) == uncommitted, eye.ahead
+        assert uncommitted or not eye.ahead
 
     simulate(scenario)
 
 
 @pytest.mark.parametrize("seed", range(EXAMPLES))
 @pytest.mark.parametrize("name", ["by-value", "windows-by-venue"])
-def test_machines_that_die_are_a_stall_and_then_the_truth(name: str, seed: int) -> None:
+@pytest.mark.parametrize("uncommitted", [False, True])
+def test_machines_that_die_are_a_stall_and_then_the_truth(
+    uncommitted: bool, name: str, seed: int
+) -> None:
     async def scenario(cluster: SimCluster, _: int) -> None:
         random = Random(f"{name}/{seed}/eye")
         pipeline = Pipeline(PLANS[name], trades(random, 80), random.choice([1, 2, 3]))
         hosts = Hosts(cluster, pipeline, random.choice([1, 2, 3]), settings=RARELY)
         cluster.disturb()
         hosts.start()
-        eye = Eye(hosts, limits=random.choice([None, TIGHT]), pause_s=random.choice([0, 3]))
+        limits, pause_s = random.choice([None, TIGHT]), random.choice([0, 3])
+        eye = Eye(hosts, limits=limits, pause_s=pause_s, uncommitted=uncommitted)
         cluster.host("eye").start(eye.main)
         trouble = Trouble(cluster, hosts, random)
         await trouble.go_on(30)
