@@ -137,6 +137,7 @@ _ABOUT = {
     "jitter_ms": "a coordinator waits up to so long before it proposes",
     "checkpoint_interval_ms": "how often a worker is told to store checkpoints",
     "moves_per_target": "planned moves to one process at once",
+    "moves_away_per_target": "moves to one process at once, from workers that are leaving",
     "moves_min": "planned moves at once, if that is more than the percentage",
     "moves_percent": "planned moves at once, of all partitions",
     "move_retry_ms": "before a move that has failed is tried again",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from ripple.checkpoint import Checkpoints
 from ripple.engine import Engine
 from ripple.engine.router import Router
+from ripple.events import Restored
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from worker.backpressure import Intake
     from worker.ends import Ends
 
+HAND_OVERS_AT_ONCE = 2  # one computes while the other waits for the disk
+
 
 def _untold(_partition: int, _event: Event) -> None:
     pass
@@ -49,7 +53,8 @@ class Site:
     takes what happens, and to which partition. exchange: with the partitions of later stages;
     None where one engine computes all stages. intake: how much is taken in; None for all.
     tracer: None where nobody follows events. home: of lanes between stages; None where they are
-    logs on the world's disk.
+    logs on the world's disk. hand_overs: held from before the owner before is stopped until this
+    one goes on, so that a partition's pause is its own and not that of all that move here.
     """
 
     world: World
@@ -64,6 +69,9 @@ class Site:
     intake: Intake | None = None
     tracer: Tracer | None = None
     home: LaneHome | None = None
+    hand_overs: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(HAND_OVERS_AT_ONCE)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +115,7 @@ class InputPartition(Owned):
         self._warm: Warm | None = None
         self._left: WarmState | None = None
         self._is_cold = False
+        self._is_taking_over = False  # and holds one of the process's hand-overs
 
     @property
     def _behind(self) -> int | None:
@@ -166,11 +175,17 @@ class InputPartition(Owned):
             await clock.sleep(pause_s if self._is_following else 0)
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
-    async def _ready(self) -> WarmState | None:
-        """Return what was followed, as far as that has come by now, or what a life has left."""
+    async def _ready(self, *, is_handed_over: bool) -> WarmState | None:
+        """Return what was followed, as far as that has come by now, or what a life has left.
+
+        Its owner goes on until this returns: what can be waited for is waited for here.
+        """
+        if is_handed_over:
+            await self._site.hand_overs.acquire()
+            self._is_taking_over = True
         warm, self._warm = self._warm, None
         if warm is not None and warm.state is not None:
-            warm.stop()
+            warm.stop(near=is_handed_over)
         else:
             self._following.cancel()
         await self._following.ended()
@@ -180,6 +195,16 @@ class InputPartition(Owned):
     def _forget(self) -> None:
         self._left = None
 
+    def _told(self, event: Event) -> None:
+        if isinstance(event, Restored):
+            self._taken_over()
+        super()._told(event)
+
+    def _taken_over(self) -> None:
+        if self._is_taking_over:
+            self._is_taking_over = False
+            self._site.hand_overs.release()
+
     async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
         site, duty = self._site, self._duty
         inputs = self._new_inputs() if self._warm is None else self._warm.inputs
@@ -188,7 +213,7 @@ class InputPartition(Owned):
             site.world,
             epoch=epoch,
             holder=site.holder,
-            ready=self._ready,
+            ready=partial(self._ready, is_handed_over=is_handed_over),
             is_handed_over=is_handed_over,
             parks=lambda: self._is_resuming and not self._is_leaving,
         )
@@ -222,6 +247,7 @@ class InputPartition(Owned):
         try:
             await life.run()
         finally:
+            self._taken_over()
             self._inputs = self._keeper = None
             if gate is not None:
                 gate.close()

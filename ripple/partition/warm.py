@@ -80,10 +80,16 @@ class Warm:
         self._settings = settings
         self._staged = staged
         self._stopped = asyncio.Event()
+        self._is_nearing = False
         self._ahead: list[Mapping[str, Commit | None]] = []
 
-    def stop(self) -> None:
-        """Let ``follow`` return, with ``state`` as far as it has come."""
+    def stop(self, *, near: bool = False) -> None:
+        """Let ``follow`` return, with ``state`` as far as it has come.
+
+        near: come first to what the outputs have committed by now. While their owner goes on,
+        nobody waits for that; what is left for later, somebody does.
+        """
+        self._is_nearing = near
         self._stopped.set()
         self.inputs.wake()
 
@@ -104,6 +110,11 @@ class Warm:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(LOOK_S):
                             await self._stopped.wait()
+            if self._is_nearing:
+                self._look(engine.cut)
+                self._ahead = self._ahead[-1:]
+                if self._ahead:
+                    await self._go_to(self._ahead[0], drive)
         except BaseException:
             self.state = None
             await self.inputs.close()
@@ -177,7 +188,7 @@ class Warm:
                 if frees:
                     drive.bring_up()
                 await self._world.clock.sleep(0)
-            if self._stopped.is_set():
+            if self._stopped.is_set() and not self._is_nearing:
                 drive.bring_up()
                 return
         drive.bring_up()
