@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from ripple.partition.warm import Warm
 from ripple.traces import TracedInputs
 from worker.hosted import Doing
 from worker.owned import PAUSE_MAX_S, PAUSE_MIN_S, Owned
+from worker.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -34,11 +34,9 @@ if TYPE_CHECKING:
     from ripple.partition.warm import WarmState
     from ripple.pipeline.plan import Plan
     from ripple.traces import Tracer
-    from ripple.world.ports import ObjectStore, World
+    from ripple.world.ports import Executor, ObjectStore, World
     from worker.backpressure import Intake
     from worker.ends import Ends
-
-HAND_OVERS_AT_ONCE = 2  # one computes while the other waits for the disk
 
 
 def _untold(_partition: int, _event: Event) -> None:
@@ -53,8 +51,7 @@ class Site:
     takes what happens, and to which partition. exchange: with the partitions of later stages;
     None where one engine computes all stages. intake: how much is taken in; None for all.
     tracer: None where nobody follows events. home: of lanes between stages; None where they are
-    logs on the world's disk. hand_overs: held from before the owner before is stopped until this
-    one goes on, so that a partition's pause is its own and not that of all that move here.
+    logs on the world's disk. turns: of those that get ready.
     """
 
     world: World
@@ -69,9 +66,7 @@ class Site:
     intake: Intake | None = None
     tracer: Tracer | None = None
     home: LaneHome | None = None
-    hand_overs: asyncio.Semaphore = field(
-        default_factory=lambda: asyncio.Semaphore(HAND_OVERS_AT_ONCE)
-    )
+    turns: Turns = field(default_factory=Turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +153,17 @@ class InputPartition(Owned):
                 if reached is None:
                     self._is_cold = True  # whoever owns it restores
                     return
+                executor = self._site.turns.beside(self._site.world.executor)
                 self._warm = Warm(
                     self._duty.plan,
                     self._new_inputs(),
-                    self._checkpoints(),
+                    self._checkpoints(executor),
                     reached,
                     self._site.world,
                     settings=self._site.settings,
                     staged=self._duty.staged,
+                    executor=executor,
+                    turn=self._site.turns.followers,
                 )
                 await self._warm.follow()
                 return
@@ -181,7 +179,7 @@ class InputPartition(Owned):
         Its owner goes on until this returns: what can be waited for is waited for here.
         """
         if is_handed_over:
-            await self._site.hand_overs.acquire()
+            await self._site.turns.hand_overs.acquire()
             self._is_taking_over = True
         warm, self._warm = self._warm, None
         if warm is not None and warm.state is not None:
@@ -203,13 +201,13 @@ class InputPartition(Owned):
     def _taken_over(self) -> None:
         if self._is_taking_over:
             self._is_taking_over = False
-            self._site.hand_overs.release()
+            self._site.turns.hand_overs.release()
 
     async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
         site, duty = self._site, self._duty
         inputs = self._new_inputs() if self._warm is None else self._warm.inputs
         keeper = Keeper(
-            self._checkpoints(),
+            self._checkpoints(site.world.executor),
             site.world,
             epoch=epoch,
             holder=site.holder,
@@ -267,13 +265,13 @@ class InputPartition(Owned):
         assert self._inputs is not None
         self._inputs.wake()
 
-    def _checkpoints(self) -> Checkpoints:
+    def _checkpoints(self, executor: Executor) -> Checkpoints:
         site = self._site
         return Checkpoints(
             site.store,
             site.plan.name,
             self._partition,
-            executor=site.world.executor,
+            executor=executor,
             guards=site.world.guards,
         )
 
