@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,61 +12,25 @@ from ripple.engine.router import Router
 from ripple.events import Restored
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
-from ripple.partition.settings import Settings
 from ripple.partition.tracing import Traces
 from ripple.partition.warm import Warm
 from ripple.traces import TracedInputs
 from worker.hosted import Doing
 from worker.owned import PAUSE_MAX_S, PAUSE_MIN_S, Owned
-from worker.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from ripple.connectors.connector import LaneHome
     from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
     from ripple.engine.division import Division
     from ripple.events import Event
-    from ripple.exchange.exchange import Exchange
     from ripple.partition.group import CommitGroup
     from ripple.partition.lanes import Lanes
     from ripple.partition.warm import WarmState
     from ripple.pipeline.plan import Plan
-    from ripple.traces import Tracer
-    from ripple.world.ports import Executor, ObjectStore, World
-    from worker.backpressure import Intake
-    from worker.ends import Ends
-
-
-def _untold(_partition: int, _event: Event) -> None:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """What the partitions of one process have in common. partitions: of the first stage.
-
-    store: of checkpoints, letters and notes; it should repeat what fails (RetryingStore). tell:
-    takes what happens, and to which partition. exchange: with the partitions of later stages;
-    None where one engine computes all stages. intake: how much is taken in; None for all.
-    tracer: None where nobody follows events. home: of lanes between stages; None where they are
-    logs on the world's disk. turns: of those that get ready.
-    """
-
-    world: World
-    plan: Plan
-    store: ObjectStore
-    ends: Ends
-    partitions: int
-    settings: Settings = field(default_factory=Settings)
-    tell: Callable[[int, Event], None] = _untold
-    holder: str = "a worker"
-    exchange: Exchange | None = None
-    intake: Intake | None = None
-    tracer: Tracer | None = None
-    home: LaneHome | None = None
-    turns: Turns = field(default_factory=Turns)
+    from ripple.world.ports import Executor
+    from worker.site import Site
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,11 @@ from worker.backpressure import Limits as QueueLimits
 from worker.exchange import ExchangePort
 from worker.hosting import hosted_of
 from worker.identity import code_of, delta_addresses
-from worker.input_partition import Site
 from worker.membership import Membership
 from worker.routes import Routes
 from worker.runtime import Runtime
 from worker.serving import serve
+from worker.site import Site
 from worker.supervisor import Supervisor
 
 if TYPE_CHECKING:
