@@ -25,6 +25,8 @@ class Limits:
     version_interval_ms: between two versions that nobody commanded. jitter_ms: before each.
     moves_per_target, moves_min, moves_percent: of planned moves under way at once; the larger of
         the last two, the percentage is of all partitions.
+    moves_away_per_target: the same of moves away from who is leaving, which has half a minute; in
+        all they are not limited.
     move_retry_ms: after a failed move, before the same is tried again.
     command_wait_ms: a command that could not be done for so long is given up.
     standbys: how many processes follow each partition all the time, ready to have it: 0 or 1.
@@ -49,6 +51,7 @@ class Limits:
     jitter_ms: int = 500
     checkpoint_interval_ms: int = 10_000
     moves_per_target: int = 2
+    moves_away_per_target: int = 16
     moves_min: int = 8
     moves_percent: int = 10
     move_retry_ms: int = 60_000

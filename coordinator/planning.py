@@ -311,7 +311,9 @@ class _Draft:
             wanted, key=lambda p: (self.shares[p].owner in eligible, partition_point(p))
         ):
             target = wanted[partition]
-            if (partition, target) not in facts.blocked and self._has_room({partition: target}):
+            is_away = self.shares[partition].owner not in eligible
+            has_room = self._may_go_to(target) if is_away else self._has_room({partition: target})
+            if has_room and (partition, target) not in facts.blocked:
                 self.shares[partition] = replace(self.shares[partition], next=target)
                 begun += 1
         if begun:
@@ -327,6 +329,13 @@ class _Draft:
             self.shares[partition] = replace(self.shares[partition], standby=standby)
         if changed:
             self.causes.append(f"{changed} partitions have new standbys")
+
+    def _may_go_to(self, target: str) -> bool:
+        """Return whether one more partition of who is leaving may be on its way to a process."""
+        if not self._guards("move_limits"):
+            return True
+        under_way = sum(s.phase is not Phase.OWNED and s.target == target for s in self.shares)
+        return under_way < self._limits.moves_away_per_target
 
     def _has_room(self, moves: Mapping[int, str]) -> bool:
         """Return whether these moves may be under way beside those that are."""

@@ -11,7 +11,8 @@ from typing import Any
 
 from coordinator.limits import Limits
 from ripple.access import Access
-from ripple.errors import LimitError
+from ripple.errors import InputError, LimitError
+from ripple.log_place import PREFIX, LogPlace
 from ripple.process_settings import (
     END_WITH_STDIN,
     LOG,
@@ -137,6 +138,7 @@ _ABOUT = {
     "jitter_ms": "a coordinator waits up to so long before it proposes",
     "checkpoint_interval_ms": "how often a worker is told to store checkpoints",
     "moves_per_target": "planned moves to one process at once",
+    "moves_away_per_target": "moves to one process at once, from workers that are leaving",
     "moves_min": "planned moves at once, if that is more than the percentage",
     "moves_percent": "planned moves at once, of all partitions",
     "move_retry_ms": "before a move that has failed is tried again",
@@ -224,6 +226,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     values["roles"] = roles_of(values, found)
     check_pages(values, found)
     _check_dashboard(values, found)
+    _check_retry_source(found["retry_source"])
     values["s3"] = S3Settings.taken(values)
     values["peers"] = others("peers", values["tls"], found)
     try:
@@ -245,6 +248,16 @@ def _check_dashboard(values: Mapping[str, Any], found: Mapping[str, InForce]) ->
             f"dashboard (from {found['dashboard'].origin}) would be shown at {values['host']} to "
             "everybody who gets there: give a file of roles, or listen on 127.0.0.1"
         )
+
+
+def _check_retry_source(given: InForce) -> None:
+    """Refuse now what a retry would fail with, perhaps weeks later."""
+    place = str(given.value)
+    try:
+        if place and (not place.startswith(PREFIX) or LogPlace.parse(place).partition is not None):
+            raise InputError(f"{place!r} is not of the form log:DIR/TOPIC")
+    except InputError as error:
+        raise SettingsError(f"retry_source (from {given.origin}): {error}") from error
 
 
 def _derive(found: dict[str, InForce]) -> None:

@@ -211,6 +211,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors",
         "extras",
         "fenced",
+        "log_place",
         "observe",
         "observing",
         "probes",

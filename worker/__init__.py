@@ -11,6 +11,7 @@ runtime          what a process hosts follows from the assignment
 hosted           one partition of any stage in a process: ``input_partition`` reads inputs,
                  ``stage_partition`` follows others, ``owned`` is what both have in common;
                  ``hosting`` chooses, ``ends`` is what they read and write
+site             what the partitions of a process have in common; ``turns`` is whose turn it is
 stages           how many partitions each stage of a plan has
 exchange         the sockets between processes; ``routes`` says who is where
 pages, settings  probes and metrics; flags, variables and a file

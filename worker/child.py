@@ -36,12 +36,12 @@ from ripple.world.tls import Tls
 from worker.backpressure import Intake, Pressure, Thresholds
 from worker.ends import Places
 from worker.exchange import ExchangePort
-from worker.input_partition import Site
 from worker.lane_home import lane_home
 from worker.pipe import Pipe
 from worker.routes import Routes
 from worker.runtime import Runtime
 from worker.serving import serve
+from worker.site import Site
 from worker.stages import has_state_edge
 
 if TYPE_CHECKING:

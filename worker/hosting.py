@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ripple.repartition.reading import LaneReading
     from ripple.repartition.topics import LaneTopic
     from worker.hosted import Hosted
-    from worker.input_partition import Site
+    from worker.site import Site
 
 
 def hosted_of(site: Site, assignment: Assignment, partition: int) -> Hosted:

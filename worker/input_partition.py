@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.checkpoint import Checkpoints
 from ripple.engine import Engine
 from ripple.engine.router import Router
+from ripple.events import Restored
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
-from ripple.partition.settings import Settings
 from ripple.partition.tracing import Traces
 from ripple.partition.warm import Warm
 from ripple.traces import TracedInputs
@@ -21,49 +21,16 @@ from worker.owned import PAUSE_MAX_S, PAUSE_MIN_S, Owned
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from ripple.connectors.connector import LaneHome
     from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
     from ripple.engine.division import Division
     from ripple.events import Event
-    from ripple.exchange.exchange import Exchange
     from ripple.partition.group import CommitGroup
     from ripple.partition.lanes import Lanes
     from ripple.partition.warm import WarmState
     from ripple.pipeline.plan import Plan
-    from ripple.traces import Tracer
-    from ripple.world.ports import ObjectStore, World
-    from worker.backpressure import Intake
-    from worker.ends import Ends
-
-
-def _untold(_partition: int, _event: Event) -> None:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """What the partitions of one process have in common. partitions: of the first stage.
-
-    store: of checkpoints, letters and notes; it should repeat what fails (RetryingStore). tell:
-    takes what happens, and to which partition. exchange: with the partitions of later stages;
-    None where one engine computes all stages. intake: how much is taken in; None for all.
-    tracer: None where nobody follows events. home: of lanes between stages; None where they are
-    logs on the world's disk.
-    """
-
-    world: World
-    plan: Plan
-    store: ObjectStore
-    ends: Ends
-    partitions: int
-    settings: Settings = field(default_factory=Settings)
-    tell: Callable[[int, Event], None] = _untold
-    holder: str = "a worker"
-    exchange: Exchange | None = None
-    intake: Intake | None = None
-    tracer: Tracer | None = None
-    home: LaneHome | None = None
+    from ripple.world.ports import Executor
+    from worker.site import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +74,7 @@ class InputPartition(Owned):
         self._warm: Warm | None = None
         self._left: WarmState | None = None
         self._is_cold = False
+        self._is_taking_over = False  # and holds one of the process's hand-overs
 
     @property
     def _behind(self) -> int | None:
@@ -149,14 +117,17 @@ class InputPartition(Owned):
                 if reached is None:
                     self._is_cold = True  # whoever owns it restores
                     return
+                executor = self._site.turns.beside(self._site.world.executor)
                 self._warm = Warm(
                     self._duty.plan,
                     self._new_inputs(),
-                    self._checkpoints(),
+                    self._checkpoints(executor),
                     reached,
                     self._site.world,
                     settings=self._site.settings,
                     staged=self._duty.staged,
+                    executor=executor,
+                    turn=self._site.turns.followers,
                 )
                 await self._warm.follow()
                 return
@@ -166,11 +137,17 @@ class InputPartition(Owned):
             await clock.sleep(pause_s if self._is_following else 0)
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
-    async def _ready(self) -> WarmState | None:
-        """Return what was followed, as far as that has come by now, or what a life has left."""
+    async def _ready(self, *, is_handed_over: bool) -> WarmState | None:
+        """Return what was followed, as far as that has come by now, or what a life has left.
+
+        Its owner goes on until this returns: what can be waited for is waited for here.
+        """
+        if is_handed_over:
+            await self._site.turns.hand_overs.acquire()
+            self._is_taking_over = True
         warm, self._warm = self._warm, None
         if warm is not None and warm.state is not None:
-            warm.stop()
+            warm.stop(near=is_handed_over)
         else:
             self._following.cancel()
         await self._following.ended()
@@ -180,15 +157,25 @@ class InputPartition(Owned):
     def _forget(self) -> None:
         self._left = None
 
+    def _told(self, event: Event) -> None:
+        if isinstance(event, Restored):
+            self._taken_over()
+        super()._told(event)
+
+    def _taken_over(self) -> None:
+        if self._is_taking_over:
+            self._is_taking_over = False
+            self._site.turns.hand_overs.release()
+
     async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
         site, duty = self._site, self._duty
         inputs = self._new_inputs() if self._warm is None else self._warm.inputs
         keeper = Keeper(
-            self._checkpoints(),
+            self._checkpoints(site.world.executor),
             site.world,
             epoch=epoch,
             holder=site.holder,
-            ready=self._ready,
+            ready=partial(self._ready, is_handed_over=is_handed_over),
             is_handed_over=is_handed_over,
             parks=lambda: self._is_resuming and not self._is_leaving,
         )
@@ -222,6 +209,7 @@ class InputPartition(Owned):
         try:
             await life.run()
         finally:
+            self._taken_over()
             self._inputs = self._keeper = None
             if gate is not None:
                 gate.close()
@@ -241,13 +229,13 @@ class InputPartition(Owned):
         assert self._inputs is not None
         self._inputs.wake()
 
-    def _checkpoints(self) -> Checkpoints:
+    def _checkpoints(self, executor: Executor) -> Checkpoints:
         site = self._site
         return Checkpoints(
             site.store,
             site.plan.name,
             self._partition,
-            executor=site.world.executor,
+            executor=executor,
             guards=site.world.guards,
         )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from worker.backpressure import Intake
     from worker.hosted import Hosted, Standing
-    from worker.input_partition import Site
+    from worker.site import Site
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from worker.runtime import Runtime
     from worker.slot import Talk
 
-REPORT_S = 0.25
+LOOK_S = 0.25
+REPORT_EVERY = 2  # looks, unless a partition stands otherwise than it was said
 DROP_S = 2.0
-MEASURES_EVERY = 4  # reports
+MEASURES_EVERY = 4  # looks
 
 
 async def serve(
@@ -99,18 +100,21 @@ async def _report(
     pipe: Talk, runtime: Runtime, clock: Clock, measures: Measures | None, asked: asyncio.Event
 ) -> None:
     """Say how it is; that it is said shows that the loop turns. asked: also what it computes."""
-    turn = 0
+    turn, said = 0, None
     with suppress(ConnectionError):
         while True:
             standings = runtime.standings
-            message = words.report(runtime.report, standings, runtime.intake)
-            if measures is not None and turn % MEASURES_EVERY == 0:
-                message["measures"] = measures.samples(standings).to_values()
-            if measures is not None and asked.is_set():
-                asked.clear()
-                message["inspected"] = list(measures.inspected(standings).items())
-            await pipe.write(message)
+            stand = [(key, s.is_live, s.behind, s.failure) for key, s in standings.items()]
+            if turn % REPORT_EVERY == 0 or stand != said or asked.is_set():
+                said = stand
+                message = words.report(runtime.report, standings, runtime.intake)
+                if measures is not None and turn % MEASURES_EVERY == 0:
+                    message["measures"] = measures.samples(standings).to_values()
+                if measures is not None and asked.is_set():
+                    asked.clear()
+                    message["inspected"] = list(measures.inspected(standings).items())
+                await pipe.write(message)
             began_ns, turn = clock.monotonic_ns(), turn + 1
-            await clock.sleep(REPORT_S)
+            await clock.sleep(LOOK_S)
             if measures is not None:
-                measures.turned((clock.monotonic_ns() - began_ns) / 1e9 - REPORT_S)
+                measures.turned((clock.monotonic_ns() - began_ns) / 1e9 - LOOK_S)

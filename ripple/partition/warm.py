@@ -21,6 +21,7 @@ from ripple.partition.store_place import notes_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from ripple.checkpoint import Checkpoints
     from ripple.connectors.contract import Commit
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ripple.partition.restoring import Base
     from ripple.partition.settings import Settings
     from ripple.pipeline.plan import Plan
-    from ripple.world.ports import World
+    from ripple.world.ports import Executor, World
 
 LOOK_S = 0.1
 RESTORES_MAX = 3
@@ -65,10 +66,13 @@ class Warm:
         *,
         settings: Settings,
         staged: bool = False,
+        executor: Executor,
+        turn: AbstractAsyncContextManager[object],
     ) -> None:
         """Touch nothing yet.
 
         reached: what each output has committed, asked again and again. staged: as of Life.
+        executor: where it restores. turn: held while it applies anything, again and again.
         """
         self.behind: int | None = None
         self.state: WarmState | None = None
@@ -78,12 +82,20 @@ class Warm:
         self._reached = reached
         self._world = world
         self._settings = settings
+        self._executor = executor
+        self._turn = turn
         self._staged = staged
         self._stopped = asyncio.Event()
+        self._is_nearing = False
         self._ahead: list[Mapping[str, Commit | None]] = []
 
-    def stop(self) -> None:
-        """Let ``follow`` return, with ``state`` as far as it has come."""
+    def stop(self, *, near: bool = False) -> None:
+        """Let ``follow`` return, with ``state`` as far as it has come.
+
+        near: come first to what the outputs have committed by now. While their owner goes on,
+        nobody waits for that; what is left for later, somebody does.
+        """
+        self._is_nearing = near
         self._stopped.set()
         self.inputs.wake()
 
@@ -104,6 +116,11 @@ class Warm:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(LOOK_S):
                             await self._stopped.wait()
+            if self._is_nearing:
+                self._look(engine.cut)
+                self._ahead = self._ahead[-1:]
+                if self._ahead:
+                    await self._go_to(self._ahead[0], drive)
         except BaseException:
             self.state = None
             await self.inputs.close()
@@ -138,7 +155,7 @@ class Warm:
             listed,
             _Within(present, start),
             inputs,
-            executor=self._world.executor,
+            executor=self._executor,
             start=start,
             rebuild=(),
             staged=self._staged,
@@ -167,17 +184,22 @@ class Warm:
         frees = plan.folds[0].window is not None
         stop = _lowest(target)
         assert stop is not None
-        # No more at once than its neighbours, which are live, do: it shares their loop.
+        # No more at once than its neighbours, which are live, do: it shares their loop. And all
+        # others that follow have their turn before its next one.
         await inputs.open(engine.cut, self._settings.batch_rows, stop)
-        while (found := inputs.next(engine.cut)) is not Signal.ENDED:
+        while True:
+            async with self._turn:
+                found = inputs.next(engine.cut)
+                if not isinstance(found, Signal):
+                    drive.apply(*found)
+                    if frees:
+                        drive.bring_up()
+                    await self._world.clock.sleep(0)
+            if found is Signal.ENDED:
+                break
             if found is Signal.WAITING:
                 await inputs.more()
-            else:
-                drive.apply(*found)
-                if frees:
-                    drive.bring_up()
-                await self._world.clock.sleep(0)
-            if self._stopped.is_set():
+            if self._stopped.is_set() and not self._is_nearing:
                 drive.bring_up()
                 return
         drive.bring_up()

@@ -200,7 +200,8 @@ class ClusterScene:
         for pin in now.pins:
             self.command(cmd.Unpin(pin.partition, "all is well"))
         for member in now.members:
-            if member.is_leaving:
+            # Who was told to stop says again that it leaves, as often as somebody takes that back.
+            if member.is_leaving and not self.workers[member.id].is_stopping:
                 self.command(cmd.Undrain(member.id, "all is well"))
 
     @property

@@ -26,11 +26,11 @@ from worker.backpressure import Limits as QueueLimits
 from worker.exchange import ExchangePort
 from worker.hosting import hosted_of
 from worker.identity import code_of, delta_addresses
-from worker.input_partition import Site
 from worker.membership import Membership
 from worker.routes import Routes
 from worker.runtime import Runtime
 from worker.serving import serve
+from worker.site import Site
 from worker.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -165,14 +165,15 @@ class Ends:
     def reached(self, part: Part) -> Callable[[], dict[str, Commit | None]]:
         """Return what tells what a partition's outputs have committed."""
         disk = self._world.disk
+        topics: dict[str, Topic] = {}
+
+        def of(name: str) -> Commit | None:
+            if name not in topics and disk.exists(f"{topic_of(name)}/topic"):
+                topics[name] = Topic.open(disk, topic_of(name))
+            return committed_in(topics[name], part.number) if name in topics else None
 
         def look() -> dict[str, Commit | None]:
-            return {
-                name: committed_in(Topic.open(disk, topic_of(name)), part.number)
-                if disk.exists(f"{topic_of(name)}/topic")
-                else None
-                for name in self._truth.outputs_of(0)
-            }
+            return {name: of(name) for name in self._truth.outputs_of(0)}
 
         return look
 
@@ -317,6 +318,11 @@ class SimWorker:
         self._coordinators = tuple(coordinators)
         self._slots = slots
         self._code = code_of(truth.plan, divides=truth.divides)
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the present run was told to stop, or the last one, and no other has begun."""
+        return self.stopping is not None and self.stopping.is_set()
 
     async def main(self, world: SimWorld) -> None:
         """Be a worker until told to stop."""

@@ -429,10 +429,19 @@ class Cluster:
         self.chain.append(version)
 
     def _judge_moves(self, version: Assignment) -> None:
-        targets = Counter(s.target for s in version.shares if s.phase is not Phase.OWNED)
-        most = self.limits.moves_of(len(version.shares))
-        assert targets.total() <= most, f"{targets.total()} moves are under way"
-        assert max(targets.values(), default=0) <= self.limits.moves_per_target, "at one target"
+        moving = [share for share in version.shares if share.phase is not Phase.OWNED]
+        targets = Counter(share.target for share in moving)
+        leaving = {one.id for one in version.members if one.is_leaving}
+        before = self.chain[-1].shares if self.chain else version.shares
+        for was, share in zip(before, version.shares, strict=True):
+            if share.next is None or share.next == was.next:
+                continue
+            if worker_of(share.owner or "") in leaving:
+                at_most = self.limits.moves_away_per_target
+            else:
+                at_most, most = self.limits.moves_per_target, self.limits.moves_of(len(before))
+                assert len(moving) <= most, f"{len(moving)} moves are under way"
+            assert targets[share.target] <= at_most, "at one target"
         if version.frozen is None and any(not member.is_leaving for member in version.members):
             assert all(share.owner is not None for share in version.shares), "nobody's"
 

@@ -98,6 +98,21 @@ def test_moves_under_way_are_bounded_in_all() -> None:
     assert spread(versions[-1]) <= 1
 
 
+def test_who_is_leaving_has_half_a_minute_so_that_more_moves_away_at_once() -> None:
+    limits = Limits()
+    before = cluster(3, limits)
+    drained = follow(before, limits, commands=(Drain("w1", "a rolling restart"),))
+    own = [partition for partition, share in enumerate(before.shares) if share.owner == "w1/0"]
+    assert set(moving(drained)) < set(own)
+    assert set(Counter(moving(drained).values()).values()) == {limits.moves_away_per_target}
+    # Its moves count among those under way: nobody who joins adds to them.
+    joined = follow(drained, limits, joining=(candidate("w3"),))
+    assert set(moving(joined)) <= set(own)
+    versions = finish(drained, limits)
+    assert "w1/0" not in {share.owner for share in versions[-1].shares}
+    assert len(versions) <= 2 * -(-len(own) // (2 * limits.moves_away_per_target)) + 2
+
+
 def test_freed_on_completion_the_next_move_begins_in_the_same_version() -> None:
     limits = Limits()
     now = follow(cluster(3, limits), limits, joining=(candidate("w3"),))

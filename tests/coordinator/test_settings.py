@@ -236,6 +236,13 @@ def test_pages_are_shown_to_the_network_only_where_it_was_said() -> None:
     assert loaded("--store=s", "--host=0.0.0.0", "--pages-without-tls", *TLS).pages_without_tls
 
 
+@pytest.mark.parametrize("place", ["nonsense", "log:data/trades/3", "log:", "log:a/../b"])
+def test_retried_records_go_to_a_topic_or_nowhere(place: str) -> None:
+    with pytest.raises(SettingsError, match=r"^retry_source \(from --retry-source\): "):
+        loaded("--store=s", f"--retry-source={place}")
+    assert loaded("--store=s", "--retry-source=log:data/trades").retry_source == "log:data/trades"
+
+
 def test_a_dashboard_is_shown_to_the_network_only_with_roles(tmp_path: Path) -> None:
     shown = ("--store=s", "--dashboard", "--host=0.0.0.0", "--pages-without-tls", *TLS)
     with pytest.raises(SettingsError, match="give a file of roles"):

@@ -26,8 +26,8 @@ from ripple.testing.crash_source import TOPIC, CrashSource
 from ripple.window import Tumbling
 from tests.engine.ticks import keyed
 from tests.partition import scenarios
-from worker.input_partition import Site
 from worker.runtime import Runtime
+from worker.site import Site
 from worker.stages import sinks_of
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import pytest
 
 from ripple.assignment import Report
 from ripple.world import LiveClock
+from worker.hosted import Standing
 from worker.runtime import Runtime
 from worker.serving import serve
 
@@ -42,3 +43,49 @@ def test_a_process_that_cannot_say_how_it_is_ends_with_the_reason() -> None:
 
     with pytest.raises(LookupError, match="a figure that is not there"):
         asyncio.run(asyncio.wait_for(run(), 5))
+
+
+class Standings(Runtime):
+    """Has a partition that becomes live at the second look, and stays so."""
+
+    looks = 0
+
+    @property
+    def standings(self) -> dict[int, Standing]:
+        self.looks += 1
+        return {3: Standing(is_live=self.looks > 1)}
+
+
+class Turning(LiveClock):
+    """Time passes at once, until there were enough turns."""
+
+    turns = 0
+
+    async def sleep(self, seconds: float) -> None:
+        self.turns += 1
+        if self.turns > 8:
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+
+
+class Hearing(Silent):
+    def __init__(self) -> None:
+        self.heard: list[bool] = []
+
+    async def write(self, message: dict[str, Any]) -> None:
+        self.heard.append(message["standings"]["3"]["is_live"])
+
+
+def test_what_is_new_is_said_at_once_and_the_rest_every_second_look() -> None:
+    async def run() -> list[bool]:
+        pipe, clock = Hearing(), Turning()
+        runtime = Standings("w/0", lambda _: None)  # type: ignore[arg-type, return-value]
+        serving = asyncio.ensure_future(serve(pipe, runtime, clock, lambda _: None))
+        while clock.turns <= 8:
+            await asyncio.sleep(0)
+        serving.cancel()
+        await asyncio.wait([serving])
+        return pipe.heard
+
+    # Looks 1, 3, 5, 7 and 9; and 2, where it has become live.
+    assert asyncio.run(asyncio.wait_for(run(), 5)) == [False, True, True, True, True, True]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ripple.connectors.registry import connector_of
 from ripple.errors import InputError
+from ripple.log_place import PREFIX, LogPlace
 
 HOST = "127.0.0.1"
 COORDINATOR_PORTS = 9200
@@ -103,7 +104,9 @@ def _dashboard(asked: Asked) -> dict[str, object]:
     if asked.dashboard is None:
         return {}
     allowed = {"dashboard-allow-commands": "true"} if asked.allow_commands else {}
-    retried = {"retry-source": asked.source} if asked.source.startswith("log:") else {}
+    source = asked.source
+    is_topic = source.startswith(PREFIX) and LogPlace.parse(source).partition is None
+    retried = {"retry-source": source} if is_topic else {}
     return {"dashboard": "true", "dashboard-port": asked.dashboard, **allowed, **retried}
 
 
