@@ -253,7 +253,10 @@ class _Followed:
 
     async def _take(self) -> None:
         while True:
-            changes = await self._seen.changes()
+            await self._seen.arrived()
+            before_ns = self._clock.monotonic_ns()
+            if not (changes := self._seen.take()):
+                continue
             self._version += 1
             self._windows.clear()
             for change in changes:
@@ -265,6 +268,7 @@ class _Followed:
                 self._tapped_rows -= self._tapped.popleft()[1].rows.num_rows
             self._turned.set()
             self._turned = asyncio.Event()
+            self._busy_ns += self._clock.monotonic_ns() - before_ns
             if not self._seen.missing:
                 paid_s, self._busy_ns = self._busy_ns / 1e9 / SHARE_MAX, 0
                 await self._clock.sleep(min(max(paid_s, TAKEN_EVERY_S), EVERY_MAX_S))
