@@ -295,7 +295,9 @@ async def _chosen(store: ObjectStore, options: argparse.Namespace) -> list[Check
     if not found:
         which = (options.pipeline, options.partition, options.worker)
         such = "" if which == (None, None, None) else "such "
-        raise CheckpointError(f"there are no {such}checkpoints below {options.dir}")
+        below = os.path.join(options.dir, "store")
+        hint = f"; a cluster's are below {below}" if os.path.isdir(below) else ""
+        raise CheckpointError(f"there are no {such}checkpoints below {options.dir}{hint}")
     return found
 
 
