@@ -82,7 +82,8 @@ async def page_of(network: Network, address: str, path: str, within_s: float) ->
         finally:
             stream.close()
     head, _, body = b"".join(parts).partition(b"\r\n\r\n")
-    if not head.startswith(b"HTTP/1.1 200 ") or f"Content-Length: {len(body)}" not in head.decode():
+    is_good = head.startswith(b"HTTP/1.1 200 ")
+    if not is_good or f"Content-Length: {len(body)}".encode() not in head.splitlines():
         raise ConnectionError(f"{address}{path} says {head[:80]!r}, and {len(body)} bytes")
     return body
 
