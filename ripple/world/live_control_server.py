@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 # Read when gRPC is imported: what it says of connections that come and go, we say ourselves.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+# Nobody goes on with gRPC in a fork; its handlers run in each child before that is another program,
+# and kill it now and then.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 with needed("cluster", "the control channel"):
     import grpc
