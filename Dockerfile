@@ -1,4 +1,4 @@
-# One image of all programs: ripple, ripple-worker, ripple-coordinator.
+# One image of all programs: ripple, ripple-worker, ripple-coordinator, ripple-gateway.
 #
 #   docker build --tag ripple .
 #
@@ -15,7 +15,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 # What Ripple needs comes first: a change of the source alone does not fetch it again.
 COPY pyproject.toml ./
 COPY deploy/docker/needed.py deploy/docker/
-RUN python deploy/docker/needed.py cluster kafka avro msgpack s3 > needed.txt \
+RUN python deploy/docker/needed.py cluster kafka avro msgpack s3 barrage dashboard query tracing > needed.txt \
     && python -m venv /opt/ripple \
     && /opt/ripple/bin/pip install --requirement needed.txt
 COPY setup.py README.md LICENSE ./
@@ -41,7 +41,8 @@ ENV PATH=/opt/ripple/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001
 WORKDIR /var/lib/ripple
 # Of a worker: probes, data of its first process, metrics. Of a coordinator: gRPC, probes, metrics.
-EXPOSE 9100 9101 9102 9200 9201 9202
+# Of a gateway: Arrow Flight, probes.
+EXPOSE 9100 9101 9102 9200 9201 9202 9300 9301
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
     CMD ["python", "-I", "-S", "/opt/ripple/healthy.py"]
 STOPSIGNAL SIGTERM

@@ -28,7 +28,7 @@ from ripple.dashboard.figures import (
 )
 from ripple.dashboard.kept import checkpoints_of, letters_of
 from ripple.dashboard.outputs import Outputs
-from ripple.observing.places import places_of
+from ripple.observing.places import Places, places_of
 from ripple.rpc.cluster_pb2 import StatusAnswer
 from ripple.world.control import RefusedError
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from coordinator.status import MemberStatus, Status
     from coordinator.timeline import Timeline
     from ripple.observe.samples import Samples
-    from ripple.observing import Places
     from ripple.world.ports import Clock, ObjectStore
 
 _OF_OUTPUTS: dict[str, Callable[[Outputs, Mapping[str, str]], Awaitable[Values]]] = {
@@ -82,6 +81,7 @@ class ClusterShown:
         self._since: dict[str, int] = {}
         self._retry_source = retry_source
         self._graphs = Graphs(numbers, clock)
+        self._places_as_of: tuple[object, Places] = (None, Places())
         self._outputs = outputs(self._places)
 
     async def snapshot(self) -> Values:
@@ -226,10 +226,16 @@ class ClusterShown:
             return await self._outputs.query(sql)
 
     async def _places(self) -> Places:
-        status = self._shell.status
-        if status is None:
+        """Return where partitions are, which a version of the assignment says."""
+        now = self._shell.state.now
+        if self._places_as_of[0] is not now:
+            status = self._shell.status
+            assert status is not None
+            answer = StatusAnswer.FromString(status_to_bytes(status))
+            self._places_as_of = now, places_of(answer, "here")
+        elif now is None:
             raise ConnectionError("the store has not been read yet")
-        return places_of(StatusAnswer.FromString(status_to_bytes(status)), "here")
+        return self._places_as_of[1]
 
     async def close(self) -> None:
         """Follow no outputs any more."""

@@ -9,27 +9,23 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from ripple.extras import needed
 from ripple.observe.samples import Samples
-
-with needed("dashboard", "the dashboard"):
-    import aiohttp
+from ripple.probes import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ripple.world.ports import Network
+
 ANSWER_S = 0.8
-BYTES_MAX = 16 << 20
 
 
 class Numbers:
     """Asks workers at their addresses."""
 
-    def __init__(self) -> None:
-        """Ask nothing yet; in a running loop."""
-        self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=ANSWER_S), auto_decompress=False, trust_env=False
-        )
+    def __init__(self, network: Network) -> None:
+        """Ask nothing yet."""
+        self._network = network
 
     async def of(self, workers: Iterable[tuple[str, str]]) -> dict[str, Samples]:
         """Return by worker what each counts, of those that answer; given: names and addresses."""
@@ -44,25 +40,9 @@ class Numbers:
     async def page(self, address: str, name: str) -> Any:
         """Return what a page says; None where nobody answers, or what is no JSON."""
         try:
-            async with self._session.get(
-                f"http://{address}/{name}", allow_redirects=False
-            ) as response:
-                if response.status != 200:
-                    return None
-                return json.loads(await response.content.readexactly(_length(response)))
-        except (aiohttp.ClientError, asyncio.IncompleteReadError, OSError, ValueError):
+            return json.loads(await page_of(self._network, address, f"/{name}", ANSWER_S))
+        except (OSError, ValueError):
             return None
-
-    async def close(self) -> None:
-        """Ask no more."""
-        await self._session.close()
-
-
-def _length(response: aiohttp.ClientResponse) -> int:
-    length = response.content_length
-    if length is None or length > BYTES_MAX:
-        raise ValueError("a page without its length, or too long")
-    return length
 
 
 def _samples(values: Any) -> Samples | None:

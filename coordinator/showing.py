@@ -33,13 +33,13 @@ class Showing:
     ) -> None:
         """Show nothing yet."""
         assert world.store is not None
-        self._numbers = Numbers()
+        assert world.network is not None
         self._at = joined(settings.host, settings.dashboard_port)
         self._shown = ClusterShown(
             shell,
             world.store,
             world.clock,
-            self._numbers,
+            Numbers(world.network),
             name=settings.cluster,
             place=settings.store,
             timeline=timeline,
@@ -66,4 +66,3 @@ class Showing:
         """Show nothing any more."""
         await self._dashboard.close()
         await self._shown.close()
-        await self._numbers.close()

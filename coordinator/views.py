@@ -102,14 +102,16 @@ def merged(
 
 def _verdict(own: Sighting, others: list[Sighting], limits: Limits) -> Verdict:
     dead_ns, suspected_ns = limits.dead_after_ms * MS, limits.suspected_after_ms * MS
-    evidence = [own, *(one for one in others if one.was_heard or one.silent_ns >= dead_ns)]
-    silent_ns = min(one.silent_ns for one in evidence)
-    is_heard = any(
-        one.was_heard and not one.has_ended and one.silent_ns < suspected_ns for one in evidence
-    )
-    has_ended = all(one.has_ended for one in evidence)
+    silent_ns, is_heard, has_ended, is_dead = own.silent_ns, False, True, True
+    for one in (own, *others):
+        if one is not own and not one.was_heard and one.silent_ns < dead_ns:
+            continue  # it is no evidence
+        silent_ns = min(silent_ns, one.silent_ns)
+        is_heard |= one.was_heard and not one.has_ended and one.silent_ns < suspected_ns
+        has_ended &= one.has_ended
+        is_dead &= _is_silent(one, limits)
     standing = Standing.ACTIVE
-    if all(_is_silent(one, limits) for one in evidence):
+    if is_dead:
         standing = Standing.DEAD
     elif silent_ns >= suspected_ns or has_ended:
         standing = Standing.SUSPECTED

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ripple.world.ports import Listener, Network, Stream
 
 REQUEST_BYTES_MAX = 16 << 10
+ANSWER_BYTES_MAX = 16 << 20
 REQUEST_S = 5.0
 REQUESTS_MAX = 64
 
@@ -63,6 +64,28 @@ async def serve_pages(network: Network, address: str, pages: Mapping[str, Shows]
             asking -= 1
 
     return await network.listen(address, serve)
+
+
+async def page_of(network: Network, address: str, path: str, within_s: float) -> bytes:
+    """Return what such a page says. Raises OSError, also where nothing good comes in time."""
+    async with asyncio.timeout(within_s):
+        stream = await network.connect(address)
+        try:
+            asked = f"GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+            await stream.write(asked.encode())
+            parts, length = [], 0
+            while more := await stream.read(1 << 18):
+                parts.append(more)
+                length += len(more)
+                if length > ANSWER_BYTES_MAX:
+                    raise ConnectionError(f"{address}{path} has more than {ANSWER_BYTES_MAX} bytes")
+        finally:
+            stream.close()
+    head, _, body = b"".join(parts).partition(b"\r\n\r\n")
+    is_good = head.startswith(b"HTTP/1.1 200 ")
+    if not is_good or f"Content-Length: {len(body)}".encode() not in head.splitlines():
+        raise ConnectionError(f"{address}{path} says {head[:80]!r}, and {len(body)} bytes")
+    return body
 
 
 async def _head(stream: Stream) -> bytes:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from ripple.probes import REQUEST_BYTES_MAX, REQUEST_S, REQUESTS_MAX, Page, serve_pages
+from ripple.probes import REQUEST_BYTES_MAX, REQUEST_S, REQUESTS_MAX, Page, page_of, serve_pages
 from ripple.testing import SimCluster, SimWorld
 from tests.world.clusters import idle, on, simulate
 
 PAGES = {
+    "/large": lambda: Page("x" * 3_000_000),
     "/health": lambda: Page('{"status": "größer"}', content_type="application/json"),
     "/ready": lambda: Page("NOT READY\n", 503),
 }
@@ -125,5 +126,31 @@ def test_too_many_at_once_are_hung_up_on() -> None:
             stream.close()
         await asyncio.sleep(1)
         assert b"200 OK" in await asked(cluster, b"GET /health HTTP/1.1\r\n\r\n")
+
+    simulate(scenario)
+
+
+def test_a_page_is_had_whole_or_not_at_all() -> None:
+    async def cut_off(stream: Any) -> None:
+        await stream.read(4096)
+        await stream.write(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nxx")
+
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        cluster.host("b").start(serving)
+        cluster.host("a").start(idle)
+        await asyncio.sleep(1)
+        network = cluster.host("a").world.network
+
+        async def page(path: str, address: str = "b:9201") -> bytes:
+            return bytes(await on(cluster.host("a"), page_of(network, address, path, 0.8)))
+
+        assert await page("/large") == b"x" * 3_000_000
+        with pytest.raises(ConnectionError, match="503"):
+            await page("/ready")
+        with pytest.raises(OSError):  # noqa: PT011 - each network has words of its own
+            await page("/health", "b:1")
+        await on(cluster.host("b"), cluster.host("b").world.network.listen("b:9", cut_off))
+        with pytest.raises(ConnectionError, match="and 2 bytes"):
+            await page("/health", "b:9")
 
     simulate(scenario)

@@ -1,7 +1,7 @@
 """Exit 0 if the process of this container answers /health with 200, and 1 if not.
 
 It asks where the process listens: at RIPPLE_HOST, and at RIPPLE_HEALTH_PORT or the default of a
-worker or a coordinator. Nothing but a socket, since it runs every few seconds.
+worker, a coordinator or a gateway. Nothing but a socket, since it runs every few seconds.
 """
 
 import os
@@ -28,7 +28,7 @@ def main() -> int:
     if host in ("0.0.0.0", "::"):  # noqa: S104 - everywhere is here, too
         host = "127.0.0.1"
     given = os.environ.get("RIPPLE_HEALTH_PORT")
-    for port in (int(given),) if given else (9100, 9201):
+    for port in (int(given),) if given else (9100, 9201, 9301):
         said = answer(host, port)
         print(said.decode(errors="replace"))
         if said.startswith(b"HTTP/1.1 200 "):

@@ -1,9 +1,19 @@
 """Print what Ripple and the extras that are named need, a requirement a line."""
 
+import re
 import sys
 import tomllib
 
 with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)["project"]
 extras = project["optional-dependencies"]
-print(*project["dependencies"], *(one for name in sys.argv[1:] for one in extras[name]), sep="\n")
+needed = dict.fromkeys(project["dependencies"])
+asked = sys.argv[1:]
+while asked:
+    for one in extras[asked.pop(0)]:
+        # An extra may name others of the same project, which pip would fetch as a release.
+        if named := re.fullmatch(rf"{project['name']}\[(.+)\]", one):
+            asked += named[1].split(",")
+        else:
+            needed[one] = None
+print(*needed, sep="\n")

@@ -14,7 +14,7 @@ from ripple.errors import InputError, OutputError
 if TYPE_CHECKING:
     import argparse
 
-NAMES = ("coordinator", "worker")
+NAMES = ("coordinator", "worker", "gateway")
 HOSTS = ("localhost", "127.0.0.1", "::1")
 AUTHORITY = "ca"
 AUTHORITY_DAYS = 3650
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME",
         help="whom to make a certificate for, by the authority that is there or a new one; may be "
-        f"repeated; by default {' and '.join(NAMES)}, by a new one",
+        f"repeated; by default {', '.join(NAMES)}, by a new one",
     )
     parser.add_argument(
         "--host",

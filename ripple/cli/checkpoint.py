@@ -44,6 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for action in (listing, show, verify, diff, export):
         action.add_argument(
             "--dir",
+            "--checkpoint-dir",  # as ripple run has it
             type=a_store,
             default=DIR_DEFAULT,
             metavar=STORE,
@@ -292,7 +293,11 @@ async def _chosen(store: ObjectStore, options: argparse.Namespace) -> list[Check
         if owned is None or partition in owned
     ]
     if not found:
-        raise CheckpointError(f"there are no such checkpoints below {options.dir}")
+        which = (options.pipeline, options.partition, options.worker)
+        such = "" if which == (None, None, None) else "such "
+        below = os.path.join(options.dir, "store")
+        hint = f"; a cluster's are below {below}" if os.path.isdir(below) else ""
+        raise CheckpointError(f"there are no {such}checkpoints below {options.dir}{hint}")
     return found
 
 

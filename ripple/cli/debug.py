@@ -117,6 +117,8 @@ class _Printed:
     def show(self, change: Change) -> None:
         """Show the rows that were asked for."""
         options = self._options
+        if options.key and not self._count:
+            self._key()  # a mistake in it is said at once, and not when something changes
         if options.worker is not None and worker_of(change.process) != options.worker:
             return
         if change.since is None and not options.all:
@@ -148,6 +150,8 @@ class _Printed:
         found = {}
         for number, given in enumerate(self._options.key):
             name, is_named, value = given.partition("=")
+            if is_named and name.isidentifier() and name not in layout.keys:
+                raise InputError(f"--key {given}: the key is {', '.join(layout.keys) or 'none'}")
             if not is_named or name not in layout.keys:
                 if number >= len(layout.keys):
                     raise InputError(

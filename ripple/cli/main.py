@@ -28,6 +28,7 @@ SUBCOMMANDS = {
     "top": "watch a cluster",
     "move": "move a partition to another worker",
     "drain": "move all partitions of a worker away",
+    "undrain": "let a worker have partitions again",
     "cluster": "start a cluster, show how one is, tell it what to do",
     "checkpoint": "list, show, verify, compare and export checkpoints",
     "log": "create, append to, follow and verify event logs",

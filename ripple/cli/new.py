@@ -36,7 +36,7 @@ pipeline = (
     .source("orders", Order)
     .derive("amount", amount=rp.col("price") * rp.col("quantity"))
     .partition("by-customer", key="customer")
-    .window("hourly", rp.Tumbling("1h"), lateness="10min")
+    .window("hourly", rp.Tumbling("1h"), lateness="10min", future="1h")
     .fold("spent", orders=rp.count(), spent=rp.sum("amount"), dearest=rp.max("price"))
     .sink("out")
 )

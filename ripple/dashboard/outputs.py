@@ -35,6 +35,8 @@ TAKEN_EVERY_S = 0.5
 SHARE_MAX = 0.005
 EVERY_MAX_S = 5.0
 FOUND_S = 3.0
+# Who has a version already is answered when there is another, or after so long.
+WAITS_S = 5.0
 ROWS = 60
 TAP_ROWS = 200
 TAP_ROWS_KEPT = 5_000
@@ -70,8 +72,12 @@ class Outputs:
         return {"outputs": sorted(found, key=lambda one: (one["stage"], one["name"]))}
 
     async def table(self, asked: Mapping[str, str]) -> Values:
-        """Return the rows that are on a screen: ``output``, ``by``, ``down``, ``q``, ``first``."""
+        """Return the rows that are on a screen: ``output``, ``by``, ``down``, ``q``, ``first``.
+
+        after: a version that is there already.
+        """
         one = await self._follow(asked)
+        await one.newer(asked.get("after", ""))
         return one.window(
             by=asked.get("by", ""),
             is_down=asked.get("down", "") == "1",
@@ -82,7 +88,9 @@ class Outputs:
 
     async def tap(self, asked: Mapping[str, str]) -> Values:
         """Return the newest changes of an output that fit a filter, newest first."""
-        return (await self._follow(asked)).tap(asked.get("q", ""))
+        one = await self._follow(asked)
+        await one.newer(asked.get("after", ""))
+        return one.tap(asked.get("q", ""))
 
     async def stream(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
         """Return all rows of ``output`` as an Arrow stream, and of which version they are."""
@@ -170,6 +178,7 @@ class _Followed:
         self._clock = clock
         self._seen = seen
         self._version = 0
+        self._turned = asyncio.Event()
         self._busy_ns = 0
         self._changed = 0
         self._tapped: deque[tuple[int, Change]] = deque()
@@ -230,13 +239,24 @@ class _Followed:
                 while self._seen.missing and not self._taking.done():
                     await asyncio.sleep(0.05)
 
+    async def newer(self, version: str) -> None:
+        """Wait a little while this is the version that there is."""
+        if version == str(self._version):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(WAITS_S):
+                    await self._turned.wait()
+
     def close(self) -> None:
         """Take nothing any more."""
         self._taking.cancel()
+        self._turned.set()
 
     async def _take(self) -> None:
         while True:
-            changes = await self._seen.changes()
+            await self._seen.arrived()
+            before_ns = self._clock.monotonic_ns()
+            if not (changes := self._seen.take()):
+                continue
             self._version += 1
             self._windows.clear()
             for change in changes:
@@ -246,6 +266,9 @@ class _Followed:
                     self._tapped_rows += change.rows.num_rows
             while self._tapped_rows > TAP_ROWS_KEPT and len(self._tapped) > 1:
                 self._tapped_rows -= self._tapped.popleft()[1].rows.num_rows
+            self._turned.set()
+            self._turned = asyncio.Event()
+            self._busy_ns += self._clock.monotonic_ns() - before_ns
             if not self._seen.missing:
                 paid_s, self._busy_ns = self._busy_ns / 1e9 / SHARE_MAX, 0
                 await self._clock.sleep(min(max(paid_s, TAKEN_EVERY_S), EVERY_MAX_S))
@@ -294,6 +317,7 @@ class _Followed:
                 break
         return {
             "output": self._seen.name,
+            "version": self._version,
             "columns": columns,
             "changes": found[:TAP_ROWS],
             "changed": self._changed,

@@ -112,10 +112,15 @@ async def _entered(
 
 
 class _State:
-    """What the pages tell. observer: None until a coordinator has answered."""
+    """What the pages tell. observer: None until a coordinator has answered.
+
+    Who was ready stays so when a worker dies: its rows stand at their last cut, and no gateway has
+    better ones. Nobody is ready who hears no process at all.
+    """
 
     def __init__(self) -> None:
         self.observer: Observer | None = None
+        self._heard_all = False
 
     def pages(self) -> dict[str, Callable[[], Page]]:
         return {"/health": lambda: Page('{"status": "ok"}\n'), "/ready": self._ready}
@@ -123,7 +128,9 @@ class _State:
     def _ready(self) -> Page:
         if self.observer is None:
             return Page("NOT READY: no coordinator has answered yet\n", 503)
-        absent = sorted({*self.observer.places.processes} - self.observer.connected)
-        if absent:
+        connected = self.observer.connected
+        absent = sorted({*self.observer.places.processes} - connected)
+        self._heard_all = self._heard_all or not absent
+        if absent and not (self._heard_all and connected):
             return Page(f"NOT READY: not connected to {', '.join(absent)}\n", 503)
         return Page("READY\n")

@@ -120,6 +120,10 @@ class SeenOutput:
         self.take()
         return self.shown()
 
+    async def arrived(self) -> None:
+        """Wait until there is something to take in."""
+        await self._arrived.wait()
+
     def take(self) -> list[Change]:
         """Take in what has arrived by now, and return it."""
         self._arrived.clear()

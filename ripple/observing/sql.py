@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 MEMORY_MIB = 512
 TIMEOUT_S = 30.0
 MESSAGE_CHARACTERS_MAX = 400
+_ABSENT = re.compile(r"Table with name (\S+) does not exist")
 _ASKS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
 
@@ -69,7 +71,10 @@ def query(
     except duckdb.Error as error:
         if is_late.is_set():
             raise TimeoutError(f"no answer within {timeout_s:g} s") from error
-        raise InputError(" ".join(str(error).split())[:MESSAGE_CHARACTERS_MAX]) from error
+        text = " ".join(str(error).split())
+        if absent := _ABSENT.search(text):  # what else there is, DuckDB would guess among its own
+            text = f"there is no output {absent[1]}: ripple query --list shows those that there are"
+        raise InputError(text[:MESSAGE_CHARACTERS_MAX]) from error
     finally:
         timer.cancel()
         connection.close()

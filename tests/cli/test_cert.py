@@ -17,15 +17,16 @@ def openssl(*arguments: str) -> str:
     ).stdout
 
 
-def test_a_cluster_gets_an_authority_and_two_certificates_that_nobody_else_can_read(
+def test_a_cluster_gets_an_authority_and_certificates_that_nobody_else_can_read(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "certs"
     assert main(["cert", "--dir", str(folder)]) == 0
-    names = ["ca.crt", "ca.key", "coordinator.crt", "coordinator.key", "worker.crt", "worker.key"]
-    assert sorted(path.name for path in folder.iterdir()) == names
+    names = ("ca", "coordinator", "gateway", "worker")
+    made = [f"{name}.{ending}" for name in names for ending in ("crt", "key")]
+    assert sorted(path.name for path in folder.iterdir()) == made
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
-    for name in ("worker", "coordinator"):
+    for name in names[1:]:
         certificate = str(folder / f"{name}.crt")
         said = openssl("verify", "-CAfile", str(folder / "ca.crt"), "-x509_strict", certificate)
         assert said.endswith("OK\n")

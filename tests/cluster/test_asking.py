@@ -123,6 +123,8 @@ def test_outputs_are_listed(asked: Asked) -> None:
     assert "vwap: double" in listed[1]["columns"]
     said = asked.say("debug", "tap", "--output", "ot", code=1)
     assert said.splitlines()[-1] == "ripple: no output 'ot': is out meant?"
+    said = asked.say("debug", "tap", "--output", "out", "--key", "symbl=A", code=1)
+    assert said.splitlines()[-1] == "ripple: --key symbl=A: the key is symbol"
 
 
 def test_the_graph_of_a_worker_has_counters(asked: Asked) -> None:

@@ -20,6 +20,8 @@ SIZE = {"width": 1360, "height": 850}
 # How long charts collect lines before they are shown.
 WARM_MS = 75_000
 SETTLED_MS = 3_500
+# How long the lines of an output are drawn, which begin when somebody looks.
+DRAWN_MS = 45_000
 SQL = """SELECT venue, count(DISTINCT symbol) AS symbols, sum(volume) AS volume
 FROM vwap GROUP BY venue ORDER BY volume DESC"""
 EXPLORED = {
@@ -34,6 +36,7 @@ VIEWS = {
     "pipeline": "pipeline",
     "partitions": "partitions?partition=3",
     "outputs": "outputs?output=vwap&by=volume&down=1",
+    "lines": "outputs?output=venue-volume&mode=lines&by=mean",
     "explore": "explore?output=vwap",
     "query": f"query?{urlencode({'sql': SQL})}",
     "letters": "letters",
@@ -66,6 +69,9 @@ def _ready(page: Any, name: str) -> None:
     """Wait for what takes a while to come."""
     if name == "outputs":
         page.get_by_role("group", name="Rows").wait_for()
+    elif name == "lines":
+        page.locator(".uplot").first.wait_for()
+        page.wait_for_timeout(DRAWN_MS)
     elif name == "pipeline":
         page.get_by_text("for nothing").nth(1).wait_for()
     elif name == "explore":

@@ -1,4 +1,7 @@
-"""deploy/kubernetes as it stands: its objects, and what each of our containers is started with."""
+"""deploy/kubernetes as it stands: its objects, and what each of our containers is started with.
+
+What is in a folder there is applied only where it is wanted.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class Container:
 def objects(text: str | None = None) -> dict[tuple[str, str], dict[str, Any]]:
     """Return objects by kind and name, those of the folder by default."""
     if text is None:
-        text = "\n---\n".join(path.read_text() for path in sorted(FOLDER.glob("*.yaml")))
+        text = "\n---\n".join(path.read_text() for path in sorted(FOLDER.rglob("*.yaml")))
     found = [one for one in yaml.safe_load_all(text) if one is not None]
     named = {(one["kind"], one["metadata"]["name"]): one for one in found}
     assert len(named) == len(found), "an object is there twice"

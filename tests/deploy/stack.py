@@ -84,6 +84,12 @@ class Stack:
             code = process.wait()
         return code, time.monotonic() - began
 
+    def kill(self, name: str) -> None:
+        """Kill a service as no engine would."""
+        process = self._running.pop(name)
+        process.kill()
+        process.wait()
+
     def wait_healthy(self, name: str) -> None:
         """Wait until the image's health check finds a service healthy."""
         service = self.services[name]
@@ -98,6 +104,10 @@ class Stack:
     def address(self, target: str) -> str:
         """Return where ``service:port`` is on this machine."""
         return self._here(target, {})
+
+    def certificates(self) -> Path:
+        """Return the folder that is the volume of certificates."""
+        return self.folder / "volumes/certificates"
 
     def log(self, name: str) -> str:
         """Return the end of what a service has said."""

@@ -43,12 +43,12 @@ def pod_of(workload: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_each_object_is_taken_as_it_stands(api: ApiServer) -> None:
-    api.kubectl("apply", "--server-side", "-f", manifests.FOLDER)
+    api.kubectl("apply", "--server-side", "-R", "-f", manifests.FOLDER)
     for (kind, name), given in manifests.objects().items():
         kept = json.loads(api.kubectl("get", kind, name, "-n", "ripple", "-o", "json"))
         labels = given["metadata"].get("labels", {})
         assert labels.items() <= kept["metadata"].get("labels", {}).items(), (kind, name)
-    assert api.kubectl("diff", "--server-side", "-f", manifests.FOLDER) == ""
+    assert api.kubectl("diff", "--server-side", "-R", "-f", manifests.FOLDER) == ""
 
 
 @pytest.mark.parametrize("named", PODS, ids=lambda named: named[1])

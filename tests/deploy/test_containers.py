@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import subprocess
 import time
+import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.deploy.compose import Service
+from tests.deploy import test_stack
+from tests.deploy.compose import ROOT, Service
 from tests.deploy.engine import IMAGE, Engine
 from tests.deploy.stack import HEALTHY_S, Stack
-from tests.deploy.test_stack import (  # noqa: F401 - tried again, in containers
-    COORDINATORS,
-    TRADES,
-    WORKERS,
-    test_a_worker_that_is_replaced_moves_its_partitions_within_its_grace,
-    test_all_that_prometheus_is_told_to_scrape_answers,
-    test_the_cluster_says_that_three_workers_are_active,
-    test_trades_that_are_fed_become_the_vwaps_of_one_process,
-)
+from tests.deploy.test_stack import COORDINATORS, TRADES, WORKERS
 from tests.services.missing import MissingError, skip
 
 pytestmark = pytest.mark.containers
+
+FED_S = 20
 
 
 class Containers(Stack):
@@ -42,6 +39,15 @@ class Containers(Stack):
         began = time.monotonic()
         self._engine.docker("stop", f"--time={self.services[name].grace_s:.0f}", name)
         return process.wait(), time.monotonic() - began
+
+    def kill(self, name: str) -> None:
+        process = self._running.pop(name)
+        self._engine.docker("kill", name)
+        process.wait()
+
+    def certificates(self) -> Path:
+        where = ["volume", "inspect", "--format={{.Mountpoint}}", "certificates"]
+        return Path(self._engine.docker(*where).strip())
 
     def wait_healthy(self, name: str) -> None:
         ends = time.monotonic() + HEALTHY_S
@@ -105,7 +111,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Iterator[Stack]:
     folder = tmp_path_factory.mktemp("stack")
-    variables = {"FEED_COUNT": str(TRADES), "FEED_RATE": "100000"}
+    variables = {"FEED_COUNT": str(TRADES), "FEED_RATE": str(TRADES / FED_S)}
     try:
         stack = Containers(folder, variables, engine)
     except MissingError as error:
@@ -119,7 +125,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Iterator[
 
 def test_the_image_has_all_programs_and_nothing_to_build_with(engine: Engine) -> None:
     run = ["run", "--rm", "--network=host", "--read-only", IMAGE]
-    for program in ("ripple", "ripple-worker", "ripple-coordinator", "ripple-vwap-demo"):
+    for program in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]:
         assert "usage" in engine.docker(*run, program, "--help"), program
     assert engine.docker(*run, "id", "-u").strip() == "10001"
     absent = (
@@ -129,3 +135,27 @@ def test_the_image_has_all_programs_and_nothing_to_build_with(engine: Engine) ->
     assert "Portfolio" in engine.docker(
         *run, "sh", "-c", "ripple-vwap-demo --synthetic 1000 2>&1 >/dev/null"
     )
+
+
+def test_trades_count_once_while_a_worker_and_a_coordinator_are_killed(
+    stack: Stack, tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor() as beside:
+        fed = beside.submit(stack.run, "feed")
+        for name in ("worker-3", "coordinator-1"):
+            time.sleep(FED_S / 4)
+            stack.kill(name)
+        time.sleep(FED_S / 4)
+        assert not fed.done()
+        stack.up("worker-3", "coordinator-1")
+        fed.result()
+    test_stack.equal_one_process(stack, tmp_path)
+
+
+# Then what is tried of the same services as processes.
+test_a_gateway = test_stack.test_a_gateway_shows_the_same_to_those_with_a_certificate
+test_status = test_stack.test_the_cluster_says_that_three_workers_are_active
+test_a_replaced_worker = (
+    test_stack.test_a_worker_that_is_replaced_moves_its_partitions_within_its_grace
+)
+test_pages_of_metrics = test_stack.test_all_that_prometheus_is_told_to_scrape_answers

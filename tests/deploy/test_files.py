@@ -18,8 +18,10 @@ import pytest
 import yaml
 
 import coordinator.__main__
+import ripple.flight.__main__
 import worker.__main__
 from coordinator.settings import SETTINGS as OF_COORDINATOR
+from ripple.flight.settings import SETTINGS as OF_GATEWAY
 from ripple.kafka.settings import SETTINGS as OF_KAFKA
 from ripple.settings import CONFIG_VARIABLE, Setting
 from tests.deploy import compose, manifests
@@ -29,6 +31,7 @@ from worker.settings import SETTINGS as OF_WORKER
 PROGRAMS: dict[str, tuple[Callable[[Sequence[str]], int], tuple[Setting, ...]]] = {
     "ripple-worker": (worker.__main__.main, OF_WORKER),
     "ripple-coordinator": (coordinator.__main__.main, OF_COORDINATOR),
+    "ripple-gateway": (ripple.flight.__main__.main, OF_GATEWAY),
 }
 SERVICES = compose.services()
 PROCESSES = [one for one in SERVICES.values() if one.command and one.command[0] in PROGRAMS]
@@ -45,7 +48,7 @@ RESTRICTED = {
 def test_each_service_starts_a_program_with_settings_that_it_takes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert len(PROCESSES) == 5
+    assert len(PROCESSES) == 6
     for one in PROCESSES:
         printed = _checked(one.command, one.environment, monkeypatch, capsys)
         assert f'host = "{one.name}"' in printed
@@ -64,9 +67,10 @@ def test_each_container_starts_a_program_with_settings_that_it_takes(
                 name: str(outside) if value == inside else value
                 for name, value in environment.items()
             }
-        assert environment[CONFIG_VARIABLE].startswith(str(tmp_path))
         printed = _checked(one.command, environment, monkeypatch, capsys)
-        assert "heartbeat_interval_ms = 1000  # cluster.defaults.heartbeat_interval_sec" in printed
+        if one.name != "gateway":  # which has no setting in the file
+            assert environment[CONFIG_VARIABLE].startswith(str(tmp_path))
+            assert "heartbeat_interval_ms = 1000  # cluster.defaults" in printed
 
 
 def test_a_variable_that_nobody_reads_is_found() -> None:
@@ -103,11 +107,11 @@ def test_a_worker_has_the_time_that_it_needs_to_move_its_partitions_away() -> No
 def test_ports_and_probes_are_those_of_the_programs() -> None:
     for one in CONTAINERS:
         settings = PROGRAMS[one.command[0]][1]
+        names = {"port": "grpc", "rpc_port": "rpc", "health_port": "health"}
+        names |= {"port": "flight"} if one.name == "gateway" else {}
         ports = {port["name"]: port["containerPort"] for port in one.text["ports"]}
         expected = {
-            {"port": "grpc", "rpc_port": "rpc", "health_port": "health"}.get(
-                setting.name, "metrics"
-            ): setting.default
+            names.get(setting.name, "metrics"): setting.default
             for setting in settings
             if setting.name.endswith("port") and setting.name != "dashboard_port"  # off
         }
@@ -145,7 +149,7 @@ def test_services_budgets_and_policies_choose_pods_that_there_are() -> None:
             seen += 1
             labels = chosen(spec)
             assert [labels.items() <= pod.items() for pod in pods].count(True) == 1, (kind, name)
-    assert seen == 8
+    assert seen == 13
     assert OBJECTS["StatefulSet", "ripple-worker"]["spec"]["serviceName"] == "ripple-worker"
     assert OBJECTS["Service", "ripple-worker"]["spec"]["clusterIP"] == "None"
 
@@ -181,7 +185,9 @@ def test_what_prometheus_scrapes_are_services() -> None:
         for target in group["targets"]
     }
     assert targets == {
-        f"{one.name}:{_default(PROGRAMS[one.command[0]][1], 'metrics_port')}" for one in PROCESSES
+        f"{one.name}:{_default(PROGRAMS[one.command[0]][1], 'metrics_port')}"
+        for one in PROCESSES
+        if one.name != "gateway"
     }
 
 
@@ -211,7 +217,10 @@ def test_the_image_gets_what_it_copies_and_installs_what_there_is() -> None:
         check=True,
     ).stdout.splitlines()
     assert set(project["dependencies"]) < set(needed)
-    assert set(project["optional-dependencies"]["kafka"]) < set(needed)
+    for extra in extras.split():
+        own = {one for one in project["optional-dependencies"][extra] if "ripple" not in one}
+        assert own <= set(needed), extra
+    assert not [one for one in needed if one.startswith("ripple")]
     for program in PROGRAMS:
         assert program in project["scripts"]
 

@@ -14,6 +14,8 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.flight as fl
 import pytest
 import yaml
 from aiokafka import AIOKafkaConsumer
@@ -49,11 +51,30 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def test_trades_that_are_fed_become_the_vwaps_of_one_process(stack: Stack, tmp_path: Path) -> None:
     stack.run("feed")
-    expected = _of_one_process(tmp_path)
-    assert len(expected) > 300
-    _wait(lambda: _written(stack).keys() >= expected.keys(), stack)
+    equal_one_process(stack, tmp_path)
+
+
+def test_a_gateway_shows_the_same_to_those_with_a_certificate(stack: Stack) -> None:
+    stack.up("gateway")
+    stack.wait_healthy("gateway")
+    at = f"grpc+tls://{stack.address('gateway:9300')}"
+    authority, certificate, key = (
+        (stack.certificates() / one).read_bytes() for one in ("ca.crt", "client.crt", "client.key")
+    )
+    believed = {"tls_root_certs": authority, "override_hostname": "gateway"}
+    with fl.connect(at, cert_chain=certificate, private_key=key, **believed) as client:
+        _wait(lambda: _ready(stack.address("gateway:9301")), stack)
+        shown = client.do_get(fl.Ticket(b"output")).read_all()
+    starts = shown["window_start_ns"].cast(pa.int64())
+    names = ("vwap", "total_volume", "trade_count")
+    of_row = [tuple(row[name] for name in names) for row in shown.select(names).to_pylist()]
+    keys = zip(shown["symbol"].to_pylist(), starts.to_pylist(), strict=True)
+    found = dict(zip(keys, of_row, strict=True))
     written = _written(stack)
-    assert {row: written[row] for row in expected} == expected
+    assert found
+    assert found == {row: written[row] for row in found}
+    with fl.connect(at, **believed) as client, pytest.raises(fl.FlightError):
+        client.do_get(fl.Ticket(b"output")).read_all()
 
 
 def test_the_cluster_says_that_three_workers_are_active(stack: Stack) -> None:
@@ -103,6 +124,15 @@ def test_each_expression_of_the_board_finds_something(stack: Stack, tmp_path: Pa
 def test_nobody_writes_outside_of_volumes(stack: Stack) -> None:
     for name in (*WORKERS, *COORDINATORS):
         assert list(stack.root_of(name).iterdir()) == [], name
+
+
+def equal_one_process(stack: Stack, folder: Path) -> None:
+    """Wait until what the cluster has written is what one process writes."""
+    expected = _of_one_process(folder)
+    assert len(expected) > 300
+    _wait(lambda: _written(stack).keys() >= expected.keys(), stack)
+    written = _written(stack)
+    assert {row: written[row] for row in expected} == expected
 
 
 def _of_one_process(folder: Path) -> Rows:
@@ -157,6 +187,13 @@ def _wait(is_so, stack: Stack) -> None:  # type: ignore[no-untyped-def]
         said = "\n".join(stack.log(name) for name in (*WORKERS, *COORDINATORS))
         assert time.monotonic() < ends, said
         time.sleep(0.5)
+
+
+def _ready(address: str) -> bool:
+    try:
+        return "READY" in _get(f"http://{address}/ready")
+    except AssertionError:
+        return False
 
 
 def _get(url: str) -> str:

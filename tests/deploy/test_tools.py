@@ -25,6 +25,9 @@ OTHER_VALUES = [
     "--set=store.credentials=",
     "--set=kafka.credentials=",
     "--set=createNamespace=false",
+    "--set=gateway.enabled=true",
+    "--set=gateway.replicas=1",
+    "--set=network.clients.team=desk",
 ]
 
 
@@ -58,21 +61,30 @@ def test_the_compose_file_is_one() -> None:
 
 
 def test_each_object_is_one_of_kubernetes_without_unknown_fields() -> None:
-    said = _validated([*manifests.FOLDER.glob("*.yaml")])
-    assert said.count("passed") == len(manifests.objects()) == 11
+    said = _validated([*manifests.FOLDER.rglob("*.yaml")])
+    assert said.count("passed") == len(manifests.objects()) == 16
 
 
 def test_the_chart_makes_the_plain_manifests(helm: Path) -> None:
-    made = manifests.objects(tools.run([helm, *TEMPLATE]))
-    assert made == manifests.objects()
+    all_of = tools.run([helm, *TEMPLATE, "--set=gateway.enabled=true"])
+    assert manifests.objects(all_of) == manifests.objects()
+    by_default = manifests.objects(tools.run([helm, *TEMPLATE]))
+    assert by_default == {
+        named: one
+        for named, one in manifests.objects().items()
+        if one["metadata"]["labels"].get("component") != "gateway"
+    }
 
 
 def test_other_values_make_objects_of_kubernetes_too(helm: Path, tmp_path: Path) -> None:
     made = tools.run([helm, *TEMPLATE, *OTHER_VALUES])
     (tmp_path / "made.yaml").write_text(made)
-    assert _validated([tmp_path / "made.yaml"]).count("passed") == 10
-    for expected in ("containerPort: 10101", "storageClassName: fast", "name: mine"):
+    assert _validated([tmp_path / "made.yaml"]).count("passed") == 15
+    for expected in ("containerPort: 10101", "storageClassName: fast", "name: mine", "team: desk"):
         assert expected in made
+    to_each = manifests.objects(made)["NetworkPolicy", "ripple-worker-of-gateways"]
+    ports = [one["port"] for one in to_each["spec"]["ingress"][0]["ports"]]
+    assert ports == ["rpc", "rpc-1", "rpc-2"]
 
 
 def test_the_chart_refuses_values_that_it_does_not_know(helm: Path) -> None:
@@ -81,6 +93,8 @@ def test_the_chart_refuses_values_that_it_does_not_know(helm: Path) -> None:
         "worker.replica=3": "additional properties 'replica' not allowed",
         "worker.stopSeconds=10": "minimum",
         "store.url=/tmp": "does not match pattern",
+        "gateway.enable=true": "additional properties 'enable' not allowed",
+        "gateway.replicas=0": "minimum",
     }.items():
         with pytest.raises(AssertionError, match=said):
             tools.run([helm, *TEMPLATE, f"--set={wrong}"])

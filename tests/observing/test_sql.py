@@ -27,6 +27,11 @@ def test_question_marks_get_values_or_nulls() -> None:
         query(sql, {"out": TABLE})
 
 
+def test_an_output_that_is_none_is_named_and_nothing_of_the_database() -> None:
+    with pytest.raises(InputError, match="there is no output outt: ripple query --list"):
+        query("SELECT * FROM outt", {"out": TABLE})
+
+
 @pytest.mark.parametrize(
     "sql",
     [

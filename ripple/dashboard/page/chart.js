@@ -16,8 +16,18 @@ function colours() {
   return { ink: of("--faint"), line: of("--line"), lines: [{ stroke: of("--accent") }, { stroke: of("--second"), dash: [5, 3] }, { stroke: of("--ink"), dash: [1, 3] }] };
 }
 
-// series: [{ name, label }], three at most: the names of history's values; show: a value as text.
-export function Chart({ history, series, show, label }) {
+// Rates and ages are seen from zero; what hardly changes, beside what it is, is seen from near.
+const RANGES = {
+  zero: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1],
+  near: (_, low, high) => {
+    const room = (high - low) * 0.1 || Math.abs(high) * 0.01 || 1;
+    return low == null ? [0, 1] : [low - room, high + room];
+  },
+};
+
+// series: [{ name, label }], three at most: the names of history's values; show: a value as text;
+// from: "zero" or "near".
+export function Chart({ history, series, show, label, from = "zero" }) {
   const place = useRef();
   const plot = useRef();
   const data = [history.map((one) => one.time_ms / 1000), ...series.map((one) => history.map((row) => row[one.name] ?? null))];
@@ -36,7 +46,7 @@ export function Chart({ history, series, show, label }) {
         tzDate: (s) => window.uPlot.tzDate(new Date(s * 1000), "Etc/UTC"),
         cursor: { y: false, points: { size: 6 } },
         legend: { show: false },
-        scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } },
+        scales: { y: { range: RANGES[from] } },
         axes: [
           { ...axis, size: 30, grid: { show: false }, space: 90, values: (_, ticks) => ticks.map((s) => new Date(s * 1000).toISOString().slice(11, 19)) },
           { ...axis, size: 62, space: 36, values: (_, ticks) => ticks.map(show) },

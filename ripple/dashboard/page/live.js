@@ -41,9 +41,9 @@ export function useLive(isOn, isPaused) {
   return state;
 }
 
-export async function ask(what, asked = {}) {
+export async function ask(what, asked = {}, signal = undefined) {
   const kept = Object.entries(asked).filter(([, value]) => value !== "" && value != null);
-  return answered(await fetch(`/api/${what}?${new URLSearchParams(kept)}`));
+  return answered(await fetch(`/api/${what}?${new URLSearchParams(kept)}`, { signal }));
 }
 
 export async function post(what, body) {
@@ -57,18 +57,21 @@ async function answered(response) {
   return said;
 }
 
-// Asks now and again, while the view is open: { value, problem, again }.
+// Asks now and again, while the view is open: { value, problem, again }. Of what has a version the
+// next one is asked for, which comes when it is there.
 export function useAsked(what, asked, everyMs, isPaused = false) {
   const [state, setState] = useState({ value: null, problem: "" });
   const key = JSON.stringify([what, asked]);
   const again = useRef(() => {});
   useEffect(() => {
     if (!what) return undefined;
-    let isOver = false, timer;
+    let isOver = false, timer, after;
+    const leaving = new AbortController();
     const turn = async () => {
       clearTimeout(timer);
       try {
-        const value = await ask(what, asked);
+        const value = await ask(what, { ...asked, after }, leaving.signal);
+        after = value.version;
         if (!isOver) setState({ value, problem: "" });
       } catch (error) {
         if (!isOver) setState((now) => ({ ...now, problem: error.message }));
@@ -80,6 +83,7 @@ export function useAsked(what, asked, everyMs, isPaused = false) {
     return () => {
       isOver = true;
       clearTimeout(timer);
+      leaving.abort();
     };
   }, [key, everyMs, isPaused]);
   return { ...state, again: () => again.current() };

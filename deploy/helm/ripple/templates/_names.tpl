@@ -35,6 +35,11 @@ seccompProfile:
 - name: AWS_REGION
   valueFrom:
     configMapKeyRef: {name: ripple-config, key: s3_region}
+{{ include "ripple.tls" . }}
+{{- end }}
+
+{{/* Who a process is to others. */}}
+{{- define "ripple.tls" -}}
 - name: RIPPLE_TLS_CERTIFICATE
   value: /etc/ripple/tls/tls.crt
 - name: RIPPLE_TLS_KEY

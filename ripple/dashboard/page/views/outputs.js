@@ -115,7 +115,15 @@ function Lines({ value, by }) {
   const now = value.rows.map((row) => [titleOf(row, value.columns), row[at] == null ? null : Number(row[at])]);
   if (kept.current.value !== value) kept.current = { value, points: [...kept.current.points.slice(1 - POINTS), { time_ms: Date.now(), ...Object.fromEntries(now) }] };
   const names = now.map(([name]) => name);
-  return html`<${Chart} key=${names.join("\u0001")} history=${kept.current.points} show=${short} label=${`${by} of the ${many(names.length, "largest row")}, since you look`} series=${names.map((name) => ({ name, label: name }))}></${Chart}>`;
+  return html`<${Chart} key=${names.join("\u0001")} history=${kept.current.points} show=${near} from="near" label=${`${by} of the ${many(names.length, "largest row")}, since you look`} series=${names.map((name) => ({ name, label: name }))}></${Chart}>`;
+}
+
+// Enough digits to tell a value from the one before.
+function near(value) {
+  if (value == null) return DASH;
+  const size = Math.abs(value);
+  if (size >= 1e7) return short(value);
+  return value.toLocaleString("en-US", { maximumFractionDigits: size >= 1e4 ? 0 : size >= 10 ? 2 : 4 });
 }
 
 function shortTime(text, column) {
