@@ -11,6 +11,7 @@ import json
 import resource
 import sys
 from asyncio.subprocess import PIPE
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -65,28 +66,32 @@ async def query_apart(
         "has_parameters": parameters is not None,
     }
     given = [] if parameters is None else [pa.Table.from_batches([parameters])]
-    process = await children.start(__name__, stdin=PIPE, limit=1 << 20)
+    try:
+        process = await children.start(__name__, stdin=PIPE, limit=1 << 20)
+    except OSError as error:
+        raise LimitError(f"no process can be started to answer it: {error}") from error
     try:
         async with asyncio.timeout(limits.timeout_s + START_S):
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(json.dumps(told).encode() + b"\n")
-            for table in (*tables.values(), *given):
-                process.stdin.write(_stream(table))
-                await process.stdin.drain()
-            process.stdin.close()
+            with suppress(ConnectionError):  # how it has ended is told below
+                await children.tell(process.stdin, json.dumps(told).encode() + b"\n")
+                for table in (*tables.values(), *given):
+                    await children.tell(process.stdin, _stream(table))
+                process.stdin.close()
             kind = (await process.stdout.readline()).decode().strip()
             body = await _read(process.stdout, limits.answer_bytes_max)
-    except ConnectionError:
-        kind, body = "", b""
+            await process.wait()
     finally:
         await children.end(process)
     if kind == "wrong":
         raise InputError(body.decode())
     if kind == "late":
         raise TimeoutError(body.decode())
-    if kind != "rows":
-        raise LimitError("the question took more memory or time than it may")
+    if kind != "rows" or process.returncode:
+        raise LimitError(
+            f"the question took more memory or time than it may: {children.ended(process)}"
+        )
     return pa.ipc.open_stream(body).read_all()
 
 

@@ -30,6 +30,23 @@ async def start(
     )
 
 
+async def tell(stdin: asyncio.StreamWriter, data: bytes | memoryview) -> None:
+    """Write to a process once there is room. Raises ConnectionError where it has ended.
+
+    Every event loop lets its own transports say so in another way, or not at all.
+    """
+    if stdin.is_closing():
+        raise ConnectionResetError("the process has ended")
+    stdin.write(data)
+    await stdin.drain()
+
+
+def ended(process: Process) -> str:
+    """Return how a process has ended, for people."""
+    code = process.returncode
+    return f"its process ended by signal {-code}" if code and code < 0 else f"it ended with {code}"
+
+
 async def end(process: Process) -> None:
     """End one at once, unless it has ended."""
     if process.returncode is None:

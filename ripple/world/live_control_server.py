@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # Read when gRPC is imported: what it says of connections that come and go, we say ourselves.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+# We fork only to run a program: what gRPC does about forks then kills one child in a hundred.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 with needed("cluster", "the control channel"):
     import grpc

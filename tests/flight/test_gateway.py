@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,54 +19,22 @@ import pytest
 
 from ripple.log import Topic
 from ripple.world import LiveDisk
-from tests.cli.processes import ROOT
 from tests.cluster.chaos import append, job_of
 from tests.cluster.cluster import Cluster, Job, cluster, signalled
-from tests.services.server import free_port
+from tests.flight.gateways import gateway
 
 pytestmark = pytest.mark.services
 
 PARTITIONS = 4
 WITHIN_S = 60
 KILLS = 3
-ENDED_S = 15
 
 
 @asynccontextmanager
-async def gateway(coordinator: str, folder: Path, *more: str) -> AsyncIterator[fl.FlightClient]:
-    """Run a gateway; yield a client of it."""
-    port, health = free_port(), free_port()
-    said = folder / "gateway.log"
-    with said.open("w") as log:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "ripple.flight", "--coordinator", coordinator),
-                *("--port", str(port), "--health-port", str(health), *more),
-            ],
-            cwd=ROOT,
-            stderr=log,
-            stdout=log,
-        )
-    try:
-        ends = time.monotonic() + WITHIN_S
-        while not await asyncio.to_thread(_is_ready, health):
-            assert process.poll() is None, said.read_text()
-            assert time.monotonic() < ends, said.read_text()
-            await asyncio.sleep(0.05)
-        with fl.connect(f"grpc://127.0.0.1:{port}") as client:
-            yield client
-        process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(process.wait, ENDED_S) == 0, said.read_text()
-    finally:
-        process.kill()
-
-
-def _is_ready(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+async def client_of(address: str) -> AsyncIterator[fl.FlightClient]:
+    """Yield what closes itself."""
+    with fl.connect(f"grpc://{address}") as client:
+        yield client
 
 
 def got_at_last(client: fl.FlightClient, output: str) -> pa.Table:
@@ -87,8 +52,7 @@ def got(client: fl.FlightClient, output: str) -> pa.Table:
     return client.do_get(info.endpoints[0].ticket).read_all()
 
 
-def in_sql(folder: Path, trades: int) -> None:
-    address = (folder / "gateway.log").read_text().split("listens at ")[1].split(",")[0]
+def in_sql(address: str, trades: int) -> None:
     with (
         adbc.connect(f"grpc://{address}", autocommit=True) as connection,
         connection.cursor() as cursor,
@@ -143,7 +107,8 @@ def test_clients_see_the_outputs_of_a_cluster_whose_workers_are_killed(tmp_path:
     async def run() -> None:
         async with (
             cluster(job, tmp_path / "state", workers=2) as up,
-            gateway(up.coordinators, tmp_path) as client,
+            gateway(up.coordinators, tmp_path) as address,
+            client_of(address) as client,
         ):
             assert await asked(client, up, job, records, Random(1)) > KILLS
             await up.caught_up(WITHIN_S)
@@ -157,7 +122,7 @@ def test_clients_see_the_outputs_of_a_cluster_whose_workers_are_killed(tmp_path:
             frame = pl.from_arrow(got(client, "out"))
             assert isinstance(frame, pl.DataFrame)
             assert len(got(client, "out").to_pandas()) == len(frame) > 0
-            await asyncio.to_thread(in_sql, tmp_path, sum(frame["trades"].to_list()))
+            await asyncio.to_thread(in_sql, address, sum(frame["trades"].to_list()))
 
     asyncio.run(run())
 
@@ -170,7 +135,8 @@ def test_what_clients_put_is_what_the_cluster_reads(tmp_path: Path) -> None:
         write = ("--write", f"trades=log:{job.source}")
         async with (
             cluster(job, tmp_path / "state", workers=1) as up,
-            gateway(up.coordinators, tmp_path, *write) as client,
+            gateway(up.coordinators, tmp_path, *write) as address,
+            client_of(address) as client,
         ):
             table = pa.table(
                 {

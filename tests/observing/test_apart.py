@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from ripple import event_loop
 from ripple.errors import InputError, LimitError
+from ripple.observing import children
 from ripple.observing.apart import Limits, query_apart
 
 TABLE = pa.table({"symbol": ["A", "B", "A"], "size": [1, 2, 2**62]})
@@ -68,3 +72,30 @@ def test_tables_have_a_limit() -> None:
     limits = Limits(tables_bytes_max=10)
     with pytest.raises(LimitError, match="more than 10"):
         asyncio.run(query_apart("SELECT 1", {"t": TABLE}, limits=limits))
+
+
+@pytest.mark.parametrize("run", [asyncio.run, event_loop.run])
+def test_a_process_that_dies_before_it_is_asked_is_told_of(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = children.start
+
+    async def dead(*given: Any, **more: Any) -> Any:
+        process = await start(*given, **more)
+        process.kill()
+        await process.wait()
+        await asyncio.sleep(0.01)  # until the loop has seen its pipe close, too
+        return process
+
+    monkeypatch.setattr(children, "start", dead)
+    with pytest.raises(LimitError, match=f"ended by signal {signal.SIGKILL:d}"):
+        run(query_apart("SELECT 1", {"t": TABLE}))
+
+
+def test_that_no_process_can_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none(*_: Any, **__: Any) -> Any:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(children, "start", none)
+    with pytest.raises(LimitError, match="no process can be started"):
+        asyncio.run(query_apart("SELECT 1", {"t": TABLE}))

@@ -6,10 +6,6 @@ import asyncio
 import json
 import math
 import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import accumulate
 from pathlib import Path
 from random import Random
@@ -18,12 +14,11 @@ import pytest
 
 from ripple.log import PartitionReader, Topic
 from ripple.world import LiveDisk
-from tests.cli.processes import ROOT
 from tests.cluster.chaos import append, job_of
 from tests.cluster.cluster import Cluster, Job, cluster, signalled
 from tests.flight.barrage.judging import Judge, judge, session_of
 from tests.flight.barrage.test_judges import ticking
-from tests.services.server import free_port
+from tests.flight.gateways import gateway
 
 pytestmark = pytest.mark.services
 
@@ -31,27 +26,6 @@ PARTITIONS = 4
 ROUNDS = 4  # before each but the first a worker is killed
 BATCHES = 2
 WITHIN_S = 120
-
-
-@asynccontextmanager
-async def gateway(coordinator: str, folder: Path) -> AsyncIterator[str]:
-    """Run a gateway, as anybody would; yield its address."""
-    port, said = free_port(), folder / "gateway.log"
-    given = ["--coordinator", coordinator, "--port", str(port), "--health-port", str(free_port())]
-    with said.open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ripple.flight", *given], cwd=ROOT, stderr=log, stdout=log
-        )
-    try:
-        while "gateway listens" not in said.read_text():
-            assert process.poll() is None, said.read_text()
-            await asyncio.sleep(0.05)
-        yield f"127.0.0.1:{port}"
-        process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(process.wait, 15) == 0, said.read_text()
-        assert "failed" not in said.read_text(), said.read_text()
-    finally:
-        process.kill()
 
 
 def truths(job: Job) -> dict[str, list[float]]:
