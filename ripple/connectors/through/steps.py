@@ -148,11 +148,10 @@ class Filter:
             for given in self.comparisons.values()
             for value in (given if isinstance(given, list) else [given])
         ]
-        kinds = {_TYPES.get(type(value)) for value in values}
-        if kinds == {Int64(), Float()}:
-            kinds = {Float()}
-        kind = next(iter(kinds), None)
-        if kind is None or len(kinds) > 1:
+        kinds = [_TYPES.get(type(value)) for value in values]
+        is_number = Float() in kinds and all(kind in (Int64(), Float()) for kind in kinds)
+        kind = Float() if is_number else next(iter(kinds), None)
+        if kind is None or not (is_number or all(one == kind for one in kinds)):
             raise InputError(f"{self.field!r} is compared with no value, or with several types")
         if self.field not in fields:
             return fields | {self.field: Field(self.field, Option(kind))}
