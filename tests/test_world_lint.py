@@ -86,10 +86,11 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("threading",),
     ),
     "ripple/nats/place.py": ("its settings come from the environment", ("os.environ",)),
+    "ripple/connectors/through/places.py": ("reads the file that it names", ("pathlib.Path",)),
     "ripple/websocket/place.py": ("its settings come from the environment", ("os.environ",)),
     "ripple/websocket/source.py": (
-        "waits for a server that is away, in a thread where nothing else is done",
-        ("time",),
+        "waits for a server that is away, in a thread where nothing else is done; certificates",
+        ("time", "ssl"),
     ),
     "ripple/nats/session.py": ("certificates of a server", ("ssl",)),
     "ripple/connectors/postgres/place.py": (

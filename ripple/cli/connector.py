@@ -84,8 +84,8 @@ def _check(place: str, form: str) -> None:
     connector, path = _divided(place)
     if connector.check:
         found = _of(connector, connector.check)(path)
-    elif connector.path_of is not None:
-        found = _looked_at(connector.path_of(path))
+    elif (file := connector.path_of and connector.path_of(path)) is not None:
+        found = _looked_at(file)
     else:
         found = "there is nothing to connect to"
     write(form, {"place": place, "found": found}, lambda: print(f"{place}: {found}"))

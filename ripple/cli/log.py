@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ripple.batch import Marker
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.forms import add_format
+from ripple.cli.log_route import Routes
 from ripple.cli.log_schema import SCHEMA_FORMS, read_schema
 from ripple.cli.log_state import print_info, print_verified, repair
 from ripple.cli.log_table import print_table
@@ -61,6 +63,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     append.add_argument(
         "--dead-letter", type=a_place, metavar="FILE", help="write malformed records there"
+    )
+    append.add_argument(
+        "--route",
+        action="append",
+        default=[],
+        type=a_place,
+        metavar="FIELD=VALUE:DIR/TOPIC",
+        help="records with that value go there instead; the first that fits counts",
     )
     tail.add_argument("-f", "--follow", action="store_true", help="wait for more")
     tail.add_argument("--from", dest="start", metavar="OFFSET|TIME", help="by default the first")
@@ -146,6 +156,7 @@ def _create(options: argparse.Namespace) -> int:
 
 def _append(options: argparse.Namespace) -> int:
     topic = _open_whole(options)
+    routes = Routes(topic, options.route)
     name, rows = topic.path, options.batch
     place = f"{options.format}:{options.source}" if options.format else options.source
     source = open_source(place, topic.schema, name=name, batch_rows=rows, header=options.header)
@@ -155,14 +166,21 @@ def _append(options: argparse.Namespace) -> int:
     holder = f"ripple log append, process {os.getpid()} on {os.uname().nodename}"
     appended = 0
     try:
-        with TopicWriter(topic, LiveClock(), holder=holder) as writer:
-            _say_cuts(writer)
+        with ExitStack() as stack:
+            writers = [
+                stack.enter_context(TopicWriter(one, LiveClock(), holder=holder))
+                for one in routes.topics
+            ]
+            for writer in writers:
+                _say_cuts(writer)
             for batch in source.batches():
                 if isinstance(batch, Marker):
-                    writer.mark(batch.watermark_ns)
+                    for writer in writers:
+                        writer.mark(batch.watermark_ns)
                     continue
                 letters.write(source.name, batch.rejected)
-                writer.append(batch.records)
+                for number, records in routes.divided(batch.records):
+                    writers[number].append(records)
                 appended += batch.records.num_rows
                 progress.update(appended)
     except BaseException:

@@ -82,7 +82,7 @@ class Connector:
     sink: Use | None = None
     continued_source: Use | None = None
     continued_sink: Use | None = None
-    path_of: Callable[[str], str] | None = None
+    path_of: Callable[[str], str | None] | None = None
     package: str = "ripple"
     settings: str = ""
     check: str = ""

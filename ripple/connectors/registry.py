@@ -32,6 +32,7 @@ OWN = (
     "ws",
     "wss",
     "synthetic",
+    "through",
 )
 """Modules beside this file: each has a CONNECTOR."""
 OF_STREAMS = "csv"

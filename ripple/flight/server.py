@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.access import Right, Role
 from ripple.extras import needed
-from ripple.flight.errors import FlightError
+from ripple.flight.errors import FlightError, Why
 from ripple.world.control import BUSY, FAILED, KEEPALIVE_S, KEEPALIVE_TIMEOUT_S, UNKNOWN_CALLER
 from ripple.world.live_control_server import bound, caller_of
 
@@ -43,6 +43,18 @@ OPTIONS = (
     ("grpc.http2.min_ping_interval_without_data_ms", round(KEEPALIVE_S * 500)),
 )
 
+# gRPC reads the request of a unary call before anybody is asked who sends it, up to the limit of
+# all messages. On the wire a stream of one is the same, and is read once the caller is known.
+answers_one = grpc.stream_unary_rpc_method_handler
+answers_stream = grpc.stream_stream_rpc_method_handler
+
+
+async def the_one(requests: AsyncIterator[bytes]) -> bytes:
+    """Read the request of a call that has one. Raises FlightError."""
+    async for request in requests:
+        return request
+    raise FlightError(Why.WRONG, "the call has no request")
+
 
 class FlightServer:
     """Flights at an address, which it owns."""
@@ -73,31 +85,29 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         self._access = access
         self._calls = 0
         self._known = {
-            "ListFlights": grpc.unary_stream_rpc_method_handler(self._stream(flights.list_flights)),
-            "GetFlightInfo": grpc.unary_unary_rpc_method_handler(
-                self._unary(flights.get_flight_info)
-            ),
-            "GetSchema": grpc.unary_unary_rpc_method_handler(self._unary(flights.get_schema)),
-            "DoGet": grpc.unary_stream_rpc_method_handler(self._stream(flights.do_get)),
-            "DoPut": grpc.stream_stream_rpc_method_handler(self._puts(flights)),
-            "DoAction": grpc.unary_stream_rpc_method_handler(self._stream(flights.do_action)),
-            "ListActions": grpc.unary_stream_rpc_method_handler(self._stream(flights.list_actions)),
+            "ListFlights": answers_stream(self._stream(flights.list_flights)),
+            "GetFlightInfo": answers_one(self._unary(flights.get_flight_info)),
+            "GetSchema": answers_one(self._unary(flights.get_schema)),
+            "DoGet": answers_stream(self._stream(flights.do_get)),
+            "DoPut": answers_stream(self._puts(flights)),
+            "DoAction": answers_stream(self._stream(flights.do_action)),
+            "ListActions": answers_stream(self._stream(flights.list_actions)),
         }
 
     def service(self, details: Any) -> Any:
         return self._known.get(details.method.removeprefix(SERVICE))
 
     def _unary(self, answer: Callable[[Any], Any]) -> Any:
-        async def handle(request: Any, context: Any) -> Any:
+        async def handle(requests: AsyncIterator[bytes], context: Any) -> Any:
             async with self._guarded(context):
-                return await answer(request)
+                return await answer(await the_one(requests))
 
         return handle
 
     def _stream(self, answer: Callable[[Any], AsyncIterator[bytes]]) -> Any:
-        async def handle(request: Any, context: Any) -> AsyncIterator[bytes]:
+        async def handle(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
             async with self._guarded(context):
-                async for answered in answer(request):
+                async for answered in answer(await the_one(requests)):
                     yield answered
 
         return handle

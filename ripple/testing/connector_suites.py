@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     Rule = Callable[[Any, Path], None]
 
 
-def source_suite(connector: Connector, put: Put, *, record: type | None = None) -> type:
+def source_suite(
+    connector: Connector, put: Put, *, record: type | None = None, once: bool = False
+) -> type:
     """Return a class of tests of what ``connector`` reads, plain and continued.
 
     put: ``(folder, rows) -> path``: brings records to where the source reads and returns the place,
@@ -36,7 +38,9 @@ def source_suite(connector: Connector, put: Put, *, record: type | None = None) 
     added to those that are there (of a source that is continued). ``rows`` are mappings of the
     fields of ``ripple.testing.Tick``; some break a check, and are put like others. record: of a
     source that takes no records, such as one that makes them by rule, the class that it is read as;
-    ``rows`` then only say how many. Raises ConnectorError if it is no source.
+    ``rows`` then only say how many. once: of a source that brings records as they come, and never
+    again: nothing is promised of reading from an offset, nor of where batches end. Raises
+    ConnectorError if it is no source.
     """
     if connector.source is None and connector.continued_source is None:
         raise ConnectorError(f"connector {connector.scheme!r} is no source: it has no such suite")
@@ -44,6 +48,7 @@ def source_suite(connector: Connector, put: Put, *, record: type | None = None) 
     rules: list[Rule] = []
     if connector.source is not None:
         rules += source_rules.ALWAYS
+        rules += () if once else source_rules.OF_REPLAYED
         rules += source_rules.OF_KNOWN if record is None else ()
     if connector.continued_source is not None:
         rules += inputs_rules.RULES

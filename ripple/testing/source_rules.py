@@ -235,10 +235,12 @@ def check_rejected(read: Read, rows: int) -> None:
 
 ALWAYS = (
     every_record_comes_once_and_in_order,
-    reading_from_any_offset_equals_the_first_read,
     size_of_batches_changes_nothing,
-    batches_end_at_multiples_of_their_size,
     closing_at_any_time_leaves_nothing,
+)
+OF_REPLAYED = (
+    reading_from_any_offset_equals_the_first_read,
+    batches_end_at_multiples_of_their_size,
 )
 OF_KNOWN = (bad_records_are_refused_one_by_one, what_is_read_ahead_is_bounded)
 """Rules of sources into which records can be put."""

@@ -38,6 +38,11 @@ class Settings:
     authorization: str | None = setting(
         "header of that name", variable="WS_AUTHORIZATION", default=None, secret=True
     )
+    authority: str | None = setting(
+        "a file: who signs servers, instead of those that the system knows",
+        variable="WS_CA",
+        default=None,
+    )
 
 
 class Feed(NamedTuple):

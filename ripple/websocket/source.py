@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ MISSING, UNNUMBERED = "messages are missing before the next one", "message has n
 DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
 WAIT_S = 0.05
 CONNECT_S = 10.0
+# What was not read yet lies before the other side's farewell, which says nothing.
+FAREWELL_S = 0.2
 MESSAGE_BYTES_MAX = 1 << 20
 NORMAL = 1000
 
@@ -159,6 +162,8 @@ class WebsocketSource:
                 if closed.rcvd is not None and closed.rcvd.code == NORMAL:
                     return
                 self._again(closed, delays)
+            except ssl.SSLCertVerificationError as error:  # it will not be another one soon
+                raise _told(self._feed, error) from error
             except (ConnectionClosed, WebSocketException, OSError) as error:
                 self._again(error, delays)
             yield None
@@ -237,8 +242,18 @@ def _connecting(feed: Feed) -> AbstractContextManager[ClientConnection]:
     given: dict[str, Any] = {}
     if feed.settings.authorization:
         given["additional_headers"] = {"Authorization": feed.settings.authorization}
+    if feed.url.startswith("wss:") and feed.settings.authority:
+        try:
+            given["ssl"] = ssl.create_default_context(cafile=feed.settings.authority)
+        except OSError as error:  # no such file, or none of certificates
+            said = error.strerror or error
+            raise InputError(f"cannot read WS_CA, {feed.settings.authority}: {said}") from error
     connection: AbstractContextManager[ClientConnection] = connect(
-        feed.url, open_timeout=CONNECT_S, close_timeout=1, max_size=MESSAGE_BYTES_MAX, **given
+        feed.url,
+        open_timeout=CONNECT_S,
+        close_timeout=FAREWELL_S,
+        max_size=MESSAGE_BYTES_MAX,
+        **given,
     )
     return connection
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,20 +17,31 @@ from aiohttp import WSCloseCode, web
 
 from ripple.connectors.connector import Reading
 from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.registry import own
 from ripple.errors import InputError
 from ripple.records import checks_of, schema_of
-from ripple.testing import Tick
+from ripple.testing import Tick, source_suite
 from ripple.testing.connector_rows import ticks
 from ripple.websocket import source as websocket_source
 from ripple.websocket.sequence import Gap, Sequence, Verdict
-from ripple.websocket.source import MISSING, UNNUMBERED, check_plain, open_plain
+from ripple.websocket.source import (
+    MISSING,
+    UNNUMBERED,
+    check_plain,
+    check_secure,
+    open_plain,
+    open_secure,
+)
+from tests.services.certificate import certified
 
 SHAPE = RecordShape(schema_of(Tick), checks_of(Tick))
 ROWS = [json.dumps({"seq": number, **tick}) for number, tick in enumerate(ticks(0, 60))]
 
 
 @contextmanager
-def serving(talk: Callable[[int, Any, str], Any]) -> Iterator[str]:
+def serving(
+    talk: Callable[[int, Any, str], Any], secured: ssl.SSLContext | None = None
+) -> Iterator[str]:
     """Serve: ``talk(connection's number, websocket, first message)``; yield the place's path."""
     loop, count, ready = asyncio.new_event_loop(), 0, threading.Event()
     port = 0
@@ -47,7 +61,7 @@ def serving(talk: Callable[[int, Any, str], Any]) -> Iterator[str]:
         app.router.add_get("/feed", handle)
         runner = web.AppRunner(app, shutdown_timeout=0.2)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=secured)
         await site.start()
         port = runner.addresses[0][1]
         ready.set()
@@ -125,6 +139,67 @@ def test_other_messages_are_no_records(monkeypatch: pytest.MonkeyPatch) -> None:
             next(source.batches())
         assert check_plain(path) == "a server of websockets answers"
     assert (batch.records.num_rows, batch.rejected) == (3, ())
+
+
+FEEDS: dict[str, list[Any]] = {}
+
+
+async def feed(_: int, websocket: Any, first: str) -> None:
+    """Whoever names a folder gets its records, and the farewell."""
+    with suppress(ConnectionError):  # who has heard enough
+        for row in FEEDS[first]:
+            await websocket.send_str(json.dumps(row))
+        await websocket.close()
+
+
+@pytest.fixture(scope="module")
+def fed() -> Iterator[str]:
+    with serving(feed) as path:
+        yield path
+
+
+@pytest.fixture(autouse=True)
+def where(fed: str) -> None:
+    FEEDS["place"] = [fed]
+
+
+def put(folder: Path, rows: list[Any]) -> str:
+    FEEDS[str(folder)] = rows
+    os.environ["WS_SUBSCRIBE"] = str(folder)  # which a test's end puts back
+    return str(FEEDS["place"][0])
+
+
+@pytest.fixture(autouse=True)
+def subscribes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WS_SUBSCRIBE", "")
+
+
+TestFeed = source_suite(own()["ws"], put, once=True)
+
+
+def test_a_feed_by_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, certificate = certified(tmp_path)
+    secured = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    secured.load_cert_chain(certificate, key)
+    put(tmp_path, ticks(0, 5))
+    with serving(feed, secured) as path:
+        for authority, says in {
+            None: "certificate verify failed",
+            str(tmp_path / "none.pem"): "cannot read WS_CA, .*none.pem: No such file",
+            str(key): "cannot read WS_CA, ",
+        }.items():
+            if authority is not None:
+                monkeypatch.setenv("WS_CA", authority)
+            source = open_secure(path, Reading("ticks", SHAPE, 10))
+            with pytest.raises(InputError, match=says):  # at once, and not in half a minute
+                next(source.batches())
+            source.close()
+            with pytest.raises(InputError, match=says):
+                check_secure(path)
+        monkeypatch.setenv("WS_CA", str(certificate))
+        assert check_secure(path) == "a server of websockets answers"
+        with closing(open_secure(path, Reading("ticks", SHAPE, 10))) as source:
+            assert sum(batch.records.num_rows for batch in source.batches()) == 5
 
 
 def test_a_server_that_stays_away_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

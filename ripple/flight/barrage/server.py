@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.access import Right
 from ripple.extras import needed
 from ripple.flight.errors import FlightError, Why
+from ripple.flight.server import answers_one, answers_stream, the_one
 from ripple.world.control import BUSY, FAILED
 from ripple.world.live_control_server import caller_of
 
@@ -38,19 +39,19 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         self._sessions = sessions
         self._calls = _Count(CALLS_MAX)
         self._streams = _Count(STREAMS_MAX)
-        unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
+        one, stream = answers_one, answers_stream
         known = {
-            f"{FLIGHT}/DoExchange": grpc.stream_stream_rpc_method_handler(self._exchange),
+            f"{FLIGHT}/DoExchange": stream(self._exchange),
             f"{FLIGHT}/DoGet": stream(self._stream(tables.get, self._calls, lasting=False)),
-            f"{FLIGHT}/Handshake": grpc.stream_stream_rpc_method_handler(self._handshake),
-            f"{DEEPHAVEN}.ConfigService/GetConfigurationConstants": unary(
+            f"{FLIGHT}/Handshake": stream(self._handshake),
+            f"{DEEPHAVEN}.ConfigService/GetConfigurationConstants": one(
                 self._unary(tables.constants)
             ),
-            f"{DEEPHAVEN}.SessionService/CloseSession": unary(self._unary(tables.close_session)),
-            f"{DEEPHAVEN}.SessionService/Release": unary(self._unary(tables.release)),
-            f"{DEEPHAVEN}.SessionService/ExportFromTicket": unary(self._unary(tables.export)),
-            f"{DEEPHAVEN}.TableService/FetchTable": unary(self._unary(tables.fetch)),
-            f"{DEEPHAVEN}.TableService/GetExportedTableCreationResponse": unary(
+            f"{DEEPHAVEN}.SessionService/CloseSession": one(self._unary(tables.close_session)),
+            f"{DEEPHAVEN}.SessionService/Release": one(self._unary(tables.release)),
+            f"{DEEPHAVEN}.SessionService/ExportFromTicket": one(self._unary(tables.export)),
+            f"{DEEPHAVEN}.TableService/FetchTable": one(self._unary(tables.fetch)),
+            f"{DEEPHAVEN}.TableService/GetExportedTableCreationResponse": one(
                 self._unary(tables.described)
             ),
             f"{DEEPHAVEN}.TableService/Batch": stream(self._stream(tables.batch, self._calls)),
@@ -65,9 +66,9 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         return self._known.get(details.method)
 
     def _unary(self, answer: Callable[[Any, bytes], Any]) -> Any:
-        async def handle(request: bytes, context: Any) -> bytes | None:
+        async def handle(requests: AsyncIterator[bytes], context: Any) -> bytes | None:
             async with self._guarded(context, self._calls) as session:
-                answered: bytes = await answer(session, request)
+                answered: bytes = await answer(session, await the_one(requests))
                 return answered
             return None
 
@@ -80,9 +81,9 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         *,
         lasting: bool = True,
     ) -> Any:
-        async def handle(request: bytes, context: Any) -> AsyncIterator[bytes]:
+        async def handle(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
             async with self._guarded(context, count, lasting=lasting) as session:
-                async for answered in answer(session, request):
+                async for answered in answer(session, await the_one(requests)):
                     yield answered
 
         return handle

@@ -14,6 +14,8 @@ import pyarrow.flight as fl
 import pytest
 
 from ripple.access import access_of
+from ripple.flight import server as flight_server
+from ripple.flight.barrage import server as barrage_server
 from ripple.flight.barrage.deephaven_pb2 import (
     BatchTableRequest,
     ConfigurationConstantsResponse,
@@ -31,6 +33,7 @@ from tests.flight.barrage.test_exchange import ROLES, TOKEN
 from tests.flight.barrage.workload import Workload
 
 EXCHANGE = f"/{FLIGHT}/DoExchange"
+LARGE = bytes(32 << 20)
 EACH = 60  # streams of a connection, of which the server takes 64
 
 
@@ -133,6 +136,27 @@ def test_a_name_and_a_token_are_as_good_as_a_token() -> None:
                     client.authenticate_basic_token("bob", TOKEN)
 
         await asyncio.to_thread(come_in)
+
+    with_server(main, access=access_of(ROLES.encode(), "roles"))
+
+
+@pytest.mark.parametrize(
+    "method", [f"{FLIGHT}/GetFlightInfo", f"{FLIGHT}/DoGet", f"{DEEPHAVEN}.TableService/Batch"]
+)
+def test_what_a_stranger_sends_is_not_read(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read(_: object) -> bytes:
+        raise AssertionError("it was read")
+
+    for module in (flight_server, barrage_server):
+        monkeypatch.setattr(module, "the_one", read)
+
+    async def main(served: Served) -> None:
+        unbounded = (("grpc.max_send_message_length", -1),)
+        async with grpc.aio.insecure_channel(served.address, unbounded) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                async for _ in channel.unary_stream(f"/{method}")(LARGE):
+                    pass
+            assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
     with_server(main, access=access_of(ROLES.encode(), "roles"))
 

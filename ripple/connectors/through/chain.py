@@ -1,0 +1,105 @@
+"""Transforms in their order: what they need of a source, and what they make of what it brings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.batch import Batch
+from ripple.connectors.raw_record import raw_of
+from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.screening import screened
+from ripple.connectors.through.steps import Hide, Rename, Rows, Step, step_of
+from ripple.errors import InputError
+from ripple.schema.types import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from ripple.connectors.screening import Shown
+
+HIDDEN = b"not shown: some of its fields are masked"
+
+
+def steps_of(said: Mapping[str, Any]) -> list[Step]:
+    """Return the transforms that a TOML file says. Raises InputError."""
+    tables = said.get("transform")
+    if [*said] != ["transform"] or not isinstance(tables, list):
+        raise InputError("it has [[transform]] tables, and nothing else")
+    steps = []
+    for number, table in enumerate(tables, 1):
+        try:
+            steps.append(step_of(table))
+        except InputError as error:
+            raise InputError(f"transform {number}: {error}") from error
+    return steps
+
+
+class Chain:
+    """What lies between a source and records of ``shape``; ``needed`` is what the source brings.
+
+    Offsets stay what they are: a record that is left out is a hole, and one that a transform makes
+    nothing of is a rejected record. Checks count behind the last transform. Where something is
+    masked, what a source refuses is not shown: nobody knows what stands in it.
+    """
+
+    def __init__(self, said: Mapping[str, Any], shape: RecordShape) -> None:
+        """Read what a TOML file says. Raises InputError."""
+        self._shape = shape
+        self._steps = steps_of(said)
+        fields = {field.name: field for field in shape.schema.fields}
+        for number in range(len(self._steps), 0, -1):
+            try:
+                fields = self._steps[number - 1].needs(fields)
+            except InputError as error:
+                raise InputError(f"transform {number}: {error}") from error
+        schema = Schema(shape.schema.name, tuple(fields.values()), shape.schema.version)
+        self.needed = RecordShape(schema)
+        self._hides = any(isinstance(step, Hide) for step in self._steps)
+
+    def name_of(self, field: str) -> str | None:
+        """Return what a field of the source is called behind this; None if it is changed."""
+        name: str | None = field
+        for step in self._steps:
+            if isinstance(step, Rename):
+                name = None if name is None else step.names.get(name, name)
+            elif getattr(step, "field", None) == name and not hasattr(step, "comparisons"):
+                name = None
+        return name
+
+    def batch(self, batch: Batch) -> Batch:
+        """Return what becomes of a batch."""
+        rows = Rows(batch.records)
+        for step in self._steps:
+            step.apply(rows)
+        refused = np.zeros(len(rows.stays), bool)
+        refused[[*rows.refused]] = True
+        kept = np.flatnonzero(rows.stays | refused)
+        names = [field.name for field in self._shape.schema.fields]
+        records = pa.RecordBatch.from_arrays([rows.columns[name] for name in names], names)
+        place = {int(row): at for at, row in enumerate(kept)}
+        reasons = {place[row]: reason for row, reason in rows.refused.items()}
+        shown = None if self._hides else _shown(batch.records, kept)
+        found = screened(records.take(pa.array(kept)), self._shape, 0, reasons, shown)
+        offsets = batch.offsets()[kept]
+        rejected = [
+            *(replace(bad, raw=HIDDEN) if self._hides else bad for bad in batch.rejected),
+            *(replace(bad, offset=int(offsets[bad.offset])) for bad in found.rejected),
+        ]
+        return Batch(
+            found.records,
+            batch.next_offset,
+            tuple(sorted(rejected, key=lambda bad: bad.offset)),
+            offsets[found.offsets()],
+            batch.watermark_ns,
+        )
+
+
+def _shown(records: pa.RecordBatch, kept: npt.NDArray[np.int64]) -> Shown:
+    """Show records as the source has them."""
+    return lambda row: (None, raw_of(records, int(kept[row])))
