@@ -60,7 +60,9 @@ def measure() -> list[Row]:
             "sql": lambda: _grouped(spark, f"{folder}/parquet"),
         }
         rates = _rates(calls)
-        pandas = _rates({"pandas": lambda: _in_pandas(spark, f"{folder}/parquet")}, PANDAS_EVENTS)
+        pandas = _rates(
+            {"pandas": lambda: _in_pandas(spark, f"{folder}/parquet")}, PANDAS_EVENTS, rounds=1
+        )
     streamed = streaming.measure(spark)
     spark.stop()
     others = {
@@ -102,15 +104,17 @@ def _vwap(key: tuple[Any, ...], rows: Any) -> Any:
     return pd.DataFrame([(*key, vwap, volume, len(rows))])
 
 
-def _rates(calls: dict[str, Callable[[], Any]], events: int = EVENTS) -> dict[str, float]:
+def _rates(
+    calls: dict[str, Callable[[], Any]], events: int = EVENTS, *, rounds: int = ROUNDS
+) -> dict[str, float]:
     """Return millions of events per second of processor time; the calls take turns."""
     best = dict.fromkeys(calls, float("inf"))
-    for round_ in range(ROUNDS + 1):
+    for round_ in range(rounds + 1):
         for name, call in calls.items():
-            say(f"{name}, round {round_} of {ROUNDS}")
             before_s = processor_s()
             call()
             used_s = processor_s() - before_s
+            say(f"{name}, round {round_} of {rounds}: {used_s:.2f} s for {events:,} trades")
             if round_:  # in the first, code is compiled
                 best[name] = min(best[name], used_s)
     return {name: events / used_s / 1e6 for name, used_s in best.items()}
