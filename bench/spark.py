@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from bench import spark_streaming as streaming
 from bench.row import Row, at_least, beside
-from bench.spark_processes import processor_s, say
+from bench.spark_processes import least_s, say, used, used_since
 from bench.timing import QUICK
 from bench.trades import Trade, blocks, vwap_plan
 from ripple.keys.partitioner import partitioned
@@ -60,7 +60,9 @@ def measure() -> list[Row]:
             "sql": lambda: _grouped(spark, f"{folder}/parquet"),
         }
         rates = _rates(calls)
-        pandas = _rates({"pandas": lambda: _in_pandas(spark, f"{folder}/parquet")}, PANDAS_EVENTS)
+        pandas = _rates(
+            {"pandas": lambda: _in_pandas(spark, f"{folder}/parquet")}, PANDAS_EVENTS, rounds=1
+        )
     streamed = streaming.measure(spark)
     spark.stop()
     others = {
@@ -102,18 +104,21 @@ def _vwap(key: tuple[Any, ...], rows: Any) -> Any:
     return pd.DataFrame([(*key, vwap, volume, len(rows))])
 
 
-def _rates(calls: dict[str, Callable[[], Any]], events: int = EVENTS) -> dict[str, float]:
+def _rates(
+    calls: dict[str, Callable[[], Any]], events: int = EVENTS, *, rounds: int = ROUNDS
+) -> dict[str, float]:
     """Return millions of events per second of processor time; the calls take turns."""
-    best = dict.fromkeys(calls, float("inf"))
-    for round_ in range(ROUNDS + 1):
+    spent_s: dict[str, list[float]] = {name: [] for name in calls}
+    for round_ in range(rounds + 1):
         for name, call in calls.items():
-            say(f"{name}, round {round_} of {ROUNDS}")
-            before_s = processor_s()
+            before = used()
             call()
-            used_s = processor_s() - before_s
-            if round_:  # in the first, code is compiled
-                best[name] = min(best[name], used_s)
-    return {name: events / used_s / 1e6 for name, used_s in best.items()}
+            used_s = used_since(before)
+            told = "a process has ended" if used_s is None else f"{used_s:.2f} s"
+            say(f"{name}, round {round_} of {rounds}: {told} for {events:,} trades")
+            if round_ and used_s is not None:  # in the first, code is compiled
+                spent_s[name].append(used_s)
+    return {name: events / least_s(all_s) / 1e6 for name, all_s in spent_s.items()}
 
 
 def _written(folder: str) -> str:

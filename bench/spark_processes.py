@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
+from typing import NamedTuple
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -15,10 +17,17 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def processor_s() -> float:
-    """Return the processor time of this process and all that it has started, seconds."""
+class Used(NamedTuple):
+    """What this process and all that it has started have used so far; see ``used_since``."""
+
+    ticks: int
+    parents: dict[int, int]
+
+
+def used() -> Used:
+    """Look at the processes that are there."""
     time.sleep(0.2)  # what was done is noted when tasks end
-    parents, used = {}, {}
+    parents, ticks = {}, {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -27,9 +36,29 @@ def processor_s() -> float:
         except OSError:
             continue
         parents[int(entry.name)] = int(fields[1])
-        used[int(entry.name)] = sum(map(int, fields[11:15]))
+        ticks[int(entry.name)] = sum(map(int, fields[11:15]))
     own = os.getpid()
-    return sum(ticks for pid, ticks in used.items() if _is_below(pid, own, parents)) / TICKS_PER_S
+    ours = {pid: parents[pid] for pid in ticks if _is_below(pid, own, parents)}
+    return Used(sum(ticks[pid] for pid in ours), ours)
+
+
+def used_since(before: Used) -> float | None:
+    """Return the processor time since then, seconds; None where some of it cannot be known.
+
+    What an ended process has used, its parent has, unless that has ended too.
+    """
+    after = used()
+    ended = before.parents.keys() - after.parents.keys()
+    if any(before.parents[pid] in ended for pid in ended):
+        return None
+    return (after.ticks - before.ticks) / TICKS_PER_S
+
+
+def least_s(spent_s: Collection[float]) -> float:
+    """Return the least of what rounds have used. Raises RuntimeError where none is known."""
+    if not spent_s:
+        raise RuntimeError("processes of Spark ended in every round: measure in more quiet")
+    return min(spent_s)
 
 
 def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:

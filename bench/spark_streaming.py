@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import ripple.spark as rs
 from bench.row import Row, at_least, beside
-from bench.spark_processes import processor_s, say
+from bench.spark_processes import least_s, say, used, used_since
 from bench.timing import QUICK
 from bench.trades import Trade, trades, vwap_plan
 from ripple.keys.partitioner import partitioned
@@ -54,22 +54,23 @@ def measure(spark: Any) -> list[Row]:
 
 def _fed(query: Any, feed: Callable[[pa.RecordBatch], None]) -> tuple[float, float]:
     """Return millions of events per second of processor time, and seconds of a small batch."""
-    used, waited, first = [], [], 0
+    spent_s, waited, first = [], [], 0
     try:
         for round_ in range(ROUNDS + 1):
             for count in (EVENTS, FEW):
                 feed(trades(count, SYMBOLS, first))
                 first += count
-                before_s, began_s = processor_s(), time.perf_counter()
+                before, began_s = used(), time.perf_counter()
                 query.processAllAvailable()
                 took_s = time.perf_counter() - began_s
                 say(f"  round {round_} of {ROUNDS}: {count:,} trades in {took_s:.2f} s")
                 if round_:  # in the first, code is compiled
                     waited += [took_s] if count == FEW else []
-                    used += [processor_s() - before_s] if count == EVENTS else []
+                    one_s = used_since(before)
+                    spent_s += [one_s] if count == EVENTS and one_s is not None else []
     finally:
         query.stop()
-    return EVENTS / min(used) / 1e6, median(waited)
+    return EVENTS / least_s(spent_s) / 1e6, median(waited)
 
 
 def _ours(spark: Any, folder: str) -> tuple[Any, Callable[[pa.RecordBatch], None]]:

@@ -31,6 +31,8 @@ _OURS = re.compile(r"ripple(?:\.\w+)*\.(?:\w+Error|PipelineFileError): (.*)")
 _SYSTEM = re.compile(r"^(?:OSError|\w*(?:Permission|NotFound|Memory|IO)Error): (.*)", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?(\w+: .*)", re.MULTILINE)
 _NUMBER = re.compile(r"^\[Errno \d+\] ")
+# What py4j says where it asks a JVM that is not there any more.
+_ENDED = "py4j does not exist in the JVM"
 _MISSING = re.compile(r"ModuleNotFoundError: (No module named '[\w.]+'|.* needs .*)")
 
 # What a JVM says beside its errors is for who administers one.
@@ -95,6 +97,8 @@ def blaming() -> Iterator[None]:
         if not isinstance(error, PySparkException) and not _is_of_java(error):
             raise
         text = str(error)
+        if type(error).__name__ == "Py4JNetworkError" or text == _ENDED:
+            raise SparkJobError("the JVM in which Spark runs has ended") from error
         ours = _OURS.findall(text)
         if ours:
             raise SparkJobError(ours[-1]) from error

@@ -257,7 +257,8 @@ def _make_folder(folder: Path) -> list[Path]:
     made = [part for part in (folder, *folder.parents) if not part.exists()][::-1]
     for part in made:
         part.mkdir(exist_ok=True)
-    folder.mkdir(exist_ok=True)  # which fails if it is a file
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     return made
 
 
