@@ -81,6 +81,9 @@ class Engine(Partition):
             name: Input(name, late_ns, ahead_ns, start.get(name, 0), offset_max=offset_max)
             for name in names
         }
+        # The one input that nearly every engine has; None of several.
+        self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
+        self._time_field = plan.source.time_field
         self._rank = {name: rank for rank, name in enumerate(names)}
         self._schema = pa.schema(arrow_fields(plan.source.fields))
         self._accepted = self._schema
@@ -91,6 +94,7 @@ class Engine(Partition):
         # Without windows nothing is too late: the result does not depend on when an event came.
         self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
         self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
+        self._near_ns = min(self._future_ns, ahead_ns)
         # Whether somebody asks where in the log an event is.
         self._orders = any(one.aggregate.ordered for one in first.aggregates)
         self._division: Division | None = None
@@ -279,7 +283,7 @@ class Engine(Partition):
         Returns the last crossing of an interval, a position in the batch: -1 when there is none or
         nobody asks.
         """
-        time_field = self.plan.source.time_field
+        time_field = self._time_field
         if time_field is None:
             return -1
         lent = rows.columns.lent(time_field)
@@ -288,7 +292,7 @@ class Engine(Partition):
                 lent,
                 given.watermark_ns,
                 given.out_of_order_ns,
-                min(self._future_ns, given.future_ns_max),
+                self._near_ns,
             )
             if after_ns is not None:
                 rows.times_ns, given.watermark_ns = lent, after_ns
@@ -375,17 +379,16 @@ class Engine(Partition):
     @property
     def cut(self) -> dict[str, int]:
         """Per input, the next offset to read."""
-        if len(self._inputs) == 1:
-            ((name, given),) = self._inputs.items()
-            return {name: given.next_offset}
+        only = self._only
+        if only is not None:
+            return {only.name: only.next_offset}
         return {name: given.next_offset for name, given in self._inputs.items()}
 
     @property
     def watermark_ns(self) -> int:
         """The merged watermark: the minimum over all declared inputs."""
-        if len(self._inputs) == 1:
-            (given,) = self._inputs.values()
-            return given.watermark_ns
+        if self._only is not None:
+            return self._only.watermark_ns
         return min(given.watermark_ns for given in self._inputs.values())
 
     @property

@@ -120,7 +120,7 @@ class Partition(ABC):
         self._reported = True
         self._broken = False
         self._snapshots = 0
-        self._shown: int | None = None  # rows of the leaf, as of the last stabilize
+        self._shown: int | None = None  # rows of a windowed leaf, as of the last stabilize
         self.last_retractions = 0
         """Rows of windows that were shown before and were corrected, or withdrawn, by the last
         stabilize."""
@@ -154,6 +154,7 @@ class Partition(ABC):
         self._columns = {name: column for name, (column, _) in columns.items()}
         self._folds: list[Leaf | TableFold] = [leaf, *self._table_folds]
         self._frees = leaf.frees or finals or self._outgoing is not None
+        self._corrects = leaf.fold.window is not None and leaf.fold.name in self._views
 
     def _refuse(self) -> None:
         raise NodeError(
@@ -172,7 +173,7 @@ class Partition(ABC):
             self._refuse()
         self._broken = True
         watermark_ns = self.watermark_ns
-        if self._shown is None:
+        if self._corrects and self._shown is None:
             self._shown = len(self._leaf.column)
         self._leaf.settle(watermark_ns)
         self.graph.stabilize()
@@ -182,32 +183,33 @@ class Partition(ABC):
             rows, old = view.take(), view.take_retracted()
             for name in self._names_of[of]:
                 taken[name], gone[name] = rows, old
-        self._count_retractions(taken)
+        if self._corrects:
+            self._count_retractions(taken)
         frees = self._frees
         for fold in self._table_folds:
             frees = frees or bool(fold.left_empty)
-        followed = [one for one in self._showings.items() if one[1].keeps]
-        final = self._free_expired(names=self._finals or bool(followed)) if frees else {}
-        if final:
-            final = {one.name: final[one.of] for one in self._outputs if one.of in final}
-        for (name, _), showing in followed:
-            showing.add(taken[name].arrow(), final.get(name))
-        final = final if self._finals else {}
-        self._shown = len(self._leaf.column)
+        final = self._finish(taken, frees=frees) if frees or self._showings else {}
+        if self._corrects:
+            self._shown = len(self._leaf.column)
         self._broken = False
         self._reported = True
         return Changes(Shown(taken), self.cut, watermark_ns, gone, final)
 
+    def _finish(self, taken: Mapping[str, Made], *, frees: bool) -> dict[str, pa.RecordBatch]:
+        """Free what is final and tell those who follow; return final rows by output, if asked."""
+        followed = [one for one in self._showings.items() if one[1].keeps]
+        final = self._free_expired(names=self._finals or bool(followed)) if frees else {}
+        final = {one.name: final[one.of] for one in self._outputs if one.of in final}
+        for (name, _), showing in followed:
+            showing.add(taken[name].arrow(), final.get(name))
+        return final if self._finals else {}
+
     def _count_retractions(self, taken: Mapping[str, Made]) -> None:
         """Count what is neither the first row of a window nor its withdrawal alone."""
-        self.last_retractions = 0
-        fold = self._leaf.fold
-        names = self._names_of.get(fold.name)
-        if fold.window is None or not names or not taken[names[0]].num_rows:
-            return
-        removed = self._views[fold.name].removed
-        new = len(self._leaf.column) - (self._shown or 0) + removed
-        self.last_retractions = taken[names[0]].num_rows - new
+        fold = self._leaf.fold.name
+        rows = taken[self._names_of[fold][0]].num_rows
+        new = len(self._leaf.column) - (self._shown or 0) + self._views[fold].removed
+        self.last_retractions = rows - new if rows else 0
 
     def _free_expired(self, *, names: bool) -> dict[str, pa.RecordBatch]:
         """Free what is final, from the first fold to the last, after its change was taken.

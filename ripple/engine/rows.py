@@ -13,11 +13,10 @@ from ripple.arguments import shown
 from ripple.errors import NodeError, SchemaError
 from ripple.expression.bound import Bound, Values, numbers
 from ripple.expression.typed import Kind, kind_of
-from ripple.fold.columns import Columns
+from ripple.fold.columns import Columns, Held
 from ripple.frozen import frozen
 from ripple.pipeline.plan import Derive, Filter, Map, Step, type_of
 from ripple.schema.columns import Fitted, called, fitted, objects
-from ripple.schema.exported import Lent
 from ripple.schema.types import Field
 
 if TYPE_CHECKING:
@@ -38,37 +37,26 @@ class RejectedRow:
     reason: str
 
 
-class Rows:
-    """Columns of equal length.
+class Rows(Held):
+    """``columns`` of equal length, ``count``: a dict of them, or a record batch's.
 
-    times_ns, offsets: of events, their event
-    time and their place in the log. origin: the index in the batch of each row, None while it is
-    the identity. rejected: rows that steps refused, in batch positions.
+    times_ns, offsets: of events, their event time and their place in the log. origin: the index in
+    the batch of each row, None while it is the identity. rejected: rows that steps refused, in
+    batch positions. seen: what expressions gave, by their canonical form.
     """
 
-    __slots__ = ("_seen", "columns", "count", "offsets", "origin", "rejected", "times_ns")
-
-    def __init__(
-        self, columns: dict[str, Any] | Columns, count: int, offsets: Ints | None = None
-    ) -> None:
-        self.columns = columns if isinstance(columns, Columns) else Columns(columns)
-        self.count = count
-        self.times_ns: Ints | Lent | None = None
-        self.offsets = offsets
-        self.origin: Ints | None = None
-        self.rejected: list[RejectedRow] = []
-        self._seen: dict[str, Values] = {}
+    __slots__ = ()
 
     def evaluate(self, bound: Bound) -> Values:
         """Return the expression over all rows; equal expressions are computed once."""
-        values = self._seen.get(bound.canonical)
+        values: Values | None = self.seen.get(bound.canonical)
         if values is None:
             tree = bound.tree
             if tree.operation == "col" and tree.kind in _NUMERIC:
                 values = numbers(self.columns[tree.value], tree.kind)
             else:
                 values = bound.evaluate(self.columns, self.count)
-            self._seen[bound.canonical] = values
+            self.seen[bound.canonical] = values
         return values
 
     def keep(self, mask: Mask) -> None:
@@ -83,7 +71,7 @@ class Rows:
         if self.offsets is not None:
             self.offsets = self.offsets[kept]
         self.count = len(kept)
-        self._seen = {}
+        self.seen = {}
 
     def reject(self, failed: Mapping[int, str], step: str) -> None:
         """Drop the failed rows and remember why."""
@@ -130,7 +118,7 @@ class Rows:
         derived = {name: self.evaluate(bound) for name, bound in step.exprs}
         failed = {row: why for values in derived.values() for row, why in values.failed.items()}
         self.columns.add(derived)
-        self._seen = {}
+        self.seen = {}
         self.reject(dict(sorted(failed.items())), step.name)
 
     def _map_batch(self, step: Map) -> None:
@@ -191,7 +179,7 @@ class Rows:
             columns[field.name] = _as_column(found, field)
             misfits = {**found.misfits, **misfits}
         self.columns = Columns(columns)
-        self._seen = {}
+        self.seen = {}
         self.reject(dict(sorted(misfits.items())), step.name)
         required = [field.name for field in _made_by(step) if not kind_of(type_of(field))[1]]
         self.reject_nulls(required, step.name)

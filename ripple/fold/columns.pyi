@@ -28,4 +28,16 @@ class Columns(Mapping[str, Any]):
     def add(self, columns: dict[str, Any]) -> None: ...
     def keep(self, kept: Ints) -> None: ...
 
+class Held:
+    columns: Columns
+    count: int
+    times_ns: Ints | Lent | None
+    offsets: Ints | None
+    origin: Ints | None
+    rejected: list[Any]
+    seen: dict[str, Any]
+    def __init__(
+        self, columns: dict[str, Any] | Columns, count: int, offsets: Ints | None = None
+    ) -> None: ...
+
 def picked(column: Any, rows: Ints) -> Any: ...

@@ -11,11 +11,14 @@ from ripple.expression.typed import Kind
 from ripple.keys.space import Picked
 from ripple.schema.exported import KINDS
 
+cdef list AS_IT_CAME = [(None, None)]  # shared: layers are replaced, and not changed
 cdef dict NUMBERS = {pa.int64(): Kind.INT, pa.float64(): Kind.FLOAT, pa.bool_(): Kind.BOOL}
 
 
-class Layout:
+cdef class Layout:
     """Where which column of the record batches with one schema is."""
+
+    cdef readonly dict places, kinds
 
     def __init__(self, schema):
         self.places = {name: at for at, name in enumerate(schema.names)}
@@ -32,17 +35,20 @@ cdef class Columns:
     # positions in them of the rows that are left, None for all; a name means its column in the last
     # layer that has it.
 
-    def __init__(self, columns, layout=None):
+    def __init__(self, columns, Layout layout=None):
         self.read = {}
+        self.is_whole = layout is not None
         if layout is None:
             self.layers = [(columns, None)]
         else:
             self.batch, self.places, self.kinds = columns, layout.places, layout.kinds
-            self.layers = [(None, None)]
+            self.layers = AS_IT_CAME
 
     cdef tuple layer(self, str name):
         cdef tuple layer
-        for layer in reversed(self.layers):
+        cdef Py_ssize_t at
+        for at in range(len(self.layers) - 1, -1, -1):
+            layer = self.layers[at]
             if name in (self.places if layer[0] is None else layer[0]):
                 return layer
         raise KeyError(name)
@@ -77,8 +83,14 @@ cdef class Columns:
         return None if kind is None else self.borrow(name, kind)
 
     cdef str kind_as_it_came(self, str name):
-        cdef tuple layer = self.layer(name)
-        return None if layer[0] is not None or layer[1] is not None else self.kinds.get(name)
+        cdef tuple layer
+        if not self.is_whole:
+            layer = self.layer(name)
+            if layer[0] is not None or layer[1] is not None:
+                return None
+        elif name not in self.places:
+            raise KeyError(name)
+        return self.kinds.get(name)
 
     cdef const ArrowArray* as_it_came(self, str name, bint* is_float) except? NULL:
         """Return a column of numbers without nulls as it came, NULL if it is none.
@@ -150,15 +162,32 @@ cdef class Columns:
 
     def add(self, dict columns not None):
         """Add columns of the rows that are left, in the place of those of the same names."""
-        self.layers.append((columns, None))
+        self.layers = [*self.layers, (columns, None)]
+        self.is_whole = False
         self.read.update(columns)
 
     def keep(self, kept):
         """Drop the rows that are not at these positions, rising: int64[n]."""
+        self.is_whole = False
         self.layers = [
             (columns, kept if left is None else left[kept]) for columns, left in self.layers
         ]
         self.read = {}
+
+
+cdef class Held:
+    """The attributes of ``Rows``: here, since every batch makes one."""
+
+    cdef public Columns columns
+    cdef public Py_ssize_t count
+    cdef public object times_ns, offsets, origin
+    cdef public list rejected
+    cdef public dict seen
+
+    def __cinit__(self, columns, Py_ssize_t count, offsets=None):
+        self.columns = columns if isinstance(columns, Columns) else Columns(columns)
+        self.count, self.offsets = count, offsets
+        self.rejected, self.seen = [], {}
 
 
 def picked(column, rows):

@@ -73,6 +73,5 @@ cdef class Keyed:
             ledger.copy(listed(at, n))
         states.add_found(at, n, rows)
         if n:
-            with nogil:
-                touched.reserve(capacity)
-                touched.push_all(at, n)
+            touched.reserve(capacity)
+            touched.push_all(at, n)

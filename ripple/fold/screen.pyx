@@ -49,10 +49,7 @@ cdef class Screen:
         cdef const ArrowArray* whole = &columns.lender().whole
         if whole.n_children != self.places:
             raise ValueError(f"{whole.n_children} columns, not {self.places}")
-        cdef bint passes
-        with nogil:
-            passes = self.all_pass(whole)
-        return passes
+        return self.all_pass(whole)
 
     cdef bint all_pass(self, const ArrowArray* whole) noexcept nogil:
         cdef const Look* look

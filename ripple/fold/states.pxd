@@ -1,5 +1,6 @@
 """The accumulators of one fold, compiled from its aggregates: what is added, and what is read."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 from libcpp.vector cimport vector
 
@@ -8,7 +9,7 @@ from ripple.graph.column cimport Column
 
 
 cdef struct Add:
-    int part
+    PyObject* part          # of States.parts, which keep it alive
     How how
     int[2] inputs           # positions in States.inputs, -1 for none
     int nulls               # which rows are left out: a position in States.nullable
@@ -20,6 +21,7 @@ cdef class States:
     cdef list aggregates, states
     cdef list inputs            # expressions, each once
     cdef list summed            # those that parts take in; None for the others
+    cdef list columns           # the name of each of these that is a column, None for the others
     cdef vector[char] is_taken  # by input: whether a part takes its values in
     cdef list nullable          # of what has nulls: positions in `inputs`, each set once
     cdef list parts             # of sums and counts, each once

@@ -8,6 +8,7 @@ aggregates (ordered ones, users' own) keep their state by slot and are called on
 """
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
@@ -72,6 +73,10 @@ cdef class States:
         self.summed = [
             bound if at in looked_at else None for at, bound in enumerate(self.inputs)
         ]
+        self.columns = [
+            bound.tree.value if bound is not None and bound.tree.operation == "col" else None
+            for bound in self.summed
+        ]
         self.computed = [bound for bound in self.inputs if bound.tree.operation != "col"]
         for at in range(len(self.inputs)):
             self.is_taken.push_back(
@@ -110,7 +115,7 @@ cdef class States:
 
     cdef int compile_one(self, part, How how, tuple taken, int nulls) except -1:
         cdef Add add
-        add.part, add.how, add.nulls = len(self.parts), how, nulls
+        add.part, add.how, add.nulls = <PyObject*>part, how, nulls
         add.inputs[0] = taken[0] if len(taken) > 0 else -1
         add.inputs[1] = taken[1] if len(taken) > 1 else -1
         self.parts.append(part)
@@ -212,12 +217,13 @@ cdef class States:
             check_length(n, count)
         operands.resize(len(self.inputs))
         try:
-            for f, bound in enumerate(self.summed):
+            for f in range(len(self.summed)):
+                bound = self.summed[f]
                 if bound is None:
                     continue
                 array = NULL
-                if bound.tree.operation == "col":
-                    array = columns.as_it_came(bound.tree.value, &is_float)
+                if self.columns[f] is not None:
+                    array = columns.as_it_came(self.columns[f], &is_float)
                 if array != NULL:
                     check_length(count, array.length)
                     operands[f].values = values_of(array, 8)
@@ -257,19 +263,19 @@ cdef class States:
         ``nullable``.
         """
         cdef Operand[2] two
-        cdef Add* add
-        cdef Part part
+        cdef const Add* add
         cdef size_t i
         cdef int k, failed = 0
-        self.fetch(slots, n)
-        for i in range(self.adds.size()):
-            add = &self.adds[i]
-            part = self.parts[add.part]
-            for k in range(2):
-                if add.inputs[k] >= 0:
-                    two[k] = operands[add.inputs[k]]
-            with nogil:
-                failed |= part.fold_in(slots, n, row, chosen[add.nulls], two, add.how, direction)
+        with nogil:
+            self.fetch(slots, n)
+            for i in range(self.adds.size()):
+                add = &self.adds[i]
+                for k in range(2):
+                    if add.inputs[k] >= 0:
+                        two[k] = operands[add.inputs[k]]
+                failed |= (<Part>add.part).fold_in(
+                    slots, n, row, chosen[add.nulls], two, add.how, direction
+                )
         return check_memory(failed)
 
     cdef void fetch(self, const int64_t* slots, Py_ssize_t n) noexcept nogil:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ripple.fold.key_fields cimport KeyFields
 from ripple.graph.column cimport BOOL, OBJECT, Column, Field
-from ripple.keys.index cimport KeyIndex
+from ripple.keys.index cimport Key, KeyIndex
 from ripple.graph.node cimport Node
 from ripple.schema.exported cimport ArrowArray, Made
 
@@ -19,7 +19,7 @@ from ripple.schema.types import Bool
 
 cdef extern from "arrow_batch.h" nogil:
     enum:
-        BATCH_OP, BATCH_NUMBER, BATCH_FLAG, BATCH_TEXT, BATCH_MADE
+        BATCH_OP, BATCH_NUMBER, BATCH_FLAG, BATCH_TEXT, BATCH_MADE, BATCH_SHORT
     ctypedef struct BatchColumn:
         int kind
         const int64_t* bits
@@ -56,6 +56,13 @@ cdef class View(Node):
     cdef object none_retracted, retracted
     cdef readonly int64_t removed   # how many of the changes that were taken last take a row away
     cdef int64_t removing
+    # Of the batch at hand: kept, so that room for them is found once.
+    cdef vector[BatchColumn] columns
+    cdef vector[vector[const uint8_t*]] texts
+    cdef vector[vector[uint32_t]] lengths
+    cdef vector[int64_t] slots, ids
+    cdef vector[uint64_t] hashes
+    cdef vector[char] are_flags     # by field of the key: whether it is a bool
 
     def __init__(self, Column column not None, fields, *, retractions, in_order):
         """Listen to ``column``, whose fields beside its key are ``fields``, as in Arrow.
@@ -65,6 +72,8 @@ cdef class View(Node):
         """
         self.column = column
         self.keys = KeyFields(column.keys)
+        for field in self.keys.fields:
+            self.are_flags.push_back(isinstance(field.type, Bool))
         self.keeps_retractions, self.in_order = retractions, in_order
         key_fields, value_fields = fields
         self.row_schema = pa.schema([*key_fields, *value_fields])
@@ -80,28 +89,30 @@ cdef class View(Node):
         """Take the changes of the column over: their digest, and their rows as Arrow has them."""
         cdef Column column = self.column
         cdef int64_t i, now = 0, n = column.changed_count
-        cdef vector[int64_t] slots, ids, order      # slots: in the order of the changes, then in ours
-        cdef vector[uint64_t] hashes
+        cdef vector[int64_t] order
         cdef vector[uint8_t] present
-        slots.resize(n)
-        ids.resize(n * self.keys.count)
-        hashes.resize(n)
+        cdef int64_t* slots                         # in the order of the changes, then in ours
+        self.slots.resize(n)
+        self.ids.resize(n * self.keys.count)
+        self.hashes.resize(n)
+        slots = self.slots.data()
         for i in range(n):
             slots[i] = column.touched._slots[column.changed[i]]
-        self.keys.read(slots.data(), n, ids.data())
-        self.keys.hash_into(ids.data(), n, hashes.data())
-        self.digest += column.hash_rows(hashes.data(), slots.data(), n, False)
-        self.digest -= column.hash_rows(hashes.data(), column.changed, n, True)
+        self.keys.read(slots, n, self.ids.data())
+        self.keys.hash_into(self.ids.data(), n, self.hashes.data())
+        self.digest += column.hash_rows(self.hashes.data(), slots, n, False)
+        self.digest -= column.hash_rows(self.hashes.data(), column.changed, n, True)
         if not self.in_order:
             order.resize(n)
-            self.keys.order(ids.data(), hashes.data(), n, order.data())
+            self.keys.order(self.ids.data(), self.hashes.data(), n, order.data())
         if self.keeps_retractions:
-            self.retracted = self.as_they_were(slots, order)
+            self.retracted = self.as_they_were(self.slots, order)
         if not self.in_order:
             for i in range(n):
                 order[i] = slots[order[i]]
-            slots.swap(order)
-            self.keys.read(slots.data(), n, ids.data())
+            self.slots.swap(order)
+            slots = self.slots.data()
+            self.keys.read(slots, n, self.ids.data())
         for i in range(n):
             now += column.present[slots[i]]
         self.removing = n - now
@@ -109,7 +120,7 @@ cdef class View(Node):
             present.resize(n)
             for i in range(n):
                 present[i] = column.present[slots[i]]
-        self.changed = self.batch(n, ids, slots.data(), False, present, True)
+        self.changed = self.batch(n, self.ids, slots, False, present, True)
         return 0
 
     cdef object as_they_were(self, const vector[int64_t]& slots, const vector[int64_t]& order):
@@ -140,38 +151,45 @@ cdef class View(Node):
         present: by row, 0 if it has no values but its key; empty if all rows have.
         """
         cdef Column column = self.column
-        cdef vector[BatchColumn] columns
-        cdef vector[vector[const uint8_t*]] texts
-        cdef vector[vector[uint32_t]] lengths
         cdef BatchColumn* one
+        cdef const Key* key
+        cdef const uint8_t** text
+        cdef uint32_t* length
         cdef Made made = Made.__new__(Made, self.schema if with_op else self.row_schema)
         cdef KeyIndex index
         cdef Field* field
         cdef int f, k, failed
         cdef int64_t i
         cdef const uint8_t* shown = NULL
-        cdef list alive = []
+        cdef list alive = None
         if present.size():
             shown = present.data()
-        texts.resize(self.keys.count)
-        lengths.resize(self.keys.count)
-        columns.resize(with_op + self.keys.count + column.field_count)
-        one = columns.data()
+        self.texts.resize(self.keys.count)
+        self.lengths.resize(self.keys.count)
+        self.columns.clear()
+        self.columns.resize(with_op + self.keys.count + column.field_count)
+        one = self.columns.data()
         for k in range(self.keys.count):
-            one.kind = BATCH_FLAG if isinstance(self.keys.fields[k].type, Bool) else BATCH_NUMBER
+            one.kind = BATCH_FLAG if self.are_flags[k] else BATCH_NUMBER
             one.bits = ids.data() + k * n
             index = self.keys.texts[k]
             if index is not None:
                 one.kind = BATCH_TEXT
-                texts[k].resize(n)
-                lengths[k].resize(n)
+                self.texts[k].resize(n)
+                self.lengths[k].resize(n)
+                text, length = self.texts[k].data(), self.lengths[k].data()
                 for i in range(n):
-                    texts[k][i] = index.bytes_of(one.bits[i])
-                    lengths[k][i] = index._keys[one.bits[i]].length
-                    one.text_bytes += lengths[k][i]
+                    key = index._keys + one.bits[i]
+                    # Short ones, which are nearly all, are there: a call for each costs more.
+                    text[i] = (
+                        <const uint8_t*>&key.low if key.length <= BATCH_SHORT
+                        else index.bytes_of(one.bits[i])
+                    )
+                    length[i] = key.length
+                    one.text_bytes += key.length
                 if one.text_bytes > TEXT_BYTES_MAX:
                     raise OverflowError("the keys of one batch exceed 2 GiB")
-                one.texts, one.lengths = texts[k].data(), lengths[k].data()
+                one.texts, one.lengths = text, length
             one += 1
         if with_op:
             one.kind = BATCH_OP
@@ -187,14 +205,16 @@ cdef class View(Node):
                 one.valid = field.old_valid if old else field.valid
             if field.kind == OBJECT:
                 one.kind = BATCH_MADE
+                if alive is None:
+                    alive = []
                 alive.append(self.objects(f, n, places, old, one))
             one += 1
-        for f in range(<int>columns.size()):
-            if columns[f].kind == BATCH_MADE:
-                k = f - with_op - self.keys.count
-                alive.pop(0)._export_to_c(<uintptr_t>&columns[f].made)
+        if alive is not None:
+            for f in range(<int>self.columns.size()):
+                if self.columns[f].kind == BATCH_MADE:
+                    alive.pop(0)._export_to_c(<uintptr_t>&self.columns[f].made)
         with nogil:
-            failed = batch_make(columns.data(), <int>columns.size(), n, &made.whole)
+            failed = batch_make(self.columns.data(), <int>self.columns.size(), n, &made.whole)
         if failed:
             raise MemoryError
         return made

@@ -97,10 +97,9 @@ def if_on_time(
     cdef Py_ssize_t n = times_ns.length, first
     if times_ns.kind[0] != b"q":
         return None
-    with nogil:
-        first = _on_time(
-            <const int64_t*>values_of(times_ns.array, 8), n, &watermark_ns, out_of_order_ns, near_ns
-        )
+    first = _on_time(
+        <const int64_t*>values_of(times_ns.array, 8), n, &watermark_ns, out_of_order_ns, near_ns
+    )
     return watermark_ns if first == n else None
 
 
