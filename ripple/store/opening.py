@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from ripple.store.disk import DiskStore
+from ripple.store.errors import StoreRefusedError
 from ripple.store.probe import probe
 from ripple.store.retrying import RetryingStore
 from ripple.store.s3_settings import S3Settings, is_s3, split_url
@@ -27,7 +28,7 @@ async def open_store(
     is none, ModuleNotFoundError without the extra ``s3``, UnsafeStoreError and StoreError.
     """
     if not is_s3(place):
-        yield DiskStore(LiveDisk(place, make=not is_read), None if is_read else LiveRandom())
+        yield DiskStore(_folder(place, make=not is_read), None if is_read else LiveRandom())
         return
     bucket, prefix = split_url(place)
     from ripple.store.s3 import S3Store  # noqa: PLC0415 - slow to import, and of an extra
@@ -40,3 +41,14 @@ async def open_store(
         yield store
     finally:
         await store.close()
+
+
+def _folder(place: str, *, make: bool) -> LiveDisk:
+    """Return the folder. Raises StoreRefusedError where a file stands, also as one above it."""
+    try:
+        return LiveDisk(place, make=make)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise StoreRefusedError(
+            f"{place} cannot be a store, for a file stands there: name a folder, or "
+            "s3://BUCKET/PREFIX"
+        ) from error

@@ -73,6 +73,21 @@ def test_a_place_of_another_kind_is_refused_before_a_folder_is_made(place: str) 
         a_store(place)
 
 
+@pytest.mark.parametrize("place", ["taken", "taken/below"])
+def test_a_file_where_the_folder_would_be_is_named(tmp_path: Path, place: str) -> None:
+    (tmp_path / "taken").write_text("somebody's")
+
+    async def main() -> None:
+        async with open_store(str(tmp_path / place), S3Settings()):
+            pass
+
+    with pytest.raises(
+        StoreRefusedError, match=f"{place} cannot be a store, for a file stands there"
+    ):
+        asyncio.run(main())
+    assert (tmp_path / "taken").read_text() == "somebody's"
+
+
 def test_a_probe_that_cannot_be_made_tells_why_and_not_what_cleaning_up_met() -> None:
     class Denying(MemoryStore):
         async def put_if_absent(self, name: str, data: bytes) -> bool:
