@@ -189,7 +189,7 @@ def test_executors_and_the_driver_are_killed_and_the_outputs_are_the_same(
             time.sleep(0.2)
         for at in range(600, 5400, 600):
             append(place, file, given[at : at + 600])
-            time.sleep(chance.uniform(0.3, 2))
+            time.sleep(chance.uniform(0.5, 4))
             victims = [pid for pid, line in below(driver.pid).items() if executor in line]
             if victims and kills < 3:
                 kills += killed([chance.choice(victims)])
