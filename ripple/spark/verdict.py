@@ -150,7 +150,8 @@ _PAGE = """<!doctype html>
 body {{ font: 15px/1.45 system-ui, sans-serif; max-width: 60em; margin: 2em auto; color: #222 }}
 table {{ border-collapse: collapse }} td, th {{ padding: .3em .8em; border-bottom: 1px solid #ddd;
 text-align: left }} .n {{ text-align: right }} .good {{ color: #175 }} .bad {{ color: #b00 }}
-pre {{ background: #f6f6f6; padding: 1em; white-space: pre-wrap }} svg text {{ font: 12px sans-serif }}
+pre {{ background: #f6f6f6; padding: 1em; white-space: pre-wrap }}
+svg text {{ font: 12px sans-serif }}
 </style>
 <h1>{title}</h1><p>{about}. It {verdict}.</p>
 <table><tr><th>Check<th>What<th>Compared<th>Records<th>Differ</tr>{rows}</table>
