@@ -176,11 +176,11 @@ class Watched:
 
     async def change(self, client: Judge) -> None:
         for number in range(self._updates):
+            await asyncio.sleep(0.04)  # before: it is over once the last one is told
             self._take(*self._workload.step())
             if number % 50 == 25:
                 self._asked += 1
                 client.ask("snapshot")
-            await asyncio.sleep(0.04)
 
     def see(self, name: str, digest: str) -> None:
         if name == "snapshot":
