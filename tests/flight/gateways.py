@@ -43,7 +43,7 @@ async def gateway(coordinator: str, folder: Path, *more: str) -> AsyncIterator[s
         yield f"127.0.0.1:{port}"
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, ENDED_S) == 0
-        assert "failed" not in said.read_text()
+        assert "has failed" not in said.read_text()
     except Exception as error:
         error.add_note(said.read_text()[-SAID_CHARACTERS:])
         raise
