@@ -108,6 +108,7 @@ class _Lived:
         self._closing = AsyncExitStack()
         self._restored: Restored | None = None
         self._failed_to_store = ""
+        self._reported = (0, 0)  # events and rows: a life begins to read before it is asked to
         self._epoch = 0
         self._task: asyncio.Task[Any] | None = None
 
@@ -138,8 +139,6 @@ class _Lived:
 
     async def bring(self, turn: Turn) -> dict[str, Any]:
         """Come to the cut of a turn, commit there, and store what has changed."""
-        report = self._life.report
-        before = (report.events, report.rows_out)
         self._inputs.go_to(turn.stop)
         self._failed_to_store = ""
         while not self._inputs.is_at_stop:
@@ -149,8 +148,9 @@ class _Lived:
         kept = self._keeper.kept
         while self._keeper.is_asked or not kept.is_settled:
             await self._moment()
-        engine, restored = self._life.engine, self._restored
+        engine, restored, report = self._life.engine, self._restored, self._life.report
         self._restored = None
+        before, self._reported = self._reported, (report.events, report.rows_out)
         return {
             "partition": self._partition,
             "epoch": self._epoch,
