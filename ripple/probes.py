@@ -66,7 +66,13 @@ async def serve_pages(network: Network, address: str, pages: Mapping[str, Shows]
     return await network.listen(address, serve)
 
 
-async def page_of(network: Network, address: str, path: str, within_s: float) -> bytes:
+async def page_of(
+    network: Network,
+    address: str,
+    path: str,
+    within_s: float,
+    bytes_max: int = ANSWER_BYTES_MAX,
+) -> bytes:
     """Return what such a page says. Raises OSError, also where nothing good comes in time."""
     async with asyncio.timeout(within_s):
         stream = await network.connect(address)
@@ -77,8 +83,8 @@ async def page_of(network: Network, address: str, path: str, within_s: float) ->
             while more := await stream.read(1 << 18):
                 parts.append(more)
                 length += len(more)
-                if length > ANSWER_BYTES_MAX:
-                    raise ConnectionError(f"{address}{path} has more than {ANSWER_BYTES_MAX} bytes")
+                if length > bytes_max:
+                    raise ConnectionError(f"{address}{path} has more than {bytes_max} bytes")
         finally:
             stream.close()
     head, _, body = b"".join(parts).partition(b"\r\n\r\n")

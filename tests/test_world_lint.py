@@ -34,7 +34,6 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "progress shows",
         ("os.*", "open", "signal", "subprocess", "time", "pathlib.Path"),
     ),
-    "ripple/cli/asking.py": ("asks workers for their pages", ("asyncio.open_connection",)),
     "ripple/observing/sql.py": ("interrupts a question that takes too long", ("threading",)),
     "ripple/cli/spark_session.py": ("gives jobs up when a signal comes", ("threading",)),
     "ripple/cli/spark_watch.py": ("shows metrics while Spark is waited for", ("threading",)),

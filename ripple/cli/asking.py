@@ -226,21 +226,9 @@ async def pages(
 
 
 async def _page(address: str | None, path: str) -> str:
+    from ripple.probes import page_of  # noqa: PLC0415
+    from ripple.world.live_network import LiveNetwork  # noqa: PLC0415
+
     if address is None:
         raise ConnectionError("it has not said where its pages are")
-    host, port = parts(address)
-    async with asyncio.timeout(PAGE_S):
-        reader, writer = await asyncio.open_connection(host, port)
-        try:
-            writer.write(f"GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
-            answer = b""
-            while more := await reader.read(1 << 16):
-                answer += more
-                if len(answer) > PAGE_BYTES_MAX:
-                    raise ConnectionError(f"{address}{path} is longer than {PAGE_BYTES_MAX} bytes")
-        finally:
-            writer.close()
-    head, _, body = answer.partition(b"\r\n\r\n")
-    if b" 200 " not in head.split(b"\r\n", 1)[0]:
-        raise ConnectionError(f"{address}{path} answers {head[:80].decode('latin-1')!r}")
-    return body.decode()
+    return (await page_of(LiveNetwork(), address, path, PAGE_S, PAGE_BYTES_MAX)).decode()
