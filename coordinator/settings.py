@@ -12,7 +12,7 @@ from typing import Any
 from coordinator.limits import Limits
 from ripple.access import Access
 from ripple.errors import InputError, LimitError
-from ripple.log_place import PREFIX, LogPlace
+from ripple.log_place import LogPlace
 from ripple.process_settings import (
     END_WITH_STDIN,
     LOG,
@@ -252,10 +252,10 @@ def _check_dashboard(values: Mapping[str, Any], found: Mapping[str, InForce]) ->
 
 def _check_retry_source(given: InForce) -> None:
     """Refuse now what a retry would fail with, perhaps weeks later."""
-    place = str(given.value)
+    if not given.value:
+        return
     try:
-        if place and (not place.startswith(PREFIX) or LogPlace.parse(place).partition is not None):
-            raise InputError(f"{place!r} is not of the form log:DIR/TOPIC")
+        LogPlace.whole(str(given.value))
     except InputError as error:
         raise SettingsError(f"retry_source (from {given.origin}): {error}") from error
 

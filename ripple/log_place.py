@@ -12,6 +12,7 @@ from ripple.errors import InputError
 
 PREFIX = "log:"
 FORM = "log:DIR/TOPIC[/PARTITION]"
+WHOLE_FORM = "log:DIR/TOPIC"
 
 _DIGITS_MAX = 6
 
@@ -44,6 +45,17 @@ class LogPlace(NamedTuple):
         if not named:
             raise InputError(f"cannot tell which log {text!r} is: it must be {FORM}")
         return cls(str(path.parent), path.name, partition)
+
+    @classmethod
+    def whole(cls, text: str) -> LogPlace:
+        """Return the place of a topic with all its partitions. Raises InputError for others."""
+        if not text.startswith(PREFIX):
+            raise InputError(f"{text!r} is not of the form {WHOLE_FORM}")
+        place = cls.parse(text)
+        if place.partition is not None:
+            topic = f"{PREFIX}{place.folder}/{place.topic}"
+            raise InputError(f"{text} is one partition: name the topic, {topic}")
+        return place
 
 
 def path_of(text: str) -> str:

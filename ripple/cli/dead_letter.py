@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from ripple import log_place
 from ripple.cli.exits import say
 from ripple.cli.forms import add_format, plain, write_line
 from ripple.cli.numbers import count
@@ -229,10 +228,10 @@ def _tell(box: _Box, outcome: Outcome, form: str) -> None:
 
 
 def _place(source: str) -> LogPlace:
-    place = LogPlace.parse(source)
-    if not source.startswith(log_place.PREFIX) or place.partition is not None:
-        raise InputError(f"--source {source!r} is not of the form log:DIR/TOPIC")
-    return place
+    try:
+        return LogPlace.whole(source)
+    except InputError as error:
+        raise InputError(f"--source {error}") from error
 
 
 def _chosen(box: _Box, options: argparse.Namespace) -> Iterator[Letter]:

@@ -150,7 +150,7 @@ def test_schema_that_no_longer_fits_is_told(command, disk, tmp_path) -> None:
     ("arguments", "complaint"),
     [
         (["--source", "trades"], "not of the form log:DIR/TOPIC"),
-        (["--source", "log:/a/trades/0"], "not of the form log:DIR/TOPIC"),
+        (["--source", "log:/a/trades/0"], "one partition: name the topic, log:/a/trades"),
         (["--source", "log:/nowhere/trades"], "no topic"),
         (["--pipeline", "other"], "there are vwap/0"),
         (["--partition", "1"], "there are vwap/0"),

@@ -123,9 +123,4 @@ def _parsed(place: str) -> LogPlace:
             f"{place} does not tell what was written: a cluster that is started here writes "
             "log:DIR/TOPIC, kafka:BROKERS/TOPIC or postgres:TABLE"
         )
-    parsed = LogPlace.parse(place)
-    if parsed.partition is not None:
-        raise InputError(
-            f"{place} is one partition: name the topic, log:{parsed.folder}/{parsed.topic}"
-        )
-    return parsed
+    return LogPlace.whole(place)
