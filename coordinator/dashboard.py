@@ -228,13 +228,13 @@ class ClusterShown:
     async def _places(self) -> Places:
         """Return where partitions are, which a version of the assignment says."""
         now = self._shell.state.now
+        if now is None:
+            raise ConnectionError("the store has not been read yet")
         if self._places_as_of[0] is not now:
             status = self._shell.status
             assert status is not None
             answer = StatusAnswer.FromString(status_to_bytes(status))
             self._places_as_of = now, places_of(answer, "here")
-        elif now is None:
-            raise ConnectionError("the store has not been read yet")
         return self._places_as_of[1]
 
     async def close(self) -> None:
