@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ripple.schema.compat import Compatibility
 
 
-_SHOWN, _UNCOMMITTED = "shown/", "uncommitted/"
+_PREFIXES = {False: "shown/", True: "uncommitted/"}  # by whether it is sent ahead of its commit
 
 
 class Stream(NamedTuple):
@@ -89,7 +89,7 @@ def shown_of(plan: Plan) -> dict[str, Edge]:
     for output in plan.outputs:
         stage, schema = stage_of_output(plan, output.name), shown_schema(plan, output)
         offer = _offer(f"stage {stage}", schema)
-        for ahead in (False, True):
+        for ahead in _PREFIXES:
             name = shown_name(output.name, uncommitted=ahead)
             shown[name] = Edge(name, stage, schema, offer, output.name, ahead)
     return shown
@@ -97,14 +97,14 @@ def shown_of(plan: Plan) -> dict[str, Edge]:
 
 def shown_name(output: str, *, uncommitted: bool) -> str:
     """Return what an output is called on the wire."""
-    return f"{_UNCOMMITTED if uncommitted else _SHOWN}{output}"
+    return _PREFIXES[uncommitted] + output
 
 
 def offered(offers: Iterable[tuple[str, Schema]]) -> dict[str, Edge]:
     """Return the outputs that a process offers to those outside."""
     found = {}
     for name, offer in offers:
-        for ahead, prefix in ((False, _SHOWN), (True, _UNCOMMITTED)):
+        for ahead, prefix in _PREFIXES.items():
             if name.startswith(prefix):
                 stage, output = int(offer.name.split()[1]), name.removeprefix(prefix)
                 found[name] = Edge(name, stage, None, offer, output, ahead)

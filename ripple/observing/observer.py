@@ -105,8 +105,8 @@ class Observer:
     @property
     def outputs(self) -> dict[str, Edge]:
         """The outputs that processes have offered so far, by name."""
-        shown = {one.output: one for one in self._edges.values() if not one.is_uncommitted}
-        return {name: shown[name] for name in sorted(filter(None, shown))}
+        shown = (edge for edge in self._edges.values() if not edge.is_uncommitted)
+        return dict(sorted((edge.output, edge) for edge in shown if edge.output is not None))
 
     async def known(self, timeout_s: float = FOUND_S) -> dict[str, Edge]:
         """Return the outputs once a process has offered them.

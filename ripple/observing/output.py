@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ripple.cut import Cut
+    from ripple.engine.edge_changes import EdgeChanges
     from ripple.exchange.following import Arrival, Following
 
 
@@ -47,10 +48,9 @@ class Change:
 
 @frozen
 class Shown:
-    """An output's rows, of each partition at its own cut, a committed one: what is shown now.
+    """An output's rows, of each partition at a cut of its own: what is shown now.
 
-    Of what is followed uncommitted it is that up to which was computed.
-
+    A cut is a committed one, or, of an output that is followed uncommitted, the computed one.
     Rows that are final and were freed are not among them. missing: partitions that were not heard
     yet.
     """
@@ -150,12 +150,7 @@ class SeenOutput:
         if position is not None and arrival.epoch < position.epoch:
             self._following.dropped(arrival)
             return None
-        is_taken_back = self._following.edge.is_uncommitted and changes.since is None
-        if (
-            position is not None
-            and not is_taken_back
-            and not _goes_on(position, changes.since, changes.cut)
-        ):
+        if position is not None and not self._goes_on(position, changes):
             self._following.refused(arrival)
             return None
         if self.layout is None:
@@ -175,6 +170,16 @@ class SeenOutput:
         since = None if position is None else position.cut
         process = self._place_of(arrival.sender)
         return Change(arrival.sender, process, since, part.position, rows)
+
+    def _goes_on(self, position: Position, changes: EdgeChanges) -> bool:
+        """Return whether changes begin where a partition is, or a table is no older.
+
+        An older table takes back what was not committed.
+        """
+        if changes.since is not None:
+            return dict(changes.since) == position.cut
+        may_go_back = self._following.edge.is_uncommitted
+        return may_go_back or cuts.is_within(position.cut, changes.cut)
 
     def _difference(self, before: pa.RecordBatch, now: pa.RecordBatch) -> pa.RecordBatch:
         """Return the changes that lead from one table to another, each row whole."""
@@ -200,8 +205,3 @@ def of_key(layout: Layout | None, rows: Any, key: Mapping[str, Any]) -> Any:
         except pa.ArrowInvalid as error:
             raise InputError(f"{name}={value!r}: the field is {column.type}: {error}") from error
     return rows
-
-
-def _goes_on(position: Position, since: Cut | None, cut: Cut) -> bool:
-    """Return whether changes begin where a partition is, or a table is no older."""
-    return cuts.is_within(position.cut, cut) if since is None else dict(since) == position.cut
