@@ -1,8 +1,8 @@
 """Records of another place, with transforms between them and whoever reads; see docs/connectors.md.
 
-steps      transforms of columns, one class each; no I/O
-chain      several in order: what they need of a source, and what they make of a batch
-places     the file that says which, and what stands behind it
+transforms  of columns, one class each; no I/O
+chain       several in order: what they need of a source, and what they make of a batch
+places      the file that says which, and what stands behind it
 """
 
 from ripple.connectors.connector import Connector, Use

@@ -12,7 +12,7 @@ from ripple.batch import Batch
 from ripple.connectors.raw_record import raw_of
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.screening import screened
-from ripple.connectors.through.steps import Hide, Rename, Rows, Step, step_of
+from ripple.connectors.through.transforms import MaskText, Passing, Transform, transform_of
 from ripple.errors import InputError
 from ripple.schema.types import Schema
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 HIDDEN = b"not shown: some of its fields are masked"
 
 
-def steps_of(said: Mapping[str, Any]) -> list[Step]:
+def transforms_of(said: Mapping[str, Any]) -> list[Transform]:
     """Return the transforms that a TOML file says. Raises InputError."""
     tables = said.get("transform")
     if [*said] != ["transform"] or not isinstance(tables, list):
         raise InputError("it has [[transform]] tables, and nothing else")
-    steps = []
+    found = []
     for number, table in enumerate(tables, 1):
         try:
-            steps.append(step_of(table))
+            found.append(transform_of(table))
         except InputError as error:
             raise InputError(f"transform {number}: {error}") from error
-    return steps
+    return found
 
 
 class Chain:
@@ -51,39 +51,36 @@ class Chain:
     def __init__(self, said: Mapping[str, Any], shape: RecordShape) -> None:
         """Read what a TOML file says. Raises InputError."""
         self._shape = shape
-        self._steps = steps_of(said)
+        self._transforms = transforms_of(said)
         fields = {field.name: field for field in shape.schema.fields}
-        for number in range(len(self._steps), 0, -1):
+        for number in range(len(self._transforms), 0, -1):
             try:
-                fields = self._steps[number - 1].needs(fields)
+                fields = self._transforms[number - 1].needs(fields)
             except InputError as error:
                 raise InputError(f"transform {number}: {error}") from error
         schema = Schema(shape.schema.name, tuple(fields.values()), shape.schema.version)
         self.needed = RecordShape(schema)
-        self._hides = any(isinstance(step, Hide) for step in self._steps)
+        self._hides = any(isinstance(one, MaskText) for one in self._transforms)
 
     def name_of(self, field: str) -> str | None:
         """Return what a field of the source is called behind this; None if it is changed."""
         name: str | None = field
-        for step in self._steps:
-            if isinstance(step, Rename):
-                name = None if name is None else step.names.get(name, name)
-            elif getattr(step, "field", None) == name and not hasattr(step, "comparisons"):
-                name = None
+        for transform in self._transforms:
+            name = None if name is None else transform.called(name)
         return name
 
     def batch(self, batch: Batch) -> Batch:
         """Return what becomes of a batch."""
-        rows = Rows(batch.records)
-        for step in self._steps:
-            step.apply(rows)
-        refused = np.zeros(len(rows.stays), bool)
-        refused[[*rows.refused]] = True
-        kept = np.flatnonzero(rows.stays | refused)
+        passing = Passing(batch.records)
+        for transform in self._transforms:
+            transform.apply(passing)
+        refused = np.zeros(len(passing.stays), bool)
+        refused[[*passing.refused]] = True
+        kept = np.flatnonzero(passing.stays | refused)
         names = [field.name for field in self._shape.schema.fields]
-        records = pa.RecordBatch.from_arrays([rows.columns[name] for name in names], names)
+        records = pa.RecordBatch.from_arrays([passing.columns[name] for name in names], names)
         place = {int(row): at for at, row in enumerate(kept)}
-        reasons = {place[row]: reason for row, reason in rows.refused.items()}
+        reasons = {place[row]: reason for row, reason in passing.refused.items()}
         shown = None if self._hides else _shown(batch.records, kept)
         found = screened(records.take(pa.array(kept)), self._shape, 0, reasons, shown)
         offsets = batch.offsets()[kept]

@@ -12,7 +12,7 @@ from ripple.batch import Batch
 from ripple.connectors.contract import is_source
 from ripple.connectors.inputs import Signal, is_inputs, keyed_by
 from ripple.connectors.installed import load
-from ripple.connectors.through.chain import Chain, steps_of
+from ripple.connectors.through.chain import Chain, transforms_of
 from ripple.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ def check(path: str) -> str:
     """Read the file, and check the place behind it; raises InputError."""
     file, place = _divided(path)
     with _naming(file):
-        steps = steps_of(_said(file))
+        transforms = transforms_of(_said(file))
     found = _found(place, "source")
     told = f"before {place}"
     if found.connector.check:
         inner = load(found.connector.scheme, found.connector.package, found.connector.check)
         told = f"{told}: {inner(found.path)}"
-    return f"transforms: {len(steps)}, {told}"
+    return f"transforms: {len(transforms)}, {told}"
 
 
 class ThroughSource:

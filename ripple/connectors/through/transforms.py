@@ -1,7 +1,7 @@
 """What may happen to records before they count: rename, read a time, mask, leave out. No I/O.
 
-Each step knows which fields it needs for those that are wanted behind it, and makes these of them,
-whole columns at a time.
+Each transform knows which fields it needs for those that are wanted behind it, and makes these of
+them, whole columns at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    Mask = npt.NDArray[np.bool_]
+    Flags = npt.NDArray[np.bool_]
     Fields = dict[str, Field]
     Columns = dict[str, pa.Array]
 
@@ -33,32 +33,35 @@ ISO = "iso"
 _COMPARE = {"above": pc.greater, "below": pc.less}
 
 
-class Rows:
+class Passing:
     """The records of a batch on their way: columns, what is wrong with some, which stay."""
 
     def __init__(self, records: pa.RecordBatch) -> None:
         self.columns: Columns = dict(zip(records.schema.names, records.columns, strict=True))
         self.refused: dict[int, str] = {}
-        self.stays: Mask = np.ones(records.num_rows, bool)
+        self.stays: Flags = np.ones(records.num_rows, bool)
 
-    def refuse(self, rows: Mask, reason: str) -> None:
+    def refuse(self, rows: Flags, reason: str) -> None:
         """Note what is wrong with rows; the first thing counts."""
         for row in np.flatnonzero(rows).tolist():
             self.refused.setdefault(row, reason)
 
 
-class Step(Protocol):
-    """One transform."""
+class Transform(Protocol):
+    """One of them."""
 
     def needs(self, fields: Fields) -> Fields:
         """Return the fields it needs so that these are behind it. Raises InputError."""
 
-    def apply(self, rows: Rows) -> None:
+    def called(self, field: str) -> str | None:
+        """Return what a field before it is called behind it; None where its values change."""
+
+    def apply(self, passing: Passing) -> None:
         """Make its columns of those before it."""
 
 
 @frozen
-class Rename:
+class RenameFields:
     """Fields that have another name in the source. names: from the source's name to ours."""
 
     names: Mapping[str, str]
@@ -78,13 +81,17 @@ class Rename:
             for name in [back.get(old, old)]
         }
 
-    def apply(self, rows: Rows) -> None:
+    def called(self, field: str) -> str | None:
+        """Return the name that it gives."""
+        return self.names.get(field, field)
+
+    def apply(self, passing: Passing) -> None:
         """Rename."""
-        rows.columns = {self.names.get(name, name): of for name, of in rows.columns.items()}
+        passing.columns = {self.names.get(name, name): of for name, of in passing.columns.items()}
 
 
 @frozen
-class Timestamp:
+class ReadTime:
     """A time that the source has as text, or as a number of some unit; ours is nanoseconds."""
 
     field: str
@@ -100,18 +107,22 @@ class Timestamp:
         kind = Option(String()) if isinstance(field.type, Option) else String()
         return fields | {self.field: replace(field, type=kind)}
 
-    def apply(self, rows: Rows) -> None:
+    def called(self, field: str) -> str | None:
+        """Return the same name, unless this is the field."""
+        return None if field == self.field else field
+
+    def apply(self, passing: Passing) -> None:
         """Bring it to nanoseconds."""
-        column = rows.columns[self.field]
+        column = passing.columns[self.field]
         found = _parsed(column) if self.unit == ISO else _scaled(column, UNITS_NS[self.unit])
         lost = found.is_null().to_numpy(zero_copy_only=False)
         lost &= column.is_valid().to_numpy(zero_copy_only=False)
-        rows.refuse(lost, f"{self.field} is no time")
-        rows.columns[self.field] = found
+        passing.refuse(lost, f"{self.field} is no time")
+        passing.columns[self.field] = found
 
 
 @frozen
-class Hide:
+class MaskText:
     """Text of which only the last characters may be seen. keep: how many; none of shorter ones."""
 
     field: str
@@ -123,19 +134,23 @@ class Hide:
             raise InputError(f"{self.field!r} is no text, and only text can be masked")
         return fields
 
-    def apply(self, rows: Rows) -> None:
+    def called(self, field: str) -> str | None:
+        """Return the same name, unless this is the field."""
+        return None if field == self.field else field
+
+    def apply(self, passing: Passing) -> None:
         """Mask it; what is null stays null."""
-        column = rows.columns[self.field]
+        column = passing.columns[self.field]
         shown = MASKED
         if self.keep:
             tail = pc.utf8_slice_codeunits(column, -self.keep)
             is_long = pc.greater(pc.utf8_length(column), self.keep)
             shown = pc.if_else(is_long, pc.binary_join_element_wise(MASKED, tail, ""), MASKED)
-        rows.columns[self.field] = pc.if_else(column.is_valid(), shown, None).cast(pa.string())
+        passing.columns[self.field] = pc.if_else(column.is_valid(), shown, None).cast(pa.string())
 
 
 @frozen
-class Filter:
+class KeepWhere:
     """Only records of which all comparisons with a field are true: neither false nor null."""
 
     field: str
@@ -161,11 +176,15 @@ class Filter:
             raise InputError(f"{self.field!r} is {wanted}, and compared with {given}")
         return fields
 
-    def apply(self, rows: Rows) -> None:
+    def called(self, field: str) -> str | None:
+        """Return the same name: what stays is as it was."""
+        return field
+
+    def apply(self, passing: Passing) -> None:
         """Leave the others out."""
-        column = rows.columns[self.field]
+        column = passing.columns[self.field]
         for name, given in self.comparisons.items():
-            rows.stays &= pc.fill_null(_compared(column, name, given), False).to_numpy(
+            passing.stays &= pc.fill_null(_compared(column, name, given), False).to_numpy(
                 zero_copy_only=False
             )
 
@@ -173,51 +192,53 @@ class Filter:
 _TYPES: dict[type, FieldType] = {str: String(), int: Int64(), float: Float(), bool: Bool()}
 
 
-def step_of(given: Mapping[str, Any]) -> Step:
-    """Return the step that a table of a TOML file says. Raises InputError."""
-    kinds = [name for name in _STEPS if name in given]
+def transform_of(given: Mapping[str, Any]) -> Transform:
+    """Return the transform that a table of a TOML file says. Raises InputError."""
+    kinds = [name for name in _TRANSFORMS if name in given]
     if len(kinds) != 1:
-        raise InputError(f"it is one of {', '.join(_STEPS)}, and has {', '.join(given) or 'none'}")
+        raise InputError(
+            f"it is one of {', '.join(_TRANSFORMS)}, and has {', '.join(given) or 'none'}"
+        )
     (kind,) = kinds
-    known, made = _STEPS[kind]
+    known, made = _TRANSFORMS[kind]
     unknown = [name for name in given if name not in (kind, *known)]
     if unknown:
         raise InputError(f"{kind} has no {unknown[0]!r}: it has {', '.join(known) or 'no more'}")
     return made(given)
 
 
-def _rename(given: Mapping[str, Any]) -> Step:
+def _rename(given: Mapping[str, Any]) -> Transform:
     names = given["rename"]
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise InputError('rename is a table of names: rename = { px = "price" }')
-    return Rename(names)
+    return RenameFields(names)
 
 
-def _timestamp(given: Mapping[str, Any]) -> Step:
+def _timestamp(given: Mapping[str, Any]) -> Transform:
     unit = given.get("from")
     if unit not in (*UNITS_NS, ISO):
         raise InputError(f"timestamp is from one of {', '.join((*UNITS_NS, ISO))}, not {unit!r}")
-    return Timestamp(_name(given, "timestamp"), unit)
+    return ReadTime(_name(given, "timestamp"), unit)
 
 
-def _mask(given: Mapping[str, Any]) -> Step:
+def _mask(given: Mapping[str, Any]) -> Transform:
     keep = given.get("keep", 0)
     if type(keep) is not int or keep < 0:
         raise InputError(f"mask keeps a number of characters, not {keep!r}")
-    return Hide(_name(given, "mask"), keep)
+    return MaskText(_name(given, "mask"), keep)
 
 
-def _filter(given: Mapping[str, Any]) -> Step:
+def _filter(given: Mapping[str, Any]) -> Transform:
     comparisons = {name: value for name, value in given.items() if name != "filter"}
     if not comparisons:
         raise InputError("filter needs is, is_not, above or below")
     for name in _COMPARE:
         if type(comparisons.get(name, 0)) not in (int, float):
             raise InputError(f"filter has {name} a number, not {comparisons[name]!r}")
-    return Filter(_name(given, "filter"), comparisons)
+    return KeepWhere(_name(given, "filter"), comparisons)
 
 
-_STEPS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], Step]]] = {
+_TRANSFORMS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], Transform]]] = {
     "rename": ((), _rename),
     "timestamp": (("from",), _timestamp),
     "mask": (("keep",), _mask),
