@@ -190,7 +190,7 @@ async def _rate(library: str, bootstrap: str, folder: Path, count: int) -> float
     spent = {}
     for records in (FEW, count):
         sink = f"{library}-{records}"
-        await _make(bootstrap, sink)
+        await make_topic(bootstrap, sink)
         at = folder / sink
         with _running(library, bootstrap, f"trades-{records}", sink, at) as group:
             rows = await _read(bootstrap, sink, SYMBOLS * _minutes(records))
@@ -203,14 +203,14 @@ async def _load(library: str, bootstrap: str, folder: Path, found: Found) -> Non
     """Measure latency under load, and a kill in the middle of it."""
     rate = found.load = float(min(RATE_MAX, found.rate / 2))
     source, sink = f"{library}-live", f"{library}-live-out"
-    await _make(bootstrap, source)
-    await _make(bootstrap, sink)
+    await make_topic(bootstrap, source)
+    await make_topic(bootstrap, sink)
     given: list[float] = []
     # Two minutes of events a second, whatever the rate.
     step_ns = int(2 * MINUTE_NS / rate)
     at = folder / sink
     seen = await _watch(bootstrap, sink)
-    writing = asyncio.create_task(_write(bootstrap, source, rate, step_ns, given))
+    writing = asyncio.create_task(write_at(bootstrap, source, rate, step_ns, given))
     try:
         with _running(library, bootstrap, source, sink, at):
             await asyncio.wait_for(seen.first.wait(), WITHIN_S)
@@ -257,7 +257,7 @@ def _late(
 # --- trades ---
 
 
-def _trades(first: int, count: int, step_ns: int) -> Records:
+def trades(first: int, count: int, step_ns: int) -> Records:
     """Return trades as JSON of some 80 bytes, in the order of their time."""
     numbers = np.arange(first, first + count)
     symbols = pc.binary_join_element_wise("S", pa.array(numbers % SYMBOLS).cast(pa.string()), "")
@@ -296,7 +296,7 @@ def _check(rows: list[dict[str, Any]], records: int) -> None:
         assert abs(found.get(key, 0.0) - vwap) < 1e-6, f"{key}: {found.get(key)}, and not {vwap}"
 
 
-async def _make(bootstrap: str, topic: str) -> None:
+async def make_topic(bootstrap: str, topic: str) -> None:
     broker = KafkaBroker(bootstrap, Security())
     await broker.make(topic, 1)
     await broker.close()
@@ -308,13 +308,15 @@ async def _fill(bootstrap: str, topic: str, count: int) -> None:
     await broker.make(topic, 1)
     producer, at_once = await broker.plain_producer(), 50_000
     for first in range(0, count, at_once):
-        some = _trades(first, min(at_once, count - first), STEP_NS)
+        some = trades(first, min(at_once, count - first), STEP_NS)
         await producer.send(Place(topic, 0), some)
-    await producer.send(Place(topic, 0), _trades(count + 600_000, SYMBOLS, STEP_NS))
+    await producer.send(Place(topic, 0), trades(count + 600_000, SYMBOLS, STEP_NS))
     await broker.close()
 
 
-async def _write(bootstrap: str, topic: str, rate: float, step_ns: int, given: list[float]) -> None:
+async def write_at(
+    bootstrap: str, topic: str, rate: float, step_ns: int, given: list[float]
+) -> None:
     """Write at a rate, for ever, and note when each part was given to the broker."""
     at_once = rate / STEPS_A_SECOND
     broker = KafkaBroker(bootstrap, Security())
@@ -324,7 +326,7 @@ async def _write(bootstrap: str, topic: str, rate: float, step_ns: int, given: l
         await asyncio.sleep(max(0.0, began_s + turn / STEPS_A_SECOND - time.monotonic()))
         given.append(time.monotonic())
         if end > first:
-            await producer.send(Place(topic, 0), _trades(first, end - first, step_ns))
+            await producer.send(Place(topic, 0), trades(first, end - first, step_ns))
 
 
 # --- rows ---

@@ -19,22 +19,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench.kafka_pipeline import PIPELINE, _make, _trades
+from bench.kafka_pipeline import PIPELINE, STEPS_A_SECOND, make_topic, write_at
 from bench.row import Row, at_most
 from bench.timing import QUICK
 from ripple.cli.up.plan import Asked, coordinators_of, processes
 from ripple.cli.up.process import Process
-from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.settings import Security
 from ripple.observing import Observer, found_by
 from ripple.world import live_world
-from ripple.world.broker import Place
 from ripple.world.live_control import LiveControl
 
 if TYPE_CHECKING:
     from ripple.observing import SeenOutput
 
-RATE, STEPS_A_SECOND, STEP_NS = 10_000, 100, 6_000_000
+RATE, STEP_NS = 10_000, 6_000_000
 SETTLE_S, LOAD_S, WITHIN_S = 3.0, 5.0 if QUICK else 30.0, 60.0
 EACH = RATE // STEPS_A_SECOND
 
@@ -55,7 +52,7 @@ def measure() -> list[Row]:
 
 async def _measure(bootstrap: str, folder: Path) -> dict[bool, list[float]]:
     for topic in ("trades", "out"):
-        await _make(bootstrap, topic)
+        await make_topic(bootstrap, topic)
     pipeline = folder / "pipeline.py"
     pipeline.write_text(
         PIPELINE.replace("NAME", "seen").replace('.window("1min", rp.Tumbling("60s"))', "")
@@ -89,7 +86,9 @@ async def _measure(bootstrap: str, folder: Path) -> dict[bool, list[float]]:
                 seen = await observer.follow("out", WITHIN_S, uncommitted=uncommitted)
                 async with asyncio.timeout(WITHIN_S):
                     await seen.whole()
-                writing = writing or asyncio.create_task(_write(bootstrap, given_s))
+                writing = writing or asyncio.create_task(
+                    write_at(bootstrap, "trades", RATE, STEP_NS, given_s)
+                )
                 late_ms[uncommitted] = await _late_ms(seen, given_s)
                 observer.leave("out", uncommitted=uncommitted)
         return late_ms
@@ -128,14 +127,3 @@ async def _late_ms(seen: SeenOutput, given_s: list[float]) -> list[float]:
             at = reached
     assert late_ms, "nothing came under load"
     return late_ms
-
-
-async def _write(bootstrap: str, given_s: list[float]) -> None:
-    """Write at a rate, for ever, and note when each step was given to the broker."""
-    broker = KafkaBroker(bootstrap, Security())
-    producer, began_s = await broker.plain_producer(), time.monotonic()
-    while True:
-        turn = len(given_s)
-        await asyncio.sleep(max(0.0, began_s + turn / STEPS_A_SECOND - time.monotonic()))
-        given_s.append(time.monotonic())
-        await producer.send(Place("trades", 0), _trades(turn * EACH, EACH, STEP_NS))
