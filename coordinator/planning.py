@@ -223,7 +223,7 @@ class _Draft:
                 self._fail(partition, facts.failed[partition, share.next or ""])
                 self.shares[partition] = replace(share, next=None)
         if done:
-            self.causes.append(f"{done} moves are complete")
+            self.causes.append(f"{_counted(done, 'move')} complete")
 
     def _fail(self, partition: int, why: str) -> None:
         self.causes.append(f"the move of partition {partition} has failed: {why}")
@@ -286,7 +286,7 @@ class _Draft:
                 if target is not None and target != share.owner:
                     wanted[partition] = target
         if given:
-            self.causes.append(f"{given} partitions are given to who is there")
+            self.causes.append(f"{_counted(given, 'partition')} given to who is there")
         if dropped:
             self.causes.append(f"{dropped} moves are not needed any more")
         self._switch(facts)
@@ -301,7 +301,7 @@ class _Draft:
                 self.shares[partition] = replace(self.shares[partition], former=share.owner)
                 switched += 1
         if switched:
-            self.causes.append(f"{switched} partitions switch to their next owners")
+            self.causes.append(f"{_counted(switched, 'partition')} handed to the next owners")
 
     def _begin(self, wanted: dict[int, str], facts: Facts) -> None:
         """Begin moves, first away from who is leaving, as many as may be under way."""
@@ -317,7 +317,7 @@ class _Draft:
                 self.shares[partition] = replace(self.shares[partition], next=target)
                 begun += 1
         if begun:
-            self.causes.append(f"{begun} moves begin")
+            self.causes.append(f"{_counted(begun, 'move')} begun")
 
     def stand_by(self) -> None:
         """Let somebody follow each partition, as is asked for."""
@@ -376,3 +376,7 @@ def _named(names: list[str]) -> str:
     """Return names for people, not all of many."""
     more = len(names) - NAMES_MAX
     return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

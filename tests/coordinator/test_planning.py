@@ -69,7 +69,7 @@ def test_first_members_are_given_everything_at_once() -> None:
     assert {share.phase for share in now.shares} == {Phase.OWNED}
     assert {share.since for share in now.shares} == {1}
     assert spread(now) <= 1
-    assert now.cause == "w0, w1, w2 join; 128 partitions are given to who is there"
+    assert now.cause == "w0, w1, w2 join; 128 partitions given to who is there"
 
 
 def test_a_join_moves_the_least_in_bounded_steps() -> None:
@@ -123,7 +123,7 @@ def test_freed_on_completion_the_next_move_begins_in_the_same_version() -> None:
     live = frozenset((p, share.since) for p, share in enumerate(switching.shares))
     after = follow(switching, limits, live=live)
     assert len(moving(after)) == 2
-    assert after.cause == "2 moves are complete; 2 moves begin"
+    assert after.cause == "2 moves complete; 2 moves begun"
 
 
 def test_a_crash_gives_its_partitions_to_others_at_once() -> None:
@@ -136,7 +136,7 @@ def test_a_crash_gives_its_partitions_to_others_at_once() -> None:
         else:
             assert now == was
     assert spread(after) <= 1
-    assert after.cause.startswith("w1 is gone: silent for 8 s; 32 partitions are given")
+    assert after.cause.startswith("w1 is gone: silent for 8 s; 32 partitions given")
 
 
 def test_a_process_that_was_started_again_keeps_its_partitions_under_higher_epochs() -> None:
