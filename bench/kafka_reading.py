@@ -112,8 +112,8 @@ def ripple_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> floa
     from ripple.connectors.record_shape import RecordShape  # noqa: PLC0415
     from ripple.kafka.reader import KafkaReader  # noqa: PLC0415
     from ripple.kafka.settings import Security  # noqa: PLC0415
-    from ripple.kafka.values.contract import batch_of  # noqa: PLC0415
-    from ripple.kafka.values.formats import values_of  # noqa: PLC0415
+    from ripple.values.contract import batch_of  # noqa: PLC0415
+    from ripple.values.formats import values_of  # noqa: PLC0415
     from ripple.world.broker import Place  # noqa: PLC0415
 
     values = values_of(topic.partition("-")[0], RecordShape(TRADE_SCHEMA, TRADE_CHECKS))

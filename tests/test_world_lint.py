@@ -104,11 +104,11 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "passwords and certificates come from the environment and files, before there is a world",
         ("os.environ", "pathlib.Path", "ssl"),
     ),
-    "ripple/kafka/values/protobuf.py": (
+    "ripple/values/protobuf.py": (
         "what messages look like is in a file, before there is a world",
         ("open",),
     ),
-    "ripple/kafka/background.py": (
+    "ripple/connectors/background.py": (
         "sinks and places are opened outside of an event loop, and aiokafka needs one",
         ("threading",),
     ),
@@ -116,7 +116,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "gets tokens for connections, which are aiokafka's, in a thread",
         ("urllib.request", "time", "pathlib.Path", "threading"),
     ),
-    "ripple/kafka/registry.py": (
+    "ripple/values/registry.py": (
         "asks a registry of schemas from wherever values are decoded, which is in a thread",
         ("urllib.request", "time"),
     ),

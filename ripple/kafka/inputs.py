@@ -13,8 +13,8 @@ import numpy as np
 from ripple.connectors.cutting import recut
 from ripple.connectors.inputs import Signal, in_turn
 from ripple.errors import InputError
-from ripple.kafka.values.contract import batch_of, before
 from ripple.traces import FIELD, some
+from ripple.values.contract import batch_of, before
 from ripple.world.broker import BrokerError, OffsetError, Place
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ripple.batch import Batch, Marker
     from ripple.cut import Cut
-    from ripple.kafka.values.contract import Values
+    from ripple.values.contract import Values
     from ripple.world.broker import Consumer, Read
 
 READ_ROWS = 1 << 16  # of all partitions, at once

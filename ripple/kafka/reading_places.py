@@ -6,17 +6,18 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from ripple.connectors.background import Background
 from ripple.connectors.log.places import check_divided
 from ripple.errors import InputError
-from ripple.kafka.background import Background
 from ripple.kafka.dividing import check_division, sampled_keys
 from ripple.kafka.inputs import KafkaInputs
 from ripple.kafka.place import PARTITION, PREFIX, SUBJECT, KafkaPlace
 from ripple.kafka.reader import KafkaReader
+from ripple.kafka.registry import registry_given
 from ripple.kafka.settings import security_given
 from ripple.kafka.source import KafkaSource
-from ripple.kafka.values.formats import DEFAULT, values_of
 from ripple.settings import SettingsError
+from ripple.values.formats import DEFAULT, values_of
 from ripple.world.broker import BrokerError, Place
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.connector import Reading
     from ripple.kafka.settings import Security
-    from ripple.kafka.values.contract import Values
+    from ripple.values.contract import Values
 
 T = TypeVar("T")
 
@@ -95,7 +96,11 @@ def _opened(path: str, reading: Reading) -> tuple[KafkaPlace, Security, Values]:
     except InputError as error:
         raise InputError(f"cannot read {place}: {error}") from error
     try:
-        return place, security, values_of(form, reading.shape, place.subject, place.options)
+        return (
+            place,
+            security,
+            values_of(form, reading.shape, registry_given, place.subject, place.options),
+        )
     except SettingsError as error:
         raise InputError(f"cannot read {place}: {error}") from error
 

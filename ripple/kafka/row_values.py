@@ -13,17 +13,17 @@ import pyarrow.compute as pc
 from ripple.connectors.record_shape import value_type
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.errors import OutputError, SchemaError
-from ripple.kafka.registry import RegistryError
 from ripple.kafka.row_writing import KINDS, encode
-from ripple.kafka.values.framed import head_of
 from ripple.ops import OP_REMOVE, place_of_op
 from ripple.schema.avro import to_avro
 from ripple.schema.json_schema import to_json_schema
 from ripple.schema.types import Field, Float, Option, Schema
+from ripple.values.framed import head_of
+from ripple.values.registry import RegistryError
 
 if TYPE_CHECKING:
-    from ripple.kafka.registry import Registry
     from ripple.pipeline.plan import Output
+    from ripple.values.registry import Registry
 
 ValueForm = Literal["json", "csv", "msgpack", "avro", "json-schema"]
 FORMS: tuple[ValueForm, ...] = ("json", "csv", "msgpack", "avro", "json-schema")

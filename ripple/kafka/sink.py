@@ -12,8 +12,8 @@ from ripple.world.broker import BrokerError, Place, Records
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ripple.connectors.background import Background
     from ripple.connectors.contract import Commit
-    from ripple.kafka.background import Background
     from ripple.kafka.broker import KafkaBroker
     from ripple.kafka.group import Written
     from ripple.kafka.producer import KafkaProducer

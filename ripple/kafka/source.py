@@ -10,13 +10,13 @@ from ripple.connectors.cutting import recut
 from ripple.connectors.prefetch import prefetched
 from ripple.errors import InputError
 from ripple.kafka.inputs import READ_ROWS, check_there
-from ripple.kafka.values.contract import batch_of, before
+from ripple.values.contract import batch_of, before
 from ripple.world.broker import BrokerError, Place
 
 if TYPE_CHECKING:
     from ripple.batch import Batch
     from ripple.kafka.inputs import Reader
-    from ripple.kafka.values.contract import Values
+    from ripple.values.contract import Values
     from ripple.world.broker import Consumer
 
 BLOCKS_AHEAD = 2

@@ -6,10 +6,10 @@ import atexit
 import logging
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from ripple.connectors.background import Background
 from ripple.connectors.connector import Part
 from ripple.connectors.contract import Commit
 from ripple.errors import InputError, OutputError
-from ripple.kafka.background import Background
 from ripple.kafka.batches import COMPRESSIONS, Compression
 from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.cuts import RECORDS, newest, topic_of

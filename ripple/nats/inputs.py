@@ -14,9 +14,9 @@ from ripple.batch import Batch, Rejected
 from ripple.connectors.inputs import Signal
 from ripple.errors import InputError
 from ripple.extras import needed
-from ripple.kafka.values.contract import batch_of
 from ripple.nats.envelope import unwrapped
 from ripple.nats.session import ASK_S, FAILURES, connected, stream_info, told
+from ripple.values.contract import batch_of
 from ripple.world.broker import Read, Records
 
 with needed("nats", "a stream of NATS"):
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from nats.js.api import StreamInfo
 
     from ripple.cut import Cut
-    from ripple.kafka.values.contract import Values
     from ripple.nats.place import NatsPlace
+    from ripple.values.contract import Values
 
 FETCH = 256
 FETCH_S = 1.0

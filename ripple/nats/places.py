@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ripple.connectors.background import Background
 from ripple.connectors.settings import Stream
 from ripple.errors import InputError, OutputError
-from ripple.kafka.background import Background
-from ripple.kafka.values.json import JsonValues
 from ripple.nats.inputs import NatsInputs
 from ripple.nats.place import PREFIX, NatsPlace
 from ripple.nats.session import ASK_S, FAILURES, connected, told
 from ripple.nats.sink import NatsSink
 from ripple.nats.source import NatsSource
+from ripple.values.json import JsonValues
 
 if TYPE_CHECKING:
     from nats.js.api import StreamInfo

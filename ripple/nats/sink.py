@@ -14,11 +14,11 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from ripple.connectors.background import Background
 from ripple.connectors.contract import Commit
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.errors import OutputError
 from ripple.extras import needed
-from ripple.kafka.background import Background
 from ripple.nats.session import ASK_S, FAILURES, connected, stream_info, told
 
 with needed("nats", "a stream of NATS"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ripple.connectors.background import Background
 from ripple.connectors.inputs import Signal
-from ripple.kafka.background import Background
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ import pyarrow as pa
 from ripple.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.errors import InputError
 from ripple.extras import needed
-from ripple.kafka.values.contract import batch_of
-from ripple.kafka.values.json import JsonValues
+from ripple.values.contract import batch_of
+from ripple.values.json import JsonValues
 from ripple.websocket.place import Feed
 from ripple.websocket.sequence import Gap, Sequence, Verdict
 from ripple.world.broker import Read, Records
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
     from ripple.connectors.connector import Reading
-    from ripple.kafka.values.contract import Values
+    from ripple.values.contract import Values
 
 MISSING, UNNUMBERED = "messages are missing before the next one", "message has no number"
 # Half a minute in all: a server that restarts is back by then.

@@ -16,11 +16,11 @@ from ripple.errors import InputError
 from ripple.kafka import inputs as module
 from ripple.kafka.inputs import KafkaInputs
 from ripple.kafka.source import KafkaSource
-from ripple.kafka.values.csv import CsvValues
 from ripple.schema.types import Field, Int, Schema
 from ripple.testing import SimCluster, SimWorld, on_cluster, repeat
 from ripple.testing.sim_broker import SimBroker
 from ripple.traces import FIELD, TracedInputs
+from ripple.values.csv import CsvValues
 from ripple.world.broker import Place, Record, Records
 
 VALUES = CsvValues(RecordShape(Schema("number", (Field("x", Int()),))))

@@ -18,12 +18,12 @@ import fastavro
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from ripple.kafka.registry import Registry, RegistryError
 from ripple.kafka.settings import RegistrySecurity
-from ripple.kafka.values.framed import head_of
 from ripple.schema.avro import to_avro
 from ripple.schema.json_schema import to_json_schema
 from ripple.schema.types import Field, Float, Int64, Schema, String
+from ripple.values.framed import head_of
+from ripple.values.registry import Registry, RegistryError
 from tests.services.certificate import certified
 from tests.services.kafka import Broker
 from tests.services.missing import MissingError, skip
@@ -65,7 +65,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistry]
 
 @pytest.fixture
 def registry(server: SchemaRegistry) -> Registry:
-    return Registry(RegistrySecurity(server.url))
+    return Registry(server.url)
 
 
 @pytest.fixture
@@ -233,12 +233,16 @@ def test_a_registry_that_asks_for_a_password_gets_it_over_tls(
         threading.Thread(target=guard.serve_forever, daemon=True).start()
         try:
             url = f"https://127.0.0.1:{guard.server_address[1]}"
-            right = RegistrySecurity(url, "u", "secret-word", str(certificate))
+            files = RegistrySecurity(url, ca_file=str(certificate))
+
+            def registry(password: str) -> Registry:
+                return Registry(url, user="u", password=password, context=files.context())
+
             text = json.dumps(to_json_schema(TRADE))
-            number = Registry(right).register("guarded", "JSON", text)
-            assert Registry(right).latest("guarded") == (number, "JSON", text)
+            number = registry("secret-word").register("guarded", "JSON", text)
+            assert registry("secret-word").latest("guarded") == (number, "JSON", text)
             with pytest.raises(RegistryError, match="HTTP 401") as told:
-                Registry(RegistrySecurity(url, "u", "guess", str(certificate))).latest("guarded")
+                registry("guess").latest("guarded")
             assert "guess" not in str(told.value)
         finally:
             guard.shutdown()

@@ -69,7 +69,8 @@ def collecting(folder: Path) -> Iterator[Collector]:
     try:
         until_s = time.monotonic() + WITHIN_S
         while "Everything is ready" not in printed.read_text():
-            assert running.poll() is None and time.monotonic() < until_s, printed.read_text()
+            assert running.poll() is None, printed.read_text()
+            assert time.monotonic() < until_s, printed.read_text()
             time.sleep(0.05)
         yield Collector(port, printed)
     finally:

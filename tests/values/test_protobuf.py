@@ -12,10 +12,11 @@ from grpc_tools import protoc
 
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError
-from ripple.kafka.values.formats import values_of
-from ripple.kafka.values.protobuf import NOT_ONE, OTHER_ONE, ProtobufValues
 from ripple.schema.checks import Checks
 from ripple.schema.types import Bool, Field, Float, Int, Schema, String
+from ripple.values.formats import values_of
+from ripple.values.protobuf import NOT_ONE, OTHER_ONE, ProtobufValues
+from tests.values.registries import no_registry
 
 PROTO = """
 syntax = "proto3";
@@ -63,7 +64,8 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def values(described: Path, shape: RecordShape = SHAPE, name: str = "market.Trade") -> Any:
-    return values_of("protobuf", shape, options={"message": name, "descriptors": str(described)})
+    options = {"message": name, "descriptors": str(described)}
+    return values_of("protobuf", shape, no_registry, options=options)
 
 
 def message(described: Path, row: dict[str, Any], name: str = "market.Trade") -> bytes:

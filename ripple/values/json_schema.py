@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from ripple.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.errors import InputError, SchemaError
-from ripple.kafka.registry import Registry, RegistryError
-from ripple.kafka.values.contract import at_rows
-from ripple.kafka.values.framed import HEAD_BYTES, NOT_FRAMED, by_schema, unreadable
-from ripple.kafka.values.json import JsonValues
 from ripple.schema.json_schema import from_json_schema
+from ripple.values.contract import at_rows
+from ripple.values.framed import HEAD_BYTES, NOT_FRAMED, by_schema, unreadable
+from ripple.values.json import JsonValues
+from ripple.values.registry import Registry, RegistryError
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -13,8 +13,8 @@ import pyarrow as pa
 from ripple.connectors.record_shape import TYPE_WORDS, arrow_schema_of
 from ripple.errors import InputError
 from ripple.extras import needed
-from ripple.kafka.values.contract import shown_of
-from ripple.kafka.values.rows import batch_of_rows
+from ripple.values.contract import shown_of
+from ripple.values.rows import batch_of_rows
 
 with needed("protobuf", "format=protobuf of a kafka: place"):
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory

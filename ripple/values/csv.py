@@ -12,9 +12,9 @@ from ripple.connectors.csv.format import CsvFormat
 from ripple.connectors.csv.reader import CsvReader
 from ripple.connectors.csv.source import LINE_LENGTH_BYTES_MAX
 from ripple.connectors.cutting import recut
-from ripple.kafka.values.contract import at_rows
-from ripple.kafka.values.json import buffers_of
-from ripple.kafka.values.lines import as_lines
+from ripple.values.contract import at_rows
+from ripple.values.json import buffers_of
+from ripple.values.lines import as_lines
 
 if TYPE_CHECKING:
     from ripple.connectors.record_shape import RecordShape

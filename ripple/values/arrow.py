@@ -13,7 +13,7 @@ from ripple.connectors.screening import screened
 from ripple.encoding.arrow import loads
 from ripple.encoding.errors import EncodingError
 from ripple.errors import SchemaError
-from ripple.kafka.values.contract import at_rows, shown_of
+from ripple.values.contract import at_rows, shown_of
 
 if TYPE_CHECKING:
     from ripple.connectors.record_shape import RecordShape

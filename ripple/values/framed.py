@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ripple.errors import InputError, SchemaError
-from ripple.kafka.registry import RegistryError
-from ripple.kafka.values.json import buffers_of
 from ripple.schema.compat import check_readable
 from ripple.schema.types import Field, Int, Int64, Option, Schema
+from ripple.values.json import buffers_of
+from ripple.values.registry import RegistryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.connectors.record_shape import RecordShape
-    from ripple.kafka.registry import Registry
+    from ripple.values.registry import Registry
 
 HEAD_BYTES = 5
 NOT_FRAMED = "it does not begin with a zero and the id of a schema"

@@ -15,18 +15,19 @@ from ripple.batch import Batch
 from ripple.connectors.record_shape import RecordShape
 from ripple.encoding.arrow import dumps
 from ripple.errors import InputError
-from ripple.kafka.values.arrow import NOT_ONE as NOT_ONE_ARROW
-from ripple.kafka.values.arrow import OTHER_COLUMNS, ArrowValues
-from ripple.kafka.values.contract import TOMBSTONE, batch_of
-from ripple.kafka.values.csv import NOT_ONE, CsvValues
-from ripple.kafka.values.formats import FORMATS, values_of
-from ripple.kafka.values.json import JsonValues
-from ripple.kafka.values.msgpack import NOT_ONE as NOT_ONE_MAP
-from ripple.kafka.values.msgpack import MsgpackValues
 from ripple.schema.checks import Checks
 from ripple.schema.types import Field, Float, Int, Schema, String
+from ripple.values.arrow import NOT_ONE as NOT_ONE_ARROW
+from ripple.values.arrow import OTHER_COLUMNS, ArrowValues
+from ripple.values.contract import TOMBSTONE, batch_of
+from ripple.values.csv import NOT_ONE, CsvValues
+from ripple.values.formats import FORMATS, values_of
+from ripple.values.json import JsonValues
+from ripple.values.msgpack import NOT_ONE as NOT_ONE_MAP
+from ripple.values.msgpack import MsgpackValues
 from ripple.world.broker import Read, Record, Records
 from tests.examples import EXAMPLES
+from tests.values.registries import no_registry
 
 SHAPE = RecordShape(
     Schema("trade", (Field("symbol", String()), Field("price", Float()), Field("size", Int()))),
@@ -212,8 +213,8 @@ def test_msgpack_values_that_are_maps_are_records() -> None:
 
 
 def test_formats_are_found_by_name() -> None:
-    assert {type(values_of(name, SHAPE)) for name in FORMATS} == {
+    assert {type(values_of(name, SHAPE, no_registry)) for name in FORMATS} == {
         *(JsonValues, CsvValues, MsgpackValues, ArrowValues)
     }
     with pytest.raises(InputError, match="there is no format 'xml': there are json, csv, msgpack"):
-        values_of("xml", SHAPE)
+        values_of("xml", SHAPE, no_registry)

@@ -7,45 +7,43 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ripple.errors import InputError
-from ripple.kafka.registry import registry_given
-from ripple.kafka.values import json_schema
-from ripple.kafka.values.arrow import ArrowValues
-from ripple.kafka.values.csv import CsvValues
-from ripple.kafka.values.framed import check_subject
-from ripple.kafka.values.json import JsonValues
+from ripple.values import json_schema
+from ripple.values.arrow import ArrowValues
+from ripple.values.csv import CsvValues
+from ripple.values.framed import check_subject
+from ripple.values.json import JsonValues
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ripple.connectors.record_shape import RecordShape
-    from ripple.kafka.values.contract import Values
+    from ripple.values.contract import Values
+    from ripple.values.registry import Registry
 
 DEFAULT = "json"
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 def _msgpack(shape: RecordShape) -> Values:
-    from ripple.kafka.values.msgpack import MsgpackValues  # noqa: PLC0415 - needs an extra
+    from ripple.values.msgpack import MsgpackValues  # noqa: PLC0415 - needs an extra
 
     return MsgpackValues(shape)
 
 
-def _avro(shape: RecordShape, subject: str) -> Values:
-    from ripple.kafka.values import avro  # noqa: PLC0415 - needs an extra
+def _avro(shape: RecordShape, registry: Registry, subject: str) -> Values:
+    from ripple.values import avro  # noqa: PLC0415 - needs an extra
 
-    registry = registry_given()
     check_subject(registry, subject, avro.FORM, shape, avro.understood)
     return avro.AvroValues(shape, registry)
 
 
-def _json_schema(shape: RecordShape, subject: str) -> Values:
-    registry = registry_given()
+def _json_schema(shape: RecordShape, registry: Registry, subject: str) -> Values:
     check_subject(registry, subject, json_schema.FORM, shape, json_schema.understood)
     return json_schema.JsonSchemaValues(shape, registry)
 
 
 def _protobuf(shape: RecordShape, options: Mapping[str, str]) -> Values:
-    from ripple.kafka.values.protobuf import ProtobufValues  # noqa: PLC0415 - needs an extra
+    from ripple.values.protobuf import ProtobufValues  # noqa: PLC0415 - needs an extra
 
     return ProtobufValues(shape, options)
 
@@ -57,7 +55,7 @@ FORMATS: dict[str, Callable[[RecordShape], Values]] = {
     "arrow": ArrowValues,
 }
 # Those whose values begin with the id of a schema.
-REGISTERED: dict[str, Callable[[RecordShape, str], Values]] = {
+REGISTERED: dict[str, Callable[[RecordShape, Registry, str], Values]] = {
     "avro": _avro,
     "json-schema": _json_schema,
 }
@@ -68,18 +66,22 @@ DESCRIBED: dict[str, Callable[[RecordShape, Mapping[str, str]], Values]] = {"pro
 
 
 def values_of(
-    name: str, shape: RecordShape, subject: str = "", options: Mapping[str, str] = NO_OPTIONS
+    name: str,
+    shape: RecordShape,
+    registry: Callable[[], Registry],
+    subject: str = "",
+    options: Mapping[str, str] = NO_OPTIONS,
 ) -> Values:
     """Return the format ``name`` for records of ``shape``.
 
-    subject: what a registry has their schemas under. options: what else the place says. Raises
-    InputError for an unknown format, and for a subject or a message that does not fit;
-    SettingsError where a registry is not named.
+    registry: asked for where the format needs one. subject: what it has their schemas under.
+    options: what else the place says. Raises InputError for an unknown format, and for a subject or
+    a message that does not fit; and as ``registry`` does.
     """
     if name in DESCRIBED:
         return DESCRIBED[name](shape, options)
     if name in REGISTERED:
-        return REGISTERED[name](shape, subject)
+        return REGISTERED[name](shape, registry(), subject)
     if name not in FORMATS:
         known = ", ".join([*FORMATS, *REGISTERED, *DESCRIBED])
         raise InputError(f"there is no format {name!r}: there are {known}")

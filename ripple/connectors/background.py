@@ -18,7 +18,9 @@ class Background:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="kafka", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="ripple-background", daemon=True
+        )
         self._thread.start()
 
     def __enter__(self) -> Self:

@@ -18,13 +18,13 @@ from ripple.connectors.record_shape import value_type
 from ripple.connectors.screening import screened
 from ripple.errors import InputError, SchemaError
 from ripple.extras import needed
-from ripple.kafka.registry import Registered, Registry, RegistryError
-from ripple.kafka.values.avro_columns import KINDS, decode
-from ripple.kafka.values.contract import at_rows, shown_of
-from ripple.kafka.values.framed import HEAD_BYTES, NOT_FRAMED, by_schema, unreadable
-from ripple.kafka.values.json import buffers_of
-from ripple.kafka.values.rows import batch_of_rows
 from ripple.schema.avro import from_avro
+from ripple.values.avro_columns import KINDS, decode
+from ripple.values.contract import at_rows, shown_of
+from ripple.values.framed import HEAD_BYTES, NOT_FRAMED, by_schema, unreadable
+from ripple.values.json import buffers_of
+from ripple.values.registry import Registered, Registry, RegistryError
+from ripple.values.rows import batch_of_rows
 
 with needed("avro", "format=avro of a kafka: place"):
     import fastavro

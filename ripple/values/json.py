@@ -9,7 +9,7 @@ import numpy as np
 from ripple.connectors.json.parser import JsonParser
 from ripple.connectors.json.source import screened_rows
 from ripple.connectors.record_shape import value_type
-from ripple.kafka.values.contract import shown_of
+from ripple.values.contract import shown_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

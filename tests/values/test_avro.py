@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 
 from ripple.batch import Batch
 from ripple.connectors.record_shape import RecordShape
-from ripple.kafka.registry import Registered
 from ripple.kafka.row_values import FlatValues
-from ripple.kafka.values.avro import LEFT_OVER, AvroValues, understood, writer_of
-from ripple.kafka.values.framed import NOT_FRAMED, head_of, unreadable
-from ripple.kafka.values.json_schema import JsonSchemaValues
 from ripple.ops import OP, OP_REMOVE, OP_SET
 from ripple.schema.avro import to_avro
 from ripple.schema.checks import Checks
 from ripple.schema.json_schema import to_json_schema
 from ripple.schema.types import Bool, Field, Float, Int, List, Schema, String
+from ripple.values.avro import LEFT_OVER, AvroValues, understood, writer_of
+from ripple.values.framed import NOT_FRAMED, head_of, unreadable
+from ripple.values.json_schema import JsonSchemaValues
+from ripple.values.registry import Registered
 from tests.examples import EXAMPLES
 
 TRADE = Schema(

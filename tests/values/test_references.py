@@ -11,10 +11,10 @@ import pytest
 
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import SchemaError
-from ripple.kafka.references import whole
-from ripple.kafka.values.avro import understood as understood_avro
-from ripple.kafka.values.json_schema import understood as understood_json
 from ripple.schema.types import Field, Float, Schema, String
+from ripple.values.avro import understood as understood_avro
+from ripple.values.json_schema import understood as understood_json
+from ripple.values.references import whole
 
 SHAPE = RecordShape(Schema("Trade", (Field("symbol", String()), Field("price", Float()))), {})
 MONEY = {

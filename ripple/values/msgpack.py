@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ripple.extras import needed
-from ripple.kafka.values.contract import shown_of
-from ripple.kafka.values.rows import batch_of_rows
+from ripple.values.contract import shown_of
+from ripple.values.rows import batch_of_rows
 
 with needed("msgpack", "format=msgpack of a kafka: place"):
     import msgspec

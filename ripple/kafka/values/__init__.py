@@ -1,1 +1,0 @@
-"""What a record's value says: one value is one record, in one of several formats."""
