@@ -61,7 +61,7 @@ def _round(what: str, said: Path, reach: Reach, feed: Feed) -> float:
     (*_, worker) = re.findall(r"worker-1 +\| process (\d+)", said.read_text())
     children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
     killed_s = time.monotonic()
-    os.kill(int(worker if what == "a whole worker" else children[-1]), signal.SIGKILL)
+    os.kill(int(worker if what == "a whole worker" else children[0]), signal.SIGKILL)
     since_s = killed_s
     while (now_s := time.monotonic()) < since_s + STAYS_S:
         assert now_s < killed_s + WITHIN_S, f"{_missing(reach, feed)} are missing"

@@ -16,6 +16,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
+
 from ripple import event_loop
 from ripple.checkpoint.checkpoints import is_file
 from ripple.errors import RippleError
@@ -65,6 +67,8 @@ def main(given: list[str]) -> None:
     faulthandler.enable()
     faulthandler.register(DUMP_SIGNAL, all_threads=True)
     sys.setswitchinterval(SWITCH_S)
+    # pyarrow loads pandas for its first array, where there is one: a spare has the time for that.
+    pa.array([0])
     pipe = Pipe(socket.socket(fileno=int(given[0])))
     code = event_loop.run(_serve(pipe))
     sys.stderr.flush()

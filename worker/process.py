@@ -129,10 +129,11 @@ async def _work(
     addresses = delta_addresses(settings.host, settings.rpc_port, processes)
 
     watch = Watch(world.clock, settings.alerts)
+    spawn = Spawner(_beginning(settings, sinks, addresses), spares=settings.spares)
     worker = Supervisor(
         settings.worker_id,
         processes,
-        Spawner(_beginning(settings, sinks, addresses)),
+        spawn,
         world.clock,
         hung_after_s=settings.hung_after_ms / 1000,
         say=log.say,
@@ -208,6 +209,7 @@ async def _work(
         watching.cancel()
         probes.close()
         metrics.close()
+        await spawn.close()
 
 
 def _processors() -> int:

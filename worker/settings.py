@@ -131,6 +131,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(name="health_port", help="/health and /ready", default=9100),
     Setting(name="metrics_port", help="/metrics", default=9102),
     Setting(name="processes", help="that compute; 0: one for each processor", default=0),
+    Setting(
+        name="spares",
+        help="more processes, which have loaded all and wait for one that dies",
+        default=1,
+    ),
     Setting(name="batch_rows", help="records between two cuts; the same everywhere", default=1000),
     Setting(
         name="commit_interval_ms",
@@ -209,6 +214,7 @@ _LEAST = {
     "move_away_ms": 0,
     "stop_ms": 1000,
     "processes": 0,
+    "spares": 0,
     "cache_mib": 1,
     "traces_per_s": 1,
 }
@@ -232,6 +238,7 @@ class Settings:
     health_port: int
     metrics_port: int
     processes: int
+    spares: int
     batch_rows: int
     commit_interval_ms: int
     checkpoint_interval_ms: int
@@ -308,8 +315,9 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
             raise SettingsError(
                 f"{name} is {found[name].value}, less than {least} (from {found[name].origin})"
             )
-    if int(found["processes"].value) > PROCESSES_MAX:
-        raise SettingsError(f"processes is {found['processes'].value}, more than {PROCESSES_MAX}")
+    for name in ("processes", "spares"):
+        if int(found[name].value) > PROCESSES_MAX:
+            raise SettingsError(f"{name} is {found[name].value}, more than {PROCESSES_MAX}")
     check_store(found)
     check_log(found)
     check_ports(found, ("rpc_port", "health_port", "metrics_port"))

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from worker.pipe import Pipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+SPARES_AFTER_S = 10.0
 
 
 class Process:
@@ -29,6 +32,11 @@ class Process:
     def pid(self) -> int:
         """Its number."""
         return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended, as far as is known."""
+        return self._process.returncode is None
 
     async def wait(self) -> str:
         """Wait until it has ended."""
@@ -63,36 +71,98 @@ def _handle_of(pid: int) -> int | None:
 
 
 class Spawner:
-    """Starts children, each of which is told first who it is."""
+    """Starts children, each of which is told first who it is.
 
-    def __init__(self, begin: Callable[[int], dict[str, Any]]) -> None:
-        """Take what makes the first message for a slot."""
+    Spares are started before anybody needs them, and wait for that: loading what a child needs
+    takes longer than all else until the partitions of one that died live again. Invariant: a spare
+    was told nothing yet, so it may become the child of any slot.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[int], dict[str, Any]],
+        *,
+        spares: int = 0,
+        spares_after_s: float = SPARES_AFTER_S,
+    ) -> None:
+        """Take what makes the first message for a slot.
+
+        spares: how many wait; they are started once nothing was asked for so long.
+        """
         self._begin = begin
+        self._wanted, self._after_s = spares, spares_after_s
+        self._spares: deque[Process] = deque()
+        self._filling: asyncio.Task[None] | None = None
 
     async def __call__(self, slot: int) -> Process:
-        """Start a child. Raises OSError."""
-        ours, theirs = socket.socketpair()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",  # what lies in the folder that it was started in is none of ours
-                "-m",
-                "worker.child",
-                str(theirs.fileno()),
-                pass_fds=[theirs.fileno()],
-                stdin=asyncio.subprocess.DEVNULL,
-                env=_environment(),
-            )
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        pipe = Pipe(ours)
-        one = Process(process, pipe)
+        """Return a child of a slot. Raises OSError."""
+        one = await self._spare() or await _started()
+        self._fill()
         with suppress(ConnectionError):  # how it ended, ``wait`` tells
-            await pipe.write(self._begin(slot))
+            await one.pipe.write(self._begin(slot))
         return one
+
+    @property
+    def spares(self) -> tuple[int, ...]:
+        """The numbers of the processes that wait."""
+        return tuple(one.pid for one in self._spares)
+
+    async def close(self) -> None:
+        """Have no spares any more."""
+        if self._filling is not None:
+            self._filling.cancel()
+            await asyncio.wait([self._filling])
+        while self._spares:
+            await _end(self._spares.popleft())
+
+    async def _spare(self) -> Process | None:
+        """Return the oldest spare that lives."""
+        while self._spares:
+            one = self._spares.popleft()
+            if one.is_alive:
+                return one
+            await _end(one)
+        return None
+
+    def _fill(self) -> None:
+        """Start what is missing, later: whoever was asked for now has the processors first."""
+        if self._filling is not None:
+            self._filling.cancel()
+        self._filling = asyncio.ensure_future(self._filled()) if self._wanted else None
+
+    async def _filled(self) -> None:
+        await asyncio.sleep(self._after_s)
+        with suppress(OSError):  # then a child is started when it is needed, or that says why not
+            while len(self._spares) < self._wanted:
+                self._spares.append(await _started())
+
+
+async def _started() -> Process:
+    """Start a child, which waits for its first message. Raises OSError."""
+    ours, theirs = socket.socketpair()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # what lies in the folder that it was started in is none of ours
+            "-m",
+            "worker.child",
+            str(theirs.fileno()),
+            pass_fds=[theirs.fileno()],
+            stdin=asyncio.subprocess.DEVNULL,
+            env=_environment(),
+        )
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return Process(process, Pipe(ours))
+
+
+async def _end(one: Process) -> None:
+    one.kill()
+    await one.wait()
+    one.pipe.close()
 
 
 def _environment() -> dict[str, str]:

@@ -112,11 +112,18 @@ class Spawned:
 
     def __init__(self, folder: Path) -> None:
         self.children: dict[int, Process] = {}
-        self._spawn = Spawner(partial(self._begin, folder))
+        self._spawn = Spawner(partial(self._begin, folder), spares=1, spares_after_s=0.0)
 
     async def __call__(self, slot: int) -> Process:
         self.children[slot] = await self._spawn(slot)
         return self.children[slot]
+
+    @property
+    def spares(self) -> tuple[int, ...]:
+        return self._spawn.spares
+
+    async def close(self) -> None:
+        await self._spawn.close()
 
     def kill(self, slot: int, number: signal.Signals) -> None:
         os.kill(self.children[slot].pid, number)
@@ -169,6 +176,8 @@ async def worker(
         running.cancel()
         for slot in one.slots:
             slot.kill()
+        await spawned.close()
+        assert not spawned.spares
 
 
 def test_processes_may_be_killed_and_frozen_at_any_moment(tmp_path: Path) -> None:
@@ -186,7 +195,8 @@ def test_processes_may_be_killed_and_frozen_at_any_moment(tmp_path: Path) -> Non
             one.store()
             await until(lambda: script.checkpoints == 1, "both have stored, which is said")
 
-            killed_s = time.monotonic()
+            await until(lambda: bool(spawned.spares), "a process waits for one that dies")
+            spares, killed_s = spawned.spares, time.monotonic()
             spawned.kill(0, signal.SIGKILL)
             await until(lambda: bool(script.exits), "the end of a process is known")
             slot, start, known_s = script.exits[0]
@@ -205,6 +215,7 @@ def test_processes_may_be_killed_and_frozen_at_any_moment(tmp_path: Path) -> Non
             script.say("a/0", "a/0")
             await until(lambda: one.report().live == {(0, 3), (1, 3)}, "the other one has both")
             assert one.report().starts[0] == 1
+            assert (spawned.children[0].pid,) == spares, "and is the one that has waited"
             await until(lambda: counted(tmp_path) == expected(2 * ROWS), "it goes on")
 
     asyncio.run(story())
