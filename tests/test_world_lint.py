@@ -84,6 +84,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "reads ahead in a thread; batches arrive in the same order with and without it",
         ("threading",),
     ),
+    "ripple/redis/place.py": ("its settings come from the environment", ("os.environ",)),
     "ripple/nats/place.py": ("its settings come from the environment", ("os.environ",)),
     "ripple/connectors/through/places.py": ("reads the file that it names", ("pathlib.Path",)),
     "ripple/websocket/place.py": ("its settings come from the environment", ("os.environ",)),

@@ -27,6 +27,7 @@ OWN = (
     "log",
     "kafka",
     "nats",
+    "redis",
     "postgres",
     "delta_lake",
     "ws",

@@ -2,6 +2,6 @@
 
 envelope  the head of Liftbridge's messages on plain subjects, to the byte
 place     which stream, and how a connection is made; session: the connection
-inputs    what a life reads; source: the same for a plain run
+inputs    what a life reads
 sink      changes as messages, each once
 """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.connectors.background import Background
+from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.settings import Stream
 from ripple.errors import InputError, OutputError
 from ripple.nats.inputs import NatsInputs
 from ripple.nats.place import PREFIX, NatsPlace
 from ripple.nats.session import ASK_S, FAILURES, connected, told
 from ripple.nats.sink import NatsSink
-from ripple.nats.source import NatsSource
 from ripple.values.json import JsonValues
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Reading, Writing
 
 
-def open_source(path: str, reading: Reading) -> NatsSource:
+def open_source(path: str, reading: Reading) -> InputsSource:
     """Return the stream up to its present end; raises InputError."""
     inputs = _inputs(path, reading)
-    return NatsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
+    return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
 
 
 def open_inputs(path: str, reading: Reading) -> NatsInputs:

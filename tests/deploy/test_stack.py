@@ -64,7 +64,11 @@ def test_a_gateway_shows_the_same_to_those_with_a_certificate(stack: Stack) -> N
     believed = {"tls_root_certs": authority, "override_hostname": "gateway"}
     with fl.connect(at, cert_chain=certificate, private_key=key, **believed) as client:
         _wait(lambda: _ready(stack.address("gateway:9301")), stack)
-        shown = client.do_get(fl.Ticket(b"output")).read_all()
+        try:
+            shown = client.do_get(fl.Ticket(b"output")).read_all()
+        except fl.FlightError as error:
+            said = (f"{name}:\n{stack.log(name)}" for name in ("gateway", *COORDINATORS, *WORKERS))
+            raise AssertionError("\n".join([str(error), *said])) from error
     starts = shown["window_start_ns"].cast(pa.int64())
     names = ("vwap", "total_volume", "trade_count")
     of_row = [tuple(row[name] for name in names) for row in shown.select(names).to_pylist()]

@@ -1,0 +1,87 @@
+"""Streams of Redis, opened as places of the connector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from ripple.connectors.background import Background
+from ripple.connectors.inputs_source import InputsSource
+from ripple.connectors.settings import Stream
+from ripple.redis.inputs import RedisInputs
+from ripple.redis.page import NOTHING, page_of
+from ripple.redis.place import PREFIX, RedisPlace
+from ripple.redis.session import FAILURES, client_of, told
+from ripple.values.json import JsonValues
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from redis.asyncio import Redis
+
+    from ripple.connectors.connector import Reading
+    from ripple.redis.page import Page
+
+T = TypeVar("T")
+STREAMS_MAX = 1000
+
+
+def open_source(path: str, reading: Reading) -> InputsSource:
+    """Return the stream up to its present end; raises InputError."""
+    return InputsSource(
+        open_inputs(path, reading), name=reading.name, batch_rows=reading.batch_rows
+    )
+
+
+def open_inputs(path: str, reading: Reading) -> RedisInputs:
+    """Return the stream; raises InputError."""
+    return RedisInputs(
+        RedisPlace.parse(path),
+        JsonValues(reading.shape),
+        name=reading.name,
+        batch_rows=reading.batch_rows,
+        follow=reading.follow,
+    )
+
+
+def check(path: str) -> str:
+    """Connect, and tell what is there; raises InputError."""
+    place = RedisPlace.parse(path)
+
+    async def asked(client: Redis) -> Page | None:
+        return await page_of(client, place, NOTHING, 1)
+
+    page = _asked(place, asked)
+    if page is None:
+        return f"a server of Redis answers at {place.server}; there is no stream {place.stream} yet"
+    return f"a stream of {page.end - page.first} entries, from {page.first} to {page.end}"
+
+
+def discover(path: str) -> list[Stream]:
+    """Return the streams of a server, not all of many; raises InputError."""
+    place = RedisPlace.parse(path)
+
+    async def asked(client: Redis) -> list[str]:
+        found: list[str] = []
+        async for name in client.scan_iter(count=1000, _type="stream"):
+            found.append(name.decode(errors="replace"))
+            if len(found) == STREAMS_MAX:
+                break
+        return sorted(found)
+
+    return [
+        Stream(f"{PREFIX}//{place.server}/{name}", replayable=True) for name in _asked(place, asked)
+    ]
+
+
+def _asked(place: RedisPlace, what: Callable[[Redis], Awaitable[T]]) -> T:
+    async def asked() -> T:
+        client = client_of(place)
+        try:
+            return await what(client)
+        except FAILURES as error:
+            raise told(place, error) from error
+        finally:
+            await client.aclose()
+
+    with Background() as loop:
+        return loop.call(asked())

@@ -1,0 +1,217 @@
+"""Streams of a real server of Redis: the contract, trimmed streams, killed servers, killed runs."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from ripple.connectors.connector import Reading
+from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.registry import own
+from ripple.errors import InputError
+from ripple.records import checks_of, schema_of
+from ripple.redis.place import RedisPlace
+from ripple.redis.places import open_source
+from ripple.testing import Tick, source_suite
+from ripple.testing.connector_rows import ticks
+from tests.cli.processes import RIPPLE, ROOT
+from tests.services.missing import MissingError, skip
+from tests.services.redis_server import RedisServer
+
+pytestmark = pytest.mark.services
+
+RUNNING: list[RedisServer] = []
+WITHIN_S = 60
+READING = Reading("ticks", RecordShape(schema_of(Tick), checks_of(Tick)), 10)
+PIPELINE = """
+import ripple as rp
+from ripple.testing import Tick
+
+pipeline = (
+    rp.Pipeline("sizes")
+    .source("ticks", Tick)
+    .partition("by-name", key="name")
+    .fold("sizes", number=rp.last("number"), ticks=rp.count())
+    .sink("out")
+)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    try:
+        server = RedisServer(tmp_path_factory.mktemp("redis") / "server")
+    except MissingError as error:
+        skip(error)
+    with server, pytest.MonkeyPatch.context() as patched:
+        patched.setenv("REDIS_SERVER", server.address)
+        RUNNING.append(server)
+        yield server
+    RUNNING.clear()
+
+
+def client() -> Any:
+    return Redis(port=RUNNING[0].port)
+
+
+def add(stream: str, entries: list[dict[str, Any]]) -> None:
+    with client() as redis:
+        for first in range(0, len(entries), 1000):
+            with redis.pipeline(transaction=False) as pipeline:
+                for entry in entries[first : first + 1000]:
+                    pipeline.xadd(stream, entry)
+                pipeline.execute()
+
+
+def put(folder: Path, rows: list[dict[str, Any]]) -> str:
+    stream = f"s{zlib.crc32(str(folder).encode()):08x}"
+    add(stream, [{"record": json.dumps(row)} for row in rows])
+    return stream
+
+
+TestRedis = source_suite(own()["redis"], put)
+
+
+def rows_of(stream: str, from_offset: int = 0) -> tuple[list[int], list[int], int]:
+    """The numbers that a source gives, the offsets that it refuses, and where it ends."""
+    source = open_source(stream, READING)
+    batches = list(source.batches(from_offset))
+    source.close()
+    numbers = [number for one in batches for number in one.records["number"].to_pylist()]
+    return numbers, [bad.offset for one in batches for bad in one.rejected], batches[-1].next_offset
+
+
+def good(first: int, end: int) -> list[int]:
+    return [one["number"] for one in ticks(0, end)[first:] if one["price"] > 0]
+
+
+def test_a_trimmed_stream_begins_later_and_entries_keep_their_offsets(tmp_path: Path) -> None:
+    stream = put(tmp_path, ticks(0, 40))
+    with client() as redis:
+        assert redis.xtrim(stream, maxlen=25, approximate=False) == 15
+    assert rows_of(stream) == (good(15, 40), [31], 40)
+    assert rows_of(stream, 20) == (good(20, 40), [31], 40)
+
+
+def test_entries_deleted_out_of_the_middle_are_told(tmp_path: Path) -> None:
+    stream = put(tmp_path, ticks(0, 10))
+    with client() as redis:
+        third = redis.xrange(stream)[2][0]
+        redis.xdel(stream, third)
+    with pytest.raises(InputError, match=r"deleted out of its middle \(XDEL\)"):
+        rows_of(stream)
+
+
+def test_entries_may_have_the_fields_of_records(tmp_path: Path) -> None:
+    stream = f"{put(tmp_path, ticks(0, 1))}:fields"
+    rows = [
+        {name: value for name, value in one.items() if value is not None} for one in ticks(0, 20)
+    ]
+    add(stream, [{**row, "name": f'"{row["name"]}"'} for row in rows[:19]])
+    add(stream, [{**rows[19], "price": "dear"}, {**rows[19], "name": b"\xff"}])
+    source = open_source(stream, Reading("ticks", READING.shape, 100))
+    (batch,) = source.batches()
+    source.close()
+    names = [f'"{one["name"]}"' for one in rows[:19] if one["price"] > 0]
+    assert batch.records["name"].to_pylist() == names
+    assert batch.records["number"].to_pylist() == good(0, 19)
+    told = {bad.offset: bad.reason for bad in batch.rejected}
+    assert set(told) == {14, 19, 20}
+    assert "price" in told[19]
+    assert told[20] == "a field is no UTF-8"
+
+
+def test_killed_server_interrupts_no_reader(server: RedisServer, tmp_path: Path) -> None:
+    stream = put(tmp_path, ticks(0, 4000))
+    source = open_source(stream, READING)
+    found = []
+    for count, batch in enumerate(source.batches()):
+        found += batch.records["number"].to_pylist()
+        if count in (3, 150):
+            server.kill()
+            server.start()
+    source.close()
+    assert found == good(0, 4000)
+
+
+def command(folder: Path, stream: str, name: str) -> list[str]:
+    environment = ["env", "-C", str(folder), f"PYTHONPATH={ROOT}"]
+    more = ["run", "sizes.py", "--source", f"redis:{stream}", "--sink", f"{name}.csv"]
+    return [*environment, *RIPPLE, *more, "--checkpoint-dir", name, "--batch", "50"]
+
+
+def ended(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+
+
+def test_killed_runs_write_what_an_undisturbed_one_does(
+    server: RedisServer, tmp_path: Path
+) -> None:
+    """Runs are killed with -9 at random moments, and the server too, and gone on with."""
+    chance = random.Random(7)
+    stream = put(tmp_path, ticks(0, 6000))
+    (tmp_path / "sizes.py").write_text(PIPELINE)
+    for kill in range(6):
+        run = subprocess.Popen(command(tmp_path, stream, "killed"), stderr=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0.3, 1.8))
+        run.send_signal(signal.SIGKILL)
+        run.wait(WITHIN_S)
+        if kill == 3:
+            server.kill()
+            server.start()
+    for name in ("killed", "undisturbed"):
+        last = ended(command(tmp_path, stream, name))
+        assert last.returncode == 0, last.stderr
+    assert (tmp_path / "killed.csv").read_bytes() == (tmp_path / "undisturbed.csv").read_bytes()
+
+
+def test_a_stream_that_is_another_one_is_not_gone_on_with(tmp_path: Path) -> None:
+    stream = put(tmp_path, ticks(0, 200))
+    (tmp_path / "sizes.py").write_text(PIPELINE)
+    assert ended(command(tmp_path, stream, "first")).returncode == 0
+    put(tmp_path, ticks(200, 300))
+    with client() as redis:
+        redis.xtrim(stream, maxlen=50, approximate=False)
+    trimmed = ended(command(tmp_path, stream, "first"))
+    assert trimmed.returncode == 1
+    assert "begins at 250, and it was read up to 200: what is between has been trimmed" in (
+        trimmed.stderr
+    )
+    with client() as redis:
+        redis.delete(stream)
+    put(tmp_path, ticks(0, 300))
+    other = ended(command(tmp_path, stream, "first"))
+    assert other.returncode == 1
+    assert "it is another stream, or its server has lost what it had" in other.stderr
+    with client() as redis:
+        redis.delete(stream)
+    put(tmp_path, ticks(0, 30))
+    short = ended(command(tmp_path, stream, "first"))
+    assert "ends at 30, and it was read up to 200" in short.stderr
+
+
+def test_places_hold_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="has no user and no password"):
+        RedisPlace.parse("//me:secret@host/stream")
+    with pytest.raises(InputError, match="cannot tell which stream redis:a b"):
+        RedisPlace.parse("a b")
+    monkeypatch.setenv("REDIS_PASSWORD", "secret")
+    place = RedisPlace.parse("//db.example.com/trades:us")
+    assert place.is_secure
+    assert str(place) == "redis://db.example.com:6379/trades:us"
+    assert "secret" not in repr(place)
+    with pytest.raises(InputError, match=r"redis://127\.0\.0\.1:1/none: "):
+        list(open_source("//127.0.0.1:1/none", READING).batches())
+    monkeypatch.delenv("REDIS_PASSWORD")
+    with pytest.raises(InputError, match="there is no such stream"):
+        list(open_source("none", READING).batches())
