@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 import threading
@@ -57,15 +58,42 @@ def opened(options: argparse.Namespace) -> Iterator[Any]:
         raise MissingError(str(error)) from error
     # Where py4j is interrupted, it says so at length.
     logging.getLogger().addHandler(logging.NullHandler())
-    on_interrupt = signal.getsignal(signal.SIGINT)
-    spark = session(options.master, **settings)
-    # Spark's own handler asks the JVM from within, where the answer to another question is read.
-    signal.signal(signal.SIGINT, on_interrupt)
+    with _held():
+        spark = session(options.master, **settings)
     try:
         yield spark
     finally:
         with suppress(Exception):  # a JVM that died has said so already
             spark.stop()
+
+
+@contextmanager
+def _held() -> Iterator[None]:
+    """Let signals wait until a session is there; a second one ends the process at once.
+
+    A JVM whose parent unwinds while it starts fails at length and stays for ever; one whose parent
+    is gone ends. And Spark leaves a handler of its own, which asks the JVM from within, where the
+    answer to another question is read.
+    """
+    waiting: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        if waiting:
+            os._exit(128 + number)
+        waiting.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {one: signal.getsignal(one) for one in numbers}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, note)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for waited in waiting:
+            signal.raise_signal(waited)
 
 
 class Stopping:

@@ -202,3 +202,24 @@ def test_executors_and_the_driver_are_killed_and_the_outputs_are_the_same(
     assert kills == 3
     text = log.read_text()
     assert f"Digest:            {expected(place, file)}" in text, text
+
+
+def test_a_signal_while_spark_starts_ends_it_in_a_line_and_leaves_no_jvm(
+    file: str, tmp_path: Path
+) -> None:
+    log, plan = tmp_path / "said", load_plan(file)
+    place = topic_of(tmp_path, plan, events(10), partitions=2, key=["symbol"])
+    with log.open("w") as said:
+        driver = started(file, place, tmp_path, "local[2]", said, "--follow")
+        deadline = time.monotonic() + 60
+        while not any("SparkSubmit" in line for line in below(driver.pid).values()):
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        family = below(driver.pid)
+        driver.terminate()
+        assert driver.wait(60) == 128 + signal.SIGTERM
+    lines = [line for line in log.read_text().splitlines() if not line.startswith("WARNING: ")]
+    assert lines == ["ripple: ended by SIGTERM"]
+    while any(Path(f"/proc/{pid}").exists() for pid in family):
+        assert time.monotonic() < deadline, family
+        time.sleep(0.1)
