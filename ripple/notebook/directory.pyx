@@ -6,6 +6,7 @@ removal: it is freed when no node of the graph is dirty, which is the end of eve
 did not fail. Then the key is forgotten, and the slot given to the next new key.
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from collections.abc import Iterable
@@ -37,6 +38,7 @@ cdef tuple TEXTS = (pa.string(), pa.large_string())
 cdef object BOOL = Bool(), INT = Int64(), TEXT_TYPE = String()
 
 
+@cython.final
 cdef class Directory:
     # Invariants: a slot with a row in one of `leaves` is live; a live slot without any is in
     # `vacated`.
