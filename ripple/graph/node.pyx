@@ -202,7 +202,8 @@ cdef class Graph:
             if self.heap.size:
                 self.propagate()
         finally:
-            self.settle()
+            if self.first_changed is not None:
+                self.settle()
             self.phase = IDLE
             self.last_stabilization_ns = 0 if self.now is None else self.now() - started_ns
         return self.report() if self.unreported else []
