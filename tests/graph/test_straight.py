@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,13 +41,13 @@ def bits(number: float) -> bytes:
 
 @settings(max_examples=EXAMPLES)
 @given(st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(FLOATS)), max_size=30))
-def test_floats_end_at_the_sums_that_the_long_way_has(steps):
-    graphs = []
+def test_floats_end_at_the_sums_that_the_long_way_has(steps: list[tuple[str, float]]) -> None:
+    graphs: list[tuple[Graph, Any, Any, Any]] = []
     for long_way in (False, True):
         graph = Graph()
         price = graph.column(float, name="price")
         size = graph.column(int, key=price, name="size")
-        product = graph.map([price, size], col("price") * col("size"))
+        product: Any = graph.map([price, size], col("price") * col("size"))
         half = graph.map(product, col("value") / 2.0)
         total = half.sum()
         if long_way:  # a second dependent
@@ -70,7 +71,7 @@ def test_floats_end_at_the_sums_that_the_long_way_has(steps):
         straight.check_invariants()
 
 
-def test_what_cannot_be_computed_names_the_map_and_is_retried():
+def test_what_cannot_be_computed_names_the_map_and_is_retried() -> None:
     graph = Graph()
     number = graph.column(int)
     total = graph.map(number, 2 * col("value"), name="double").sum()
@@ -94,7 +95,7 @@ def test_what_cannot_be_computed_names_the_map_and_is_retried():
     graph.check_invariants()
 
 
-def test_an_output_tells_of_a_change_that_came_straight():
+def test_an_output_tells_of_a_change_that_came_straight() -> None:
     graph = Graph()
     price = graph.column(float)
     total = graph.output(price.sum())
