@@ -77,7 +77,8 @@ fuzz: $(VENV)/.dev
 	$(PYTHON) -m tests.fold.fuzz_batches --seconds $(or $(SECONDS),60)
 
 # The compiled modules with AddressSanitizer and UndefinedBehaviorSanitizer, in a folder of their own;
-# then the tests of the batch path with them, and its fuzzing: minutes, most of them to compile.
+# then the tests of the batch path and of the graph with them, and its fuzzing: minutes, most of them to
+# compile. What a sanitizer reports goes past Python, so nothing may be in between.
 SANITIZED := build/sanitized
 SANITIZERS := address,undefined
 SANITIZED_PYTHON = cd $(SANITIZED) && PYTHONPATH=. PYTHONMALLOC=malloc \
@@ -91,7 +92,8 @@ sanitize: $(VENV)/.dev
 		| xargs -0 cp --parents --target-directory $(SANITIZED)
 	cd $(SANITIZED) && CFLAGS="-fsanitize=$(SANITIZERS) -fno-omit-frame-pointer -fno-sanitize-recover=undefined" \
 		LDFLAGS="-fsanitize=$(SANITIZERS)" $(abspath $(PYTHON)) setup.py -q build_ext --inplace
-	$(SANITIZED_PYTHON) -m pytest -q -p no:cacheprovider tests/fold tests/window tests/connectors/test_plain_lines.py
+	$(SANITIZED_PYTHON) -m pytest -q -p no:cacheprovider --capture=sys \
+		tests/fold tests/window tests/graph tests/connectors/test_plain_lines.py
 	$(SANITIZED_PYTHON) -m tests.fold.fuzz_batches --seconds $(or $(SECONDS),60)
 
 # SEEDS=1000000 for a night; a failure prints its seed, its faults and the command to repeat it.

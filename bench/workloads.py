@@ -166,6 +166,7 @@ WORKLOADS = {
     "top-k": Workload(50_000, _engine(_folded(top=rp.top_k("price", 3)))),
     "users-aggregate": Workload(20_000, _engine(_users_aggregate())),
     "fold-of-results": Workload(100_000, _engine(_fold_of_results())),
+    "partitions-1": Workload(100_000, _partitions(1)),
     "partitions-43": Workload(43 * 2_000, _partitions(43)),
     "partitions-128": Workload(128 * 1_000, _partitions(128)),
     "csv": Workload(200_000, _csv(vwap_plan(), 100)),

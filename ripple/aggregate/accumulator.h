@@ -392,6 +392,20 @@ static IN_LOOPS int add_double(Accumulators* a, int64_t slot, double value, int6
     return add_term(a, slot, fraction | 1ULL << 52, (int)exponent + BIAS - 1075, sign);
 }
 
+/* Remove a double and add another: of one magnitude, as most values are that follow each other, in one go. */
+static inline int replace_double(Accumulators* a, int64_t slot, double old, double value)
+{
+    const uint64_t out = bits_of_double(old), in = bits_of_double(value);
+    const uint32_t exponent = (uint32_t)(in >> 52) & 0x7FF;
+    if (exponent != ((uint32_t)(out >> 52) & 0x7FF) || exponent - 1 >= 0x7FE)
+        return add_double(a, slot, old, -1) | add_double(a, slot, value, 1);
+    const int64_t left = (int64_t)((out & 0xFFFFFFFFFFFFFULL) | 1ULL << 52);
+    const int64_t entered = (int64_t)((in & 0xFFFFFFFFFFFFFULL) | 1ULL << 52);
+    const int64_t more = ((int64_t)in < 0 ? -entered : entered) - ((int64_t)out < 0 ? -left : left);
+    const uint64_t sign = (uint64_t)(more >> 63);
+    return add_term(a, slot, ((uint64_t)more ^ sign) - sign, (int)exponent + BIAS - 1075, sign);
+}
+
 static inline int add_integer_at(Accumulators* a, int64_t slot, int64_t value, int position)
 {
     const uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;

@@ -38,6 +38,7 @@ cdef extern from "accumulator.h" nogil:
     void open_slot(Accumulators* a, int64_t slot)
     int64_t accumulators_nbytes(const Accumulators* a)
     int add_double(Accumulators* a, int64_t slot, double value, int64_t direction)
+    int replace_double(Accumulators* a, int64_t slot, double old, double value)
     int add_doubles(
         Accumulators* a, int64_t slot, const double* values, const uint8_t* chosen, int64_t n,
         int64_t direction,
@@ -175,6 +176,9 @@ cdef class ExactSums(Part):
 
     cdef int add_one(self, int64_t slot, double value, int64_t direction) noexcept nogil:
         return add_double(&self.sums, slot, value, direction)
+
+    cdef int replace_one(self, int64_t slot, double old, double new) noexcept nogil:
+        return replace_double(&self.sums, slot, old, new)
 
     cdef double sum_one(self, int64_t slot) noexcept nogil:
         return slot_sum(&self.sums, slot)

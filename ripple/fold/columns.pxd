@@ -7,7 +7,6 @@ cdef class Columns:
     cdef dict kinds             # of those that can be lent
     cdef Exported exported
     cdef list layers
-    cdef bint is_whole          # whether it is that batch and nothing else
     cdef dict read
 
     cpdef Lent lent(self, str name)

@@ -11,7 +11,7 @@ from ripple.expression.typed import Kind
 from ripple.keys.space import Picked
 from ripple.schema.exported import KINDS
 
-cdef list AS_IT_CAME = [(None, None)]  # shared: layers are replaced, and not changed
+cdef list AS_IT_CAME = [(None, None)]  # shared, and told by identity: layers are replaced, not changed
 cdef dict NUMBERS = {pa.int64(): Kind.INT, pa.float64(): Kind.FLOAT, pa.bool_(): Kind.BOOL}
 
 
@@ -37,7 +37,6 @@ cdef class Columns:
 
     def __init__(self, columns, Layout layout=None):
         self.read = {}
-        self.is_whole = layout is not None
         if layout is None:
             self.layers = [(columns, None)]
         else:
@@ -84,7 +83,7 @@ cdef class Columns:
 
     cdef str kind_as_it_came(self, str name):
         cdef tuple layer
-        if not self.is_whole:
+        if self.layers is not AS_IT_CAME:
             layer = self.layer(name)
             if layer[0] is not None or layer[1] is not None:
                 return None
@@ -163,12 +162,10 @@ cdef class Columns:
     def add(self, dict columns not None):
         """Add columns of the rows that are left, in the place of those of the same names."""
         self.layers = [*self.layers, (columns, None)]
-        self.is_whole = False
         self.read.update(columns)
 
     def keep(self, kept):
         """Drop the rows that are not at these positions, rising: int64[n]."""
-        self.is_whole = False
         self.layers = [
             (columns, kept if left is None else left[kept]) for columns, left in self.layers
         ]

@@ -1,5 +1,11 @@
 from ripple.graph.node cimport Graph, Node
 
+cdef enum:  # ripple.graph.cutoff.Rule
+    PHYSICAL
+    EQUAL
+    ALWAYS
+    NEVER
+
 cdef object UNSET  # the value of a cell that was never computed
 
 cpdef bint same_bits(object old, object new) except -1

@@ -18,12 +18,6 @@ from ripple.errors import GraphError, NodeError
 from ripple.graph.cutoff import Cutoff, Rule
 from ripple.arguments import shown
 
-cdef enum:  # ripple.graph.cutoff.Rule
-    PHYSICAL
-    EQUAL
-    ALWAYS
-    NEVER
-
 UNSET = object()
 
 

@@ -1,5 +1,8 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+from libc.math cimport isnan
+from libc.string cimport memcpy
+
 from ripple.graph.node cimport Node
 from ripple.keys.slots cimport SlotSet
 
@@ -20,7 +23,20 @@ cdef struct Field:
     uint8_t* old_valid
 
 
-cdef int64_t float_bits(double value) noexcept nogil
+cdef extern from *:
+    """
+    #define RIPPLE_NAN_BITS 0x7FF8000000000000LL
+    """
+    const int64_t RIPPLE_NAN_BITS
+
+
+cdef inline int64_t float_bits(double value) noexcept nogil:
+    """Return the bits of a number; every NaN is the same one."""
+    cdef int64_t bits
+    if isnan(value):
+        return RIPPLE_NAN_BITS
+    memcpy(&bits, &value, 8)
+    return bits
 
 
 cdef class Column(Node):
@@ -44,7 +60,28 @@ cdef class Column(Node):
 
     cdef int reserve(self, int64_t slots) except -1
     cdef int cover(self, const int64_t[::1] slots) except -1
-    cdef int touch(self, int64_t slot) except -1
+
+    cdef inline int touch(self, int64_t slot) except -1:
+        """Save the slot's row unless this stabilize has it already."""
+        cdef int64_t at = self.touched.size
+        cdef Field* field = self.fields
+        cdef Field* end = field + self.field_count
+        if self.touched._place[slot]:
+            return 0
+        if at == self.old_room:
+            self.make_room_for_saved(at + 1)
+        self.touched.push(slot)
+        self.old_present[at] = self.present[slot]
+        while field < end:
+            field.old_bits[at] = field.bits[slot]
+            if field.nullable:
+                field.old_valid[at] = field.valid[slot]
+            field += 1
+        if self.has_objects:
+            self.save_objects(slot)
+        return 0
+
+    cdef int save_objects(self, int64_t slot) except -1
     cdef int touch_all(self, const int64_t* slots, Py_ssize_t n) except -1
     cdef int make_room_for_saved(self, int64_t count) except -1
     cdef void shed(self) noexcept

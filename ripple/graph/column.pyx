@@ -6,7 +6,6 @@ the saved rows with the present ones: those that differ are the column's changes
 off. Rows are equal when they are equal bit for bit (every NaN is the same NaN).
 """
 
-from libc.math cimport isnan
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
@@ -20,24 +19,14 @@ from ripple.hashing cimport mix, xxh64
 
 cdef extern from *:
     """
-    #define RIPPLE_NAN_BITS 0x7FF8000000000000LL
     #define RIPPLE_NULL_HASH 0x9AE16A3B2F90404FULL
     """
-    const int64_t RIPPLE_NAN_BITS
     const uint64_t RIPPLE_NULL_HASH
 
 cdef enum:
     HASHED_TOGETHER = 64
 
 KINDS = {"float": FLOAT, "int": INT, "bool": BOOL, "object": OBJECT}
-
-
-cdef int64_t float_bits(double value) noexcept nogil:
-    cdef int64_t bits
-    if isnan(value):
-        return RIPPLE_NAN_BITS
-    memcpy(&bits, &value, 8)
-    return bits
 
 
 cdef void* grown(void* block, int64_t old_bytes, int64_t new_bytes) except NULL:
@@ -165,23 +154,11 @@ cdef class Column(Node):
         check_slots(slots, self.room)
         return 0
 
-    cdef int touch(self, int64_t slot) except -1:
-        """Save the slot's row unless this stabilize has it already."""
-        cdef int64_t at = self.touched.size
-        cdef Field* field
+    cdef int save_objects(self, int64_t slot) except -1:
+        """Save the objects of a slot's row."""
         cdef int f
-        if self.touched._place[slot]:
-            return 0
-        if at == self.old_room:
-            self.make_room_for_saved(at + 1)
-        self.touched.push(slot)
-        self.old_present[at] = self.present[slot]
         for f in range(self.field_count):
-            field = &self.fields[f]
-            field.old_bits[at] = field.bits[slot]
-            if field.nullable:
-                field.old_valid[at] = field.valid[slot]
-            if field.kind == OBJECT:
+            if self.fields[f].kind == OBJECT:
                 self.old_objects[f].append(self.objects[f][slot])
         return 0
 
@@ -356,13 +333,14 @@ cdef class Column(Node):
 
     cdef bint settle_changes(self) except -1:
         """Find the touched rows that really differ; true when there are any."""
-        cdef int64_t at, n = 0
-        for at in range(self.touched.size):
-            if not same_row(self, at, self.touched._slots[at]):
+        cdef int64_t at, n = 0, written = self.touched.size
+        cdef const int64_t* slots = self.touched._slots
+        for at in range(written):
+            if not same_row(self, at, slots[at]):
                 self.changed[n] = at
                 n += 1
         self.changed_count = n
-        self.rows_in += self.touched.size
+        self.rows_in += written
         self.rows_out += n
         return n > 0
 

@@ -50,7 +50,8 @@ cdef class Heap:
         item.owner = <PyObject*>owner
         self.size += 1
         self.place(self.size - 1, item)
-        self.rise(self.size - 1)
+        if self.size > 1:
+            self.rise(self.size - 1)
 
     cdef Ranked pop(self):
         cdef Ranked owner = <Ranked>self.items[0].owner

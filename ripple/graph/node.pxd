@@ -12,6 +12,7 @@ cdef class Scope:
 
 cdef class Node(Ranked):
     cdef public bint is_output
+    cdef bint may_go_straight  # worth asking: `straight` is more than False
     cdef readonly str name
     cdef readonly Graph graph  # None once removed
     cdef readonly Scope scope  # None unless made by a bind's function
@@ -22,9 +23,19 @@ cdef class Node(Ranked):
 
     cdef Node next_changed
 
+    cdef inline void count_change(self) noexcept:
+        self.recompute_count += 1
+        self.graph.last_recompute_count += 1
+
+    cdef inline void count_cutoff(self) noexcept:
+        self.cutoff_count += 1
+        self.graph.last_cutoff_count += 1
+
     # What a kind of node defines; the docstrings in node.pyx are the contract.
     cdef bint recompute(self) except -1
     cdef int parent_changed(self, Node parent) except -1
+    cdef bint straight(self) except -1
+    cdef bint row_changed(self, int64_t slot, int64_t was, int64_t now) except -1
     cdef void settled(self) noexcept
     cdef int removed(self) except -1
     cdef object value_before(self)
@@ -71,17 +82,29 @@ cdef class Graph:
     # For node implementations.
     cdef int attach(self, Node node, list parents) except -1
     cdef int detach(self, Node node) except -1
-    cdef int mark_dirty(self, Node node) except -1
+
+    cdef inline int mark_dirty(self, Node node) except -1:
+        """Put ``node`` on the heap, once."""
+        if node.position < 0:
+            self.heap.push(node)
+        return 0
+
     cdef int link(self, Node node, Node parent, bint across_scopes=*) except -1
     cdef int unlink(self, Node node, Node parent) except -1
     cdef Scope enter(self, Node owner)
     cdef int compute_apart(self, list made) except -1
     cdef int discard(self, Scope scope) except -1
-    cdef bint busy(self) noexcept
+
+    cdef inline bint busy(self) noexcept:
+        """Whether a node's function is running."""
+        return self.phase == STABILIZING or self.phase == COMPUTING
+
     cdef int refuse_while_busy(self, str what) except -1
 
+    cdef int go_straight(self, Node node) except -1
     cdef int propagate(self) except -1
     cdef void settle(self) noexcept
+    cdef Node tell(self, Node node)
     cdef list report(self)
     cdef int notify(self, list changes) except -1
     cdef int lift(self, Node node, Node parent) except -1

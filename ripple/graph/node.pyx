@@ -56,6 +56,20 @@ cdef class Node(Ranked):
         """
         return 0
 
+    cdef bint straight(self) except -1:
+        """Take the turn of the only dirty node, and those of what follows it in one line.
+
+        Where that is not so simple return False, with nothing done: then ``recompute`` is called.
+        """
+        return False
+
+    cdef bint row_changed(self, int64_t slot, int64_t was, int64_t now) except -1:
+        """Follow the only change of the only parent, a row's only value from its bits to others.
+
+        As ``straight``: False, with nothing done, where that is not so simple.
+        """
+        return False
+
     cdef void settled(self) noexcept:
         """Called at the end of a stabilize in which this node changed: forget the old value."""
 
@@ -183,12 +197,27 @@ cdef class Graph:
         cdef int64_t started_ns = 0 if self.now is None else self.now()
         self.phase = STABILIZING
         try:
-            self.propagate()
+            if self.heap.size == 1 and (<Node>self.heap.items[0].owner).may_go_straight:
+                self.go_straight(<Node>self.heap.items[0].owner)
+            if self.heap.size:
+                self.propagate()
         finally:
-            self.settle()
+            if self.first_changed is not None:
+                self.settle()
             self.phase = IDLE
             self.last_stabilization_ns = 0 if self.now is None else self.now() - started_ns
         return self.report() if self.unreported else []
+
+    cdef int go_straight(self, Node node) except -1:
+        """Recompute the only dirty node and what follows it, or leave it dirty."""
+        cdef bint gone = False
+        self.heap.size, node.position = 0, -1
+        try:
+            gone = node.straight()
+        finally:
+            if not gone:
+                self.mark_dirty(node)
+        return 0
 
     cdef int propagate(self) except -1:
         """Recompute dirty nodes, lowest first, until there are none."""
@@ -198,10 +227,9 @@ cdef class Graph:
                 node = <Node>self.heap.pop()
                 while node is not None:
                     if node.recompute():
-                        node = tell(self, node)
+                        node = self.tell(node)
                     else:
-                        node.cutoff_count += 1
-                        self.last_cutoff_count += 1
+                        node.count_cutoff()
                         node = None
         except BaseException as error:
             self.mark_dirty(node)
@@ -211,6 +239,32 @@ cdef class Graph:
                 f"the function of {node!r} raised {type(error).__name__}: {error}"
             ) from error
         return 0
+
+    cdef Node tell(self, Node node):
+        """``node`` changed: make its dependents dirty and remember it as changed.
+
+        Returns the dependent whose turn is next, which needs no place in the heap then, or None.
+        """
+        cdef Node dependent
+        cdef list dependents = node.dependents
+        node.count_change()
+        node.next_changed = self.first_changed
+        self.first_changed = node
+        if node.is_output and node not in self.unreported:
+            self.unreported[node] = node.value_before()
+        if len(dependents) == 1:
+            dependent = <Node>dependents[0]
+            dependent.parent_changed(node)
+            if dependent.position >= 0:
+                return None
+            if would_pop(self.heap, dependent):
+                return dependent
+            self.heap.push(dependent)
+            return None
+        for dependent in dependents:
+            dependent.parent_changed(node)
+            self.mark_dirty(dependent)
+        return None
 
     cdef int compute_apart(self, list made) except -1:
         """Compute new nodes, the last of which depends on all, and what their functions make.
@@ -355,12 +409,6 @@ cdef class Graph:
             self.detach(upper)
         self.detach(node)
 
-    cdef int mark_dirty(self, Node node) except -1:
-        """Put ``node`` on the heap, once."""
-        if node.position < 0:
-            self.heap.push(node)
-        return 0
-
     cdef int link(self, Node node, Node parent, bint across_scopes=False) except -1:
         """Make ``node`` depend on ``parent``, raising heights; refuses cycles."""
         if not across_scopes:
@@ -425,10 +473,6 @@ cdef class Graph:
             )
         return 0
 
-    cdef bint busy(self) noexcept:
-        """Whether a node's function is running."""
-        return self.phase == STABILIZING or self.phase == COMPUTING
-
     cdef int refuse_while_busy(self, str what) except -1:
         if self.busy():
             raise GraphError(
@@ -491,34 +535,6 @@ cdef class Graph:
 
     def __repr__(self):
         return f"<graph of {self.node_count} nodes, {self.heap.size} dirty>"
-
-
-cdef inline Node tell(Graph graph, Node node):
-    """``node`` changed: make its dependents dirty and remember it as changed.
-
-    Returns the dependent whose turn is next, which needs no place in the heap then, or None.
-    """
-    cdef Node dependent
-    cdef list dependents = node.dependents
-    node.recompute_count += 1
-    graph.last_recompute_count += 1
-    node.next_changed = graph.first_changed
-    graph.first_changed = node
-    if node.is_output and node not in graph.unreported:
-        graph.unreported[node] = node.value_before()
-    if len(dependents) == 1:
-        dependent = <Node>dependents[0]
-        dependent.parent_changed(node)
-        if dependent.position >= 0:
-            return None
-        if would_pop(graph.heap, dependent):
-            return dependent
-        graph.heap.push(dependent)
-        return None
-    for dependent in dependents:
-        dependent.parent_changed(node)
-        graph.mark_dirty(dependent)
-    return None
 
 
 cdef Py_ssize_t last_index(list nodes, Node node) noexcept:

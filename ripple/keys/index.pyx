@@ -521,7 +521,7 @@ cdef class KeyIndex:
         cdef uint8_t[::1] out = data
         cdef uint8_t* base = &out[0] if total else NULL
         with nogil:
-            for i in range(n):
+            for i in range(n if total else 0):
                 memcpy(base + ends[i], self.bytes_of(slots[i]), ends[i + 1] - ends[i])
         return offsets, data
 

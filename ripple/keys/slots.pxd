@@ -14,8 +14,24 @@ cdef class SlotSet:
     cdef readonly int64_t size
 
     cdef int reserve(self, int64_t slots) except -1 nogil
-    cdef int push(self, int64_t slot) except -1 nogil
+
+    cdef inline int push(self, int64_t slot) except -1 nogil:
+        """Insert one slot, below the reserved room."""
+        if self._place[slot]:
+            return 0
+        if self.size == self._capacity:
+            self._make_room(self.size + 1)
+        self._slots[self.size] = slot
+        self.size += 1
+        self._place[slot] = <uint32_t>self.size
+        return 0
+
+    cdef inline void empty(self) noexcept nogil:
+        cdef int64_t i
+        for i in range(self.size):
+            self._place[self._slots[i]] = 0
+        self.size = 0
+
     cdef int push_all(self, const int64_t* slots, Py_ssize_t n) except -1 nogil
     cdef int _make_room(self, int64_t members) except -1 nogil
-    cdef void empty(self) noexcept nogil
     cdef void shed(self) noexcept nogil

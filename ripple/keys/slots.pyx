@@ -44,17 +44,6 @@ cdef class SlotSet:
         self._room = room
         return 0
 
-    cdef int push(self, int64_t slot) except -1 nogil:
-        """Insert one slot, below the reserved room."""
-        if self._place[slot]:
-            return 0
-        if self.size == self._capacity:
-            self._make_room(self.size + 1)
-        self._slots[self.size] = slot
-        self.size += 1
-        self._place[slot] = <uint32_t>self.size
-        return 0
-
     cdef int push_all(self, const int64_t* slots, Py_ssize_t n) except -1 nogil:
         """Insert slots, below the reserved room."""
         cdef int64_t size = self.size
@@ -84,12 +73,6 @@ cdef class SlotSet:
         self._slots = <int64_t*>grown
         self._capacity = capacity
         return 0
-
-    cdef void empty(self) noexcept nogil:
-        cdef int64_t i
-        for i in range(self.size):
-            self._place[self._slots[i]] = 0
-        self.size = 0
 
     cdef void shed(self) noexcept nogil:
         """Empty the set and give its memory back."""

@@ -1,14 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Cells that fold all rows of a column, by taking changed rows out and putting them in again."""
 
+from cpython.float cimport PyFloat_AS_DOUBLE
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
 
 from ripple.aggregate.exact cimport ExactSums
 from ripple.aggregate.integers cimport i128
-from ripple.graph.cell cimport Cell
+from ripple.graph.cell cimport PHYSICAL, Cell
 from ripple.graph.column cimport Column, Field, saved_at, seen
 from ripple.notebook.keyed cimport KeyedColumn
 from ripple.graph.node cimport Graph, Node
@@ -56,6 +57,22 @@ cdef class ColumnFold(Cell):
             self.rebuild()
             self.stale = False
         return self.publish(self.result())
+
+    cdef int followed(self, object new) except -1:
+        """Take what ``row_changed`` made, None if it is the same, as the value: not stale any more."""
+        cdef Node next
+        if new is None:
+            self.count_cutoff()
+        elif self.is_output or self.dependents:
+            self.previous, self.current = self.current, new
+            next = self.graph.tell(self)
+            if next is not None:
+                self.graph.mark_dirty(next)
+        else:
+            self.current = new
+            self.count_change()
+        self.stale = False
+        return 0
 
     cdef int follow(self) except -1:
         """Take the column's changes over."""
@@ -122,6 +139,19 @@ cdef class FloatSum(ColumnFold):
             raise MemoryError
         return 0
 
+    cdef bint row_changed(self, int64_t slot, int64_t was, int64_t now) except -1:
+        cdef double left, entered, total
+        if self.stale or self.position >= 0 or self.rule != PHYSICAL:
+            return False
+        memcpy(&left, &was, 8)
+        memcpy(&entered, &now, 8)
+        self.stale = True
+        if self.sums.replace_one(0, left, entered):
+            raise MemoryError
+        total = self.sums.sum_one(0)
+        self.followed(None if same_number(self.current, total) else total)
+        return True
+
     cdef ExactSums total(self):
         cdef Column column = self.column
         cdef Field* field = &column.fields[self.field]
@@ -175,6 +205,16 @@ cdef class IntSum(ColumnFold):
             integer_add(&self.sum, field.bits[slot], 1)
         return 0
 
+    cdef bint row_changed(self, int64_t slot, int64_t was, int64_t now) except -1:
+        if self.stale or self.position >= 0 or self.rule != PHYSICAL:
+            return False
+        self.stale = True
+        integer_add(&self.sum, was, -1)
+        integer_add(&self.sum, now, 1)
+        total = integer_of(&self.sum)
+        self.followed(None if total == self.current else total)
+        return True
+
     cdef int total(self, i128* sum) except -1:
         cdef Column column = self.column
         cdef Field* field = &column.fields[self.field]
@@ -195,6 +235,15 @@ cdef class IntSum(ColumnFold):
         cdef i128 sum
         self.total(&sum)
         return integer_of(&sum)
+
+
+cdef inline bint same_number(object value, double number) noexcept:
+    """Whether a value is the float of these bits."""
+    cdef double own
+    if type(value) is not float:
+        return False
+    own = PyFloat_AS_DOUBLE(value)
+    return memcmp(&own, &number, 8) == 0
 
 
 cdef object integer_of(const i128* sum):

@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport int64_t
 
 from ripple.keys.index cimport KeyIndex
@@ -11,6 +12,7 @@ cdef enum Shape:
     BOOLEAN
 
 
+@cython.final
 cdef class Directory:
     cdef readonly object space          # ripple.keys.space.KeySpace
     cdef KeyIndex index                 # of the whole key

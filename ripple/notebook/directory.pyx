@@ -6,6 +6,7 @@ removal: it is freed when no node of the graph is dirty, which is the end of eve
 did not fail. Then the key is forgotten, and the slot given to the next new key.
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from collections.abc import Iterable
@@ -37,6 +38,7 @@ cdef tuple TEXTS = (pa.string(), pa.large_string())
 cdef object BOOL = Bool(), INT = Int64(), TEXT_TYPE = String()
 
 
+@cython.final
 cdef class Directory:
     # Invariants: a slot with a row in one of `leaves` is live; a live slot without any is in
     # `vacated`.
@@ -227,16 +229,19 @@ def key_array(given, of):
     return pa.array(found.values, pa.string() if isinstance(of, String) else None)
 
 
-cdef const char* utf8_of(object key, Py_ssize_t* size) except NULL:
+cdef inline const char* utf8_of(object key, Py_ssize_t* size) except NULL:
     """Return the bytes of a text key, which holds them; raises SchemaError for any other."""
+    if type(key) is str and PyUnicode_IS_COMPACT_ASCII(key):
+        size[0] = PyUnicode_GET_LENGTH(key)
+        if size[0] <= BYTES_MAX:
+            return <const char*>PyUnicode_1BYTE_DATA(key)
+    return any_utf8_of(key, size)
+
+
+cdef const char* any_utf8_of(object key, Py_ssize_t* size) except NULL:
     cdef const char* data
     if type(key) is not str:
         key_text(key)
-    if PyUnicode_IS_COMPACT_ASCII(key):
-        size[0] = PyUnicode_GET_LENGTH(key)
-        data = <const char*>PyUnicode_1BYTE_DATA(key)
-        if size[0] <= BYTES_MAX:
-            return data
     try:
         data = PyUnicode_AsUTF8AndSize(key, size)
     except UnicodeEncodeError:

@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from ripple.graph.column cimport Column
@@ -22,6 +23,7 @@ cdef class KeyedColumn(Column):
     cdef int note_report(self) except -1
 
 
+@cython.final
 cdef class LeafColumn(KeyedColumn):
     cdef int64_t stable_count           # rows at the last stabilize
     cdef int64_t* staged_bits           # per field: a row on its way in

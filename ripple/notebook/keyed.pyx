@@ -5,6 +5,7 @@ Like a cell's value, a column's rows are those of the last stabilize: what was w
 kept beside them and shows when it ends, so that the graph always shows one consistent state.
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -13,7 +14,7 @@ import numpy as np
 
 from ripple.graph.column cimport BOOL, FLOAT, INT, OBJECT, Column, Field, float_bits, saved_at, seen
 from ripple.notebook.directory cimport Directory
-from ripple.graph.node cimport Graph
+from ripple.graph.node cimport Graph, Node
 
 from types import GenericAlias
 
@@ -225,6 +226,7 @@ cdef class KeyedColumn(Column):
         return folds.aggregate_of("mean", self, field, **options)
 
 
+@cython.final
 cdef class LeafColumn(KeyedColumn):
     """A column written from outside: whole rows, by key."""
 
@@ -240,6 +242,8 @@ cdef class LeafColumn(KeyedColumn):
         self.staged_objects = [None] * self.field_count
         self.converters = [converter(field.type) for field in row_type.fields]
         directory.leaves.append(self)
+        self.may_go_straight = self.field_count == 1 and not self.fields.nullable
+        self.may_go_straight &= self.fields.kind != OBJECT
 
     def __dealloc__(self):
         free(self.staged_bits)
@@ -265,9 +269,18 @@ cdef class LeafColumn(KeyedColumn):
             self.put(key, row)
 
     cdef int put(self, object key, object row) except -1:
+        cdef Field* field = self.fields
+        cdef int64_t slot
         cdef int f
         if self.graph is None or self.graph.busy():
             self.refuse_write()
+        if self.is_single and field.kind == FLOAT and type(row) is float:
+            slot = self.directory.find_or_add(key, self.graph)
+            self.open_row(slot)
+            field.bits[slot] = float_bits(<double>row)
+            if field.nullable:
+                field.valid[slot] = 1
+            return self.graph.mark_dirty(self)
         if self.is_single:
             self.stage(0, row)
         else:
@@ -396,6 +409,24 @@ cdef class LeafColumn(KeyedColumn):
 
     cdef int64_t seen_count(self) noexcept:
         return self.stable_count if self.position >= 0 else self.row_count
+
+    cdef bint straight(self) except -1:
+        cdef const Field* field = self.fields
+        cdef int64_t slot, was
+        if self.touched.size != 1 or len(self.dependents) != 1:
+            return False
+        if self.is_output or self.directory.vacated.size:
+            return False
+        slot, was = self.touched._slots[0], field.old_bits[0]
+        if not self.old_present[0] or not self.present[slot] or was == field.bits[slot]:
+            return False
+        if not (<Node>self.dependents[0]).row_changed(slot, was, field.bits[slot]):
+            return False
+        self.count_change()
+        self.rows_in += 1
+        self.rows_out += 1
+        self.touched.empty()
+        return True
 
     cdef bint recompute(self) except -1:
         cdef bint changed = self.settle_changes()

@@ -1,3 +1,5 @@
+cimport cython
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 
 from ripple.expression.program cimport Program
@@ -9,8 +11,10 @@ cdef struct Input:
     int column      # which of `columns`, or -1: a cell
     int place       # the field of the column, or which of `cells`
     int kind        # of ripple.graph.column
+    PyObject* source  # the column, borrowed: `columns` has it
 
 
+@cython.final
 cdef class MapColumn(KeyedColumn):
     cdef list columns
     cdef list cells
@@ -28,7 +32,7 @@ cdef class MapColumn(KeyedColumn):
     cdef bint alive(self, int64_t slot) noexcept
     cdef int make_everything_due(self) except -1
     cdef int run_program(self) except -1
-    cdef bint run_row(self, int64_t slot) except -1
+    cdef bint compute_row(self, int64_t slot, int64_t* bits) noexcept
     cdef int run_chunk(
         self, const int64_t* slots, Py_ssize_t n, int64_t* cells, uint8_t* masks, int64_t* out,
         uint8_t* states

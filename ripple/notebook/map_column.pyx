@@ -1,6 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """A column computed from columns of the same keys, and cells: only for the slots that changed."""
 
+cimport cython
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
@@ -28,6 +30,7 @@ cdef dict INPUT_KINDS = {"float": FLOAT, "int": INT, "bool": BOOL}
 cdef int NULL_ROW = NULL_STATE
 
 
+@cython.final
 cdef class MapColumn(KeyedColumn):
     """One row per key that has a row in all parent columns."""
 
@@ -59,7 +62,9 @@ cdef class MapColumn(KeyedColumn):
         if not self.inputs:
             raise MemoryError
         for k, (kind, column, place) in enumerate(inputs):
-            self.inputs[k] = Input(column, place, INPUT_KINDS[kind])
+            self.inputs[k] = Input(column, place, INPUT_KINDS[kind], NULL)
+            if column >= 0:
+                self.inputs[k].source = <PyObject*>self.columns[column]
         read = {column for _, column, _ in inputs}
         self.is_scalar = (
             program is not None and self.program.is_scalar and read == set(range(len(self.columns)))
@@ -107,6 +112,33 @@ cdef class MapColumn(KeyedColumn):
         else:
             self.everything = True
         return 0
+
+    cdef bint row_changed(self, int64_t slot, int64_t was, int64_t now) except -1:
+        cdef Field* field = &self.fields[0]
+        cdef int64_t old, new
+        cdef bint followed = False
+        if self.everything or self.position >= 0 or self.is_output or len(self.dependents) != 1:
+            return False
+        if slot >= self.room or not self.present[slot] or field.nullable:
+            return False
+        if not self.compute_row(slot, &new):
+            return False
+        old = field.bits[slot]
+        if old == new:
+            self.count_cutoff()
+        else:
+            field.bits[slot] = new
+            try:
+                followed = (<Node>self.dependents[0]).row_changed(slot, old, new)
+            finally:
+                if not followed:
+                    field.bits[slot] = old
+            if not followed:
+                return False
+            self.count_change()
+            self.rows_out += 1
+        self.rows_in += 1
+        return True
 
     cdef bint recompute(self) except -1:
         cdef bint changed
@@ -169,7 +201,8 @@ cdef class MapColumn(KeyedColumn):
         cdef int64_t i, n = 0, rows, width = max(1, self.input_count) * CHUNK
         if self.due.size == 1:
             i = self.due._slots[0]
-            if self.run_row(i):
+            if self.compute_row(i, &one):
+                self.store(i, one, True)
                 return 0
             if self.alive(i):
                 self.run_chunk(&i, 1, few_cells, few_masks, &one, &state)
@@ -206,29 +239,27 @@ cdef class MapColumn(KeyedColumn):
             free(block)
         return 0
 
-    cdef bint run_row(self, int64_t slot) except -1:
+    cdef bint compute_row(self, int64_t slot, int64_t* bits) noexcept:
         """Compute one row from values that are there, in registers; False if it is not so simple."""
         cdef Register row[REGISTERS_MAX]
-        cdef Column column
-        cdef Field* field
-        cdef int64_t bits
+        cdef const Field* field
+        cdef PyObject* column
         cdef int k
         if not self.is_scalar:
             return False
         for k in range(self.input_count):
-            column = <Column>self.columns[self.inputs[k].column]
-            if column.position >= 0 or slot >= column.room or not column.present[slot]:
+            column = self.inputs[k].source
+            if (<Column>column).position >= 0 or slot >= (<Column>column).room:
                 return False
-            field = &column.fields[self.inputs[k].place]
-            if field.nullable and not field.valid[slot]:
+            field = (<Column>column).fields + self.inputs[k].place
+            if not (<Column>column).present[slot] or field.nullable and not field.valid[slot]:
                 return False
             row[k].i = field.bits[slot]
         if not self.program.evaluate_row(row):
             return False
-        bits = row[self.program.result].i
+        bits[0] = row[self.program.result].i
         if self.fields[0].kind == FLOAT:
-            bits = float_bits(row[self.program.result].f)
-        self.store(slot, bits, True)
+            bits[0] = float_bits(row[self.program.result].f)
         return True
 
     cdef int run_chunk(
