@@ -43,6 +43,7 @@ from ripple.world.addresses import is_loopback, joined
 from ripple.world.tls import Tls
 
 SECTION = "coordinator"
+KAFKA = "kafka:"
 # What only workers read of a file that they share with coordinators.
 OTHERS = (
     "worker",
@@ -110,8 +111,8 @@ _PROCESS = (
     ),
     Setting(
         name="retry_source",
-        help="log:DIR/TOPIC, where the records of dead letters go that are retried from the "
-        "dashboard; nowhere where nothing is said",
+        help="log:DIR/TOPIC or kafka:BROKERS/TOPIC, where the records of dead letters go that are "
+        "retried from the dashboard; nowhere where nothing is said",
         default="",
     ),
     *ROLES,
@@ -254,8 +255,10 @@ def _check_retry_source(given: InForce) -> None:
     """Refuse now what a retry would fail with, perhaps weeks later."""
     place = str(given.value)
     try:
+        if place.startswith(KAFKA):
+            return  # the command that retries says what is wrong with it
         if place and (not place.startswith(PREFIX) or LogPlace.parse(place).partition is not None):
-            raise InputError(f"{place!r} is not of the form log:DIR/TOPIC")
+            raise InputError(f"{place!r} is not of the form log:DIR/TOPIC or kafka:BROKERS/TOPIC")
     except InputError as error:
         raise SettingsError(f"retry_source (from {given.origin}): {error}") from error
 
