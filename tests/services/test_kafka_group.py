@@ -183,10 +183,11 @@ def test_delayed_end_txn_cannot_tear(
         real, codes = KafkaProducer.commit, []
 
         async def late(self: KafkaProducer) -> None:
-            node = await self._broker.coordinator(private.TRANSACTIONS, self._name)
+            name = self._named
+            node = await self._broker.coordinator(private.TRANSACTIONS, name)
             client = self._broker.open_client
             for commits in (True, False):
-                asked = private.end(client, node, self._name, old._who, commits=commits)
+                asked = private.end(client, node, name, old._who, commits=commits)
                 codes.append(await asked)
             assert await owners.seen() == []
             await real(self)

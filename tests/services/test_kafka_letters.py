@@ -62,7 +62,7 @@ async def read(broker: Broker, topic: str, partition: int) -> list[tuple[object,
     async with consumer:
         (place,) = (one for one in consumer.assignment() if one.partition == partition)
         end = (await consumer.end_offsets([place]))[place]
-        found = []
+        found: list[tuple[object, ...]] = []
         while await consumer.position(place) < end:
             for records in (await consumer.getmany(place, timeout_ms=500)).values():
                 found += [(one.key, one.value, tuple(one.headers)) for one in records]
