@@ -68,7 +68,7 @@ async def retry(asked: Retry, *, store: str, source: str) -> Values:
     if not source:
         raise AskedError(
             "this coordinator was not told where retried records go: give it --retry-source "
-            "log:DIR/TOPIC, or run the command that the page shows"
+            "log:DIR/TOPIC or kafka:BROKERS/TOPIC, or run the command that the page shows"
         )
     flags = [f"--checkpoint-dir={store}", f"--source={source}", *asked.flags, "--format=json"]
     process = await children.start("ripple.cli.main", "dead-letter", "retry", *flags, stderr=PIPE)

@@ -43,6 +43,7 @@ from ripple.world.addresses import is_loopback, joined
 from ripple.world.tls import Tls
 
 SECTION = "coordinator"
+KAFKA = "kafka:"
 # What only workers read of a file that they share with coordinators.
 OTHERS = (
     "worker",
@@ -110,8 +111,8 @@ _PROCESS = (
     ),
     Setting(
         name="retry_source",
-        help="log:DIR/TOPIC, where the records of dead letters go that are retried from the "
-        "dashboard; nowhere where nothing is said",
+        help="log:DIR/TOPIC or kafka:BROKERS/TOPIC, where the records of dead letters go that are "
+        "retried from the dashboard; nowhere where nothing is said",
         default="",
     ),
     *ROLES,
@@ -255,9 +256,12 @@ def _check_retry_source(given: InForce) -> None:
     if not given.value:
         return
     try:
-        LogPlace.whole(str(given.value))
+        if not str(given.value).startswith(KAFKA):  # its command says what is wrong with that
+            LogPlace.whole(str(given.value))
     except InputError as error:
-        raise SettingsError(f"retry_source (from {given.origin}): {error}") from error
+        raise SettingsError(
+            f"retry_source (from {given.origin}): {error}, or kafka:BROKERS/TOPIC"
+        ) from error
 
 
 def _derive(found: dict[str, InForce]) -> None:

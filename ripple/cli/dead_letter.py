@@ -18,12 +18,22 @@ from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.rejects import shown
 from ripple.cli.stores import store_to_read
 from ripple.connectors.dead_letter import text_of
+from ripple.connectors.installed import load
+from ripple.connectors.registry import connector_of
 from ripple.errors import InputError
 from ripple.log import Topic
 from ripple.log_place import LogPlace
 from ripple.partition.letter_box import letters_path
 from ripple.partition.letters import count_lost, read_letters
-from ripple.partition.retries import Name, Retries, Target, read_journal, retries_path
+from ripple.partition.retries import (
+    Name,
+    Outcome,
+    Retries,
+    Target,
+    note_retried,
+    read_journal,
+    retries_path,
+)
 from ripple.partition.store_place import letters_in, with_letters
 from ripple.store.s3_settings import is_s3
 from ripple.world import LiveClock, LiveDisk, LiveRandom
@@ -33,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from ripple.partition.letter import Letter
-    from ripple.partition.retries import Outcome
+    from ripple.partition.retries import Retrying
 
 REFUSED_SHOWN_MAX = 5
 _VERSION_CHARACTERS = 12
@@ -63,8 +73,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--source",
         type=a_place,
         required=True,
-        metavar="log:DIR/TOPIC",
-        help="where the records are appended",
+        metavar="PLACE",
+        help="where the records are written again: log:DIR/TOPIC, or kafka:BROKERS/TOPIC for those "
+        "that came from there",
     )
     retry.add_argument(
         "--offset", type=count, action="append", metavar="N", help="only this one; may be repeated"
@@ -174,11 +185,19 @@ def _known(letter: Letter, *, retried: bool) -> dict[str, Any]:
 
 
 def _retry(options: argparse.Namespace) -> int:
-    place = _place(options.source)
+    connector = connector_of(options.source)
+    place = None if connector is not None and connector.retries else _place(options.source)
     boxes = _boxes(options)
     if len(pipelines := sorted({box.pipeline for box in boxes})) > 1:
         raise InputError(f"choose with --pipeline: there are letters of {', '.join(pipelines)}")
     holder = f"ripple dead-letter retry, process {os.getpid()} on {os.uname().nodename}"
+    if place is None:
+        assert connector is not None
+        opens = load(connector.scheme, connector.package, connector.retries)
+        with opens(options.source.partition(":")[2], pipelines[0]) as target:
+            for box in boxes:
+                _write_again(box, options, target, holder)
+        return 0
     topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
     with Target(topic, LiveClock(), holder=holder) as target:
         for box in boxes:
@@ -202,6 +221,34 @@ def _retry(options: argparse.Namespace) -> int:
                 retries.close()
                 _tell(box, retries.outcome, options.format)
     return 0
+
+
+def _write_again(box: _Box, options: argparse.Namespace, target: Retrying, holder: str) -> None:
+    """Let a place that knows by itself what it has take a partition's letters."""
+    if box.disk is not None and (unfinished := read_journal(box.disk, box.journal_path).unfinished):
+        raise InputError(
+            f"a retry to {next(iter(unfinished)).target} was cut short: finish it first, by a "
+            "retry to there"
+        )
+    outcome, retried = Outcome(), box.retried()
+    chosen = [(Name(one.input, one.offset), one) for one in _chosen(box, options)]
+    new = [(name, one) for name, one in chosen if name not in retried]
+    outcome.before = len(chosen) - len(new)
+    try:
+        target.send((one for _, one in new), outcome)
+        if box.disk is not None:
+            refused = {Name(one.input, one.offset) for one, _ in outcome.refused}
+            note_retried(
+                box.disk,
+                box.journal_path,
+                target.name,
+                [name for name, _ in new if name not in refused],
+                clock=LiveClock(),
+                random=LiveRandom(),
+                holder=holder,
+            )
+    finally:
+        _tell(box, outcome, options.format)
 
 
 def _tell(box: _Box, outcome: Outcome, form: str) -> None:
@@ -231,7 +278,7 @@ def _place(source: str) -> LogPlace:
     try:
         return LogPlace.whole(source)
     except InputError as error:
-        raise InputError(f"--source {error}") from error
+        raise InputError(f"--source {error}, or kafka:BROKERS/TOPIC") from error
 
 
 def _chosen(box: _Box, options: argparse.Namespace) -> Iterator[Letter]:

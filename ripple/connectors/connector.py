@@ -74,6 +74,8 @@ class Connector:
     and returns what is there in a few words; raises what is wrong and how it is put right.
     discover: ``path -> Iterable[Stream]``, what can be read there.
     lanes: ``path -> LaneHome``, topics through which stages may hand records to each other.
+    retries: ``(path, pipeline) -> Retrying``, where records of dead letters that were read from
+    such a place are written again.
     """
 
     scheme: str
@@ -88,6 +90,7 @@ class Connector:
     check: str = ""
     discover: str = ""
     lanes: str = ""
+    retries: str = ""
 
 
 @frozen

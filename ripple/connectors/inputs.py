@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from ripple.connectors.contract import has
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ripple.batch import Batch, Marker
     from ripple.cut import Cut
@@ -74,6 +75,28 @@ class Inputs(Protocol):
 
     async def close(self) -> None:
         """Release what was opened; closing twice is allowed."""
+        ...
+
+
+class Original(NamedTuple):
+    """A record as it was where it came from, with what is no field of it: key, headers.
+
+    place: where it lies, for people. data: all of it, in a form of its connector's.
+    """
+
+    place: str
+    data: bytes
+
+
+NO_ORIGINALS: Mapping[int, Original] = MappingProxyType({})
+
+
+@runtime_checkable
+class OriginalInputs(Protocol):
+    """Inputs that can tell what their records were."""
+
+    def originals(self, name: str, offsets: Sequence[int]) -> Mapping[int, Original]:
+        """Return records of the batch of input ``name`` that ``next`` returned last, by offset."""
         ...
 
 

@@ -28,4 +28,5 @@ CONNECTOR = Connector(
         commit_interval_ms=250,  # it costs no sync, and readers wait for it
     ),
     lanes="ripple.kafka.lane_home:open_lanes",
+    retries="ripple.kafka.retries:open_retries",
 )

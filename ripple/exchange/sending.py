@@ -66,8 +66,9 @@ class _Follower:
 class Sending:
     """The sender's side of all streams of one partition, under one epoch.
 
-    Only what is committed is offered, but over an uncommitted edge. Invariant: whoever is flowing
-    has been put all that the engine has given for its target, so that changes fit what it has.
+    Only what is committed is given, but over an uncommitted edge. Invariant: whoever is flowing
+    has been put, or will be with what was taken, all that the engine has given for its target, so
+    that changes fit what it has.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Sending:
         self._absent = [limits.absent_offers] * targets
         self._released: dict[int, int] = {}
         self._given_ns: list[int | None] = [None] * targets  # the watermark of what was given
+        self._taken: list[tuple[int, _Follower, EdgeChanges]] = []
         self._traces: dict[int, tuple[str, ...]] = {}  # of what was not given yet, by target
 
     def stream(self, target: int) -> Stream:
@@ -122,6 +124,7 @@ class Sending:
 
     def end(self) -> list[tuple[Way, Follow]]:
         """Let all streams end; return what was asked, for whoever comes next."""
+        self._taken.clear()
         asked = [(one.way, one.asked) for each in self._followers for one in each]
         for way, follow in asked:
             self.unfollow(way, follow.target)
@@ -168,6 +171,22 @@ class Sending:
 
     def offer(self, partition: Followed) -> None:
         """Let those who may get more of what the partition shows get it."""
+        self.take(partition)
+        self.give()
+
+    def give(self) -> None:
+        """Let them get what was taken; who has left since, or begun anew, gets nothing of it."""
+        taken, self._taken = self._taken, []
+        for target, one, what in taken:
+            if one in self._followers[target]:
+                one.way.put(self.stream(target), one.asked.turn, self.epoch, what)
+
+    def take(self, partition: Followed) -> None:
+        """Take what those may get, by what the partition shows now, for ``give``.
+
+        It may change in between; what was taken does not.
+        """
+        assert not self._taken, "what was taken before was not given"
         self.is_wanted = False
         for target, watermark_ns in self._released.items():
             partition.release(target, watermark_ns)
@@ -220,7 +239,7 @@ class Sending:
                 continue  # a connection broke, and nothing was lost
             table = partition.table_for(target)
             one.credit_rows -= cost_of(table)
-            one.way.put(self.stream(target), one.asked.turn, self.epoch, table)
+            self._taken.append((target, one, table))
 
     def _give(self, turns: Mapping[int, list[_Follower]], partition: Followed) -> None:
         for target in turns:
@@ -230,7 +249,6 @@ class Sending:
                 has_all = given is not None and one.asked.cut is not None and one.cut == dict(given)
                 one.is_flowing = one.is_flowing or (has_all and one.asked.epoch == self.epoch)
         for target, changes in partition.outgoing_to(turns).items():
-            stream = self.stream(target)
             self._given_ns[target] = changes.watermark_ns
             traces = self._traces.pop(target, ()) if self._traces else ()
             for one in self._followers[target]:
@@ -244,4 +262,4 @@ class Sending:
                     what = what.traced(traces)
                 one.is_flowing = True
                 one.credit_rows -= cost_of(what)
-                one.way.put(stream, one.asked.turn, self.epoch, what)
+                self._taken.append((target, one, what))

@@ -40,11 +40,6 @@ class Sendings:
         return any(sending.is_wanted for sending in self._committed())
 
     @property
-    def is_followed(self) -> bool:
-        """Whether somebody must be offered each cut: those outside, only while they are there."""
-        return self.edge is not None or any(not one.is_idle for one in self._shown)
-
-    @property
     def superseded_by(self) -> int | None:
         """The epoch of a later owner, if one of the next stage has heard of it."""
         return None if self.edge is None else self.edge.superseded_by
@@ -56,10 +51,21 @@ class Sendings:
 
     def offer(self, partition: Partition) -> None:
         """Let those who may get more get it; all that the partition shows is committed."""
+        self.take(partition)
+        self.give()
+
+    def take(self, partition: Partition) -> None:
+        """Take what those may get who may get more, once what is shown now is committed."""
         if self.edge is not None:
-            self.edge.offer(partition)
+            self.edge.take(partition)
         for sending in self._shown:
-            sending.offer(_showing(partition, sending))
+            if not sending.is_idle:
+                sending.take(_showing(partition, sending))
+
+    def give(self) -> None:
+        """Let them get what was taken."""
+        for sending in self._committed():
+            sending.give()
 
     def offer_uncommitted(self, partition: Partition) -> None:
         """Let those who do not wait for commits get what the partition shows."""

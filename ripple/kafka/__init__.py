@@ -2,7 +2,9 @@
 
 place, settings     what users write; how brokers are got at (tokens, errors, refusals)
 client, consumer    connections and who leads; records read ahead (memory: kept between fetches)
-record_batches      what was fetched, as columns (decompression); registry: of schemas, as set
+record_batches      what was fetched, as columns (decompression, headers)
+registry            of schemas, as the settings name it
+originals, retries  records kept whole beside dead letters; these written again, each once
 inputs, source      of a life, of a plain run; dividing: by which hash of keys
 rows, row_values, row_writing, batch_writing, batches   changes as records, as bytes
 producer, cuts, group   transactions; the record in each; a partition's outputs, committed by it

@@ -4,11 +4,18 @@
 https://kafka.apache.org/documentation/#recordbatch
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 import numpy as np
+
+cdef extern from "Python.h":
+    # As pointers: bytes become shorter in place only while nobody else has them.
+    PyObject* PyBytes_FromStringAndSize(const char*, Py_ssize_t) except NULL
+    char* PyBytes_AS_STRING(PyObject*) nogil
+    int _PyBytes_Resize(PyObject**, Py_ssize_t) except -1
 
 cdef enum:
     # Lengths and numbers of a record at their longest, without key, value and headers.
@@ -35,7 +42,7 @@ def encoded(keys, values, const int64_t[::1] times not None, headers, Py_ssize_t
         held.append(_texts(headers, &header))
     with nogil:
         room = _room(&key, &value, &header, at, rows, limit)
-    body = PyBytes_FromStringAndSize(NULL, room)
+    cdef PyObject* body = PyBytes_FromStringAndSize(NULL, room)
     cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(body)
     cdef uint8_t* p = out
     with nogil:
@@ -45,7 +52,10 @@ def encoded(keys, values, const int64_t[::1] times not None, headers, Py_ssize_t
                 break
             p = _record(p, &key, &value, &header, at, times[at] - base, at - first)
             at += 1
-    return body[: p - out], at
+    _PyBytes_Resize(&body, p - out)
+    found = <object>body
+    Py_DECREF(found)
+    return found, at
 
 
 cdef object _texts(object array, Texts* texts):

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from ripple.encoding.crc import crc32c
 from ripple.kafka.batch_writing import encoded
+from ripple.kafka.headers import HeaderColumn
 from ripple.world.broker import TooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ripple.world.broker import Headers, Place, Records
 
@@ -111,8 +112,10 @@ def _lz4(body: bytes) -> bytes:
     return b"".join((*parts, b"\0\0\0\0"))
 
 
-def _header_column(headers: tuple[Headers, ...]) -> pa.Array:
+def _header_column(headers: Sequence[Headers]) -> pa.Array:
     """Return headers as records have them; few records have some."""
+    if isinstance(headers, HeaderColumn):
+        return headers.data
     return pa.array([_headers(one) for one in headers], pa.binary())
 
 

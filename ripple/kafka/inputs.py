@@ -13,14 +13,14 @@ import numpy as np
 from ripple.connectors.cutting import recut
 from ripple.connectors.inputs import Signal, in_turn
 from ripple.errors import InputError
+from ripple.kafka.originals import original_of
 from ripple.traces import FIELD, some
 from ripple.values.contract import batch_of, before
 from ripple.world.broker import BrokerError, OffsetError, Place
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from ripple.batch import Batch, Marker
+    from ripple.connectors.inputs import Original
     from ripple.cut import Cut
     from ripple.values.contract import Values
     from ripple.world.broker import Consumer, Read
@@ -91,12 +91,16 @@ class KafkaInputs:
         self._woken, self._room = asyncio.Event(), asyncio.Event()
         self._failure: Exception | None = None
         self._is_traced = False
+        if hasattr(reader, "has_headers"):  # a whole broker's readers give headers anyway
+            reader.has_headers = True  # they cost little as long as nobody looks
 
     def trace(self) -> None:
         """Keep the contexts of what is read from the next ``open`` on."""
         self._is_traced = True
-        if hasattr(self._reader, "has_headers"):  # a whole broker's readers give headers anyway
-            self._reader.has_headers = True
+
+    def originals(self, name: str, offsets: Sequence[int]) -> dict[int, Original]:
+        """Return records of the batch that was handed out last, whole, as the topic has them."""
+        return self._ahead[name].originals(offsets)
 
     def contexts(self, name: str, next_offset: int) -> list[str]:
         """Return those of the records before an offset, each once, and forget them."""
@@ -336,10 +340,10 @@ class _Ahead:
         self.end = end
         self.grows = grows
         self._rows = rows
-        self._at = offset  # of what was handed out
+        self._at = self._from = offset  # of what was handed out, and of the last batch of it
         self._blocks: list[Batch] = []
         self._entries: deque[Batch] = deque()
-        self._written: deque[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = deque()
+        self._reads: deque[Read] = deque()
         self._contexts: deque[tuple[int, str]] = deque()
         self._rows_held = self._bytes_held = 0
         self._rows_max = max(2 * rows, ROWS_AHEAD // share)
@@ -370,7 +374,8 @@ class _Ahead:
         self._rows_held += batch.span
         self._bytes_held += batch.records.nbytes
         if len(read.offsets):
-            self._written.append((read.offsets, read.records.timestamps_ms))
+            self._reads.append(read)
+            self._bytes_held += _bytes_of(read)
 
     def keep(self, read: Read) -> None:
         """Keep the contexts of what was read, as far as they are followed."""
@@ -394,24 +399,34 @@ class _Ahead:
         if not self._entries:
             return None
         entry = self._entries.popleft()
-        self._at = entry.next_offset
+        self._from, self._at = self._at, entry.next_offset
         self._rows_held -= entry.span
         self._bytes_held -= entry.records.nbytes
-        while len(self._written) > 1 and self._written[1][0][0] < self._at:
-            self._written.popleft()
+        while len(self._reads) > 1 and self._reads[1].offsets[0] <= self._from:
+            self._bytes_held -= _bytes_of(self._reads.popleft())
         return entry
+
+    def originals(self, offsets: Sequence[int]) -> dict[int, Original]:
+        """Return records of the batch that was handed out last."""
+        found: dict[int, Original] = {}
+        for read in self._reads:
+            rows = np.searchsorted(read.offsets, offsets)
+            for row, offset in zip(rows.tolist(), offsets, strict=True):
+                if row < len(read.offsets) and read.offsets[row] == offset:
+                    found[offset] = original_of(self.place, read.records, row)
+        return found
 
     def identity(self, offset: int) -> str:
         """Return the last record before ``offset``, if it was read here."""
-        for offsets, written_ms in reversed(self._written):
-            row = int(np.searchsorted(offsets, offset)) - 1
+        for read in reversed(self._reads):
+            row = int(np.searchsorted(read.offsets, offset)) - 1
             if row >= 0:
-                return f"{offsets[row]}@{written_ms[row]}"
+                return f"{read.offsets[row]}@{read.records.timestamps_ms[row]}"
         return ""
 
     def is_unread(self, offset: int) -> bool:
         """Whether nothing was read here before ``offset``."""
-        return not self._written or self._written[0][0][0] >= offset
+        return not self._reads or bool(self._reads[0].offsets[0] >= offset)
 
     def _boundary(self) -> int:
         return self.through if self.is_past else self.through // self._rows * self._rows
@@ -434,3 +449,8 @@ class _Ahead:
         self._blocks = rest
         self._entries.extend(recut(whole, self._rows))
         self._bytes_held = sum(each.records.nbytes for each in (*rest, *self._entries))
+        self._bytes_held += sum(map(_bytes_of, self._reads))
+
+
+def _bytes_of(read: Read) -> int:
+    return int(read.records.keys.nbytes + read.records.values.nbytes)

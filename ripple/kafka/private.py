@@ -110,21 +110,35 @@ async def metadata(client: AIOKafkaClient, topics: Sequence[str]) -> dict[str, i
 async def why_not(hosts: Sequence[tuple[str, int, Any]], arguments: Mapping[str, Any]) -> str:
     """Return what is wrong with each of the brokers, none of which could be connected to."""
     reasons = []
+    spoken = arguments.get("security_protocol", "PLAINTEXT")
     for host, port, _ in hosts:
         try:
             connection = await create_conn(host, port, **arguments)
         except Exception as error:  # whatever it is, it is the reason
-            reasons.append(f"{host}:{port}: {_told(error)}")
+            reasons.append(f"{host}:{port}: {_told(error, spoken)}")
         else:
             connection.close()
-            reasons.append(f"{host}:{port}: it says nothing of its cluster")
+            reasons.append(
+                f"{host}:{port}: it says nothing of its cluster: is {spoken} what it takes there?"
+            )
     return "; ".join(reasons)
 
 
-def _told(error: Exception) -> str:
+def _told(error: Exception, spoken: str) -> str:
+    """Return an error in words. spoken: how the broker was spoken to."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, errors.UnsupportedSaslMechanismError):
+        return "it takes no SASL by this mechanism"
+    if isinstance(error, errors.IllegalSaslStateError):
+        return f"it takes no SASL there, as {spoken} has it"
+    text = str(error).strip()
+    if (isinstance(error, errors.KafkaConnectionError) and text.endswith("closed")) or (
+        isinstance(error, ConnectionError) and not text
+    ):
+        return f"it closed the connection: is {spoken} what it takes there?"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    name = type(error).__name__
+    text = text.partition(f"{name}: ")[2] or text  # as some of them begin, behind a number
+    return f"{name}: {text}" if text else name

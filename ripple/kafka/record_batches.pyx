@@ -20,6 +20,7 @@ import pyarrow as pa
 from ripple.encoding.crc import crc32c
 from ripple.kafka.decompression import decompressed
 from ripple.kafka.errors import DamagedError
+from ripple.kafka.headers import HeaderColumn
 from ripple.world.broker import Read, Records
 
 PIECE_BYTES = 8 << 20
@@ -98,7 +99,7 @@ def decoded(
     aborted: (producer id, first offset) of the aborted transactions among it, as the broker told
     them; their records are passed over, and so are the marks of transactions. piece_bytes: a piece
     is whole batches, and ends with that which reaches so many bytes. batch_bytes_max: what a batch
-    may have after decompression. headers: whether to decode those of records. Nothing is yielded
+    may have after decompression. headers: whether to keep those of records. Nothing is yielded
     where there is no whole batch. Raises DamagedError, after what came before.
     """
     cdef const uint8_t[::1] view = data
@@ -313,7 +314,7 @@ def _piece(data: bytes, bodies: list, from_offset: int, found: int, headers: boo
             _binary(rows, has_key, held.columns.null_keys, key_ends, keys),
             _binary(rows, has_value, held.columns.null_values, value_ends, values),
             times[:rows],
-            _headers(_ends(heads, rows + 1).tolist(), head_bytes)
+            HeaderColumn(pa.Array.from_buffers(pa.binary(), rows, [None, heads, head_bytes]))
             if headers and held.columns.headers_found else None,
         ),
         found,
@@ -325,15 +326,11 @@ cdef object _binary(Py_ssize_t rows, object valid, Py_ssize_t nulls, object ends
     return pa.Array.from_buffers(pa.binary(), rows, [bits, ends, data], nulls)
 
 
-def _headers(ends: list, data: object) -> tuple:
-    held = memoryview(data)
-    return tuple(
-        _headers_of(bytes(held[first:last])) for first, last in zip(ends, ends[1:])
-    )
+def headers_of(bytes data) -> tuple:
+    """Return the headers of a record from its bytes; one without a value has an empty one.
 
-
-cdef tuple _headers_of(bytes data):
-    """The headers of a record; one without a value has an empty one."""
+    Raises DamagedError.
+    """
     cdef const uint8_t* p = data
     cdef const uint8_t* end = p + len(data)
     cdef int64_t count = 0, length = 0

@@ -97,19 +97,16 @@ class Kept:
         if self._sends is not None:
             self._sends.offer_uncommitted(self.live.engine)
         self._storing.step()
-        is_committing = self.live.is_committing  # or has failed
+        is_committing = self._is_committing()
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
+        commit_due = commit_due or (self._sends is not None and self._sends.is_wanted)
         if not self._storing.is_busy and (self._is_asked() or store_due):
             if self._guards("commit_first"):
                 await self.commit()
             await self._begin_checkpoint()
             self._stores.begin(now_ns)
-        elif self._sends is not None and self._sends.is_followed:
-            if commit_due or self._sends.is_wanted:
-                await self.commit()
         elif commit_due and not (is_committing and self._has_room):
-            self._commits.begin(now_ns)
-            await self.live.begin_commit(self.parts.inputs.wake)
+            await self._begin_commit()
         self._batches += 1
         is_over = is_committing or self._batches >= _BATCHES_PER_TURN
         if is_over or now_ns - self._turn_ns >= self._turn_length_ns:
@@ -141,13 +138,32 @@ class Kept:
         return self.live.is_committed and not self._storing.is_busy
 
     async def commit(self) -> None:
-        """Let what was written survive."""
+        """Let what was written survive, and followers have it."""
+        await self._begin_commit()
+        await self.live.committed()
+        self._is_committing()
+
+    async def _begin_commit(self) -> None:
+        """Begin to commit what was written, which followers get once that is certain."""
+        await self.live.committed()
+        self._is_committing()
         self._commits.begin(self.clock.monotonic_ns())
-        await self.live.commit()
+        await self.live.begin_commit(self.parts.inputs.wake)
         if self._sends is not None:
             if self.parts.traces is not None:
                 self.parts.traces.given(self._sends.trace)
-            self._sends.offer(self.live.engine)
+            self._sends.take(self.live.engine)
+        self._is_committing()
+
+    def _is_committing(self) -> bool:
+        """Return whether a commit is under way; where none is, followers get what it had.
+
+        Raises what one that has failed did.
+        """
+        is_committing = self.live.is_committing
+        if self._sends is not None and not is_committing:
+            self._sends.give()
+        return is_committing
 
     async def store(self) -> None:
         """Commit, and complete a checkpoint of the present cut."""

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from ripple.connectors.dead_letter import text_of
+from ripple.connectors.inputs import Original
 from ripple.errors import InputError
 from ripple.schema.types import Field, Int64, Schema, String
-
-if TYPE_CHECKING:
-    pass
 
 REASON_CHARACTERS_MAX = 500
 # A record that is larger cannot be retried; its first RAW_BYTES_MAX bytes are kept all the same.
 RECORD_BYTES_MAX = 1 << 20
+
+_PLACE, _DATA = b"original_place", b"original"
+_NO_FIELDS = pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
 
 QUARANTINE = "quarantine"
 """The step of a letter whose record killed the process."""
@@ -29,7 +30,8 @@ class Letter:
 
     step: what refused it, a step of the pipeline or QUARANTINE; None: the source. version: the
     topology hash of the pipeline that refused it. record: the whole record as an Arrow IPC stream
-    of one row; None where the source found none, or it is longer than RECORD_BYTES_MAX.
+    of one row, without a column where the source found no fields; in its metadata what it was where
+    it came from, if that is known. None where neither is, or it is longer than RECORD_BYTES_MAX.
     written_ns: when it was kept, for people.
     """
 
@@ -51,6 +53,19 @@ class Letter:
 
     def row(self) -> pa.RecordBatch:
         """Return the whole record. Raises InputError when it was not kept, or cannot be read."""
+        row = self._row()
+        if not row.num_columns:
+            raise InputError("its source could not read it, and knows no fields of it")
+        return row.replace_schema_metadata()
+
+    def original(self) -> Original:
+        """Return the record as it was where it came from; raises as ``row`` does."""
+        known = self._row().schema.metadata or {}
+        if _DATA not in known:
+            raise InputError("what it was where it came from was not kept")
+        return Original(known.get(_PLACE, b"").decode(errors="replace"), known[_DATA])
+
+    def _row(self) -> pa.RecordBatch:
         if self.record is None:
             raise InputError("only its first bytes were kept")
         try:
@@ -64,8 +79,23 @@ class Letter:
         return batch
 
 
-def dumps_record(row: pa.RecordBatch) -> bytes | None:
-    """Return one record as an Arrow IPC stream, None if that is too long to keep."""
+def dumps_record(row: pa.RecordBatch | None, original: Original | None = None) -> bytes | None:
+    """Return one record as an Arrow IPC stream, None if that is too long to keep, or nothing is.
+
+    row: its fields. original: what it was where it came from. Where both are too long together, the
+    fields are left out, and then the other.
+    """
+    if original is not None:
+        known = {_PLACE: original.place.encode(), _DATA: original.data}
+        both = (_NO_FIELDS if row is None else row).replace_schema_metadata(known)
+        alone = _NO_FIELDS.replace_schema_metadata(known)
+        data = _dumps(both) or _dumps(alone)
+        if data is not None:
+            return data
+    return None if row is None else _dumps(row)
+
+
+def _dumps(row: pa.RecordBatch) -> bytes | None:
     stored = pa.BufferOutputStream()
     with pa.ipc.new_stream(stored, row.schema) as writer:
         writer.write_batch(row)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.batch import RAW_BYTES_MAX, Rejected
+from ripple.connectors.inputs import NO_ORIGINALS
 from ripple.log import PartitionReader, Topic
 from ripple.partition.letter import (
     LETTER,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ripple.batch import Batch
+    from ripple.connectors.inputs import Original
     from ripple.partition.letter_box import LetterBox
     from ripple.world.ports import Clock, Disk
 
@@ -116,11 +118,18 @@ class DeadLetterLog:
         for name, offset in cut.items():
             self._input(name).start_at(offset)
 
-    def write(self, name: str, rejected: Iterable[Rejected], batch: Batch | None = None) -> int:
+    def write(
+        self,
+        name: str,
+        rejected: Iterable[Rejected],
+        batch: Batch | None = None,
+        originals: Mapping[int, Original] = NO_ORIGINALS,
+    ) -> int:
         """Keep what was refused of input ``name``; return how many of them were new.
 
-        batch: where the whole records are, for those that have one there. All of one batch go into
-        one call, in any order. Raises OSError.
+        batch: where the whole records are, for those that have one there. originals: as they were
+        where they came from, by offset. All of one batch go into one call, in any order. Raises
+        OSError.
         """
         held = self._input(name)
         row_at = _no_row if batch is None else _rows_of(batch)
@@ -131,7 +140,8 @@ class DeadLetterLog:
                 continue
             self._check_order(name, bad)
             row = row_at(bad.offset)
-            letter = self._letter(name, bad, None if row is None else dumps_record(row))
+            record = dumps_record(row, originals.get(bad.offset))
+            letter = self._letter(name, bad, record)
             letter_bytes = RAW_BYTES_MAX + len(letter.record or b"")
             if new and length_bytes + letter_bytes > APPEND_BYTES_MAX:
                 self._append(new)

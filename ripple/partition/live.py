@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.batch import Batch, Marker, Rejected
+from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs
 from ripple.engine import Engine
 from ripple.events import BroughtUp, Committed, Ended, Refused, Tell, Uncomputable
 from ripple.frozen import frozen
@@ -15,7 +16,7 @@ from ripple.frozen import frozen
 if TYPE_CHECKING:
     import asyncio
 
-    from ripple.connectors.inputs import Inputs
+    from ripple.connectors.inputs import Inputs, Original
     from ripple.cut import Cut
     from ripple.engine import Changes
     from ripple.engine.division import Division
@@ -35,8 +36,17 @@ class Letters(Protocol):
 
     counts: Counter[str]
 
-    def write(self, name: str, rejected: Iterable[Rejected], batch: Batch) -> object:
-        """Keep what was refused of a batch of input ``name``."""
+    def write(
+        self,
+        name: str,
+        rejected: Iterable[Rejected],
+        batch: Batch,
+        originals: Mapping[int, Original] = NO_ORIGINALS,
+    ) -> object:
+        """Keep what was refused of a batch of input ``name``.
+
+        originals: by offset, records as they were where they came from.
+        """
         ...
 
     def sync(self) -> None:
@@ -191,7 +201,10 @@ class Live:
         if rejected and isinstance(entry, Batch):
             if self._notes is not None:
                 self._notes.idle()  # a disk that is full is no record's fault
-            self._letters.write(name, rejected, entry)
+            originals: Mapping[int, Original] = NO_ORIGINALS
+            if isinstance(self._inputs, OriginalInputs):
+                originals = self._inputs.originals(name, [bad.offset for bad in rejected])
+            self._letters.write(name, rejected, entry, originals)
             self._tell(Refused(name, Counter(bad.cause for bad in rejected)))
 
     async def bring_up(self) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ripple.connectors.inputs import NO_ORIGINALS
 from ripple.engine import Engine
 from ripple.errors import InputError
 from ripple.events import Began
@@ -17,6 +18,7 @@ from ripple.partition.outputs import Outputs
 if TYPE_CHECKING:
     from ripple.batch import Batch, Rejected
     from ripple.connectors.dead_letter import DeadLetters
+    from ripple.connectors.inputs import Original
     from ripple.partition.endings import Endings
 
 T = TypeVar("T")
@@ -79,7 +81,13 @@ class PlainLetters:
         self._source_name = source_name
         self._strict = strict
 
-    def write(self, name: str, rejected: Iterable[Rejected], batch: Batch) -> None:  # noqa: ARG002 - of Letters
+    def write(
+        self,
+        name: str,  # noqa: ARG002 - of Letters
+        rejected: Iterable[Rejected],
+        batch: Batch,  # noqa: ARG002 - likewise
+        originals: Mapping[int, Original] = NO_ORIGINALS,  # noqa: ARG002 - likewise
+    ) -> None:
         """Count and keep; raises OutputError, which names the target."""
         kept = [*rejected][: 1 if self._strict else None]
         self.counts.update(bad.cause for bad in kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
@@ -36,6 +36,7 @@ LETTERS_MAX = 1000
 BYTES_MAX = 4 << 20
 
 _INTENT, _DONE = "intent", "done"
+_RETRIED = "retried"  # by a place that knows by itself what it has
 _SCHEMA = Schema(
     "retry",
     (
@@ -95,6 +96,8 @@ class Journal:
             name = Name(row["input"], row["offset"])
             self.retried.add(name)
             self.unfinished.setdefault(step, []).append(name)
+        elif row["kind"] == _RETRIED:
+            self.retried.add(Name(row["input"], row["offset"]))
         elif row["kind"] == _DONE:
             self.unfinished.pop(step, None)
 
@@ -122,6 +125,27 @@ class Outcome:
     finished: int = 0
     before: int = 0
     refused: list[tuple[Letter | Name, str]] = field(default_factory=list)
+
+
+class Retrying(Protocol):
+    """A place that takes records of letters as they were where they came from; see Connector.
+
+    It knows by itself what it has, and takes each once. name: of the place.
+    """
+
+    name: str
+
+    def __enter__(self) -> Self:
+        """Return this."""
+        ...
+
+    def __exit__(self, *_: object) -> None:
+        """Release it."""
+        ...
+
+    def send(self, letters: Iterable[Letter], outcome: Outcome) -> None:
+        """Take the records of letters; say in ``outcome`` what was done. Raises InputError."""
+        ...
 
 
 class Target:
@@ -153,6 +177,26 @@ class Target:
                 closing.callback(writer.close)
 
 
+def note_retried(
+    disk: Disk,
+    path: str,
+    target_name: str,
+    names: Iterable[Name],
+    *,
+    clock: Clock,
+    random: Random,
+    holder: str,
+) -> None:
+    """Note what another place has taken, and knows by itself; raises as PartitionWriter does."""
+    with _open_writer(disk, path, clock, holder) as writer:
+        journal = read_journal(disk, path)
+        producer = _drawn(random) if journal.producer is None else journal.producer
+        step = Step(target_name, 0, journal.epoch, 0)
+        rows = [_row(_RETRIED, producer, step, one) for one in names if one not in journal.retried]
+        if rows:
+            writer.append(pa.RecordBatch.from_pylist(rows, schema=_ARROW))
+
+
 class Retries:
     """Appends letters to a topic, having noted durably that it will, and notes that it has.
 
@@ -177,25 +221,19 @@ class Retries:
 
         target_name: tells the target from others, for a retry that has to be finished.
         """
-        is_there = disk.exists(f"{path}/topic")
-        topic = (
-            Topic.open(disk, path)
-            if is_there
-            else Topic.create(disk, path, _SCHEMA, settings=LogSettings(sync_appends=1))
-        )
         self._path = path
         self._guards = guards
         self._target = target
         self._target_name = target_name
         self._columns = body.columns_of(target.topic.schema)
-        self._writer = PartitionWriter(topic, 0, clock, holder=holder, guards=guards)
+        self._writer = _open_writer(disk, path, clock, holder, guards)
         try:
             self._journal = read_journal(disk, path)
         except BaseException:
             self._writer.close()
             raise
         if self._journal.producer is None:
-            self._journal.producer = int.from_bytes(random.bytes(8)) >> 1
+            self._journal.producer = _drawn(random)
         self.outcome = Outcome()
 
     def finish(self, letters: Callable[[], Iterable[Letter]]) -> None:
@@ -306,13 +344,37 @@ class Retries:
         self._writer.append(pa.RecordBatch.from_pylist(rows, schema=_ARROW))
 
     def _row(self, kind: str, step: Step, name: Name | None = None) -> dict[str, Any]:
-        return {
-            "kind": kind,
-            "producer": self._journal.producer,
-            **step._asdict(),
-            "input": name and name.input,
-            "offset": name and name.offset,
-        }
+        return _row(kind, self._journal.producer, step, name)
+
+
+def _row(kind: str, producer: int | None, step: Step, name: Name | None) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "producer": producer,
+        **step._asdict(),
+        "input": name and name.input,
+        "offset": name and name.offset,
+    }
+
+
+def _open_writer(
+    disk: Disk,
+    path: str,
+    clock: Clock,
+    holder: str,
+    guards: Callable[[str], bool] = all_guards,
+) -> PartitionWriter:
+    """Open the journal, made if it is absent."""
+    topic = (
+        Topic.open(disk, path)
+        if disk.exists(f"{path}/topic")
+        else Topic.create(disk, path, _SCHEMA, settings=LogSettings(sync_appends=1))
+    )
+    return PartitionWriter(topic, 0, clock, holder=holder, guards=guards)
+
+
+def _drawn(random: Random) -> int:
+    return int.from_bytes(random.bytes(8)) >> 1
 
 
 @dataclass(slots=True)

@@ -19,15 +19,20 @@ class Sends(Protocol):
     def is_wanted(self) -> bool:
         """Whether somebody waits for the next offer."""
 
-    @property
-    def is_followed(self) -> bool:
-        """Whether each committed cut is to be offered, for which the partition waits there."""
-
     def trace(self, contexts: tuple[str, ...]) -> None:
         """Take the traces that what is offered next belongs to; see ``ripple.traces``."""
 
     def offer(self, partition: Partition) -> None:
         """Take what may be sent now; all that the partition shows is committed."""
+
+    def take(self, partition: Partition) -> None:
+        """Take what may be sent once all that the partition shows now is committed.
+
+        What was taken before was given.
+        """
+
+    def give(self) -> None:
+        """Send what was taken: it is committed."""
 
     def offer_uncommitted(self, partition: Partition) -> None:
         """Take what may be sent before it is committed; the partition's views are up."""

@@ -114,7 +114,7 @@ class Records:
     keys: pa.Array
     values: pa.Array
     timestamps_ms: npt.NDArray[np.int64]
-    headers: tuple[Headers, ...] | None = None
+    headers: Sequence[Headers] | None = None
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Records:

@@ -87,6 +87,38 @@ def test_a_table_comes_first_and_then_changes_that_follow_it() -> None:
     assert cut_of(pair.target) == {"0/trades": 30}
 
 
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_what_was_taken_is_given_as_it_was_to_whom_it_was_taken_for(is_broken: bool) -> None:
+    """A sender goes on while it commits: what it shows then is not what is committed."""
+    pair = Pair()
+    pair.carry()
+    pair.give(20)
+    pair.target.take()
+    sending = pair.sender.sending
+    assert sending is not None
+    pair.sender.node.read(5)
+    pair.sender.engine.stabilize()
+    sending.take(pair.sender.engine)
+    pair.sender.node.read(5)
+    pair.sender.engine.stabilize()
+    pair.carry()
+    assert not pair.arrived()
+    if is_broken:
+        pair.connection.cut(0)
+        pair.cluster.connect()
+        pair.carry()
+    sending.give()
+    pair.carry()
+    assert [one.changes.cut["trades"] for one in pair.arrived()] == ([] if is_broken else [25])
+    sending.offer(pair.sender.engine)
+    pair.carry()
+    last = pair.arrived()[-1].changes
+    assert (last.since, last.cut) == (None if is_broken else {"trades": 25}, {"trades": 30})
+    pair.target.take()
+    pair.target.settle()
+    assert cut_of(pair.target) == {"0/trades": 30}
+
+
 def test_a_broken_connection_on_which_nothing_was_lost_goes_on_with_changes() -> None:
     pair = Pair()
     pair.carry()

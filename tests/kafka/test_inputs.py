@@ -80,8 +80,13 @@ def inputs_of(world: SimWorld, count: int = 3, **how: Any) -> KafkaInputs:
     return KafkaInputs(Reader(world.broker), names, VALUES, ROWS, **how)
 
 
-async def all_of(inputs: KafkaInputs, cut: dict[str, int], stop=None, rows: int = ROWS) -> list:
-    """Return (input, first, next offset, numbers) of each batch up to the end."""
+async def all_of(
+    inputs: KafkaInputs, cut: dict[str, int], stop=None, rows: int = ROWS, looked=lambda *_: None
+) -> list:
+    """Return (input, first, next offset, numbers) of each batch up to the end.
+
+    looked: is called with the input and the offsets of each.
+    """
     await inputs.open(cut, rows, stop)
     found = []
     cut = dict(cut)
@@ -93,6 +98,7 @@ async def all_of(inputs: KafkaInputs, cut: dict[str, int], stop=None, rows: int 
         assert isinstance(batch, Batch)
         found.append((name, cut[name], batch.next_offset, batch.records.column(0).to_pylist()))
         assert batch.next_offset > cut[name]
+        looked(name, batch.offsets().tolist())
         cut[name] = batch.next_offset
     return found
 

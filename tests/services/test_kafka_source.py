@@ -292,6 +292,9 @@ def test_what_is_wrong_is_told_in_one_line(broker: Broker, topic: str, folder: P
     filled(broker.bootstrap, topic, trades(rows=500), 2)
     at = f"kafka:{broker.bootstrap}"
     assert "cannot reach Kafka: 127.0.0.1:1: " in refused(folder, "--source", "kafka:127.0.0.1:1/t")
+    given = {"RIPPLE_KAFKA_SECURITY_PROTOCOL": "SSL"}
+    there = ("--source", f"kafka:{broker.bootstrap}/t")
+    assert "is SSL what it takes there?" in refused(folder, *there, **given)
     said = refused(folder, "--source", f"{at}/none")
     assert said.endswith("/none: " + broker.bootstrap + " has no topic 'none'")
     said = refused(folder, "--source", f"{at}/{topic}")

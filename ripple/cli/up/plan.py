@@ -106,7 +106,9 @@ def _dashboard(asked: Asked) -> dict[str, object]:
     allowed = {"dashboard-allow-commands": "true"} if asked.allow_commands else {}
     source = asked.source
     is_topic = source.startswith(PREFIX) and LogPlace.parse(source).partition is None
-    retried = {"retry-source": source} if is_topic else {}
+    connector = connector_of(source)
+    takes = is_topic or (connector is not None and bool(connector.retries))
+    retried = {"retry-source": source} if takes else {}
     return {"dashboard": "true", "dashboard-port": asked.dashboard, **allowed, **retried}
 
 

@@ -1,0 +1,117 @@
+"""Records are kept beside their dead letters as they were in their topic, and come back so."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from ripple.batch import Batch, Rejected
+from ripple.connectors.inputs import Original, OriginalInputs
+from ripple.errors import InputError
+from ripple.kafka.batches import ProducerId, batches
+from ripple.kafka.originals import kept_of, original_of
+from ripple.kafka.record_batches import decoded
+from ripple.partition.letter import Letter, dumps_record
+from ripple.partition.letter_box import LetterTopic
+from ripple.partition.letters import DeadLetterLog, read_letters
+from ripple.testing import SimWorld
+from ripple.testing.sim_broker import SimBroker
+from ripple.world import LiveClock, LiveDisk
+from ripple.world.broker import Place, Record, Records
+from tests.kafka.test_inputs import A, B, all_of, in_this_thread, inputs_of, played
+
+__all__ = ["in_this_thread"]
+
+PLACE = Place("trades", 3)
+RECORDS = [
+    Record(b"k", b"\xff\0v", 5, (("n", b"\xff\0"), ("é", b""))),
+    Record(None, b"w", 6),
+    Record(b"", None, 7, (("", b"1"),)),
+]
+
+
+def fetched() -> Records:
+    """Return the records as a broker's answer has them."""
+    ((_, body, head),) = batches(Records.of(RECORDS), PLACE, 1 << 20, "none")
+    (read,) = decoded(head.with_body(body, ProducerId(1, 2), 0), 0, (), headers=True)
+    return read.records
+
+
+def as_letter(record: bytes | None) -> Letter:
+    return Letter("trades/3", 7, None, "it is bad", None, "vwap", "f00d", b"", record, 0)
+
+
+@pytest.mark.parametrize("row", range(3))
+@pytest.mark.parametrize("records", [Records.of(RECORDS), fetched()])
+def test_record_comes_back_from_its_letter_as_it_was(records: Records, row: int) -> None:
+    fields = pa.RecordBatch.from_pydict({"x": [1]})
+    for known in (fields, None):
+        letter = as_letter(dumps_record(known, original_of(PLACE, records, row)))
+        place, (found,) = kept_of(letter.original())
+        assert (place, found) == (PLACE, RECORDS[row])
+        if known is not None:
+            assert letter.row() == fields
+        else:
+            with pytest.raises(InputError, match="could not read it"):
+                letter.row()
+
+
+def test_letter_without_what_it_was_says_so_and_one_that_is_damaged_too() -> None:
+    letter = as_letter(dumps_record(pa.RecordBatch.from_pydict({"x": [1]})))
+    with pytest.raises(InputError, match="was not kept"):
+        letter.original()
+    data = original_of(PLACE, Records.of(RECORDS), 0).data
+    for damaged in (data[:-1], data[:-1] + b"\2", b""):
+        with pytest.raises(InputError, match="cannot be read"):
+            kept_of(Original("trades/3", damaged))
+    with pytest.raises(InputError, match="cannot be read"):
+        kept_of(Original("", data))
+
+
+def test_what_is_too_long_together_keeps_what_it_was() -> None:
+    long = Records.of([Record(b"k", b"v" * 600_000)])
+    fields = pa.RecordBatch.from_pydict({"x": ["v" * 600_000]})
+    letter = as_letter(dumps_record(fields, original_of(PLACE, long, 0)))
+    assert [*kept_of(letter.original()).records] == [*long]
+    with pytest.raises(InputError):
+        letter.row()
+    longer = original_of(PLACE, Records.of([Record(b"k", b"v" * (1 << 20))]), 0)
+    assert as_letter(dumps_record(fields, longer)).row() == fields
+    assert dumps_record(None, longer) is None
+
+
+def test_letters_keep_them_in_a_log(tmp_path) -> None:
+    box = LetterTopic(LiveDisk(tmp_path), "letters", LiveClock())
+    log = DeadLetterLog(box, pipeline="vwap", version="f00d", clock=LiveClock())
+    original = original_of(PLACE, fetched(), 0)
+    nothing = Batch(pa.RecordBatch.from_pylist([], pa.schema([])), 2, ())
+    log.write("trades/3", [Rejected(1, None, "bad", b"")], nothing, {1: original})
+    log.close()
+    (letter,) = read_letters(LiveDisk(tmp_path), "letters")
+    assert letter.original() == original
+
+
+def test_inputs_know_what_the_records_of_their_last_batch_were(monkeypatch) -> None:
+    monkeypatch.setattr("ripple.kafka.inputs.READ_ROWS", 3)
+
+    async def scene(broker: SimBroker, world: SimWorld) -> None:
+        for place in (A, B):
+            for number in range(25):
+                broker.append(place, [Record(b"k%d" % number, b"%d" % number, 9, (("h", b"1"),))])
+        inputs = inputs_of(world)
+        assert isinstance(inputs, OriginalInputs)
+        seen = []
+
+        def looked(name: str, offsets: list[int]) -> None:
+            found = inputs.originals(name, offsets)
+            assert sorted(found) == offsets
+            for offset, original in found.items():
+                place, (record,) = kept_of(original)
+                assert (str(place), record.key) == (name, b"k%d" % offset)
+                seen.append((name, offset))
+
+        await all_of(inputs, dict.fromkeys(inputs.names, 0), looked=looked)
+        assert sorted(seen) == [(str(place), n) for place in (A, B) for n in range(25)]
+        await inputs.close()
+
+    played(scene)

@@ -1,0 +1,200 @@
+"""The named faults of transactions, provoked against a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+
+import pyarrow as pa
+import pytest
+
+import ripple as rp
+from ripple.connectors.connector import Part
+from ripple.connectors.contract import Commit
+from ripple.fenced import FencedError
+from ripple.kafka import private_writing as private
+from ripple.kafka.broker import KafkaBroker
+from ripple.kafka.group import KafkaGroup, Whose, Written
+from ripple.kafka.producer import KafkaProducer
+from ripple.kafka.rows import Rows
+from ripple.kafka.settings import Security
+from ripple.ops import OP, OP_SET
+from ripple.world.broker import BrokerError, UnknownOutcomeError
+from ripple.world.live import LiveClock
+from tests.services.kafka import Broker
+from tests.services.kafka_kill_nine import read_all
+
+pytestmark = pytest.mark.services
+
+WITHIN_S = 60
+
+
+@rp.record(version=1)
+class Number:
+    x: int
+
+
+PLAN = (
+    rp.Pipeline("seen")
+    .source("numbers", Number)
+    .partition("by-x", key="x")
+    .fold("seen", count=rp.count())
+    .sink("out")
+).plan()
+
+
+class Owners:
+    """Owners of one partition, each over connections of its own."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self._brokers: list[KafkaBroker] = []
+
+    async def open(self, epoch: int) -> tuple[KafkaGroup, int]:
+        """Return the owner of an epoch, and what it has found committed: so many records."""
+        broker = KafkaBroker(self.bootstrap, Security())
+        self._brokers.append(broker)
+        written = {"out": Written(self.topic, Rows(PLAN, PLAN.outputs[0], self.topic))}
+        group = KafkaGroup(broker, Whose(self.topic, Part(0, 1)), written, clock=LiveClock())
+        committed = (await group.open(epoch))["out"].committed
+        return group, 0 if committed is None else committed.cut["numbers"]
+
+    async def seen(self) -> list[int]:
+        """Return which rows a reader of committed records sees."""
+        found = await read_all(self.bootstrap, self.topic)
+        return [json.loads(value)["x"] for _, value in found if value]
+
+    async def close(self) -> None:
+        for broker in self._brokers:
+            await broker.close()
+
+
+async def commit(group: KafkaGroup, number: int) -> None:
+    """Write row ``number``, and commit with it that so many records were read."""
+    reached = Commit({"numbers": number}, f"{number:016x}")
+    columns = {"x": [number], OP: pa.array([OP_SET], pa.int8()), "count": [1]}
+    group.write("out", pa.record_batch(columns), reached)
+    await group.commit({"out": reached})
+
+
+def lived(broker: Broker, topic: str, story: Callable[[Owners], Awaitable[None]]) -> None:
+    async def main() -> None:
+        owners = Owners(broker.bootstrap, topic[-60:])
+        try:
+            await asyncio.wait_for(story(owners), WITHIN_S)
+        finally:
+            await owners.close()
+
+    asyncio.run(main())
+
+
+def once(monkeypatch: pytest.MonkeyPatch, error: Exception, *, before: bool) -> None:
+    """Let the next commit fail, before it was sent or when it was done."""
+    real = KafkaProducer.commit
+
+    async def failing(self: KafkaProducer) -> None:
+        monkeypatch.setattr(KafkaProducer, "commit", real)
+        if not before:
+            await real(self)
+        raise error
+
+    monkeypatch.setattr(KafkaProducer, "commit", failing)
+
+
+def test_crash_after_send_before_txn_commit(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(owners: Owners) -> None:
+        first, _ = await owners.open(1)
+        await commit(first, 1)
+        once(monkeypatch, RuntimeError("killed"), before=True)
+        with pytest.raises(RuntimeError, match="killed"):
+            await commit(first, 2)
+        second, reached = await owners.open(2)
+        assert reached == 1
+        await commit(second, 2)
+        assert await owners.seen() == [1, 2]
+
+    lived(broker, topic, story)
+
+
+def test_crash_after_commit_before_checkpoint(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(owners: Owners) -> None:
+        first, _ = await owners.open(1)
+        once(monkeypatch, RuntimeError("killed"), before=False)
+        with pytest.raises(RuntimeError, match="killed"):
+            await commit(first, 1)
+        second, reached = await owners.open(2)
+        assert reached == 1
+        await commit(second, 2)
+        assert await owners.seen() == [1, 2]
+
+    lived(broker, topic, story)
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_txn_abort_then_reemit(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch, is_before: bool
+) -> None:
+    async def story(owners: Owners) -> None:
+        owner, _ = await owners.open(1)
+        await commit(owner, 1)
+        error = BrokerError("gone", done=False) if is_before else UnknownOutcomeError("lost")
+        once(monkeypatch, error, before=is_before)
+        await commit(owner, 2)
+        await commit(owner, 3)
+        assert await owners.seen() == [1, 2, 3]
+
+    lived(broker, topic, story)
+
+
+def test_superseded_owner_cannot_refence_producer(broker: Broker, topic: str) -> None:
+    """Also test_zombie_producer_fenced: its producer is, and what it then tries is refused."""
+
+    async def story(owners: Owners) -> None:
+        first, _ = await owners.open(1)
+        await commit(first, 1)
+        second, _ = await owners.open(2)
+        with pytest.raises(FencedError, match="it was replaced"):
+            await commit(first, 2)
+        await commit(second, 2)
+        with pytest.raises(FencedError, match="it was replaced"):
+            await owners.open(1)
+        await commit(second, 3)
+        assert await owners.seen() == [1, 2, 3]
+
+    lived(broker, topic, story)
+
+
+def test_delayed_end_txn_cannot_tear(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a fenced producer's transaction comes while the next one's is half written."""
+
+    async def story(owners: Owners) -> None:
+        first, _ = await owners.open(1)
+        old = first._producer
+        assert isinstance(old, KafkaProducer)
+        second, _ = await owners.open(2)
+        real, codes = KafkaProducer.commit, []
+
+        async def late(self: KafkaProducer) -> None:
+            name = self._named
+            node = await self._broker.coordinator(private.TRANSACTIONS, name)
+            client = self._broker.open_client
+            for commits in (True, False):
+                asked = private.end(client, node, name, old._who, commits=commits)
+                codes.append(await asked)
+            assert await owners.seen() == []
+            await real(self)
+
+        monkeypatch.setattr(KafkaProducer, "commit", late)
+        await commit(second, 1)
+        assert all(codes)
+        assert await owners.seen() == [1]
+
+    lived(broker, topic, story)
