@@ -17,7 +17,7 @@ from worker.pipe import Pipe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SPARES_AFTER_S = 10.0
+SPARES_AFTER_S = 5.0
 
 
 class Process:
