@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.connector import Part
@@ -13,12 +14,13 @@ from ripple.pipeline.stages import divided_why
 from worker.stages import sinks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ripple.connectors.connector import Carried
     from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
     from ripple.partition.group import ReadableGroup
+    from ripple.partition.warm import Look
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import Executor
 
@@ -50,7 +52,7 @@ class Ends(Protocol):
         """
         ...
 
-    def reached(self, part: Part) -> Callable[[], Mapping[str, Commit | None]] | None:
+    def reached(self, part: Part) -> Look | None:
         """Return what tells what a partition's outputs have committed; None if nothing does."""
         ...
 
@@ -136,7 +138,7 @@ class Places:
             carried=carried,
         )
 
-    def reached(self, part: Part) -> Callable[[], Mapping[str, Commit | None]] | None:
+    def reached(self, part: Part) -> Look | None:
         """Return what tells what a partition's outputs have committed; None if nothing does."""
         asked = {
             name: reached_at(place, self._plan, name, part)
@@ -145,7 +147,12 @@ class Places:
         known = {name: ask for name, ask in asked.items() if ask is not None}
         if len(known) < len(asked):
             return None
-        return lambda: {name: ask() for name, ask in known.items()}
+
+        def look() -> Mapping[str, Commit | None]:
+            return {name: ask() for name, ask in known.items()}
+
+        # Brokers may take seconds to answer.
+        return lambda: asyncio.to_thread(look)
 
     def _sinks_of(self, stage: int) -> dict[str, str]:
         written = sinks_of(self._plan, stage)

@@ -19,15 +19,14 @@ from worker.hosted import Doing
 from worker.owned import PAUSE_MAX_S, PAUSE_MIN_S, Owned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection
 
-    from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
     from ripple.engine.division import Division
     from ripple.events import Event
     from ripple.partition.group import CommitGroup
     from ripple.partition.lanes import Lanes
-    from ripple.partition.warm import WarmState
+    from ripple.partition.warm import Look, WarmState
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import Executor
     from worker.site import Site
@@ -53,7 +52,7 @@ class Duty:
     engine: type[Engine] = Engine
     staged: bool = False
     shows: Collection[str] = ()
-    reached: Callable[[], Callable[[], Mapping[str, Commit | None]] | None] | None = None
+    reached: Callable[[], Look | None] | None = None
     lanes: Callable[[CommitGroup], Lanes] | None = None
     division: Callable[[], Division | None] = lambda: None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import threading
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ripple.connectors.background import Background
@@ -176,17 +177,19 @@ class _Looks:
     """
 
     def __init__(self) -> None:
+        self._opening = threading.Lock()  # followers look in threads
         self._background: Background | None = None
         self._brokers: dict[str, KafkaBroker] = {}
 
     def at(self, place: KafkaPlace) -> tuple[Background, KafkaBroker]:
         """Return the connection to a place's brokers, and the thread where it is."""
-        if self._background is None:
-            self._background = Background()
-            atexit.register(self.close)
-        if place.brokers not in self._brokers:
-            self._brokers[place.brokers] = _broker(place, "none")
-        return self._background, self._brokers[place.brokers]
+        with self._opening:
+            if self._background is None:
+                self._background = Background()
+                atexit.register(self.close)
+            if place.brokers not in self._brokers:
+                self._brokers[place.brokers] = _broker(place, "none")
+            return self._background, self._brokers[place.brokers]
 
     def close(self) -> None:
         """Let go of the connections, and end the thread."""

@@ -20,8 +20,9 @@ from ripple.partition.restoring import first_cut, restore
 from ripple.partition.store_place import notes_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from contextlib import AbstractAsyncContextManager
+    from typing import TypeAlias
 
     from ripple.checkpoint import Checkpoints
     from ripple.connectors.contract import Commit
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ripple.partition.settings import Settings
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import Executor, World
+
+    Look: TypeAlias = Callable[[], Awaitable[Mapping[str, Commit | None]]]
 
 LOOK_S = 0.1
 RESTORES_MAX = 3
@@ -61,7 +64,7 @@ class Warm:
         plan: Plan,
         inputs: Inputs,
         checkpoints: Checkpoints,
-        reached: Callable[[], Mapping[str, Commit | None]],
+        reached: Look,
         world: World,
         *,
         settings: Settings,
@@ -71,7 +74,8 @@ class Warm:
     ) -> None:
         """Touch nothing yet.
 
-        reached: what each output has committed, asked again and again. staged: as of Life.
+        reached: tells what each output has committed, asked again and again; whoever shares the
+        loop does not wait for the answer. staged: as of Life.
         executor: where it restores. turn: held while it applies anything, again and again.
         """
         self.behind: int | None = None
@@ -108,7 +112,7 @@ class Warm:
         try:
             engine, drive = await self._restore()
             while not self._stopped.is_set():
-                self._look(engine.cut)
+                await self._look(engine.cut)
                 if self._ahead:
                     await self._go_to(self._ahead[0], drive)
                 else:
@@ -117,7 +121,7 @@ class Warm:
                         async with asyncio.timeout(LOOK_S):
                             await self._stopped.wait()
             if self._is_nearing:
-                self._look(engine.cut)
+                await self._look(engine.cut)
                 self._ahead = self._ahead[-1:]
                 if self._ahead:
                     await self._go_to(self._ahead[0], drive)
@@ -147,7 +151,7 @@ class Warm:
         checkpoints, inputs = self._checkpoints, self.inputs
         listed = await checkpoints.list()
         # After the list: no checkpoint is ahead of what the outputs have committed by then.
-        present = self._reached()
+        present = await self._reached()
         start = await first_cut(listed, any(present.values()), inputs)
         engine, base = await restore(
             self._plan,
@@ -162,9 +166,9 @@ class Warm:
         )
         return engine, present, base
 
-    def _look(self, cut: Cut) -> None:
+    async def _look(self, cut: Cut) -> None:
         """Note what the outputs have committed since it was looked last."""
-        now = self._reached()
+        now = await self._reached()
         lowest = _lowest(now)
         newest = (_lowest(self._ahead[-1]) if self._ahead else None) or cut
         if lowest is None or dict(lowest) == dict(newest):

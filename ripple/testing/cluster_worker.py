@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ripple.exchange.session import Session
     from ripple.partition.group import ReadableGroup
     from ripple.partition.settings import Settings
+    from ripple.partition.warm import Look
     from ripple.testing.cluster_truth import Truth
     from ripple.testing.sim_disk import SimDisk
     from ripple.testing.sim_world import SimWorld
@@ -162,7 +163,7 @@ class Ends:
         )
         return Groups([alone, lanes])
 
-    def reached(self, part: Part) -> Callable[[], dict[str, Commit | None]]:
+    def reached(self, part: Part) -> Look:
         """Return what tells what a partition's outputs have committed."""
         disk = self._world.disk
         topics: dict[str, Topic] = {}
@@ -172,7 +173,7 @@ class Ends:
                 topics[name] = Topic.open(disk, topic_of(name))
             return committed_in(topics[name], part.number) if name in topics else None
 
-        def look() -> dict[str, Commit | None]:
+        async def look() -> dict[str, Commit | None]:
             return {name: of(name) for name in self._truth.outputs_of(0)}
 
         return look
