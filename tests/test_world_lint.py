@@ -113,6 +113,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "sinks and places are opened outside of an event loop, and aiokafka needs one",
         ("threading",),
     ),
+    "ripple/kafka/writing_places.py": ("followers look in threads", ("threading",)),
     "ripple/kafka/tokens.py": (
         "gets tokens for connections, which are aiokafka's, in a thread",
         ("urllib.request", "time", "pathlib.Path", "threading"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator import commands
 from ripple.assignment import worker_of
 from ripple.assignment.version import PARTITIONS_MAX
-from ripple.cli import asking, cluster_up
+from ripple.cli import asking, cluster_down, cluster_up
 from ripple.cli.cluster_status import print_status
 from ripple.cli.forms import add_format, write
 from ripple.cli.numbers import count, positive
@@ -56,6 +56,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "up", help="start a cluster on this machine", description=cluster_up.__doc__
     )
     cluster_up.configure(up)
+    down = actions.add_parser(
+        "down", help="end one that up runs here", description=cluster_down.__doc__
+    )
+    cluster_down.configure(down)
     status = actions.add_parser("status", help="who is there, and who owns how much")
     add_status(status)
     for name, (purpose, _, _) in COMMANDS.items():
@@ -66,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
     """Start, ask or command; return the exit code."""
     if options.action == "up":
         return cluster_up.run(options)
+    if options.action == "down":
+        return cluster_down.run(options)
     return run_status(options) if options.action == "status" else run_command(options)
 
 

@@ -1,18 +1,19 @@
 """Start a cluster on this machine, with nothing but a disk: coordinators, workers, a pipeline.
 
-What its processes say is passed on. One that dies is started again. Ctrl+C ends them in good order:
-what they have computed is kept in the folder, and the next ``up`` goes on from there.
+What its processes say is passed on. One that dies is started again. Ctrl+C, or ``down`` from
+elsewhere, ends them in good order: what they have computed is kept in the folder, and the next
+``up`` goes on from there.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 import time
 from typing import TYPE_CHECKING
 
+from ripple.cli import cluster_down
 from ripple.cli.dashboard import configure_dashboard, url_of
 from ripple.cli.exits import EXIT_FAILURE, say, say_inline
 from ripple.cli.numbers import positive
@@ -107,10 +108,10 @@ def run(options: argparse.Namespace) -> int:
         dashboard=options.dashboard,
         allow_commands=options.dashboard_allow_commands,
     )
+    lock = cluster_down.held(options.dir)
     if options.dashboard is not None:
         say(f"{PROGRAM}: the dashboard comes to {url_of(HOST, options.dashboard)}")
     planned = processes(asked)
-    os.makedirs(options.dir, exist_ok=True)
     say(
         f"{PROGRAM}: coordinators: {asked.coordinators}, workers: {asked.workers}; "
         f"{PROGRAM} cluster status --coordinator {coordinators_of(planned)} shows them"
@@ -123,7 +124,10 @@ def run(options: argparse.Namespace) -> int:
         say(f"{name:<{width}} | {line}")
 
     cluster = _Cluster([Process(one, pass_on) for one in planned])
-    return asyncio.run(cluster.run(status))
+    try:
+        return asyncio.run(cluster.run(status))
+    finally:
+        lock.release()
 
 
 class _Cluster:

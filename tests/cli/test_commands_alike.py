@@ -21,6 +21,7 @@ from tests.cli.processes import RIPPLE, ROOT, ripple
 WITHOUT_FORMS = {
     "cert": "writes files",
     "checkpoint export": "writes a file",
+    "cluster down": "ends what runs",
     "cluster up": "runs until it is told to end, and logs",
     "complete": "prints a script",
     "connector new": "writes files",

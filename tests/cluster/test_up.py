@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from tests.cli.processes import ripple as command
 from tests.cluster.chaos import append, job_of
 from tests.cluster.cluster import Job
 
+NUMBERS = itertools.count()
 PARTITIONS = 4
 WITHIN_S = 60
 
@@ -30,7 +32,7 @@ class Up:
     """A cluster of two workers that people have started."""
 
     def __init__(self, job: Job, *more: object) -> None:
-        self._said = job.source.parent / "said"
+        self._said = job.source.parent / f"said-{next(NUMBERS)}"
         with self._said.open("w") as said:
             self.process = subprocess.Popen(
                 [
@@ -87,6 +89,22 @@ def test_what_dies_is_started_again_and_ctrl_c_ends_all(job: Job) -> None:
     up.process.send_signal(signal.SIGINT)
     assert up.ended() == 130, up.said
     assert "coordinator-1 | process" in up.said
+
+
+def test_it_is_ended_from_elsewhere_and_runs_once_in_a_folder(job: Job) -> None:
+    folder = job.source.parent / "state"
+    assert command("cluster", "down", "--dir", folder).only_line.endswith(
+        "no cluster runs in " + str(folder)
+    )
+    up = Up(job)
+    up.says(r"coordinators: 1, workers: 2")
+    second = Up(job)
+    assert second.ended() == 1
+    assert f"is held by ripple cluster up, process {up.process.pid}" in second.said
+    down = command("cluster", "down", "--dir", folder)
+    assert (down.code, down.only_line) == (0, f"ripple: the cluster in {folder} has ended")
+    assert up.ended() == 0, up.said
+    assert command("cluster", "down", "--dir", folder).code == 1
 
 
 def test_nobody_is_left_when_it_is_killed(job: Job) -> None:
