@@ -31,7 +31,7 @@ from worker.site import Site
 from worker.stages import sinks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from ripple.connectors.connector import Part
     from ripple.events import Event
@@ -97,7 +97,7 @@ class LogEnds:
         sinks = {name: partial(open_sink, name) for name in sorted(sinks_of(plan, stage))}
         return SinkGroup(sinks, self._world.executor)
 
-    def reached(self, part: Part) -> Callable[[], dict[str, Any]]:
+    def reached(self, part: Part) -> Callable[[], Awaitable[dict[str, Any]]]:
         disk = self._world.disk
 
         def committed(name: str) -> Any:
@@ -105,7 +105,10 @@ class LogEnds:
                 return None
             return committed_in(Topic.open(disk, f"{name}-log"), part.number)
 
-        return lambda: {name: committed(name) for name in sorted(sinks_of(self._plan, 0))}
+        async def look() -> dict[str, Any]:
+            return {name: committed(name) for name in sorted(sinks_of(self._plan, 0))}
+
+        return look
 
 
 def new_disk(*, whole: bool = True) -> SimDisk:

@@ -261,10 +261,14 @@ def test_follower_that_computes_something_else_says_so_and_its_owner_goes_on() -
 
             def look(part: Any) -> Any:
                 asked = reached(part)
-                return lambda: {
-                    name: commit and Commit(commit.cut, "0" * 16)
-                    for name, commit in asked().items()
-                }
+
+                async def wrong() -> dict[str, Any]:
+                    return {
+                        name: commit and Commit(commit.cut, "0" * 16)
+                        for name, commit in (await asked()).items()
+                    }
+
+                return wrong
 
             site.ends.reached = look
             return site
