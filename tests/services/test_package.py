@@ -50,6 +50,7 @@ NEED_EXTRAS = {
     "ripple.kafka.producer",
     "ripple.kafka.reader",
     "ripple.kafka.reading_places",
+    "ripple.kafka.retries",
     "ripple.values.avro",
     "ripple.values.msgpack",
     "ripple.values.protobuf",
