@@ -108,10 +108,10 @@ def run(options: argparse.Namespace) -> int:
         dashboard=options.dashboard,
         allow_commands=options.dashboard_allow_commands,
     )
-    lock = cluster_down.held(options.dir)
     if options.dashboard is not None:
         say(f"{PROGRAM}: the dashboard comes to {url_of(HOST, options.dashboard)}")
     planned = processes(asked)
+    lock = cluster_down.held(options.dir)
     say(
         f"{PROGRAM}: coordinators: {asked.coordinators}, workers: {asked.workers}; "
         f"{PROGRAM} cluster status --coordinator {coordinators_of(planned)} shows them"
