@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ripple.frozen import frozen
+from ripple.schema.exported import Part, as_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,6 +62,7 @@ RAW_BYTES_MAX = 4096
 class Batch:
     """Records of one source that follow each other.
 
+    rows: a record batch, or the part of one that an engine reads where it lies.
     row_offsets: int64[n], the offset of each row, where there are holes: offsets without a record,
     as compaction and the marks of transactions leave them. None: there are none.
     watermark_ns: that of the input behind all this, where records that are elsewhere have part in
@@ -70,16 +72,21 @@ class Batch:
     next_offset. Without holes ``first_offset + span == next_offset``.
     """
 
-    records: pa.RecordBatch
+    rows: pa.RecordBatch | Part
     next_offset: int
     rejected: tuple[Rejected, ...] = ()
     row_offsets: npt.NDArray[np.int64] | None = None
     watermark_ns: int | None = None
 
     @property
+    def records(self) -> pa.RecordBatch:
+        """The rows as Arrow has them."""
+        return as_arrow(self.rows)
+
+    @property
     def span(self) -> int:
         """The number of records, rejected ones included."""
-        return int(self.records.num_rows) + len(self.rejected)
+        return int(self.rows.num_rows) + len(self.rejected)
 
     @property
     def first_offset(self) -> int:
@@ -109,6 +116,7 @@ class Batch:
         """Yield the batch in pieces that end before these rising offsets, all within it."""
         at, rejected, row, bad = self.row_offsets, self.rejected, 0, 0
         first = self.first_offset
+        rows = Part.of_all(self.rows)
         for offset in offsets:
             bad_end, found = bad, None
             if rejected:
@@ -118,14 +126,14 @@ class Batch:
             else:
                 end = int(np.searchsorted(at, offset))
                 found = at[row:end]
-            yield Batch(self.records.slice(row, end - row), offset, rejected[bad:bad_end], found)
+            yield Batch(rows.slice(row, end - row), offset, rejected[bad:bad_end], found)
             row, bad = end, bad_end
 
     def reaching(self, next_offset: int) -> Batch:
         """Return the batch with the hole behind it, up to ``next_offset``, where one is."""
         if next_offset == self.next_offset:
             return self
-        return Batch(self.records, next_offset, self.rejected, self.offsets())
+        return Batch(self.rows, next_offset, self.rejected, self.offsets())
 
 
 @frozen

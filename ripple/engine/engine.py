@@ -25,6 +25,7 @@ from ripple.fold.columns import Columns, Layout
 from ripple.notebook.graph import Graph
 from ripple.pipeline.plan import Fold, Plan
 from ripple.pipeline.stages import stage_folds
+from ripple.schema.exported import Part, as_arrow
 from ripple.window import duration_ns, watermark
 from ripple.window.spec import FUTURE_TOLERANCE_DEFAULT
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from ripple.schema.exported import Lent
 
     Ints = npt.NDArray[np.int64]
+
+
+_TAKEN = (pa.RecordBatch, Part)
 
 
 class Engine(Partition):
@@ -176,7 +180,7 @@ class Engine(Partition):
     def apply(
         self,
         source: str,
-        batch: pa.RecordBatch,
+        batch: pa.RecordBatch | Part,
         next_offset: int,
         offsets: Ints | None = None,
         rejected: int | None = None,
@@ -193,7 +197,7 @@ class Engine(Partition):
         """
         if self._broken:
             self._refuse()
-        if not isinstance(batch, pa.RecordBatch) or not batch.schema.equals(self._accepted):
+        if not isinstance(batch, _TAKEN) or not batch.schema.equals(self._accepted):
             batch = self._conforming(batch)
         given = self._inputs.get(source) if type(source) is str else None
         if given is None:
@@ -216,7 +220,7 @@ class Engine(Partition):
         return failed
 
     def _consume_each(
-        self, given: Input, batch: pa.RecordBatch, offsets: Ints | None
+        self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
     ) -> list[RejectedRow]:
         rejected: list[RejectedRow] = []
         for at in range(batch.num_rows):
@@ -247,7 +251,7 @@ class Engine(Partition):
             self.advance(name, watermark.END, given.next_offset)
 
     def _consume(
-        self, given: Input, batch: pa.RecordBatch, offsets: Ints | None
+        self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
     ) -> list[RejectedRow]:
         """Judge, transform and fold rows of one input."""
         order = None
@@ -337,8 +341,9 @@ class Engine(Partition):
             rows.keep(verdicts != watermark.VERY_LATE)
         return crossing
 
-    def _conforming(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _conforming(self, batch: pa.RecordBatch | Part) -> pa.RecordBatch:
         """Return the batch with exactly the declared columns, cast where nothing is lost."""
+        batch = as_arrow(batch)
         if not isinstance(batch, pa.RecordBatch):
             raise InputError(
                 f"source {self.plan.source.name!r}: apply takes a pyarrow.RecordBatch (a table has "

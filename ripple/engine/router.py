@@ -20,6 +20,7 @@ from ripple.engine.internal import internal
 from ripple.engine.rows import RejectedRow
 from ripple.errors import InputError
 from ripple.pipeline.stages import divided_into
+from ripple.schema.exported import Part
 from ripple.window import watermark
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Router(Engine):
         self._waiting.resume(self.cut)
 
     def _consume(
-        self, given: Input, batch: pa.RecordBatch, offsets: Ints | None
+        self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
     ) -> list[RejectedRow]:
         assert isinstance(self._fold, Divided)
         self._fold.left = None
@@ -89,7 +90,9 @@ class Router(Engine):
                 offsets = np.arange(given.next_offset - batch.num_rows, given.next_offset)
             at = np.arange(batch.num_rows) if left.origin is None else left.origin
             own = [pa.array(offsets[at]), pa.array(self._behind(at))]
-            taken = batch if len(at) == batch.num_rows else batch.take(pa.array(at))
+            taken = batch.arrow() if isinstance(batch, Part) else batch
+            if len(at) < batch.num_rows:
+                taken = taken.take(pa.array(at))
             self._waiting.add(given.name, [*taken.columns, *own], left)
         return rejected
 

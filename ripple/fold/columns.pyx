@@ -4,12 +4,12 @@
 import numpy as np
 import pyarrow as pa
 
-from ripple.schema.exported cimport ArrowArray, Exported, Lent, valid_bits
+from ripple.schema.exported cimport ArrowArray, Exported, Lent, Part, Whole, valid_bits
 
 from ripple.expression.bound import Values, numbers
 from ripple.expression.typed import Kind
 from ripple.keys.space import Picked
-from ripple.schema.exported import KINDS
+from ripple.schema.exported import KINDS, as_arrow
 
 cdef list AS_IT_CAME = [(None, None)]  # shared, and told by identity: layers are replaced, not changed
 cdef dict NUMBERS = {pa.int64(): Kind.INT, pa.float64(): Kind.FLOAT, pa.bool_(): Kind.BOOL}
@@ -26,7 +26,8 @@ cdef class Layout:
 
 
 cdef class Columns:
-    """Columns by name, whatever form an expression takes: a dict, or a record batch and its layout.
+    """Columns by name, whatever form an expression takes: a dict, or a record batch (or a part of
+    one) and its layout.
 
     A mapping.
     """
@@ -53,7 +54,7 @@ cdef class Columns:
         raise KeyError(name)
 
     cdef object came(self, str name, tuple layer):
-        return self.batch.column(self.places[name]) if layer[0] is None else layer[0][name]
+        return as_arrow(self.batch).column(self.places[name]) if layer[0] is None else layer[0][name]
 
     def __getitem__(self, str name):
         cdef tuple layer
@@ -98,7 +99,7 @@ cdef class Columns:
         """
         cdef str kind = self.kind_as_it_came(name)
         cdef const ArrowArray* array
-        cdef Exported lender
+        cdef Whole lender
         if kind is None or kind == "s":
             return NULL
         lender = self.lender()
@@ -109,10 +110,10 @@ cdef class Columns:
     cdef Lent borrow(self, str name, str kind):
         return self.lender().lend(self.places[name], ord(kind))
 
-    cdef Exported lender(self):
+    cdef Whole lender(self):
         """Return the record batch that came as the C data interface has it."""
         if self.exported is None:
-            self.exported = Exported(self.batch)
+            self.exported = self.batch if isinstance(self.batch, Part) else Exported(self.batch)
         return self.exported
 
     cpdef key(self, str name):

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.batch import Batch, Marker, Rejected
+from ripple.schema.exported import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,9 +71,7 @@ class Drive:
         """Take in a piece; return what the engine refuses of it."""
         # Without gaps the engine knows them.
         offsets = part.offsets() if part.rejected or part.row_offsets is not None else None
-        failed = self.engine.apply(
-            name, part.records, part.next_offset, offsets, len(part.rejected)
-        )
+        failed = self.engine.apply(name, part.rows, part.next_offset, offsets, len(part.rejected))
         if part.watermark_ns is not None:
             self.engine.advance(name, part.watermark_ns, part.next_offset)
         return refused(part, failed) if failed else []
@@ -128,6 +127,5 @@ def part_of(batch: Batch, piece: Range) -> Batch:
     )
     at = None if batch.row_offsets is None else offsets[first:end]
     watermark_ns = batch.watermark_ns if piece.next_offset == batch.next_offset else None
-    return Batch(
-        batch.records.slice(first, end - first), piece.next_offset, rejected, at, watermark_ns
-    )
+    rows = Part.of_all(batch.rows).slice(first, end - first)
+    return Batch(rows, piece.next_offset, rejected, at, watermark_ns)

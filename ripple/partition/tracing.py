@@ -34,7 +34,7 @@ class Traces:
             contexts = inputs.contexts(name, entry.next_offset)
         rows = 0
         if isinstance(entry, Batch):
-            rows = entry.records.num_rows
+            rows = entry.rows.num_rows
             contexts = contexts or of_records(entry.records)
         self._begin(contexts, rows, is_first=rows > 0)
 

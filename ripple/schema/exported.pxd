@@ -21,6 +21,7 @@ cdef extern from *:
         const void** buffers
         ArrowArray** children
         void (*release)(ArrowArray*)
+        void* private_data
 
 
 cdef class Whole:
@@ -31,6 +32,16 @@ cdef class Whole:
 
 cdef class Exported(Whole):
     pass
+
+
+cdef class Lendable(Whole):
+    cdef object batch, schema
+
+
+cdef class Part(Whole):
+    cdef Lendable of
+    cdef int64_t at
+    cdef object batch           # as Arrow has it, once somebody has asked
 
 
 cdef class Made(Whole):

@@ -3,6 +3,7 @@
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE
 from libc.stdint cimport int64_t, uintptr_t
+from libc.stdlib cimport free, malloc
 
 import pyarrow as pa
 
@@ -33,6 +34,85 @@ cdef class Exported(Whole):
         what._export_to_c(<uintptr_t>&self.whole)
 
 
+cdef class Lendable(Whole):
+    """A record batch of Arrow's, of which compiled loops read parts without asking Arrow again."""
+
+    def __cinit__(self, batch not None):
+        self.batch = batch
+        self.schema = batch.schema
+        batch._export_to_c(<uintptr_t>&self.whole)
+
+
+cdef class Part(Whole):
+    """Rows of a record batch that follow each other; one of Arrow's when somebody needs that."""
+
+    # Its columns lie where those of `of` are, which is there as long as this object is.
+
+    @staticmethod
+    def of_all(rows not None):
+        """Return all rows of a record batch, or of a part."""
+        if isinstance(rows, Part):
+            return rows
+        return part(Lendable(rows), 0, rows.num_rows)
+
+    @property
+    def num_rows(self):
+        """The number of rows."""
+        return self.whole.length
+
+    @property
+    def schema(self):
+        """That of the record batch."""
+        return self.of.schema
+
+    def slice(self, int64_t at, int64_t length):
+        """Return so many rows from the one at ``at`` on."""
+        if not (0 <= at and 0 <= length <= self.whole.length - at):
+            raise IndexError(f"rows {at} to {at + length} of {self.whole.length}")
+        return part(self.of, self.at + at, length)
+
+    def arrow(self):
+        """Return them as one of Arrow's."""
+        if self.batch is None:
+            self.batch = self.of.batch.slice(self.at, self.whole.length)
+        return self.batch
+
+    def __eq__(self, other):
+        return isinstance(other, Part) and self.arrow().equals(other.arrow())
+
+    __hash__ = None
+
+    def __repr__(self):
+        return f"<{self.whole.length} rows: {self.arrow()!r}>"
+
+
+cdef Part part(Lendable of, int64_t at, int64_t length):
+    cdef Part made = Part.__new__(Part)
+    cdef const ArrowArray* all = &of.whole
+    cdef Py_ssize_t count = all.n_children, i
+    cdef ArrowArray** children = <ArrowArray**>malloc(count * (sizeof(void*) + sizeof(ArrowArray)))
+    if children == NULL and count:
+        raise MemoryError()
+    made.of, made.at = of, at
+    made.whole = all[0]
+    made.whole.length, made.whole.children = length, children
+    made.whole.private_data, made.whole.release = children, release_part
+    for i in range(count):
+        children[i] = <ArrowArray*>(children + count) + i
+        children[i][0] = all.children[i][0]
+        children[i].release = NULL
+        children[i].offset += at
+        children[i].length = length
+        if children[i].null_count:
+            children[i].null_count = -1     # nobody has counted
+    return made
+
+
+cdef void release_part(ArrowArray* whole) noexcept:
+    free(whole.private_data)
+    whole.release = NULL
+
+
 cdef class Made(Whole):
     """A record batch that was made here, and becomes one of Arrow's when somebody needs that."""
 
@@ -53,7 +133,7 @@ cdef class Made(Whole):
 
 def as_arrow(rows):
     """Return a record batch as one of Arrow's, whosever it was."""
-    return rows.arrow() if isinstance(rows, Made) else rows
+    return rows.arrow() if isinstance(rows, (Made, Part)) else rows
 
 
 cdef Lent lent(Whole owner, const ArrowArray* array, char kind):

@@ -7,6 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from ripple.engine import Engine
+from ripple.schema.exported import Part, as_arrow
+
+Rows = pa.RecordBatch | Part
 
 
 class Forgets(Engine):
@@ -18,24 +21,25 @@ class Forgets(Engine):
         engine.skips = 1
         return engine
 
-    def apply(self, source: str, batch: pa.RecordBatch, next_offset: int, *rest: Any) -> Any:
+    def apply(self, source: str, batch: Rows, next_offset: int, *rest: Any) -> Any:
         if getattr(self, "skips", 0) and batch.num_rows > 1:
             # The first record that comes again is counted for the second one.
-            rows = pa.concat_batches([batch.slice(1, 1), batch.slice(1)])
-            batch, self.skips = rows, 0
+            rows = as_arrow(batch)
+            batch = pa.concat_batches([rows.slice(1, 1), rows.slice(1)])
+            self.skips = 0
         return super().apply(source, batch, next_offset, *rest)
 
 
 class Inflates(Engine):
     """Takes the first record of each batch at another price, which no rounding hides."""
 
-    def apply(self, source: str, batch: pa.RecordBatch, next_offset: int, *rest: Any) -> Any:
-        at = batch.schema.get_field_index("price")
-        prices = batch.column(at).to_numpy().copy()
+    def apply(self, source: str, batch: Rows, next_offset: int, *rest: Any) -> Any:
+        rows = as_arrow(batch)
+        at = rows.schema.get_field_index("price")
+        prices = rows.column(at).to_numpy().copy()
         prices[:1] = 7e20
-        field = batch.schema.field(at)
-        batch = batch.set_column(at, field, pa.array(prices))
-        return super().apply(source, batch, next_offset, *rest)
+        rows = rows.set_column(at, rows.schema.field(at), pa.array(prices))
+        return super().apply(source, rows, next_offset, *rest)
 
 
 class CannotRestore(Engine):
