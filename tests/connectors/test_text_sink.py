@@ -36,6 +36,12 @@ DOUBLES = st.one_of(
         st.sampled_from([0, 1e9]),
     ),
     st.integers(-(10**17), 10**17).map(float),
+    st.tuples(st.integers(-(10**16), 10**16), st.integers(0, 9)).map(
+        lambda one: one[0] / 10 ** one[1]
+    ),
+    st.tuples(st.integers(1, 10**15), st.integers(1, 7), st.sampled_from((0.0, math.inf))).map(
+        lambda one: math.nextafter(one[0] / 10 ** one[1], one[2])
+    ),
 )
 
 

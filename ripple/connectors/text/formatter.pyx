@@ -125,6 +125,7 @@ cdef enum:
     DECIMALS_MAX = 30
     NUMBER_BYTES_MAX = 1 + 309 + 1 + DECIMALS_MAX
     ESCAPED = 6             # bytes that one byte of a text becomes at most
+    FEW = 6                 # digits behind the point, which prices and the like have at most
     SLACK_BYTES = 16        # what may be written behind a value, to be written over
     FEWEST_BYTES = 1 << 12
 
@@ -451,10 +452,21 @@ cdef inline char* _shortest(char* p, double value) noexcept nogil:
     cdef char* end
     cdef char* q = text
     cdef char[24] digits
-    cdef int count = 0, exponent = 0, i
+    cdef int count = 0, exponent = 0, i, decimals = FEW
     cdef bint negative
+    cdef double size = fabs(value)
+    cdef uint64_t bits, scaled
     if value == <double><int64_t>value and fabs(value) < 1e15 and not (value == 0 and signbit(value)):
         return _literal(_integer(p, <int64_t>value), b".0", 2)
+    if 1e-3 <= size < 1e9:
+        # No two decimals of 15 digits are the same double: the one that is found is the shortest.
+        scaled = <uint64_t>(size * TENS[FEW] + 0.5)
+        if <double>scaled / <double>TENS[FEW] == size:
+            while scaled % 10 == 0:
+                scaled //= 10
+                decimals -= 1
+            memcpy(&bits, &value, 8)
+            return _fixed(p, bits, 1075 - <int>((bits >> 52) & 0x7FF), decimals)
     end = shortest_scientific(text, value)
     if q[0] == b"-":
         p[0] = b"-"
