@@ -29,6 +29,8 @@ class ArrowValues:
     refused.
     """
 
+    at_once = True
+
     def __init__(self, shape: RecordShape) -> None:
         self.shape = shape
         self._wanted = arrow_schema_of(shape.schema.fields)

@@ -64,6 +64,8 @@ class AvroValues:
     pipeline's is refused with the id of the schema and the reason.
     """
 
+    at_once = False
+
     def __init__(self, shape: RecordShape, registry: Registry, *, is_slow: bool = False) -> None:
         """is_slow: read all of them one by one, which is what tests compare with."""
         self.shape = shape

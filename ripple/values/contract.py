@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.batch import RAW_BYTES_MAX, Batch, Rejected
+from ripple.world.broker import Read, Records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,13 +18,19 @@ if TYPE_CHECKING:
 
     from ripple.connectors.record_shape import RecordShape
     from ripple.connectors.screening import Shown
-    from ripple.world.broker import Read
 
 TOMBSTONE = "the value is null"
+# Another thread is there for more: to go there and back takes longer than this does.
+AT_ONCE_BYTES = 32 << 10
 
 
 class Values(Protocol):
     """One format."""
+
+    @property
+    def at_once(self) -> bool:
+        """Whether it asks nobody and has no object a record: few bytes need no other thread."""
+        ...
 
     @property
     def shape(self) -> RecordShape:
@@ -33,7 +40,8 @@ class Values(Protocol):
     def batch(self, values: pa.Array) -> Batch:
         """Return the records of values (binary, none null), whose offsets are their rows.
 
-        Every value is a row or refused. It is called in a thread, by one caller at a time.
+        Every value is a row or refused. It is called by one caller at a time, in a thread or
+        ``at_once``.
         """
         ...
 
@@ -58,6 +66,25 @@ def batch_of(read: Read, values: Values) -> Batch:
     deletions = (Rejected(int(at), None, TOMBSTONE, b"") for at in read.offsets[~there])
     rejected = sorted((*batch.rejected, *deletions), key=lambda bad: bad.offset)
     return Batch(batch.records, read.next_offset, tuple(rejected), batch.offsets())
+
+
+def read_batch(
+    offsets: list[int],
+    messages: list[bytes],
+    refused: Iterable[Rejected],
+    end: int,
+    values: Values,
+) -> Batch:
+    """Return messages at these offsets as a batch that ends before ``end``.
+
+    refused: what was no message, at other offsets.
+    """
+    column = pa.array(messages, pa.binary())
+    nothing = pa.nulls(len(messages), pa.binary())
+    records = Records(nothing, column, np.zeros(len(messages), np.int64))
+    batch = batch_of(Read(np.array(offsets, np.int64), records, end), values)
+    rejected = sorted((*batch.rejected, *refused), key=lambda one: one.offset)
+    return Batch(batch.records, end, tuple(rejected), batch.offsets())
 
 
 def before(batch: Batch, end: int) -> Batch:

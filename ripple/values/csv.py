@@ -29,6 +29,8 @@ class CsvValues:
     over is refused: an empty value, and one that begins with ``#``.
     """
 
+    at_once = True
+
     def __init__(self, shape: RecordShape) -> None:
         self.shape = shape
         self._format = CsvFormat(shape.schema, shape.checks, shape.columns)

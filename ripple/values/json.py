@@ -23,6 +23,8 @@ _VALUE_BYTES_MAX = 1 << 30  # brokers have a limit of their own
 class JsonValues:
     """Each value is one object, over as many lines as it likes; otherwise as lines of JSON are."""
 
+    at_once = True
+
     def __init__(self, shape: RecordShape) -> None:
         self.shape = shape
         self._kinds = {member.name: value_type(member)[0] for member in shape.schema.fields}

@@ -34,6 +34,8 @@ class JsonSchemaValues:
     writer's task.
     """
 
+    at_once = False
+
     def __init__(self, shape: RecordShape, registry: Registry) -> None:
         self.shape = shape
         self._registry = registry

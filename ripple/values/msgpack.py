@@ -24,6 +24,8 @@ NOT_ONE = "not a MessagePack map"
 class MsgpackValues:
     """Each value is one map by the names of fields; members that no field has are ignored."""
 
+    at_once = False
+
     def __init__(self, shape: RecordShape) -> None:
         self.shape = shape
         self._decode = msgspec.msgpack.Decoder().decode

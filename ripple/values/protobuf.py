@@ -59,6 +59,8 @@ class ProtobufValues:
     An enumeration is its number, or its name where the pipeline has a text.
     """
 
+    at_once = False
+
     def __init__(self, shape: RecordShape, options: Mapping[str, str]) -> None:
         """Read messages as the options ``message`` and ``descriptors`` say.
 

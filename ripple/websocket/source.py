@@ -8,17 +8,12 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-
-from ripple.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.errors import InputError
 from ripple.extras import needed
-from ripple.values.contract import batch_of
+from ripple.values.held import Held
 from ripple.values.json import JsonValues
 from ripple.websocket.place import Feed
 from ripple.websocket.sequence import Gap, Sequence, Verdict
-from ripple.world.broker import Read, Records
 
 with needed("websocket", "a feed over a websocket"):
     from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
@@ -30,6 +25,7 @@ if TYPE_CHECKING:
 
     from websockets.sync.client import ClientConnection
 
+    from ripple.batch import Batch
     from ripple.connectors.connector import Reading
     from ripple.values.contract import Values
 
@@ -95,7 +91,7 @@ class WebsocketSource:
         if self._is_read:
             raise InputError(f"{self._feed.url} can be read once: record it with ripple log append")
         self._is_read = True
-        held = _Held(from_offset)
+        held = Held(from_offset)
         for message in self._messages():
             if message is None:
                 yield from self._given(held)
@@ -110,12 +106,12 @@ class WebsocketSource:
         self._is_closed = True
         self._disconnect()
 
-    def _given(self, held: _Held) -> Iterator[Batch]:
+    def _given(self, held: Held) -> Iterator[Batch]:
         if held.end > held.start:
             yield held.batch(self._values)
             held.clear()
 
-    def _take(self, message: str | bytes, held: _Held) -> None:
+    def _take(self, message: str | bytes, held: Held) -> None:
         data = message if isinstance(message, bytes) else message.encode()
         settings = self._feed.settings
         if settings.only is None and settings.sequence is None:
@@ -187,41 +183,6 @@ class WebsocketSource:
 
     def _disconnect(self) -> None:
         self._open.close()
-
-
-class _Held:
-    """Messages that are no batch yet, from offset ``start`` to before ``end``."""
-
-    def __init__(self, start: int) -> None:
-        self.start = self.end = start
-        self._offsets: list[int] = []
-        self._data: list[bytes] = []
-        self._refused: list[Rejected] = []
-
-    def add(self, data: bytes) -> None:
-        """Add what may be a record."""
-        self._offsets.append(self.end)
-        self._data.append(data)
-        self.end += 1
-
-    def refuse(self, reason: str, data: bytes) -> None:
-        """Add what is none."""
-        self._refused.append(Rejected(self.end, None, reason, data[:RAW_BYTES_MAX]))
-        self.end += 1
-
-    def batch(self, values: Values) -> Batch:
-        """Return all."""
-        many = len(self._data)
-        column = pa.array(self._data, pa.binary())
-        records = Records(pa.nulls(many, pa.binary()), column, np.zeros(many, np.int64))
-        batch = batch_of(Read(np.array(self._offsets, np.int64), records, self.end), values)
-        rejected = sorted((*batch.rejected, *self._refused), key=lambda one: one.offset)
-        return Batch(batch.records, self.end, tuple(rejected), batch.offsets())
-
-    def clear(self) -> None:
-        """Begin behind what was given."""
-        self.start = self.end
-        self._offsets, self._data, self._refused = [], [], []
 
 
 def _opened(scheme: str, path: str, reading: Reading) -> WebsocketSource:
