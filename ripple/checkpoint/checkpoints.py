@@ -258,6 +258,11 @@ class Owner:
         return self._fence.epoch
 
     @property
+    def present(self) -> tuple[Checkpoint, ...]:
+        """The checkpoints that count, newest first."""
+        return self._fence.checkpoints
+
+    @property
     def since(self) -> int | None:
         """What to pass to ``Engine.begin_snapshot``: the number of the snapshot to build on.
 

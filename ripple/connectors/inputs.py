@@ -100,6 +100,19 @@ class OriginalInputs(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepingInputs(Protocol):
+    """Inputs whose server keeps what was read until it is told that nobody will read it again."""
+
+    def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
+        """Let go what no checkpoint needs: of each the cut and its identities, newest first.
+
+        All that count are told whenever one was stored, and after ``check`` those from the one that
+        is gone on from. It never waits.
+        """
+        ...
+
+
 def is_inputs(value: object) -> TypeGuard[Inputs]:
     """Tell whether these are inputs, by what can be asked of them."""
     return has(value, "names", "bounds", "open", "next", "more", "wake", "close")

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.checkpoint.checkpoints import prefix_of
@@ -34,7 +35,7 @@ from ripple.partition.letters import DeadLetterLog
 from ripple.partition.live import Live
 from ripple.partition.outputs import Outputs
 from ripple.partition.place import DiskPlace
-from ripple.partition.restoring import Base, first_cut, origin_of, restore
+from ripple.partition.restoring import Base, first_cut, let_go, origin_of, restore
 from ripple.partition.store_place import StorePlace
 from ripple.partition.storing import Storing
 from ripple.partition.warm import WarmState
@@ -248,6 +249,7 @@ class Claimed:
             parts.inputs.wake,
             now_ns=world.clock.monotonic_ns,
             outlives_fence=keeper.is_assigned and bool(standings),
+            stored=partial(let_go, parts.inputs),
         )
         return Opened(self, start, outputs, place, letters, in_flight, storing, warm)
 
@@ -301,6 +303,9 @@ class Opened:
                 staged=parts.staged,
                 make=parts.engine,
             )
+        if base.checkpoint is not None:
+            listed = self.claimed.listed
+            let_go(parts.inputs, listed[listed.index(base.checkpoint) :])
         if parts.division is not None:
             engine.expect(parts.division)
         self.storing.last = None if base.changed else base.checkpoint

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from ripple import cut as cuts
 from ripple.change.adaptation import decide
 from ripple.checkpoint.origin import ORIGIN
+from ripple.connectors.inputs import KeepingInputs
 from ripple.engine import Engine
 from ripple.errors import InputError
 from ripple.events import PassedOver
@@ -75,6 +76,16 @@ def notes_of(
     }
 
 
+def let_go(inputs: Inputs, present: Sequence[Checkpoint]) -> None:
+    """Tell inputs that ask for it which checkpoints count, newest first."""
+    if isinstance(inputs, KeepingInputs):
+        inputs.stored([(one.cut, _identities(one, inputs)) for one in present])
+
+
+def _identities(checkpoint: Checkpoint, inputs: Inputs) -> dict[str, str]:
+    return {name: checkpoint.notes.get(f"log/{name}", "") for name in inputs.names}
+
+
 def origin_of(listed: Sequence[Checkpoint]) -> str:
     """Return the backfill that checkpoints come after, "" for none."""
     return listed[0].notes.get(ORIGIN, "") if listed else ""
@@ -116,8 +127,7 @@ async def restore(
         shown = {output.name for output in plan.outputs}
         changed = frozenset(shown.difference(decided.kept_outputs))
         if decided.snapshot is not None:
-            identities = {name: checkpoint.notes.get(f"log/{name}", "") for name in inputs.names}
-            await inputs.check(checkpoint.cut, identities)
+            await inputs.check(checkpoint.cut, _identities(checkpoint, inputs))
             # A stored one has them in the order of their names. By theirs ties are broken, and what
             # is divided is numbered.
             cut = {name: decided.snapshot.cut[name] for name in inputs.names}

@@ -39,14 +39,17 @@ class Storing:
         *,
         now_ns: Callable[[], int] = lambda: 0,
         outlives_fence: bool = False,
+        stored: Callable[[tuple[Checkpoint, ...]], None] = lambda _: None,
     ) -> None:
         """Store for ``owner``, copying so many rows a step. wake: called when one is stored.
 
         now_ns: a clock, to tell how long checkpoints take; none where nobody asks.
 
-        outlives_fence: whether something else ends the run once another owner is there.
+        outlives_fence: whether something else ends the run once another owner is there. stored: is
+        given the checkpoints that count once there is another one, newest first.
         """
         self._wake = wake
+        self._stored = stored
         self._owner = owner
         self._rows = rows
         self._executor = executor
@@ -119,6 +122,7 @@ class Storing:
             self._waits_ns = None
             last, seconds = self.last, (self._now_ns() - self._began_ns) / 1e9
             self._tell(Stored(last.name, last.cut, last.length_bytes, seconds))
+            self._stored(self._owner.present)
         except FencedError:
             if not self._outlives_fence:
                 raise
