@@ -7,23 +7,20 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
-from ripple.batch import RAW_BYTES_MAX, Batch, Rejected
+from ripple.batch import RAW_BYTES_MAX, Rejected
 from ripple.connectors.inputs import Signal
 from ripple.errors import InputError
 from ripple.redis.entry import Documents
 from ripple.redis.page import NOTHING, page_of
 from ripple.redis.session import FAILURES, client_of, told
-from ripple.values.contract import batch_of
-from ripple.world.broker import Read, Records
+from ripple.values.contract import read_batch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from redis.asyncio import Redis
 
+    from ripple.batch import Batch
     from ripple.cut import Cut
     from ripple.redis.page import Entry, Page
     from ripple.redis.place import RedisPlace
@@ -153,15 +150,7 @@ class RedisInputs:
             values.append(value)
         while len(self._known) > KNOWN_MAX:
             del self._known[next(iter(self._known))]
-        column = pa.array(values, pa.binary())
-        records = Records(
-            pa.nulls(len(values), pa.binary()), column, np.zeros(len(values), np.int64)
-        )
-        batch = batch_of(Read(np.array(offsets, np.int64), records, end), self._values)
-        if not refused:
-            return batch
-        rejected = sorted((*batch.rejected, *refused), key=lambda one: one.offset)
-        return Batch(batch.records, end, tuple(rejected), batch.offsets())
+        return read_batch(offsets, values, refused, end, self._values)
 
     async def more(self) -> None:
         """Wait until more was read."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from ripple import cut as cuts
+from ripple.connectors.reading_ahead import ReadingAhead
 from ripple.encoding.errors import EncodingError
 from ripple.errors import InputError
 from ripple.repartition.carried import records_in
@@ -70,9 +71,7 @@ class BrokerReading:
         self._executor = executor
         self._broker: Broker | None = None
         self._lanes: dict[int, _Lane] = {}
-        self._reading: asyncio.Task[None] | None = None
-        self._woken, self._room = asyncio.Event(), asyncio.Event()
-        self._failure: Exception | None = None
+        self._reading = ReadingAhead()
         self._looked_ns = clock.monotonic_ns()
 
     async def ranges(self) -> Mapping[int, Range]:
@@ -81,7 +80,7 @@ class BrokerReading:
 
     async def open(self, cuts: Mapping[int, Cut | None]) -> None:
         """Go behind the last mark at or before a lane's cut, and read on from there."""
-        await self._stop()
+        await self._reading.stop()
 
         async def find() -> list[int]:
             first, end = await self._bounds()
@@ -97,34 +96,31 @@ class BrokerReading:
             lane: _Lane(place, offset)
             for (lane, place), offset in zip(self._places.items(), found, strict=True)
         }
-        self._failure = None
-        self._reading = asyncio.create_task(self._read_on())
+        self._reading.start(self._read_on, self._told)
 
     def next(self, lane: int) -> Section | None:
         """Return the next whole cut of a lane, None while it is not there. Raises InputError."""
         found = self._lanes[lane].take()
         if found is None:
-            if self._failure is not None:
-                raise self._failure
+            self._reading.check()
             return None
-        self._room.set()
+        self._reading.took()
         return found
 
     async def more(self) -> None:
         """Wait until more was read, or cannot be."""
-        await self._woken.wait()
-        self._woken.clear()
+        await self._reading.more()
 
     def wake(self) -> None:
         """Let ``more`` return."""
-        self._woken.set()
+        self._reading.wake()
 
     async def sync(self) -> None:
         """Do nothing: brokers keep what they have acknowledged."""
 
     async def close(self) -> None:
         """Stop reading and let go of the connection."""
-        await self._stop()
+        await self._reading.stop()
         broker, self._broker = self._broker, None
         if broker is not None:
             await broker.close()
@@ -208,7 +204,7 @@ class BrokerReading:
         return None
 
     async def _committed(self, place: Place, start: int, end: int) -> AsyncGenerator[Read, None]:
-        consumer = self._open_broker().consumer()
+        consumer = self._open_broker().consumer(ahead=False)
         try:
             consumer.assign({place: start})
             while start < end:
@@ -222,7 +218,7 @@ class BrokerReading:
     # --- reading on ---
 
     async def _read_on(self) -> None:
-        """Read for ever; what ends it is raised where more is asked for."""
+        """Read for ever."""
         consumer = self._open_broker().consumer()
         share = max(LANE_BYTES_AHEAD, BYTES_AHEAD // max(1, len(self._lanes)))
         asked: list[_Lane] = []
@@ -230,8 +226,7 @@ class BrokerReading:
             while True:
                 wanted = [lane for lane in self._lanes.values() if lane.held_bytes <= share]
                 if not wanted:
-                    self._room.clear()
-                    await self._room.wait()
+                    await self._reading.room()
                     continue
                 if wanted != asked:
                     consumer.assign({lane.place: lane.through for lane in wanted})
@@ -241,20 +236,20 @@ class BrokerReading:
                     decoded = await self._executor.run(self._decoded, place, read)
                     self._lanes[place.partition].add(decoded, read.next_offset)
                 if found:
-                    self._woken.set()
+                    self._reading.wake()
                 await self._remove()
-        except OffsetError as error:
-            self._failure = InputError(
+        finally:
+            await consumer.close()
+
+    def _told(self, error: Exception) -> Exception:
+        if isinstance(error, OffsetError):
+            return InputError(
                 f"{error}: what this partition has to read was removed. Begin with another folder, "
                 "and other outputs"
             )
-        except BrokerError as error:
-            self._failure = InputError(f"cannot read lanes of {self._of.topic}: {error}")
-        except Exception as error:  # whatever it is, the life must not wait for ever
-            self._failure = error
-        finally:
-            self._woken.set()
-            await consumer.close()
+        if isinstance(error, BrokerError):
+            return InputError(f"cannot read lanes of {self._of.topic}: {error}")
+        return error
 
     def _decoded(self, place: Place, read: Read) -> list[tuple[int, pa.RecordBatch]]:
         """Return what was read, with offsets. Raises InputError for what no sender has written."""
@@ -289,13 +284,6 @@ class BrokerReading:
                 await self._open_broker().remove_before(found)
         except (StoreError, BrokerError, OSError):
             return  # another time
-
-    async def _stop(self) -> None:
-        reading, self._reading = self._reading, None
-        if reading is not None:
-            reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await reading
 
     def _open_broker(self) -> Broker:
         self._broker = self._broker or self._connect()

@@ -90,7 +90,7 @@ class SimBrokerPort:
         epoch = await self.ask("broker_init", name, lambda: self.broker.begin_producer(name))
         return SimProducer(self, name, epoch)
 
-    def consumer(self) -> SimConsumer:
+    def consumer(self, *, ahead: bool = True) -> SimConsumer:  # noqa: ARG002 - nobody waits
         return SimConsumer(self)
 
     async def close(self) -> None:

@@ -274,8 +274,13 @@ class Broker(Protocol):
         """
         ...
 
-    def consumer(self) -> Consumer:
-        """Return a reader."""
+    def consumer(self, *, ahead: bool = True) -> Consumer:
+        """Return a reader.
+
+        ahead: whether it goes on beyond what was asked for, up to where nothing is, and waits there
+        for more. Whoever reads up to somewhere does not want that: what is asked after it waits
+        behind.
+        """
         ...
 
     async def close(self) -> None:

@@ -12,13 +12,14 @@ from ripple.errors import LimitError
 from ripple.testing import Chance
 from ripple.testing.sim_loop import SimLoop
 from ripple.world import ObjectStore
+from tests.examples import EXAMPLES
 
 
 class StoreContract:
     """Subclasses give the fixture ``store``: an empty one."""
 
-    racers = 50
-    race_names = 100
+    racers = 20
+    race_names = 20 * EXAMPLES
 
     def run(self, main: Coroutine[Any, Any, None]) -> None:
         """Run a test's story, by default where no time passes."""

@@ -1,0 +1,93 @@
+"""Reading ahead of whoever asks for what comes next, in a task beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+CANCEL_S = 1.0
+
+
+class ReadingAhead:
+    """The task that reads, what it waits for, and what waits for it.
+
+    Invariants: one task at a time. What ends it is raised where more is asked for, so that nobody
+    waits for a task that is no more; what it has read until then is handed out before.
+    """
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+        self._failure: Exception | None = None
+        self._more, self._room = asyncio.Event(), asyncio.Event()
+
+    def start(
+        self,
+        read: Callable[[], Coroutine[Any, Any, None]],
+        told: Callable[[Exception], Exception] = lambda error: error,
+    ) -> None:
+        """Read from here on. told: what ended it, as it is raised."""
+        assert self._task is None, "it reads already"
+        self._failure = None
+        self._task = asyncio.create_task(self._run(read, told))
+
+    async def _run(
+        self,
+        read: Callable[[], Coroutine[Any, Any, None]],
+        told: Callable[[Exception], Exception],
+    ) -> None:
+        try:
+            await read()
+        except Exception as error:  # whatever it is, nobody must wait for ever
+            self._failure = told(error)
+            if self._failure is not error:
+                self._failure.__cause__ = error
+        finally:
+            self._more.set()
+
+    async def stop(self) -> None:
+        """Read no more; what was read is whoever's who has it."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        while not task.done():  # there are clients that take no notice while they flush
+            task.cancel()
+            await asyncio.wait([task], timeout=CANCEL_S)
+        with suppress(asyncio.CancelledError):
+            await task
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing more will be read."""
+        return self._failure is not None
+
+    def check(self) -> None:
+        """Raise what has ended the reading."""
+        if self._failure is not None:
+            raise self._failure
+
+    # --- whoever asks ---
+
+    async def more(self) -> None:
+        """Wait until more was read, or cannot be."""
+        await self._more.wait()
+        self._more.clear()
+
+    def wake(self) -> None:
+        """Let ``more`` return: more was read, or somebody else wants to be heard."""
+        self._more.set()
+
+    # --- the task ---
+
+    async def room(self) -> None:
+        """Wait until something was taken."""
+        self._room.clear()
+        await self._room.wait()
+
+    def took(self) -> None:
+        """Let ``room`` return."""
+        self._room.set()
