@@ -9,5 +9,5 @@ inputs, source      of a life, of a plain run; dividing: by which hash of keys
 rows, row_values, row_writing, batch_writing, batches   changes as records, as bytes
 producer, cuts, group   transactions; the record in each; a partition's outputs, committed by it
 broker, reader      the broker port, live
-private, private_writing    all that is private of aiokafka
+private, private_connecting, private_writing    all that is private of aiokafka
 """

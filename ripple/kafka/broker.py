@@ -12,7 +12,7 @@ from ripple.kafka.batches import ProducerId
 from ripple.kafka.consumer import KafkaConsumer
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.reader import KafkaReader
-from ripple.kafka.refusals import PASSING, THERE, TWICE, passes, refusal
+from ripple.kafka.refusals import PASSING, THERE, TWICE, passes, refusal, words
 from ripple.world.broker import BrokerError, Place
 
 with needed("kafka", "a kafka: place"):
@@ -84,9 +84,9 @@ class KafkaBroker(KafkaReader):
         await self.connected()
         return await super().ends(places)
 
-    def consumer(self) -> KafkaConsumer:
+    def consumer(self, *, ahead: bool = True) -> KafkaConsumer:
         """Return a reader, which gives headers; for who is connected."""
-        return KafkaConsumer(self._client, headers=True, tell=self._tell)
+        return KafkaConsumer(self._client, headers=True, ahead=ahead, tell=self._tell)
 
     async def make(
         self,
@@ -96,7 +96,18 @@ class KafkaBroker(KafkaReader):
         is_compacted: bool = False,
         is_kept: bool = False,
     ) -> None:
-        """Make a topic, unless there is one of this name; see Broker."""
+        """Make a topic, unless there is one of this name; see Broker.
+
+        Learn what whoever writes to it needs to know, which nobody then waits for in a transaction.
+        """
+        await self._make(topic, partitions, is_compacted=is_compacted, is_kept=is_kept)
+        self._client.await_topic(topic)
+        await self.partitions(topic)
+        await self.batch_bytes_max(topic)
+
+    async def _make(
+        self, topic: str, partitions: int, *, is_compacted: bool, is_kept: bool
+    ) -> None:
         await self.connected()
         configs = CUTS_CONFIG if is_compacted else LANES_CONFIG if is_kept else {}
         client = self.open_client
@@ -109,9 +120,6 @@ class KafkaBroker(KafkaReader):
             return 0 if code == THERE else code
 
         await self.until_done(f"topic {topic!r} cannot be made", ask)
-        # It is there when the brokers know who leads its partitions.
-        await self.until_done(f"topic {topic!r}", lambda: self._topic_error(topic))
-        await super().partitions(topic)
 
     async def remove_before(self, offsets: Mapping[Place, int]) -> None:
         """Remove what is before these offsets."""
@@ -238,7 +246,7 @@ class KafkaBroker(KafkaReader):
                 if not passes(code):
                     raise why
             except PASSING as error:
-                why = error
+                why = error.__cause__ if isinstance(error.__cause__, NoTopicError) else error
             except errors.BrokerResponseError as error:
                 why = refusal(error.errno, what)
                 if not passes(error.errno):
@@ -249,6 +257,6 @@ class KafkaBroker(KafkaReader):
             if loop.time() + pause_s > until:
                 if isinstance(why, BrokerError):
                     raise why
-                raise BrokerError(f"{what}: {why or type(why).__name__}", done=None) from why
+                raise BrokerError(f"{what}: {words(why)}", done=None) from why
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_S_MAX)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ripple.extras import needed
 from ripple.kafka import private
-from ripple.kafka.refusals import NO_TOPIC, PASSING, is_passing, refusal
+from ripple.kafka.private_connecting import Client
+from ripple.kafka.refusals import NO_TOPIC, PASSING, is_passing, refusal, words
 from ripple.kafka.settings import Security
 from ripple.kafka.tokens import TokenError, Tokens, tokens_of
 from ripple.world.broker import BrokerError, NoTopicError, Place
@@ -16,7 +17,6 @@ from ripple.world.broker import BrokerError, NoTopicError, Place
 with needed("kafka", "a kafka: place"):
     from aiokafka import TopicPartition, errors
     from aiokafka.abc import AbstractTokenProvider
-    from aiokafka.client import AIOKafkaClient
 
 if TYPE_CHECKING:
     from ripple.kafka.private import Fetched
@@ -51,8 +51,9 @@ class KafkaClient:
         """Take the brokers that are asked first, as ``host:port``, separated by commas."""
         self.brokers = brokers
         self._security = security
-        self._client: AIOKafkaClient | None = None
+        self._client: Client | None = None
         self._topics: set[str] = set()
+        self._awaited: set[str] = set()
 
     async def open(self) -> None:
         """Connect. Raises BrokerError that says for each broker why it could not."""
@@ -63,9 +64,7 @@ class KafkaClient:
         }
         if self._security.tokens is not None:
             arguments["sasl_oauth_token_provider"] = _Provider(tokens_of(self._security.tokens))
-        client = AIOKafkaClient(
-            bootstrap_servers=self.brokers.split(","), retry_backoff_ms=50, **arguments
-        )
+        client = Client(arguments, self.brokers)
         try:
             await client.bootstrap()
         except errors.KafkaError as error:
@@ -102,6 +101,13 @@ class KafkaClient:
             return len(found)
 
         return await self._patiently(f"topic {topic!r}", ask)
+
+    def await_topic(self, topic: str) -> None:
+        """Wait from now on for a topic that a broker does not know.
+
+        It is there: brokers hear of a new one each in their own time, and any of them is asked.
+        """
+        self._awaited.add(topic)
 
     async def learn(self, places: Sequence[Place]) -> None:
         """Learn anew who leads partitions. Raises NoTopicError and aiokafka's errors."""
@@ -157,7 +163,7 @@ class KafkaClient:
         )
 
     @property
-    def open_client(self) -> AIOKafkaClient:
+    def open_client(self) -> Client:
         """The connections, for those that send requests. Raises BrokerError once it is closed."""
         if self._client is None:
             raise BrokerError(f"the connection to {self.brokers} is closed", done=False)
@@ -176,7 +182,10 @@ class KafkaClient:
     async def _learn_topics(self, topics: Sequence[str]) -> None:
         for topic, code in (await self.topic_errors(topics)).items():
             if code == NO_TOPIC:
-                raise NoTopicError(f"{self.brokers} has no topic {topic!r}")
+                why = NoTopicError(f"{self.brokers} has no topic {topic!r}")
+                if topic not in self._awaited:
+                    raise why
+                raise errors.UnknownTopicOrPartitionError from why
             if code and not is_passing(code):
                 raise refusal(code, f"topic {topic!r}")
 
@@ -221,8 +230,10 @@ class KafkaClient:
                 return await ask()
             except PASSING as error:
                 if loop.time() + pause_s > until:
-                    why = str(error) or type(error).__name__
-                    raise BrokerError(f"{self.brokers}: {what}: {why}", done=False) from error
+                    if isinstance(error.__cause__, NoTopicError):
+                        raise error.__cause__ from None
+                    why = f"{self.brokers}: {what}: {words(error)}"
+                    raise BrokerError(why, done=False) from error
             except errors.KafkaError as error:
                 raise BrokerError(f"{self.brokers}: {what}: {error}", done=False) from error
             await asyncio.sleep(pause_s)

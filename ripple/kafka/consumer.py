@@ -11,7 +11,8 @@ from ripple.extras import needed
 from ripple.kafka.client import FIRST_PAUSE_S, LONGEST_PAUSE_S
 from ripple.kafka.errors import DamagedError
 from ripple.kafka.record_batches import decoded, next_offset
-from ripple.kafka.refusals import OUT_OF_RANGE, is_passing, refusal
+from ripple.kafka.refusals import OUT_OF_RANGE, is_passing, refusal, words
+from ripple.values.contract import AT_ONCE_BYTES
 from ripple.world.broker import BrokerError, NoTopicError, OffsetError, Place, Read, Records
 
 with needed("kafka", "a kafka: place"):
@@ -37,7 +38,9 @@ class KafkaConsumer:
     While nobody asks it holds two fetches of each partition, and a piece that is decoded. A broker
     that is away is asked again and again: ``away_s`` says for how long it has been, and ``tell`` is
     told once. headers: whether records come with theirs. An assignment that leaves a partition out,
-    and later takes it up where it was, finds again what was read ahead.
+    and later takes it up where it was, finds again what was read ahead. Not ``ahead``: a request is
+    under way only while ``read`` waits, so none is left behind that waits at the broker, as one
+    would in front of all that is asked over the connection after it.
     """
 
     def __init__(
@@ -45,11 +48,13 @@ class KafkaConsumer:
         client: KafkaClient,
         *,
         headers: bool = False,
+        ahead: bool = True,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.stable_ends: dict[Place, int] = {}
         self._client = client
         self._headers = headers
+        self._ahead = self._is_asked = ahead
         self._tell = tell
         self._slots: dict[Place, _Slot] = {}
         self._assigned: tuple[Place, ...] = ()
@@ -83,6 +88,7 @@ class KafkaConsumer:
             found = self._taken(records_max)
             if not found:
                 self._raise_first()
+            self._is_asked = self._ahead or not found
             self._go_on()
             if found or asyncio.get_running_loop().time() >= until:
                 return found
@@ -138,7 +144,7 @@ class KafkaConsumer:
             wanted = {
                 place: slot.fetch_at
                 for place in places
-                if (slot := self._slots[place]).error is None and len(slot.fetched) < FETCHES_AHEAD
+                if (slot := self._slots[place]).error is None and self._is_wanting(slot)
             }
             if wanted:
                 wait_ms = WAIT_MS if len(wanted) == len(places) else WAIT_FOR_SOME_MS
@@ -150,6 +156,11 @@ class KafkaConsumer:
                 )
         if is_lost:
             self._begin("leaders", self._find_leaders)
+
+    def _is_wanting(self, slot: _Slot) -> bool:
+        if self._ahead:
+            return len(slot.fetched) < FETCHES_AHEAD
+        return self._is_asked and slot.is_empty
 
     def _begin(self, what: object, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if what in self._busy:
@@ -213,8 +224,14 @@ class KafkaConsumer:
                 headers=self._headers,
                 piece_bytes=PIECE_BYTES,
             )
-            slot.fetched.append(_named(place, pieces))
             slot.fetch_at = behind
+            if len(answer.data) > AT_ONCE_BYTES or not slot.is_empty:
+                slot.fetched.append(_named(place, pieces))
+                return
+            try:
+                slot.ready.extend(_named(place, pieces))
+            except BrokerError as error:
+                slot.error = error
 
     async def _out_of_range(self, place: Place, offset: int) -> BrokerError:
         try:
@@ -255,8 +272,7 @@ class KafkaConsumer:
         """Note that a broker did not answer, and learn after a while who leads what."""
         if self._away_since is None:
             self._away_since = asyncio.get_running_loop().time()
-            why = str(error) or type(error).__name__
-            self._tell(f"Kafka at {self._client.brokers} does not answer: {why}")
+            self._tell(f"Kafka at {self._client.brokers} does not answer: {words(error)}")
         await self._pause()
         try:
             await self._client.learn(self._assigned)

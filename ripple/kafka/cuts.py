@@ -116,7 +116,7 @@ async def newest(broker: Broker, place: Place) -> Cuts | None:
 
 async def committed(broker: Broker, place: Place, start: int, end: int) -> AsyncIterator[Read]:
     """Yield what was committed from one offset to another, where readers may already read."""
-    consumer = broker.consumer()
+    consumer = broker.consumer(ahead=False)
     try:
         consumer.assign({place: start})
         while start < end:

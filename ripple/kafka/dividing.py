@@ -45,7 +45,7 @@ async def sampled_keys(reader: Reader, topic: str, partitions: int) -> list[tupl
         start = max(first[place], end[place] - SAMPLE_ROWS)
         if start == end[place]:
             continue
-        consumer = reader.consumer()
+        consumer = reader.consumer(ahead=False)
         try:
             consumer.assign({place: start})
             read = (await consumer.read(records_max=SAMPLE_ROWS, wait_s=SAMPLE_S)).get(place)

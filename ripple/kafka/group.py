@@ -24,6 +24,7 @@ from ripple.kafka.rows import divided, joined
 from ripple.keys.partitioner import partition_numbers
 from ripple.partition.group import Standing
 from ripple.traces import FIELD
+from ripple.world import broker as brokers
 from ripple.world.broker import BrokerError, NoTopicError, Place, Records, TooLargeError, make_lanes
 from ripple.world.ports import all_guards
 
@@ -42,6 +43,8 @@ ATTEMPT_S = 30.0
 PATIENCE_S = 180.0
 OPEN_PATIENCE_S = 15.0  # an address may be wrong
 PAUSE_S, PAUSE_S_MAX = 0.02, 2.0
+# How long an owner that was fenced lets the other one begin, and how often it looks meanwhile.
+WAY_S, WAY_S_MAX, LOOK_S = 3.0, 12.0, 0.05
 TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and then so often
 
 
@@ -83,7 +86,7 @@ class KafkaGroup:
     Invariants: from ``open`` on ``_last`` is the newest cut record, unless a transaction is under
     way; what is in ``_waiting`` was written since the last commit began, which has what was there
     before until it is certain that it is in the log; a producer in ``_producer`` has no transaction
-    whose outcome is unknown.
+    whose outcome is unknown. ``_way_s`` is 0 unless this owner was fenced since its last commit.
     """
 
     commits_beside = True
@@ -121,6 +124,7 @@ class KafkaGroup:
         self._guards = guards
         self._producer: Producer | None = None
         self._epoch = 0
+        self._way_s = 0.0
         self._last = Cuts(0, 0)
         self._partitions: dict[str, int] = {}
         self._waiting: dict[Place, list[Records]] = {}
@@ -145,7 +149,7 @@ class KafkaGroup:
             mine = Cuts(epoch, last.number + 1, last.outputs, last.watermarks_ns)
             await self._transact(mine, {})
             await self._look_for_ends()
-            self._last = mine
+            self._last, self._way_s = mine, 0.0
 
         await self._surely("begin to write to", begin, OPEN_PATIENCE_S)
         return {
@@ -201,6 +205,8 @@ class KafkaGroup:
 
         async def settle() -> None:
             if self._producer is None:
+                if self._guards("gives_way"):
+                    await self._give_way(wanted)
                 found = await self._take_over()
                 if found == wanted:
                     return
@@ -213,7 +219,7 @@ class KafkaGroup:
 
         count = sum(len(records) for records in rows.values())
         await self._surely("commit to", settle, rows=count)
-        self._last = wanted
+        self._last, self._way_s = wanted, 0.0
         if not self._guards("rows_of_the_cut"):
             self._waiting = {}
         if self._is_marked:
@@ -294,13 +300,32 @@ class KafkaGroup:
         found = early if early is not None else await newest(self._broker, place)
         if found is None:
             return Cuts(0, 0)
+        self._check_epoch(found)
+        return found
+
+    async def _give_way(self, wanted: Cuts) -> None:
+        """Let whoever has fenced this owner write its record first, if it is the next one.
+
+        To begin takes several answers of brokers, and nobody may fence meanwhile. An owner that
+        came back at once would, and the other one it, for as long as both want to write. One that
+        is no owner any more ends by itself. Raises FencedError when the next owner has begun.
+        """
+        until_ns = self._clock.monotonic_ns() + int(self._way_s * 1e9)
+        while self._clock.monotonic_ns() < until_ns:
+            found = await newest(self._broker, self._whose.place)
+            if found == wanted:
+                return
+            if found is not None:
+                self._check_epoch(found)
+            await self._clock.sleep(LOOK_S)
+
+    def _check_epoch(self, found: Cuts) -> None:
         if found.epoch > self._epoch and self._guards("epoch_check"):
             raise FencedError(
                 f"partition {self._whose.part.number} of {self._whose.pipeline} is written to "
                 f"{self._where} by an owner of epoch {found.epoch}, and this one has "
                 f"{self._epoch}: it was replaced"
             )
-        return found
 
     async def _transact(self, wanted: Cuts, waiting: Mapping[Place, Records]) -> None:
         """Write all of it, or nothing."""
@@ -352,6 +377,8 @@ class KafkaGroup:
                 raise OutputError(f"cannot {what} {self._where}: {error}") from error
             except (BrokerError, TimeoutError) as error:
                 await self._drop()
+                if isinstance(error, brokers.FencedError):
+                    self._way_s = min(2 * self._way_s, WAY_S_MAX) or WAY_S
                 why = str(error) or f"no answer within {ATTEMPT_S:.0f} s"
                 waited_s = (self._clock.monotonic_ns() - began_ns) / 1e9
                 if waited_s >= tell_at_s:

@@ -12,10 +12,11 @@ import numpy as np
 
 from ripple.connectors.cutting import recut
 from ripple.connectors.inputs import Signal, in_turn
+from ripple.connectors.reading_ahead import ReadingAhead
 from ripple.errors import InputError
 from ripple.kafka.originals import original_of
 from ripple.traces import FIELD, some
-from ripple.values.contract import batch_of, before
+from ripple.values.contract import AT_ONCE_BYTES, batch_of, before
 from ripple.world.broker import BrokerError, OffsetError, Place
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Reader(Protocol):
         """Return where readers see everything; see Broker."""
         ...
 
-    def consumer(self) -> Consumer:
+    def consumer(self, *, ahead: bool = True) -> Consumer:
         """Return a reader; see Broker."""
         ...
 
@@ -87,9 +88,7 @@ class KafkaInputs:
         self._ahead: dict[str, _Ahead] = {}
         self._seen: dict[str, tuple[int, str]] = {}
         self._is_open = False
-        self._reading: asyncio.Task[None] | None = None
-        self._woken, self._room = asyncio.Event(), asyncio.Event()
-        self._failure: Exception | None = None
+        self._reading = ReadingAhead()
         self._is_traced = False
         if hasattr(reader, "has_headers"):  # a whole broker's readers give headers anyway
             reader.has_headers = True  # they cost little as long as nobody looks
@@ -163,7 +162,7 @@ class KafkaInputs:
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
-        await self._stop_reading()
+        await self._reading.stop()
         _, end = await self.bounds()
         self._ahead = {
             name: _Ahead(
@@ -176,8 +175,7 @@ class KafkaInputs:
             )
             for name in self._partitions
         }
-        self._failure = None
-        self._reading = asyncio.create_task(self._read_on(self._reader.consumer()))
+        self._reading.start(self._read_on, _told)
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return what comes after ``cut``, and of which input; or why nothing does."""
@@ -185,7 +183,7 @@ class KafkaInputs:
             ahead = self._ahead[name]
             entry = ahead.next()
             if entry is not None:
-                self._room.set()
+                self._reading.took()
                 return name, entry
             if cut[name] < ahead.end:
                 return self._waiting()
@@ -194,26 +192,24 @@ class KafkaInputs:
 
     async def more(self) -> None:
         """Wait until more was read."""
-        await self._woken.wait()
-        self._woken.clear()
+        await self._reading.more()
 
     def wake(self) -> None:
         """Let ``more`` return."""
-        self._woken.set()
+        self._reading.wake()
 
     async def sync(self) -> None:
         """Do nothing: brokers keep what they have acknowledged."""
 
     async def close(self) -> None:
         """Stop reading and let go of the connections."""
-        await self._stop_reading()
+        await self._reading.stop()
         if self._is_open:
             self._is_open = False
             await self._reader.close()
 
     def _waiting(self) -> Signal:
-        if self._failure is not None:
-            raise self._failure
+        self._reading.check()
         return Signal.WAITING
 
     async def _connect(self) -> None:
@@ -221,25 +217,12 @@ class KafkaInputs:
             await self._reader.open()
             self._is_open = True
 
-    async def _stop_reading(self) -> None:
-        reading, self._reading = self._reading, None
-        if reading is not None:
-            reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await reading
-
-    async def _read_on(self, consumer: Consumer) -> None:
-        """Read ahead, for ever; what ends it is raised where the life asks for more."""
+    async def _read_on(self) -> None:
+        """Read ahead, for ever."""
+        consumer = self._reader.consumer()
         try:
             await self._read(consumer)
-        except OffsetError as error:
-            self._failure = InputError(f"{error}. {_WAY_OUT}")
-        except BrokerError as error:
-            self._failure = InputError(str(error))
-        except Exception as error:  # whatever it is, the life must not wait for ever
-            self._failure = error
         finally:
-            self._woken.set()
             await consumer.close()
 
     async def _read(self, consumer: Consumer) -> None:
@@ -250,27 +233,31 @@ class KafkaInputs:
         while True:
             wanted = [place for place, ahead in by_place.items() if ahead.has_room]
             if not wanted:
-                self._room.clear()
-                await self._room.wait()
+                await self._reading.room()
                 continue
             if wanted != asked:
                 consumer.assign({place: by_place[place].through for place in wanted})
                 asked = wanted
             found = await consumer.read(records_max=READ_ROWS, wait_s=WAIT_S)
             for place, read in found.items():
-                batch = await asyncio.to_thread(batch_of, read, self._values)
-                by_place[place].add(batch, read)
+                by_place[place].add(await self._batch_of(read), read)
                 if self._is_traced and read.records.headers is not None:
                     by_place[place].keep(read)
+            if found:  # before it is asked where the end is, an answer behind that to a fetch
+                self._reading.wake()
             past = [place for place, each in by_place.items() if each.grows and each.is_past]
             if past and loop.time() >= ends_at:
-                for place, end in (await self._reader.ends(past)).items():
-                    by_place[place].end = max(end, by_place[place].end)
+                with suppress(BrokerError):  # which reading meets as well
+                    for place, end in (await self._reader.ends(past)).items():
+                        by_place[place].end = max(end, by_place[place].end)
                 ends_at = loop.time() + ENDS_S
-            if found:
-                self._woken.set()
             if not self._follow:
                 check_there(consumer)
+
+    async def _batch_of(self, read: Read) -> Batch:
+        if self._values.at_once and read.records.values.nbytes <= AT_ONCE_BYTES:
+            return batch_of(read, self._values)
+        return await asyncio.to_thread(batch_of, read, self._values)
 
     def _identity(self, name: str, offset: int) -> str:
         ahead = self._ahead.get(name)
@@ -286,7 +273,7 @@ class KafkaInputs:
         if not written_ms or not at.isdigit() or int(at) < first:
             return
         place, offset = self._partitions[name], int(at)
-        consumer = self._reader.consumer()
+        consumer = self._reader.consumer(ahead=False)
         try:
             consumer.assign({place: offset})
             read = (await consumer.read(records_max=1, wait_s=SAMPLE_S)).get(place)
@@ -318,6 +305,12 @@ _WAY_OUT = (
     "begin anew in another --checkpoint-dir, with what is left, and keep records for longer than a "
     "run may stand still"
 )
+
+
+def _told(error: Exception) -> Exception:
+    if isinstance(error, OffsetError):
+        return InputError(f"{error}. {_WAY_OUT}")
+    return InputError(str(error)) if isinstance(error, BrokerError) else error
 
 
 def _removed(place: Place, offset: int, first: int) -> InputError:

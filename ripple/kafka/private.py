@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ripple.errors import RippleError
 from ripple.extras import needed
 
 with needed("kafka", "a kafka: place"):
@@ -115,7 +116,7 @@ async def why_not(hosts: Sequence[tuple[str, int, Any]], arguments: Mapping[str,
         try:
             connection = await create_conn(host, port, **arguments)
         except Exception as error:  # whatever it is, it is the reason
-            reasons.append(f"{host}:{port}: {_told(error, spoken)}")
+            reasons.append(f"{host}:{port}: {told(error, spoken)}")
         else:
             connection.close()
             reasons.append(
@@ -124,10 +125,12 @@ async def why_not(hosts: Sequence[tuple[str, int, Any]], arguments: Mapping[str,
     return "; ".join(reasons)
 
 
-def _told(error: Exception, spoken: str) -> str:
+def told(error: Exception, spoken: str) -> str:
     """Return an error in words. spoken: how the broker was spoken to."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error.__cause__, RippleError):  # ours, as there is no token
+        return str(error.__cause__)
     if isinstance(error, errors.UnsupportedSaslMechanismError):
         return "it takes no SASL by this mechanism"
     if isinstance(error, errors.IllegalSaslStateError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ripple.extras import needed
 from ripple.kafka import private_writing as private
 from ripple.kafka.batches import ProducerId, batches
-from ripple.kafka.refusals import TWICE, refusal
+from ripple.kafka.refusals import TWICE, refusal, words
 from ripple.world.broker import (
     BrokerError,
     FencedError,
@@ -240,8 +240,4 @@ class _Sure:
         if error is None or (isinstance(error, BrokerError) and error.done is not None):
             self._state.over = error if isinstance(error, FencedError) else None
         elif isinstance(error, errors.KafkaError | BrokerError):
-            raise UnknownOutcomeError(f"{self._unknown}: {_told(error)}") from error
-
-
-def _told(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+            raise UnknownOutcomeError(f"{self._unknown}: {words(error)}") from error

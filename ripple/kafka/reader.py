@@ -50,6 +50,7 @@ class KafkaReader:
         """Return, by partition, the offset before which a reader sees everything now."""
         return await self._client.ends(places)
 
-    def consumer(self) -> KafkaConsumer:
-        """Return a reader."""
-        return KafkaConsumer(self._client, headers=self.has_headers, tell=self._tell)
+    def consumer(self, *, ahead: bool = True) -> KafkaConsumer:
+        """Return a reader; see Broker."""
+        headers = self.has_headers
+        return KafkaConsumer(self._client, headers=headers, ahead=ahead, tell=self._tell)

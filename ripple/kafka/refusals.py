@@ -38,6 +38,13 @@ _NOT_YET = {
 }
 
 
+def words(error: Exception) -> str:
+    """Return why something was not asked, or not answered."""
+    if isinstance(error, errors.NodeNotReadyError) and error.args:
+        return str(error.args[0])
+    return str(error) or type(error).__name__
+
+
 def is_passing(code: int) -> bool:
     """Whether an error of a partition goes away when it is asked again, perhaps elsewhere."""
     return code in _PASSING_CODES or issubclass(errors.for_code(code), PASSING)

@@ -38,16 +38,22 @@ class Tokens:
         self._context = source.context()
         self._lock = Lock()
         self._held = ""
-        self._until_s = 0.0
+        self._until_s = self._ends_s = 0.0
 
     def token(self) -> str:
         """Return a token: what the file holds now, or what the issuer gave. Raises TokenError."""
         if self._source.file:
             return self._read()
         with self._lock:
-            if time.monotonic() >= self._until_s:
-                self._held, seconds = self._issued()
-                self._until_s = time.monotonic() + USED_PART * seconds
+            began_s = time.monotonic()
+            if began_s >= self._until_s:
+                try:
+                    self._held, seconds = self._issued()
+                except TokenError:
+                    if time.monotonic() >= self._ends_s:
+                        raise
+                    return self._held  # it is good for a while yet
+                self._until_s, self._ends_s = began_s + USED_PART * seconds, began_s + seconds
             return self._held
 
     def _read(self) -> str:

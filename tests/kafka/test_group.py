@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ripple.connectors.contract import Commit
+from ripple.fenced import FencedError
 from ripple.testing import (
     Faults,
     SimCluster,
@@ -24,6 +27,7 @@ from tests.kafka.owners import (
     PLAN,
     SOURCE,
     Readers,
+    group_of,
     live,
     make_topics,
     topic_of,
@@ -212,6 +216,71 @@ def test_rows_that_come_during_a_commit_are_of_the_next_one(readers: Readers) ->
 
 def test_missing_check_of_the_epoch_is_found_out(readers: Readers) -> None:
     assert "cut records" in next(errors_of(two_owners(readers), range(10, 40), "epoch_check"))
+
+
+class Slow:
+    """A broker that takes a while to answer, and counts who has become a producer."""
+
+    def __init__(self, broker: Any, clock: Any) -> None:
+        self._broker, self._clock = broker, clock
+        self.begun = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    async def ends(self, places: Any) -> Any:
+        await self._clock.sleep(0.5)
+        return await self._broker.ends(places)
+
+    async def producer(self, name: str) -> Any:
+        self.begun += 1
+        await self._clock.sleep(0.1)
+        return await self._broker.producer(name)
+
+
+def hand_over(without: tuple[str, ...]) -> tuple[BaseException | None, int]:
+    """Let an owner keep on committing while the next one begins.
+
+    Returns what went wrong, and how many producers there were: each fences the one before.
+    """
+    begun = []
+
+    @on_cluster
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        make_topics(cluster)
+
+        async def main(world: SimWorld) -> None:
+            slow = Slow(world.broker, world.clock)
+            begun.append(slow)
+            owner, following = (group_of(replace(world, broker=slow)) for _ in range(2))
+            await owner.open(1024)
+
+            async def commit() -> None:
+                for number in range(1, 10_000):
+                    reached = Commit({PLAN.source.name: number}, "")
+                    await owner.commit({output.name: reached for output in PLAN.outputs})
+
+            committing = asyncio.create_task(commit())
+            await world.clock.sleep(1)
+            await following.open(2048)
+            with pytest.raises(FencedError, match="it was replaced"):
+                await committing
+
+        cluster.host("a").start(main)
+        await cluster.host("a").ended()
+
+    error = repeat(scenario, seed=0, without=without).error
+    return error, begun[0].begun
+
+
+def test_an_owner_that_is_fenced_lets_the_next_one_begin() -> None:
+    assert hand_over(()) == (None, 2)
+
+
+def test_owners_that_give_no_way_fence_each_other_again_and_again() -> None:
+    error, producers = hand_over(("gives_way",))
+    assert "cannot begin to write" in str(error)
+    assert producers > 10
 
 
 class Chosen:

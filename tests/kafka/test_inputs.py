@@ -300,7 +300,7 @@ def test_source_of_a_plain_run_ends_where_the_topic_ended_at_its_beginning() -> 
         async def ends(self, places):
             return dict.fromkeys(places, 23)
 
-        def consumer(self) -> Consumer:
+        def consumer(self, *, ahead=True) -> Consumer:
             return self
 
         def assign(self, positions) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import inspect
 
+import pytest
 from aiokafka.client import AIOKafkaClient
 from aiokafka.cluster import ClusterMetadata
-from aiokafka.conn import create_conn
+from aiokafka.conn import AIOKafkaConnection, create_conn
+from aiokafka.protocol.admin import SaslAuthenticateResponse_v1
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest
+from aiokafka.protocol.produce import ProduceRequest
 
-from ripple.kafka import private
+from ripple.kafka import private, private_writing
 from ripple.world.broker import Place
 
 FETCHED = [("t", [(0, 0, 9, 8, 7, [(1, 2)], b"data"), (1, 6, -1, -1, -1, None, None)])]
@@ -35,6 +38,33 @@ def test_clients_have_what_they_had() -> None:
     assert {"client_id", "request_timeout_ms", "ssl_context"} <= {*parameters(create_conn)}
     for name in ("bootstrap", "get_random_node", "close", "hosts"):
         assert hasattr(AIOKafkaClient, name), name
+
+
+def test_clients_and_connections_are_made_of_what_they_were() -> None:
+    asked = {"client_id", "request_timeout_ms", "security_protocol", "on_close", "max_idle_ms"}
+    assert asked <= {*parameters(AIOKafkaConnection)}
+    assert parameters(AIOKafkaConnection.send) == ["self", "request", "expect_response"]
+    assert parameters(AIOKafkaClient._get_conn)[:3] == ["self", "node_id", "group"]
+    assert parameters(AIOKafkaClient.ready) == ["self", "node_id", "group"]
+    source = inspect.getsource(AIOKafkaClient)
+    for name in ("_conns", "_get_conn_lock", "_on_connection_closed", "_connections_max_idle_ms"):
+        assert f"self.{name}" in source, name
+    assert "self._requests.append(\n            (correlation_id, request_struct, fut)" in (
+        inspect.getsource(AIOKafkaConnection)
+    )
+    assert SaslAuthenticateResponse_v1.SCHEMA.names[-1] == "session_lifetime_ms"
+
+
+@pytest.mark.parametrize("name", ["id", None])
+def test_requests_of_batches_are_the_bytes_that_aiokafka_makes(name) -> None:
+    topics = [("t", [(0, b"first"), (7, b"")]), ("another", [(1, bytes(range(256)))])]
+    asked = (name, -1, 1000, topics)
+    versions = [kind for kind in ProduceRequest._CLASSES if kind.API_VERSION >= 3]
+    assert [kind.API_VERSION for kind in versions] == [3, 4, 5, 6, 7]
+    for kind in versions:
+        ours = private_writing.Produce(*asked).build(kind)
+        assert "encode" in vars(ours), "aiokafka's requests have another form: mend ours"
+        assert ours.encode() == ProduceRequest(*asked).build(kind).encode()
 
 
 def test_answers_of_every_version_say_the_same() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -22,10 +22,12 @@ GIVEN = {
 
 
 class Issuer(http.server.ThreadingHTTPServer):
-    """Gives a token with a number, for a client that it knows."""
+    """Gives tokens, by default with a number, to a client that it knows."""
 
-    def __init__(self) -> None:
+    def __init__(self, token: Callable[[], str] | None = None, good_s: int = 100) -> None:
         super().__init__(("127.0.0.1", 0), _Asked)
+        self.token = token or (lambda: f"token-{len(self.asked)}")
+        self.good_s = good_s
         self.asked: list[dict[str, list[str]]] = []
         self.answer: object = None
         self.url = f"http://127.0.0.1:{self.server_address[1]}/token"
@@ -41,8 +43,8 @@ class _Asked(http.server.BaseHTTPRequestHandler):
             self.send_error(401)
             return
         found = self.server.answer or {
-            "access_token": f"token-{len(self.server.asked)}",
-            "expires_in": 100,
+            "access_token": self.server.token(),
+            "expires_in": self.server.good_s,
         }
         self.send_response(200)
         self.end_headers()
@@ -84,6 +86,12 @@ def test_an_issued_token_is_used_for_four_fifths_of_its_time(
     assert tokens.token() == "token-1"
     now[0] += 2.0
     assert tokens.token() == "token-2"
+    issuer.answer = {"error": "busy"}
+    now[0] += 99.0
+    assert tokens.token() == "token-2", "it is good for a second yet"
+    now[0] += 2.0
+    with pytest.raises(TokenError, match="without a token"):
+        tokens.token()
 
 
 def test_what_an_issuer_refuses_is_told_without_the_secret(issuer: Issuer) -> None:

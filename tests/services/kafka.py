@@ -42,6 +42,7 @@ COMMON = {
     # One that was killed is replaced, or taken back, in three seconds and not in nine.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
+    "log.cleaner.backoff.ms": "200",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 

@@ -38,8 +38,8 @@ class Reading:
     async def producer(self, name: str) -> SlowProducer:
         return await self._topics.producer(name)
 
-    def consumer(self) -> PrefixedConsumer:
-        return PrefixedConsumer(KafkaConsumer(self._client, headers=True), self)
+    def consumer(self, *, ahead: bool = True) -> PrefixedConsumer:
+        return PrefixedConsumer(KafkaConsumer(self._client, headers=True, ahead=ahead), self)
 
     def _full(self, places):
         return [Place(self._prefix + place.topic, place.partition) for place in places]

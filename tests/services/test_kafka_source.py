@@ -9,15 +9,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ripple.engine import Engine
 from ripple.errors import InputError
+from ripple.kafka.broker import KafkaBroker
+from ripple.kafka.settings import Security
 from ripple.keys.partitioner import partition_numbers
 from ripple.pipeline_file import load_plan
 from ripple.spark.options import Bound
@@ -28,6 +32,7 @@ from ripple.spark.streaming.resident import here
 from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import Turn
 from ripple.world.broker import Place, Record, Records
+from tests.kafka.test_tokens import Issuer
 from tests.services.certificate import certified
 from tests.services.kafka import Broker, Secure
 from tests.services.kafka_topics import Topics
@@ -420,6 +425,15 @@ def test_tls_and_passwords_are_used_and_never_told(secure, folder: Path) -> None
     assert "secret-word" not in said
 
 
+async def read_by(bootstrap: str, group: str) -> dict[Place, int]:
+    """Return how far a group has read, as tools that show lag ask for it."""
+    broker = KafkaBroker(bootstrap, Security())
+    try:
+        return await broker.read_by(group)
+    finally:
+        await broker.close()
+
+
 def unsigned(**claims: object) -> str:
     """Return a token that nobody has signed."""
     parts = ({"alg": "none"}, {"sub": "u", **claims})
@@ -455,6 +469,51 @@ def test_tokens_of_oauth_are_used_and_never_told(tmp_path: Path, folder: Path) -
         assert "kafka_sasl_token_file: cannot read token" in said
 
 
+def test_sessions_that_end_with_their_tokens_are_renewed_before(
+    tmp_path: Path, folder: Path
+) -> None:
+    """Nothing is told, and nothing waits, while tokens of three seconds come and go."""
+    try:
+        sessions = {"connections.max.reauth.ms": "60000"}
+        broker = Broker(tmp_path / "kafka", sessions, takes_tokens=True)
+    except MissingError as error:
+        skip(error)
+    good_s = 3
+
+    def token() -> str:
+        now = int(time.time())
+        return unsigned(iat=now, exp=now + good_s)
+
+    with broker, Issuer(token, good_s) as issuer:
+        threading.Thread(target=issuer.serve_forever, daemon=True).start()
+        given = {
+            "RIPPLE_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+            "RIPPLE_KAFKA_SASL_MECHANISM": "OAUTHBEARER",
+            "RIPPLE_KAFKA_SASL_TOKEN_URL": issuer.url,
+            "RIPPLE_KAFKA_SASL_CLIENT_ID": "id",
+            "RIPPLE_KAFKA_SASL_CLIENT_SECRET": "s3cret/",
+        }
+        filled(broker.bootstrap, "t", trades(rows=ROWS // 2))
+        place = f"kafka:{broker.secure_bootstrap}"
+        ends = ("--source", f"{place}/t?format=csv", "--sink", f"{place}/out")
+        process = started(folder, *ends, "--checkpoint-dir", "state", "-f", **given)
+        time.sleep(4 * good_s)
+
+        async def more(topics: Topics) -> None:
+            await added(topics, "t", trades(ROWS // 2, ROWS // 2), 1)
+
+        story(broker.bootstrap, more)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=LATER_S)
+        issuer.shutdown()
+        assert len(issuer.asked) >= 4
+        assert asyncio.run(read_by(broker.bootstrap, "vwap")) == {Place("t", 0): ROWS}
+    assert f"Events processed:  {ROWS}," in said
+    assert "does not answer" not in said
+    assert "s3cret" not in said
+
+
 @pytest.mark.parametrize("key", ["", "&key="])
 def test_shares_of_a_replay_are_partitions_that_tasks_read_themselves(
     key: str, broker: Broker, topic: str, folder: Path
@@ -473,6 +532,48 @@ def test_shares_of_a_replay_are_partitions_that_tasks_read_themselves(
     assert replayed(parcel, plan, part)[0].counters["consumed"] == 200 * PARTITIONS
     with pytest.raises(InputError, match="ends at offset 1500, and 9000 was asked for"):
         source_at(place, plan, stop=Bound.parse("9000", ""))
+
+
+async def found_in(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    """Return keys and values of what is in a topic of one partition now."""
+    place, found = TopicPartition(topic, 0), []
+    async with AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
+        consumer.assign([place])
+        await consumer.seek_to_beginning(place)
+        end = (await consumer.end_offsets([place]))[place]
+        while await consumer.position(place) < end:
+            for records in (await consumer.getmany(timeout_ms=500)).values():
+                found += [(record.key, record.value) for record in records]
+    return found
+
+
+def test_what_compaction_has_left_is_read_over_its_holes(
+    broker: Broker, topic: str, folder: Path
+) -> None:
+    """Null values are told, and keys may be others than the pipeline's."""
+    given, place = trades(rows=900), Place(topic, 0)
+    left: list[tuple[bytes | None, bytes | None]] = []
+
+    async def told(topics: Topics) -> None:
+        compacts = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+        await topics.create(topic, 1, **compacts, **{"segment.ms": "50"})
+        for part in (given[:400], given[400:800], given[800:]):
+            rows = [one._replace(key=b"%d" % (n % 90)) for n, one in enumerate(records(part))]
+            await topics.append(place, [*rows, Record(b"7", None, rows[-1].timestamp_ms)])
+            await asyncio.sleep(0.1)
+        while not left or len(left) > 400:  # all but the segment that is written is compacted
+            await asyncio.sleep(0.2)
+            left[:] = await found_in(broker.bootstrap, topic)
+
+    story(broker.bootstrap, told)
+    said = ran(
+        folder, "--source", f"kafka:{broker.bootstrap}/{topic}?format=csv", "--sink", "topic.csv"
+    )
+    values = [value for _, value in left if value is not None]
+    assert f"Rejected:          {len(left) - len(values)}" in said
+    (folder / "left.csv").write_bytes(b"\n".join([*values, b""]))
+    ran(folder, "--source", "left.csv", "--sink", "file.csv")
+    assert (folder / "topic.csv").read_bytes() == (folder / "file.csv").read_bytes()
 
 
 def test_micro_batches_go_on_from_a_run_over_a_topic(

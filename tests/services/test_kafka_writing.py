@@ -50,8 +50,8 @@ class Prefixed:
     async def producer(self, name: str) -> PrefixedProducer:
         return PrefixedProducer(await self._broker.producer(self._prefix + name), self)
 
-    def consumer(self) -> PrefixedConsumer:
-        return PrefixedConsumer(self._broker.consumer(), self)
+    def consumer(self, *, ahead: bool = True) -> PrefixedConsumer:
+        return PrefixedConsumer(self._broker.consumer(ahead=ahead), self)
 
     async def close(self) -> None:
         await self._broker.close()
