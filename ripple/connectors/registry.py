@@ -27,6 +27,8 @@ OWN = (
     "log",
     "kafka",
     "nats",
+    "nats_subject",
+    "liftbridge",
     "redis",
     "postgres",
     "delta_lake",

@@ -7,17 +7,15 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
-from ripple.batch import Batch, Rejected
+from ripple.batch import RAW_BYTES_MAX, Rejected
 from ripple.connectors.inputs import Signal
+from ripple.connectors.reading_ahead import ReadingAhead
 from ripple.errors import InputError
 from ripple.extras import needed
-from ripple.nats.envelope import unwrapped
 from ripple.nats.session import ASK_S, FAILURES, connected, stream_info, told
-from ripple.values.contract import batch_of
-from ripple.world.broker import Read, Records
+from ripple.values.contract import read_batch
+from ripple.wire.errors import RemoteProtocolError
+from ripple.wire.liftbridge import value_of
 
 with needed("nats", "a stream of NATS"):
     from nats.errors import TimeoutError as NatsTimeoutError
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
     from nats.js.api import StreamInfo
 
+    from ripple.batch import Batch
     from ripple.cut import Cut
     from ripple.nats.place import NatsPlace
     from ripple.values.contract import Values
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 FETCH = 256
 FETCH_S = 1.0
 AHEAD_BYTES_MAX = 4 << 20
-CANCEL_S = 1.0
 # Half a minute in all: a server that restarts is back by then.
 DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
 
@@ -70,9 +68,7 @@ class NatsInputs:
         self._held_bytes = 0
         self._through = self._end = self._wanted = 0
         self._stop: int | None = None
-        self._woken, self._room = asyncio.Event(), asyncio.Event()
-        self._reading: asyncio.Task[None] | None = None
-        self._failure: InputError | None = None
+        self._reading = ReadingAhead()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,15 +104,14 @@ class NatsInputs:
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; see Inputs."""
-        await self._stop_reading()
+        await self._reading.stop()
         self._batch_rows = rows
         self._stop = None if stop is None else stop[self._name]
         self._messages.clear()
         self._held_bytes = 0
         self._through = self._wanted = cut[self._name]
         _, self._end = _range(await self._info())
-        self._failure = None
-        self._reading = asyncio.create_task(self._read_on())
+        self._reading.start(self._read_on, lambda error: told(self._place, error, InputError))
 
     def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
         """Return the next batch; see Inputs."""
@@ -127,10 +122,9 @@ class NatsInputs:
         if last is not None:
             end = min(end, last)
         if self._through < end and (self._through < self._end or self._through <= at):
-            if self._failure is not None:
-                raise self._failure
+            self._reading.check()
             self._wanted = end
-            self._room.set()
+            self._reading.took()
             return Signal.WAITING
         return self._name, self._batch(min(end, self._through))
 
@@ -146,51 +140,32 @@ class NatsInputs:
             offset, data = self._messages.popleft()
             self._held_bytes -= len(data)
             try:
-                found = unwrapped(data)
-            except InputError as error:
-                refused.append(Rejected(offset, None, str(error), data[:4096]))
+                value = value_of(data)
+            except RemoteProtocolError as error:
+                refused.append(Rejected(offset, None, str(error), data[:RAW_BYTES_MAX]))
                 continue
             offsets.append(offset)
-            values.append(data if found is None else found.payload)
-        self._room.set()
-        column = pa.array(values, pa.binary())
-        records = Records(
-            pa.nulls(len(values), pa.binary()), column, np.zeros(len(values), np.int64)
-        )
-        batch = batch_of(Read(np.array(offsets, np.int64), records, end), self._values)
-        if not refused:
-            return batch
-        rejected = sorted((*batch.rejected, *refused), key=lambda one: one.offset)
-        return Batch(batch.records, end, tuple(rejected), batch.offsets())
+            values.append(value)
+        self._reading.took()
+        return read_batch(offsets, values, refused, end, self._values)
 
     async def more(self) -> None:
         """Wait until more was read."""
-        await self._woken.wait()
-        self._woken.clear()
+        await self._reading.more()
 
     def wake(self) -> None:
         """Let ``more`` return."""
-        self._woken.set()
+        self._reading.wake()
 
     async def sync(self) -> None:
         """Do nothing: the server keeps what it has acknowledged."""
 
     async def close(self) -> None:
         """Stop reading, and leave the server."""
-        await self._stop_reading()
+        await self._reading.stop()
         client, self._client = self._client, None
         if client is not None:
             await client.close()
-
-    async def _stop_reading(self) -> None:
-        reading, self._reading = self._reading, None
-        if reading is None:
-            return
-        while not reading.done():  # the client takes no notice of one that comes while it flushes
-            reading.cancel()
-            await asyncio.wait([reading], timeout=CANCEL_S)
-        with suppress(asyncio.CancelledError):
-            await reading
 
     async def _info(self) -> StreamInfo:
         try:
@@ -213,19 +188,13 @@ class NatsInputs:
             before = self._through
             try:
                 await self._read()
-            except (*FAILURES, InputError) as error:
+            except (*FAILURES, InputError):
                 if self._through > before:
                     delays = iter(DELAYS_S)
                 delay_s = next(delays, None)
                 if delay_s is None:
-                    self._failure = told(self._place, error, InputError)  # type: ignore[assignment]  # of that class
-                    self._woken.set()
-                    return
+                    raise
                 await asyncio.sleep(delay_s)
-            except Exception as error:  # whatever it is, the life must not wait for ever
-                self._failure = InputError(f"{self._place}: {error}")
-                self._woken.set()
-                raise
 
     async def _read(self) -> None:
         """Read by one consumer until it has a gap. Raises what went wrong."""
@@ -242,8 +211,7 @@ class NatsInputs:
         try:
             while True:
                 if self._held_bytes > AHEAD_BYTES_MAX and self._through >= self._wanted:
-                    self._room.clear()
-                    await self._room.wait()
+                    await self._reading.room()
                     continue
                 # Of what is not there yet the server would wait for all.
                 count_there = min(FETCH, max(1, self._end - self._through))
@@ -259,7 +227,7 @@ class NatsInputs:
                     self._take(message)
                 if self._through >= self._end:
                     await self._look(js, consumer, count)
-                self._woken.set()
+                self._reading.wake()
         finally:
             with suppress(Exception):
                 await consumer.unsubscribe()
@@ -282,7 +250,7 @@ class NatsInputs:
             self._through = max(self._through, end)
         if self._follow or self._stop is not None:
             self._end = max(self._end, end)
-        self._woken.set()
+        self._reading.wake()
 
 
 def _range(info: StreamInfo) -> tuple[int, int]:

@@ -12,11 +12,22 @@ from ripple.errors import ConnectorError, InputError
 from ripple.world.addresses import is_loopback
 
 PREFIX = "nats:"
-FORM = "nats:[//HOST[:PORT]/]STREAM"
+SUBJECT, LIFTBRIDGE = "nats-subject:", "liftbridge:"
 PORT = 4222
 HERE = f"127.0.0.1:{PORT}"
 
-_PLACE = re.compile(r"(//(?P<server>[^/@]+)/)?(?P<stream>[A-Za-z0-9_-]{1,200})")
+_SERVER = r"(//(?P<server>[^/@]+)/)?"
+_WORD = r"[^\s.*>/@]+"
+_NAMED = rf"{_WORD}(\.{_WORD})*"
+_LISTENED = rf"({_WORD}|\*)(\.({_WORD}|\*))*(\.>)?|>"
+_KINDS = {
+    prefix: (what, re.compile(rf"{_SERVER}(?P<stream>(?=[^/]{{1,200}}$)({pattern}))"))
+    for prefix, what, pattern in (
+        (PREFIX, "stream", "[A-Za-z0-9_-]+"),
+        (SUBJECT, "subject", _LISTENED),
+        (LIFTBRIDGE, "subject", _NAMED),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -38,29 +49,40 @@ class Settings:
     authority: str | None = setting("a file: who signs servers", variable="NATS_CA", default=None)
     certificate: str | None = setting("a file: our own", variable="NATS_CERT", default=None)
     key: str | None = setting("a file: its key", variable="NATS_KEY", default=None)
+    quiet_s: int | None = setting(
+        "a subject ends after so many seconds without a message; never by default",
+        variable="NATS_QUIET_S",
+        default=None,
+    )
     tls: bool | None = setting(
         "by default if not on this machine", variable="NATS_TLS", default=None
     )
 
 
 class NatsPlace(NamedTuple):
-    """A stream, and where its server is."""
+    """A stream or a subject (``stream``), and where its server is."""
 
     server: str
     stream: str
     settings: Settings
 
+    prefix: str = PREFIX
+
     @classmethod
-    def parse(cls, path: str) -> NatsPlace:
-        """Return what stands behind the scheme. Raises InputError."""
+    def parse(cls, path: str, prefix: str = PREFIX) -> NatsPlace:
+        """Return what stands behind the scheme, which ``prefix`` is. Raises InputError."""
+        what, pattern = _KINDS[prefix]
         if "@" in path:
             raise InputError(
-                "a nats: place has no user and no password, which others could read there: set "
+                f"a {prefix} place has no user and no password, which others could read there: set "
                 "NATS_CREDS, NATS_NKEY, NATS_TOKEN, or NATS_USER and NATS_PASSWORD"
             )
-        found = _PLACE.fullmatch(path)
+        found = pattern.fullmatch(path)
         if found is None:
-            raise InputError(f"cannot tell which stream {PREFIX}{path} is: it must be {FORM}")
+            raise InputError(
+                f"cannot tell which {what} {prefix}{path} is: it must be "
+                f"{prefix}[//HOST[:PORT]/]{what.upper()}"
+            )
         try:
             settings = settings_from("nats", Settings, os.environ)
         except ConnectorError as error:
@@ -68,7 +90,7 @@ class NatsPlace(NamedTuple):
         server = found["server"] or settings.server or HERE
         if not re.search(r":[0-9]+$", server):
             server = f"{server}:{PORT}"
-        return cls(server, found["stream"], settings)
+        return cls(server, found["stream"], settings, prefix)
 
     @property
     def is_secure(self) -> bool:
@@ -78,4 +100,4 @@ class NatsPlace(NamedTuple):
 
     def __str__(self) -> str:
         """Return the place, with its server."""
-        return f"{PREFIX}//{self.server}/{self.stream}"
+        return f"{self.prefix}//{self.server}/{self.stream}"

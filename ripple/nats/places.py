@@ -9,9 +9,11 @@ from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.settings import Stream
 from ripple.errors import InputError, OutputError
 from ripple.nats.inputs import NatsInputs
-from ripple.nats.place import PREFIX, NatsPlace
+from ripple.nats.liftbridge import LiftbridgeSink
+from ripple.nats.place import LIFTBRIDGE, PREFIX, SUBJECT, NatsPlace
 from ripple.nats.session import ASK_S, FAILURES, connected, told
 from ripple.nats.sink import NatsSink
+from ripple.nats.subject import SubjectSource
 from ripple.values.json import JsonValues
 
 if TYPE_CHECKING:
@@ -31,6 +33,18 @@ def open_inputs(path: str, reading: Reading) -> NatsInputs:
     return _inputs(path, reading)
 
 
+def open_subject(path: str, reading: Reading) -> SubjectSource:
+    """Return what is sent to a subject from when it is read on; raises InputError."""
+    place = NatsPlace.parse(path, SUBJECT)
+    return SubjectSource(
+        place,
+        JsonValues(reading.shape),
+        name=reading.name,
+        batch_rows=reading.batch_rows,
+        quiet_s=place.settings.quiet_s,
+    )
+
+
 def continue_sink(path: str, writing: Writing) -> NatsSink:
     """Return the sink that goes on behind what is there; raises OutputError."""
     try:
@@ -38,6 +52,15 @@ def continue_sink(path: str, writing: Writing) -> NatsSink:
     except InputError as error:
         raise OutputError(str(error)) from error
     return NatsSink(place, f"{writing.plan.name}/{writing.output.name}", writing.epoch)
+
+
+def liftbridge_sink(path: str, writing: Writing) -> LiftbridgeSink:
+    """Return the sink that publishes to a subject; raises OutputError."""
+    del writing
+    try:
+        return LiftbridgeSink(NatsPlace.parse(path, LIFTBRIDGE))
+    except InputError as error:
+        raise OutputError(str(error)) from error
 
 
 def check(path: str) -> str:
@@ -49,6 +72,18 @@ def check(path: str) -> str:
                 f"a stream of {info.state.messages} messages, the last number {info.state.last_seq}"
             )
     return f"a server of NATS answers at {place.server}; there is no stream {place.stream} yet"
+
+
+def check_subject(path: str) -> str:
+    """Connect; raises InputError."""
+    place = _answered(NatsPlace.parse(path, SUBJECT))
+    return f"a server of NATS answers; whether anybody sends to {place.stream} it does not know"
+
+
+def check_liftbridge(path: str) -> str:
+    """Connect; raises InputError."""
+    place = _answered(NatsPlace.parse(path, LIFTBRIDGE))
+    return f"a server of NATS answers; whether a stream has {place.stream} shows who acknowledges"
 
 
 def discover(path: str) -> list[Stream]:
@@ -68,6 +103,15 @@ def _inputs(path: str, reading: Reading) -> NatsInputs:
         batch_rows=reading.batch_rows,
         follow=reading.follow,
     )
+
+
+def _answered(place: NatsPlace) -> NatsPlace:
+    async def asked() -> None:
+        await (await connected(place, InputError)).close()
+
+    with Background() as loop:
+        loop.call(asked())
+    return place
 
 
 def _streams(place: NatsPlace) -> list[StreamInfo]:

@@ -16,6 +16,8 @@ with needed("nats", "a stream of NATS"):
     from nats.js.errors import NotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nats.aio.client import Client
     from nats.js import JetStreamContext
     from nats.js.api import StreamInfo
@@ -28,11 +30,18 @@ ASK_S = 5.0
 FAILURES = (NatsError, OSError, asyncio.TimeoutError)
 
 
-async def connected(place: NatsPlace, failure: type[RippleError]) -> Client:
-    """Return a connection that reconnects by itself; raises ``failure`` where nobody answers."""
+async def connected(
+    place: NatsPlace, failure: type[RippleError], hear: Callable[[Exception], None] | None = None
+) -> Client:
+    """Return a connection that reconnects by itself; raises ``failure`` where nobody answers.
+
+    hear: is told what goes wrong afterwards.
+    """
     said: list[Exception] = []
 
-    async def hear(error: Exception) -> None:
+    async def heard(error: Exception) -> None:
+        if hear is not None:
+            hear(error)
         # Why there is no connection: that it is broken follows from what was said before.
         if not (said and isinstance(error, ConnectionError)):
             said[:] = [error]
@@ -42,7 +51,7 @@ async def connected(place: NatsPlace, failure: type[RippleError]) -> Client:
         server = f"nats://{place.server}"
         # The client tries for ever where certificates do not fit.
         async with asyncio.timeout(ANSWER_S):
-            client: Client = await nats.connect(server, error_cb=hear, **options)
+            client: Client = await nats.connect(server, error_cb=heard, **options)
     except (NoServersError, TimeoutError) as error:
         raise told(place, said[0] if said else error, failure) from error
     except (*FAILURES, ValueError, RuntimeError) as error:

@@ -204,8 +204,8 @@ class TestPaths:
     def test_that_look_like_an_unknown_scheme_are_told(self, use: registry.UseName) -> None:
         words = (
             r"there is no file 'nope:x.csv' and no scheme 'nope': there are csv, jsonl, parquet, "
-            r"log, kafka, nats, redis, postgres, delta, ws, wss, synthetic and through; a path "
-            r"with a colon begins with ./ or /"
+            r"log, kafka, nats, nats-subject, liftbridge, redis, postgres, delta, ws, wss, "
+            r"synthetic and through; a path with a colon begins with ./ or /"
         )
         wanted = InputError if use.endswith("source") else OutputError
         with pytest.raises(wanted, match=words):
@@ -318,8 +318,9 @@ class TestInstalled:
         )
         refused = run(command, "run", folder / "p.py", "--source", "lovels:2")
         assert (
-            "no scheme 'lovels': there are csv, jsonl, parquet, log, kafka, nats, redis, "
-            "postgres, delta, ws, wss, synthetic, through and levels;" in refused.only_line
+            "no scheme 'lovels': there are csv, jsonl, parquet, log, kafka, nats, nats-subject, "
+            "liftbridge, redis, postgres, delta, ws, wss, synthetic, through and levels;"
+            in refused.only_line
         )
 
     def test_connector_is_used_by_the_library(

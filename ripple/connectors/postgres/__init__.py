@@ -1,4 +1,4 @@
-"""Tables of PostgreSQL, as a sink; psycopg is imported when one is opened."""
+"""Tables of PostgreSQL as sinks, and their changes as sources; psycopg is imported when wanted."""
 
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.target import WHOLE
@@ -8,6 +8,15 @@ ONCE = "each cut once, in one transaction: readers see whole cuts, and rows that
 CONNECTOR = Connector(
     scheme="postgres",
     form="postgres:[//[USER@]HOST[:PORT]/DATABASE/]TABLE",
+    source=Use(
+        "ripple.postgres.places:open_source",
+        "changes, from where its slot begins to the end as the run begins; they stay in the slot",
+    ),
+    continued_source=Use(
+        "ripple.postgres.places:open_inputs",
+        "changes, from where the run before was, or an error if the slot does not have them any "
+        "more; with `--follow` it waits for more",
+    ),
     sink=Use("ripple.connectors.postgres.places:open_table", WHOLE),
     continued_sink=Use(
         "ripple.connectors.postgres.places:continue_table",
@@ -17,5 +26,6 @@ CONNECTOR = Connector(
         reached="ripple.connectors.postgres.places:reached",
     ),
     settings="ripple.connectors.postgres.place:Settings",
-    check="ripple.connectors.postgres.places:check",
+    check="ripple.postgres.places:check",
+    discover="ripple.postgres.places:discover",
 )

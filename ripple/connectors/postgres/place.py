@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ripple.connectors.settings import setting
-from ripple.errors import OutputError
+from ripple.errors import InputError, OutputError
 from ripple.world.addresses import is_loopback, joined
 
 PREFIX = "postgres:"
@@ -24,11 +24,12 @@ _WHERE = re.compile(
     r"//((?P<user>[^@/:]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^@/:\[\]]*)(:(?P<port>[0-9]{1,5}))?"
     r"/(?P<database>[^/]+)/(?P<table>[^/]+)"
 )
+_SLOT = re.compile(rf"[a-z0-9_]{{1,{NAME_BYTES_MAX}}}")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What all programs of PostgreSQL take from the environment, and this one leaves to them."""
+    """What the environment says: what all programs of PostgreSQL take is left to them."""
 
     host: str | None = setting(
         "the server, unless the place names it", variable="PGHOST", default=None
@@ -40,6 +41,12 @@ class Settings:
     password_file: str | None = setting("of passwords", variable="PGPASSFILE", default=None)
     service: str | None = setting("of the file of services", variable="PGSERVICE", default=None)
     tls: str | None = setting("as sslmode says it", variable="PGSSLMODE", default=None)
+    slot: str | None = setting(
+        "of changes: ripple_TABLE by default", variable="POSTGRES_SLOT", default=None
+    )
+    publication: str | None = setting(
+        "of changes: ripple_TABLE by default", variable="POSTGRES_PUBLICATION", default=None
+    )
 
 
 class PostgresPlace(NamedTuple):
@@ -59,8 +66,8 @@ class PostgresPlace(NamedTuple):
             return cls(**_named(path, path))
         if re.match(r"//[^@/:]*:[^@/]*@", path):
             raise OutputError(
-                "cannot write to a postgres: place with a password in it, where others can read "
-                "it: name it in PGPASSFILE, in a service file or in PGPASSWORD"
+                "cannot take a postgres: place with a password in it, where others can read it: "
+                "name it in PGPASSFILE, in a service file or in PGPASSWORD"
             )
         found = _WHERE.fullmatch(path)
         if found is None:
@@ -91,6 +98,15 @@ class PostgresPlace(NamedTuple):
         if not is_here and not {"PGSSLMODE", "PGSERVICE"} & {*os.environ}:
             given |= {"sslmode": "verify-full", "sslrootcert": "system"}
         return given
+
+    def slot_and_publication(self) -> tuple[str, str]:
+        """Return the names of what the table's changes are read by. Raises InputError."""
+        own = f"ripple_{self.schema}_{self.table}" if self.schema else f"ripple_{self.table}"
+        default = re.sub(r"[^a-z0-9_]", "_", own.lower())[:NAME_BYTES_MAX]
+        slot = os.environ.get("POSTGRES_SLOT") or default
+        if not _SLOT.fullmatch(slot):
+            raise InputError(f"POSTGRES_SLOT: {slot!r} is no slot's name, of a-z, 0-9 and _ alone")
+        return slot, os.environ.get("POSTGRES_PUBLICATION") or default
 
 
 def _named(text: str, path: str) -> dict[str, str]:
