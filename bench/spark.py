@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench import spark_streaming as streaming
@@ -21,10 +22,12 @@ from bench.row import Row, at_least, beside
 from bench.spark_processes import least_s, say, used, used_since
 from bench.timing import QUICK
 from bench.trades import Trade, blocks, vwap_plan
+from ripple.engine.arrow_types import arrow_fields
 from ripple.keys.partitioner import partitioned
 from ripple.log import LogSettings, PartitionWriter, Topic
 from ripple.records import schema_of
 from ripple.spark import Replay
+from ripple.spark.draft import Desk
 from ripple.spark.fold import Wanted, laid_out
 from ripple.spark.parcel import Parcel
 from ripple.spark.session import session
@@ -40,14 +43,15 @@ ROUNDS = 2 if QUICK else 4
 
 def measure() -> list[Row]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = session("local[2]", **{"spark.driver.memory": "2g"})
+    spark = session("local[2]", is_brief=False, **{"spark.driver.memory": "2g"})
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     plan = vwap_plan(windows=True)
     with tempfile.TemporaryDirectory() as folder:
         place = _written(folder)
         source, parcel = source_at(place, plan), Parcel.of(plan, pickled)
-        jobs, _ = laid_out(parcel, plan, source, Wanted(()))
-        replay = Replay(spark, plan, place)
+        replay, shown = Replay(spark, plan, place), plan.outputs[0]
+        desk = Desk(folder, pa.schema(arrow_fields(shown.fields)))
+        jobs, _ = laid_out(parcel, plan, source, Wanted((), desks={shown.name: desk}))
 
         def in_process() -> None:
             for job in jobs:
@@ -56,7 +60,7 @@ def measure() -> list[Row]:
 
         calls: dict[str, Callable[[], Any]] = {
             "engine": in_process,
-            "replay": replay.report,
+            "replay": lambda: replay.write({shown.name: f"{folder}/rows"}, overwrite=True),
             "sql": lambda: _grouped(spark, f"{folder}/parquet"),
         }
         rates = _rates(calls)
@@ -66,11 +70,11 @@ def measure() -> list[Row]:
     streamed = streaming.measure(spark)
     spark.stop()
     others = {
-        "the engine in this process, same log": rates["engine"],
+        "the engine in this process, same log and sink": rates["engine"],
         "Spark SQL's group-by, from Parquet": rates["sql"],
         f"applyInPandas, {PANDAS_EVENTS / 1e6:g} M": pandas["pandas"],
     }
-    name = f"replay of {EVENTS / 1e6:g} M trades, windows of 60 s, per core"
+    name = f"replay of {EVENTS / 1e6:g} M trades, windows of 60 s, to Parquet, per core"
     replayed = beside(name, rates["replay"], "M/s", others, at_least(0.6, of_ratio=True))
     return [*replayed, *streamed]
 

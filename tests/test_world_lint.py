@@ -132,6 +132,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/spark/backfill/shelf.py": ("settings of S3 for tasks", ("os.environ",)),
     "ripple/spark/checkpoint_table.py": ("looks whether a folder is there", ("pathlib.Path",)),
     "ripple/spark/crashes.py": ("chance from a seed", ("random",)),
+    "ripple/spark/draft.py": (
+        "a folder of the user's, in the making beside its place",
+        ("os.*", "open", "secrets", "shutil"),
+    ),
     "ripple/spark/options.py": ("makes places that tasks elsewhere have", ("os.*",)),
     "ripple/spark/parcel.py": (
         "carries the user's file to executors",

@@ -134,7 +134,7 @@ def _validate(options: argparse.Namespace) -> int:
     source_at(options.source, load_plan(options.file), **_range(options))
     if options.watch:
         return spark_watch.run(options)
-    with opened(options) as spark:
+    with opened(options, is_brief=True) as spark:
         from ripple.spark.validating import validate  # noqa: PLC0415 - imports pyspark
 
         verdict = validate(
@@ -165,7 +165,9 @@ def _replay(options: argparse.Namespace) -> int:
     if not sinks and not options.digest_only:
         raise OutputError("name a folder for the output with --sink, or ask for --digest-only")
     arguments = _range(options)
-    with opened(options) as spark:
+    # Rows of other formats are written by the JVM.
+    is_brief = all(":" not in place for place in sinks.values())
+    with opened(options, is_brief=is_brief) as spark:
         from ripple.spark.replaying import Replay  # noqa: PLC0415 - imports pyspark
 
         one = Replay(spark, options.file, options.source, closes=not options.open, **arguments)

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ripple import cut as cuts
-from ripple.cli.exits import say
+from ripple.cli.exits import SignalledError, say
 from ripple.cli.numbers import count, positive
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.spark_session import Stopping, configure_session, opened
@@ -85,29 +85,35 @@ def run(options: argparse.Namespace) -> int:
     plan = load_plan(options.file)
     sinks = sinks_by_output(plan, options.sink)
     told = _Told(plan)
-    with opened(options) as spark:
-        from ripple.spark.session import blaming  # noqa: PLC0415 - imports pyspark
+    with opened(options, is_brief=not options.follow) as spark:
+        from ripple.spark.session import SparkJobError, blaming  # noqa: PLC0415 - imports pyspark
         from ripple.spark.streaming.running import run as started  # noqa: PLC0415 - likewise
 
         stopping = Stopping()
-        with blaming():
-            query = started(
-                spark,
-                options.file,
-                options.source,
-                sinks,
-                options.store,
-                follow=options.follow,
-                every=options.every,
-                show=told.show,
-                partitions=options.partitions,
-                batch_rows=options.batch,
-                keep=options.keep,
-            )
-            while not query.awaitTermination(_LOOK_S):
-                if stopping:
-                    query.stop()
-                    break
+        try:
+            with blaming():
+                query = started(
+                    spark,
+                    options.file,
+                    options.source,
+                    sinks,
+                    options.store,
+                    follow=options.follow,
+                    every=options.every,
+                    show=told.show,
+                    partitions=options.partitions,
+                    batch_rows=options.batch,
+                    keep=options.keep,
+                )
+                while not query.awaitTermination(_LOOK_S):
+                    if stopping:
+                        query.stop()
+                        break
+        except (SparkJobError, OSError) as error:
+            if stopping.number is None:
+                raise
+            # Who ends a service tells all of its processes, and the JVM does not ask what for.
+            raise SignalledError(stopping.number) from error
     told.say()
     return stopping.code
 

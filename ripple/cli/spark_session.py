@@ -44,8 +44,11 @@ def configure_session(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def opened(options: argparse.Namespace) -> Iterator[Any]:
-    """Hold a session of Spark for a command. Raises MissingError where it cannot be had."""
+def opened(options: argparse.Namespace, *, is_brief: bool = False) -> Iterator[Any]:
+    """Hold a session of Spark for a command; see ``session``.
+
+    Raises MissingError where it cannot be had.
+    """
     settings = {}
     for text in options.conf:
         name, equals, value = text.partition("=")
@@ -59,7 +62,7 @@ def opened(options: argparse.Namespace) -> Iterator[Any]:
     # Where py4j is interrupted, it says so at length.
     logging.getLogger().addHandler(logging.NullHandler())
     with _held():
-        spark = session(options.master, **settings)
+        spark = session(options.master, is_brief=is_brief, **settings)
     try:
         yield spark
     finally:

@@ -6,7 +6,7 @@ No Spark here: a job is a value that yields packets, whoever runs it.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,13 +26,14 @@ from ripple.spark.packets import Packet, packets_in, packets_of
 from ripple.window import OnCount, OnInterval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ripple.batch import Rejected
     from ripple.engine import Changes
     from ripple.engine.division import Division
     from ripple.engine.partition import Partition
     from ripple.pipeline.plan import Plan
+    from ripple.spark.draft import Desk, Part
     from ripple.spark.parcel import Parcel
     from ripple.spark.progress import Teller
     from ripple.spark.shares import Share, Source
@@ -52,10 +53,14 @@ class Job(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a replay is to give: rows of these outputs, and whether windows end with the input."""
+    """What a replay is to give: rows of these outputs, and whether windows end with the input.
+
+    desks: where tasks put rows of outputs themselves.
+    """
 
     outputs: tuple[str, ...]
     closes: bool = True
+    desks: Mapping[str, Desk] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,7 @@ class Giving:
         self._letters: list[dict[str, Any]] = []
         self._causes: Counter[str] = Counter()
         self._rows: Counter[str] = Counter()
+        self._parts: dict[str, Part] = {}
         self._here = () if isinstance(engine, Router) else tuple(engine.digests)
 
     def refuse(self, name: str, rejected: Iterable[Rejected]) -> None:
@@ -151,6 +157,8 @@ class Giving:
             table = self._engine.table(output)
             if table.num_rows:
                 yield from self._given(output, table)
+        for part in self._parts.values():
+            part.finish()
         yield Packet(packets.REPORT, stage=self._stage, sender=self._number, about=self._report())
 
     @property
@@ -159,7 +167,12 @@ class Giving:
 
     def _given(self, output: str, rows: pa.RecordBatch | pa.Table) -> Iterator[Packet]:
         self._rows[output] += rows.num_rows
-        if output in self._wanted.outputs:
+        desk = self._wanted.desks.get(output)
+        if desk is not None:
+            if output not in self._parts:
+                self._parts[output] = desk.begin(self._stage, self._number)
+            self._parts[output].add(rows)
+        elif output in self._wanted.outputs:
             packet = Packet(packets.ROWS, output, self._stage, sender=self._number)
             yield from packets_of(rows, packet)
 

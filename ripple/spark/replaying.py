@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from ripple.engine.arrow_types import arrow_fields
 from ripple.errors import InputError, OutputError
 from ripple.extras import needed
 from ripple.spark import packets
+from ripple.spark.draft import Draft
 from ripple.spark.fold import Wanted, laid_out
 from ripple.spark.options import NOWHERE, Bound
 from ripple.spark.packets import LETTERS, REPORT, ROWS, packets_in
@@ -20,7 +22,7 @@ from ripple.spark.progress import Listener, Standing, listening
 from ripple.spark.report import Report
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
-from ripple.spark.sources import Conforming, spark_schema
+from ripple.spark.sources import Conforming, arrow_schema, spark_schema
 from ripple.spark.work import packets_from, pickled
 
 with needed("spark", "ripple.spark"):
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from ripple.pipeline.builder import Pipeline
     from ripple.pipeline.plan import Plan
+    from ripple.spark.draft import Desk
     from ripple.spark.fold import Gather
     from ripple.spark.progress import Teller
 
@@ -124,29 +127,58 @@ class Replay:
         """
         places = {self.plan.output(name).name: _place(place) for name, place in sinks.items()}
         mode = "overwrite" if overwrite else "error"
-        with self._listening(show) as listener:
-            held = self._packets(tuple(places), listener).persist()
-            try:
-                report = self._report_in(held)
-                for name, (form, folder) in places.items():
-                    with blaming():
-                        rows = self._rows_in(held, name)
-                        rows.write.mode(mode).format(form).save(folder)
-                if letters is not None:
-                    with blaming():
-                        _as_text(self._letters_in(held)).write.mode(mode).json(letters)
-            finally:
-                held.unpersist()
+        with self._listening(show) as listener, ExitStack() as ending:
+            drafts = [
+                ending.enter_context(self._draft(name, folder, overwrite=overwrite))
+                for name, (form, folder) in places.items()
+                if form == "parquet" and self._is_folder(folder)
+            ]
+            desks = {one.output: one.desk for one in drafts}
+            found = self._packets(tuple(places), listener, desks)
+            others = {name: place for name, place in places.items() if name not in desks}
+            if others or letters is not None:
+                found = found.persist()
+                ending.callback(found.unpersist)
+            report = self._report_in(found)
+            for name, (form, folder) in others.items():
+                with blaming():
+                    rows = self._rows_in(found, name)
+                    rows.write.mode(mode).format(form).save(folder)
+            if letters is not None:
+                with blaming():
+                    _as_text(self._letters_in(found)).write.mode(mode).json(letters)
+            for draft in drafts:
+                draft.adopt(report.partitions)
         return report
+
+    def _draft(self, output: str, folder: str, *, overwrite: bool) -> Draft:
+        schema = spark_schema(pa.schema(arrow_fields(self.plan.output(output).fields)))
+        path = folder.removeprefix("file:")
+        return Draft(output, path, arrow_schema(schema), overwrite=overwrite)
+
+    def _is_folder(self, place: str) -> bool:
+        """Tell whether a place is one of the system's file system, for Spark as well."""
+        if place.startswith("file:"):
+            return True
+        context = getattr(self._spark, "_jsc", None)  # of no Spark Connect
+        if ":" in place or context is None:
+            return False
+        default: str = context.hadoopConfiguration().get("fs.defaultFS", "file:///")
+        return default.startswith("file:")
 
     def _listening(
         self, show: Callable[[Standing], None] | None
     ) -> AbstractContextManager[Listener | None]:
         return listening(self._spark, len(self.source.shares), self.source.rows, show)
 
-    def _packets(self, outputs: tuple[str, ...], listener: Listener | None = None) -> DataFrame:
+    def _packets(
+        self,
+        outputs: tuple[str, ...],
+        listener: Listener | None = None,
+        desks: Mapping[str, Desk] | None = None,
+    ) -> DataFrame:
         teller: Teller | None = None if listener is None else listener.teller
-        wanted = Wanted(outputs, closes=self._closes)
+        wanted = Wanted(outputs, closes=self._closes, desks=desks or {})
         jobs, gathers = laid_out(self._parcel, self.plan, self.source, wanted, teller)
         with blaming():
             found = packets_from(self._spark, jobs)

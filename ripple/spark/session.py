@@ -19,7 +19,6 @@ with needed("spark", "ripple.spark"):
     from pyspark.sql import SparkSession
 
 from ripple.spark.sources import CheckpointSource, LogSource
-from ripple.spark.work import WorkSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +36,8 @@ _MISSING = re.compile(r"ModuleNotFoundError: (No module named '[\w.]+'|.* needs 
 
 # What a JVM says beside its errors is for who administers one.
 _QUIET = (Path(__file__).parent / "log4j2.properties").as_uri()
+# A JVM that only starts tasks never earns back what its second compiler takes: half of its time.
+_BRIEF = "-XX:TieredStopAtLevel=1"
 
 
 class SparkJobError(RippleError):
@@ -51,15 +52,17 @@ def register(spark: SparkSession) -> None:
     spark.conf.set(PUSHDOWN, "true")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # registered before
-        for source in (LogSource, CheckpointSource, WorkSource):
+        for source in (LogSource, CheckpointSource):
             spark.dataSource.register(source)
 
 
-def session(master: str | None = None, *, name: str = "ripple", **settings: str) -> Any:
+def session(
+    master: str | None = None, *, name: str = "ripple", is_brief: bool = False, **settings: str
+) -> Any:
     """Return a session for a command: that of spark-submit's settings, or one of its own.
 
-    master: ``local[*]`` by default, unless the environment says otherwise. Raises InputError where
-    there is no Java.
+    master: ``local[*]`` by default, unless the environment says otherwise. is_brief: whether it
+    ends soon, and its JVM has no rows to move. Raises InputError where there is no Java.
     """
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise InputError("Spark needs Java 17 or later: install it, or set JAVA_HOME")
@@ -78,9 +81,8 @@ def session(master: str | None = None, *, name: str = "ripple", **settings: str)
         builder = builder.config(key, value)
     own_log = "spark.driver.extraJavaOptions" in settings or "SPARK_CONF_DIR" in os.environ
     if not own_log:
-        builder = builder.config(
-            "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_QUIET}"
-        )
+        options = [f"-Dlog4j2.configurationFile={_QUIET}", *([_BRIEF] if is_brief else [])]
+        builder = builder.config("spark.driver.extraJavaOptions", " ".join(options))
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
@@ -101,7 +103,7 @@ def blaming() -> Iterator[None]:
             raise SparkJobError("the JVM in which Spark runs has ended") from error
         ours = _OURS.findall(text)
         if ours:
-            raise SparkJobError(ours[-1]) from error
+            raise SparkJobError(_NUMBER.sub("", ours[-1])) from error
         missing = _MISSING.findall(text)
         if missing:
             raise SparkJobError(

@@ -1,8 +1,11 @@
-"""Jobs as a data source: one task does one, and what it yields are packets."""
+"""Jobs on Spark: one task does one, and what it yields are packets.
+
+A number is all that crosses the JVM on the way to a task. A data source in Python would do the same
+with two more passes through Python while Spark plans, and those are what a short job costs.
+"""
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING
 
 from ripple.extras import needed
@@ -11,18 +14,14 @@ from ripple.spark.sources import Conforming, spark_schema
 
 with needed("spark", "ripple.spark"):
     from pyspark import cloudpickle
-    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from ripple.spark.fold import Job
-
-NAME = "ripple.work"
 
 
 def pickled(value: object) -> bytes:
@@ -33,41 +32,23 @@ def pickled(value: object) -> bytes:
 
 def packets_from(spark: SparkSession, jobs: Sequence[Job]) -> DataFrame:
     """Return the packets of jobs, each a task; they are done when Spark needs them."""
-    work = base64.b64encode(pickled(list(jobs))).decode()
-    return spark.read.format(NAME).option("work", work).load()
+    count = len(jobs)
+    numbers = spark.range(0, count, 1, max(1, count))
+    return numbers.mapInArrow(Working(tuple(map(pickled, jobs))), spark_schema(packets.SCHEMA))
 
 
-class WorkReader(DataSourceReader):  # type: ignore[misc]
-    """Does jobs."""
+class Working:
+    """Does the jobs whose numbers are given."""
 
-    def __init__(self, work: str, schema: StructType) -> None:
-        self._work = work
-        self._schema = schema
+    def __init__(self, jobs: tuple[bytes, ...]) -> None:
+        """Take jobs as they are pickled: a task opens its own only."""
+        self._jobs = jobs
 
-    def partitions(self) -> list[InputPartition]:
-        """Return one for each job."""
-        jobs = cloudpickle.loads(base64.b64decode(self._work))
-        return [InputPartition(job) for job in jobs]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Do a job, and yield its packets."""
-        conforming = Conforming(self._schema)
-        for packet in partition.value.run() if partition.value is not None else ():
-            yield conforming(packet.as_batch())
-
-
-class WorkSource(DataSource):  # type: ignore[misc]
-    """What ``packets_from`` reads."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name of the format."""
-        return NAME
-
-    def schema(self) -> StructType:
-        """Return the columns of packets."""
-        return spark_schema(packets.SCHEMA)
-
-    def reader(self, schema: StructType) -> WorkReader:
-        """Return what does the jobs."""
-        return WorkReader(self.options["work"], schema)
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the packets of each job."""
+        conforming = Conforming(spark_schema(packets.SCHEMA))
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                job: Job = cloudpickle.loads(self._jobs[number])
+                for packet in job.run():
+                    yield conforming(packet.as_batch())

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+QUICK = ("--conf", "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1")
+"""For commands with executors of their own, whose JVMs are there for seconds."""
+
 
 @cache
 def _session() -> Any:
@@ -23,7 +26,7 @@ def _session() -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
-    return session("local[2]", name="ripple-tests", **settings)
+    return session("local[2]", name="ripple-tests", is_brief=True, **settings)
 
 
 @pytest.fixture

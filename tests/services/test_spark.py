@@ -255,5 +255,8 @@ def test_what_cannot_be_replayed_is_said_before_a_job_begins(
     with pytest.raises(InputError, match="ends at offset 10"):
         Replay(spark, str(file), place, stop=11)
     (tmp_path / "there").mkdir()
-    with pytest.raises(Exception, match="already exists"):
+    with pytest.raises(OutputError, match="already exists"):
         Replay(spark, str(file), place).write({"shown": f"{tmp_path}/there"})
+    (tmp_path / "lone").touch()
+    with pytest.raises(OutputError, match=r"cannot write .*/lone/rows: "):
+        Replay(spark, str(file), place).write({"shown": f"{tmp_path}/lone/rows"})

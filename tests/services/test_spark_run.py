@@ -25,7 +25,8 @@ from ripple.spark.parcel import Parcel
 from ripple.spark.report import digests_of
 from ripple.spark.shares import source_at
 from ripple.world import LiveClock
-from tests.services.spark_session import spark
+from tests.services.family import below, until_gone
+from tests.services.spark_session import QUICK, spark
 from tests.spark.here import replayed
 from tests.spark.logs import topic_of
 from tests.spark.test_streaming import SOURCE, events
@@ -130,29 +131,12 @@ def test_a_streaming_data_frame_lands_and_is_gone_on_from(
             rs.run(spark, file, frame, f"log:{tmp_path}/x", f"{tmp_path}/y", landing=place)
 
 
-def below(pid: int) -> dict[int, str]:
-    """Return the command lines of all processes that a process has started."""
-    parents, lines = {}, {}
-    for entry in Path("/proc").iterdir():
-        try:
-            parents[int(entry.name)] = int(
-                (entry / "stat").read_text().rpartition(")")[2].split()[1]
-            )
-            lines[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
-        except (OSError, ValueError):
-            continue
-    known = {pid}
-    for _ in range(9):
-        known |= {one for one, parent in parents.items() if parent in known}
-    return {one: lines[one] for one in known - {pid}}
-
-
 def started(
     file: str, place: str, folder: Path, master: str, said: IO[str], *more: str
 ) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "ripple.cli.main", "spark", "run", file]
     command += ["--source", place, "--sink", f"log:{folder}/out", "--store", f"{folder}/state"]
-    command += ["--master", master, "--every", "0 seconds", "--batch", "50", *more]
+    command += ["--master", master, "--every", "0 seconds", "--batch", "50", *QUICK, *more]
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -220,6 +204,4 @@ def test_a_signal_while_spark_starts_ends_it_in_a_line_and_leaves_no_jvm(
         assert driver.wait(60) == 128 + signal.SIGTERM
     lines = [line for line in log.read_text().splitlines() if not line.startswith("WARNING: ")]
     assert lines == ["ripple: ended by SIGTERM"]
-    while any(Path(f"/proc/{pid}").exists() for pid in family):
-        assert time.monotonic() < deadline, family
-        time.sleep(0.1)
+    until_gone(family, within_s=60)

@@ -1,0 +1,154 @@
+"""A folder of Parquet that tasks fill, and the driver adopts as a whole.
+
+So rows are written where they are made, and never cross the JVM.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ripple.connectors.contract import Commit
+from ripple.errors import OutputError
+from ripple.world.live_disk import LiveDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+
+DONE = "_SUCCESS"
+_NOTHING = Commit({}, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where tasks put the parts of one output. schema: of the rows, as Spark would have them.
+
+    A part's name and bytes are functions of the share, so a task that is tried again replaces what
+    it had written by the same.
+    """
+
+    folder: str
+    schema: pa.Schema
+
+    def part(self, stage: int, number: int) -> str:
+        """Return where the part of a stage's partition is."""
+        return os.path.join(self.folder, f"part-{stage}-{number:05}.parquet")
+
+    def begin(self, stage: int, number: int) -> Part:
+        """Begin a part. Raises OutputError."""
+        if not os.path.isdir(self.folder):
+            raise OutputError(
+                f"an executor does not see {os.path.dirname(self.folder)}: name a folder that all "
+                "machines have"
+            )
+        return Part(self.part(stage, number), self.schema)
+
+
+class Part:
+    """Rows of one partition, in a file that is there once it is whole."""
+
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        """Open the file. Raises OutputError."""
+        from ripple.connectors.parquet.files import ParquetSink  # noqa: PLC0415 - slow to import
+        from ripple.connectors.target import open_target  # noqa: PLC0415 - likewise
+
+        self._schema = schema
+        self._sink = ParquetSink(open_target(path), schema)
+
+    def add(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Add rows; they are in memory until they fill a row group. Raises OutputError."""
+        for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+            columns = [
+                column if column.type == field.type else column.cast(field.type)
+                for column, field in zip(batch.columns, self._schema, strict=True)
+            ]
+            self._sink.write(pa.RecordBatch.from_arrays(columns, schema=self._schema), _NOTHING)
+
+    def finish(self) -> None:
+        """Let it be there. Raises OutputError."""
+        self._sink.commit(_NOTHING)
+
+
+class Draft:
+    """A folder in the making, ``.NAME.draft`` beside it; its place is empty until it is whole.
+
+    A context: what has not been adopted at its end is removed. One that a killed driver has left is
+    removed by the next, for its lock is free.
+    """
+
+    def __init__(self, output: str, folder: str, schema: pa.Schema, *, overwrite: bool) -> None:
+        """Look at the place. Raises OutputError where something is, unless it is to be replaced."""
+        self.output = output
+        self._folder = os.path.realpath(folder)
+        if os.path.lexists(self._folder) and not overwrite:
+            raise OutputError(f"{folder} already exists: name another folder, or --overwrite it")
+        parent, name = os.path.split(self._folder)
+        self._draft = os.path.join(parent, f".{name}.draft")
+        # Tasks of a driver that was killed may write still: not here.
+        self.desk = Desk(os.path.join(self._draft, secrets.token_hex(4)), schema)
+
+    def __enter__(self) -> Draft:
+        try:
+            holder = f"a replay into {self._folder}, process {os.getpid()}"
+            self._lock = LiveDisk(self._draft).lock("lock", holder)
+            for name in os.listdir(self._draft):
+                if name != "lock":
+                    shutil.rmtree(os.path.join(self._draft, name))
+            os.mkdir(self.desk.folder)
+        except OSError as error:
+            raise self._failure(error) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        shutil.rmtree(self._draft, ignore_errors=True)
+        self._lock.release()
+
+    def adopt(self, reports: Iterable[Mapping[str, Any]]) -> None:
+        """Put the folder in its place, with what partitions have reported. Raises OutputError."""
+        whole = f"{self.desk.folder}.whole"
+        try:
+            os.mkdir(whole)
+            for one in reports:
+                self._take(whole, one["stage"], one["partition"], one["rows"].get(self.output, 0))
+            if not os.listdir(whole):  # its columns are known nevertheless
+                Desk(whole, self.desk.schema).begin(0, 0).finish()
+            with open(os.path.join(whole, DONE), "x"):
+                pass
+            before = f"{self.desk.folder}.before"
+            with suppress(FileNotFoundError):
+                os.rename(self._folder, before)
+            os.rename(whole, self._folder)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _take(self, whole: str, stage: int, number: int, rows: int) -> None:
+        import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import
+
+        if not rows:
+            return
+        part = self.desk.part(stage, number)
+        try:
+            found = pq.read_metadata(part).num_rows
+        except FileNotFoundError:
+            raise OutputError(
+                f"{self._folder} has not what a task has written there: name a folder that all "
+                "machines have"
+            ) from None
+        if found != rows:
+            raise OutputError(f"{part} has {found} rows, and its task reported {rows}")
+        os.rename(part, os.path.join(whole, os.path.basename(part)))
+
+    def _failure(self, error: OSError) -> OutputError:
+        return OutputError(f"cannot write {self._folder}: {error.strerror or error}")
