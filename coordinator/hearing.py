@@ -15,7 +15,7 @@ from coordinator.views import Sighting, Standing, Verdict, View, Who, is_mass_si
 from ripple.world.ports import Guards, all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
 
 @dataclass(slots=True)
@@ -133,17 +133,24 @@ class Hearing:
         others = (dict(view.sightings) for view in self.fresh(now_ns))
         return merged(self._sightings(now_ns), others, self._limits)
 
-    def doomed(self, verdicts: dict[Who, Verdict], now_ns: int) -> list[Who]:
-        """Return who may be evicted now."""
+    def doomed(
+        self, verdicts: dict[Who, Verdict], now_ns: int, returned: Container[str] = ()
+    ) -> list[Who]:
+        """Return who may be evicted now. returned: workers of which a new run asks to join."""
         dead = [who for who, verdict in verdicts.items() if verdict.standing is Standing.DEAD]
         if not dead or not self._may_judge(now_ns):
             return []
-        if self._guards("mass_silence") and is_mass_silence(verdicts, self._limits):
-            long_ns = self._limits.mass_silence_ms * MS
-            if now_ns - self._late_ns < long_ns or not self._is_recent(self._wrote_ns, now_ns):
-                return []
-            dead = [who for who in dead if verdicts[who].silent_ns >= long_ns]
+        if self._guards("mass_silence") and is_mass_silence(verdicts, self._limits, returned):
+            dead = [
+                who for who in dead if who[0] in returned or self._outlasts(verdicts[who], now_ns)
+            ]
         return dead
+
+    def _outlasts(self, verdict: Verdict, now_ns: int) -> bool:
+        """Return whether it is silent for longer than any trouble of this replica may last."""
+        long_ns = self._limits.mass_silence_ms * MS
+        is_sound = now_ns - self._late_ns >= long_ns and self._is_recent(self._wrote_ns, now_ns)
+        return is_sound and verdict.silent_ns >= long_ns
 
     def _may_judge(self, now_ns: int) -> bool:
         """Return whether it has observed for long enough, and knows the views of others."""

@@ -19,7 +19,7 @@ class Limits:
     view_fresh_ms: a replica's view that has not advanced for longer does not count.
     view_interval_ms: views go to the store so often, while no other replica answers.
     mass_silence_members: where as many, and more than a third, are silent together, nobody is
-        evicted before mass_silence_ms.
+        evicted before mass_silence_ms, but who asks to join anew.
     loop_late_max_ms: a replica that was later than this begins to observe anew.
     join_collect_ms: those who ask to join within it join together.
     version_interval_ms: between two versions that nobody commanded. jitter_ms: before each.

@@ -312,7 +312,7 @@ class Coordinator:
         verdicts = self.verdicts(now_ns)
         gone = {
             worker: verdicts[worker, incarnation].why
-            for worker, incarnation in self.hearing.doomed(verdicts, now_ns)
+            for worker, incarnation in self.hearing.doomed(verdicts, now_ns, self.waiting.ids)
         }
         gone |= {worker: "it has left" for worker, _ in sorted(self._left)}
         return Facts(

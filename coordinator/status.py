@@ -197,7 +197,8 @@ def _problems(coordinator: Coordinator, now: Assignment, verdicts: dict[Who, Ver
     if coordinator.newest_number != now.version:
         found.append(f"version {coordinator.newest_number} of the assignment cannot be read")
     is_somebody_silent = any(v.standing is not Standing.ACTIVE for v in verdicts.values())
-    if is_somebody_silent and is_mass_silence(verdicts, coordinator.limits):
+    returned = coordinator.waiting.ids
+    if is_somebody_silent and is_mass_silence(verdicts, coordinator.limits, returned):
         found.append(
             "many workers are silent at once: nobody is evicted before "
             f"{coordinator.limits.mass_silence_ms // 1000} s of it"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from coordinator.limits import MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from coordinator.limits import Limits
 
@@ -123,10 +123,14 @@ def _is_silent(sighting: Sighting, limits: Limits) -> bool:
     return sighting.silent_ns >= after_ms * MS
 
 
-def is_mass_silence(verdicts: Mapping[Who, Verdict], limits: Limits) -> bool:
+def is_mass_silence(
+    verdicts: Mapping[Who, Verdict], limits: Limits, returned: Container[str] = ()
+) -> bool:
     """Return whether so many are silent together that the observers are the suspects.
 
     Whoever is not heard counts, dead or not: silence that begins at once does not end at once.
+    returned: workers of which a new run asks to join. They are heard well, so that the silence of
+    their former run says nothing of the observers.
     """
-    silent = sum(not verdict.is_heard for verdict in verdicts.values())
+    silent = sum(not one.is_heard and who[0] not in returned for who, one in verdicts.items())
     return silent >= limits.mass_silence_members and 3 * silent > len(verdicts)

@@ -73,6 +73,11 @@ class Waiting:
         """Those who wait, first come first."""
         return tuple(one.candidate for one in self._waiting.values())
 
+    @property
+    def ids(self) -> frozenset[str]:
+        """What those who wait are called."""
+        return frozenset(one.candidate.id for one in self._waiting.values())
+
     def asks(self, candidate: Candidate, now_ns: int) -> str | None:
         """Note that a worker asks to join; return why it cannot wait here, None if it can."""
         known = self._waiting.get(candidate.nonce)

@@ -129,6 +129,7 @@ class Replica:
     began_ns: int = 0
     heard_ns: dict[Who, int] = field(default_factory=dict)
     ended_ns: dict[Who, int] = field(default_factory=dict)
+    asked: dict[str, tuple[str, int]] = field(default_factory=dict)  # by nonce: which id, and when
     views: dict[str, tuple[int, View]] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
     served_ns: int = 0
@@ -297,6 +298,10 @@ class Cluster:
         if isinstance(event, ev.Heartbeat | ev.ProcessExited):
             replica.heard_ns[event.who] = self.now_ns
             replica.ended_ns.pop(event.who, None)
+        elif isinstance(event, ev.Registered):
+            replica.asked[event.candidate.nonce] = event.candidate.id, self.now_ns
+        elif isinstance(event, ev.Withdrawn):
+            replica.asked.pop(event.nonce, None)
         elif isinstance(event, ev.StreamEnded) and event.who not in replica.ended_ns:
             heard_ns = replica.heard_ns.get(event.who, replica.known_ns.get(event.who, self.now_ns))
             silence_ns = (self.limits.dead_after_ms - self.limits.ended_after_ms) * MS
@@ -471,13 +476,17 @@ class Cluster:
             for name, silent_ns, has_ended in silent[who]:
                 patience_ms = self.limits.ended_after_ms if has_ended else self.limits.dead_after_ms
                 assert silent_ns >= patience_ms * MS, f"{who} is evicted though {name} hears it"
+        returned = {
+            worker for worker, at_ns in replica.asked.values() if self.now_ns - at_ns < dead_ns
+        }
         quiet = [
             who
             for who, heard in silent.items()
             if min(each[1] for each in heard) >= self.limits.suspected_after_ms * MS
+            and who[0] not in returned
         ]
         if len(quiet) >= self.limits.mass_silence_members and 3 * len(quiet) > len(members):
-            for who in evicted:
+            for who in (who for who in evicted if who[0] not in returned):
                 least_ns = min(each[1] for each in silent[who])
                 assert least_ns >= self.limits.mass_silence_ms * MS, "evicted with many others"
 

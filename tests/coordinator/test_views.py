@@ -277,6 +277,18 @@ def test_mass_silence_needs_a_store_that_takes_writes_and_a_loop_that_is_in_time
     assert mass(one, 61) == MANY[:2]
 
 
+def test_a_worker_that_asks_to_join_anew_is_no_part_of_a_mass_silence() -> None:
+    """It was switched off with all others and is back, so that the network is there."""
+    one = hearing(*MANY)
+    one.looked(at(9))
+    verdicts = one.verdicts(at(9))
+    assert one.doomed(verdicts, at(9), {"w1", "w2", "w3", "w4"}) == MANY
+    assert one.doomed(verdicts, at(9), {"w1", "w2", "w3"}) == MANY  # one alone is no mass
+    assert one.doomed(verdicts, at(9), {"w1"}) == MANY[:1]
+    assert one.doomed(verdicts, at(9)) == []
+    assert one.doomed(one.verdicts(at(7)), at(7), {"w1", "w2", "w3", "w4"}) == []
+
+
 def test_mass_silence_in_one_view_is_none_if_the_other_hears() -> None:
     one = hearing(*MANY)
     one.other(View("c2", 1, tuple((who, heard(0.5)) for who in MANY)), at(60))
