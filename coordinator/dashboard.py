@@ -11,8 +11,8 @@ from coordinator.commands import right_of
 from coordinator.dashboard_commands import command_of
 from coordinator.dashboard_words import bottlenecks, verdict, waiting_for
 from coordinator.graphs import Graphs
-from coordinator.messages import status_to_bytes
 from coordinator.retrying import Retry, retry
+from coordinator.status_messages import status_to_bytes
 from coordinator.views import Standing
 from ripple.access import Right
 from ripple.assignment import worker_of

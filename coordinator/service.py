@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 import ripple.rpc.coordinator_pb2  # noqa: F401 - so that reflection finds it
 from coordinator import events as ev
 from coordinator.commands import REASON_LENGTH_MAX, Drain, right_of
-from coordinator.messages import (
-    ViewAnswer,
-    command_from_bytes,
-    done_to_bytes,
-    status_to_bytes,
-    view_answer_to_bytes,
-)
+from coordinator.messages import ViewAnswer, command_from_bytes, done_to_bytes, view_answer_to_bytes
+from coordinator.status_messages import status_to_bytes
 from coordinator.talks import Talk
 from ripple.access import Right, Role
 from ripple.rpc import methods, words

@@ -166,7 +166,7 @@ async def ask(
 
 async def status_of(options: argparse.Namespace) -> tuple[str, Status]:
     """Return who has answered, and what it knows of the cluster."""
-    from coordinator.messages import status_from_bytes  # noqa: PLC0415
+    from coordinator.status_messages import status_from_bytes  # noqa: PLC0415
 
     address, data = await _status(options)
     return address, status_from_bytes(data)

@@ -15,14 +15,13 @@ from coordinator.messages import (
     command_to_bytes,
     done_from_bytes,
     done_to_bytes,
-    status_from_bytes,
-    status_to_bytes,
     view_answer_from_bytes,
     view_answer_to_bytes,
     view_from_bytes,
     view_to_bytes,
 )
 from coordinator.status import AlertStatus, MemberStatus, MoveStatus, PartitionStatus, Status
+from coordinator.status_messages import status_from_bytes, status_to_bytes
 from coordinator.views import Sighting, Standing, View
 from ripple.assignment import Alert, Backpressure, Level, Phase
 from ripple.rpc import cluster_pb2 as pb

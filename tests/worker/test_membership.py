@@ -11,7 +11,8 @@ import pytest
 from coordinator import events as ev
 from coordinator.commands import Command, Freeze, Move, PinTo, Unfreeze
 from coordinator.limits import Limits
-from coordinator.messages import command_to_bytes, done_from_bytes, status_from_bytes
+from coordinator.messages import command_to_bytes, done_from_bytes
+from coordinator.status_messages import status_from_bytes
 from ripple import events
 from ripple.assignment import worker_of
 from ripple.observing.answering import first_answer
