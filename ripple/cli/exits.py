@@ -52,7 +52,11 @@ class Parser(argparse.ArgumentParser):
         _, is_unknown, listed = message.partition("unrecognized arguments: ")
         if is_unknown:
             given = listed.split()[0].partition("=")[0]
-            message += _meant(given, [flag for flag in _flags(self) if flag.startswith("--")])
+            owners = _owners(self, given)
+            if owners:
+                message += f": {given} goes with {', '.join(owners)}"
+            else:
+                message += _meant(given, [flag for flag in _flags(self) if flag.startswith("--")])
         self.print_usage(sys.stderr)
         self.exit(EXIT_FAILURE, f"{self.prog}: {message}\n")
 
@@ -74,6 +78,13 @@ def _flags(parser: argparse.ArgumentParser) -> list[str]:
         if isinstance(action, _SubParsers):
             found += [flag for below in action.choices.values() for flag in _flags(below)]
     return found
+
+
+def _owners(parser: argparse.ArgumentParser, flag: str) -> list[str]:
+    """Return which of the actions below a parser have a flag."""
+    below = [one for one in parser._actions if isinstance(one, _SubParsers)]
+    choices = [each for one in below for each in one.choices.items()]
+    return [name for name, action in choices if flag in _flags(action)]
 
 
 def _meant(given: str, known: Iterable[str]) -> str:

@@ -186,12 +186,18 @@ def _of_partitions(
         )
 
     def text() -> None:
+        standby = any(one["standby"] for one in listed)
         write_table(
-            ("PARTITION", "STAGE", "NUMBER", "OWNER", "SINCE", "KEYS", "BYTES", "CUT"),
+            (
+                *("PARTITION", "STAGE", "NUMBER", "OWNER", "SINCE"),
+                *(("STANDBY",) if standby else ()),
+                *("KEYS", "BYTES", "CUT"),
+            ),
             (
                 (
                     *(str(one["partition"]), str(one["stage"]), str(one["number"])),
                     *(shown(one["owner"]), f"version {one['since']}"),
+                    *((shown(one["standby"]),) if standby else ()),
                     *(shown(one["keys"]), shown(one["bytes"])),
                     "-" if one["cut"] is None else cuts.text(one["cut"]) or "nothing",
                 )

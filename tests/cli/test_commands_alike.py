@@ -67,6 +67,10 @@ def test_examples_are_commands_that_parse(name: str) -> None:
             ["status", "--fromat", "json"],
             "unrecognized arguments: --fromat json: is --format meant?",
         ),
+        (
+            ["connector", "spec", "ws", "--format", "json"],
+            "--format json: --format goes with list, check, discover",
+        ),
         (["status", "--format", "jsn"], "invalid choice: 'jsn': is json meant?"),
     ],
 )
