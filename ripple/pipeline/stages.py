@@ -57,9 +57,17 @@ class Stage:
     edge: Edge | None
 
 
+# A process works on one plan, and its parts ask for the stages again and again.
+_newest: tuple[Plan, tuple[Stage, ...]] | None = None
+
+
 def stages_of(plan: Plan) -> tuple[Stage, ...]:
     """Cut ``plan`` wherever rows must change partition."""
-    return tuple(_stages(plan))
+    global _newest  # noqa: PLW0603 - remembered whole, so that threads see all of it or nothing
+    known = _newest
+    if known is None or known[0] is not plan:
+        known = _newest = plan, tuple(_stages(plan))
+    return known[1]
 
 
 def stage_folds(plan: Plan, number: int) -> tuple[Fold, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.batch import Batch
 from ripple.batch import Marker as BatchMarker
+from ripple.connectors.log.sink import schema_of_output
 from ripple.engine import Engine
 from ripple.engine.follower import Follower
 from ripple.engine.router import OFFSET, Router
@@ -35,7 +36,10 @@ class Truth:
     """A pipeline over its whole input, and over every prefix that somebody asks for."""
 
     def __init__(self, plan: Plan, source: CrashSource, *, has_broker: bool = False) -> None:
-        """Compute the end: ``tables`` and ``digests`` by output, ``letters`` by (input, offset)."""
+        """Compute the end: ``tables`` and ``digests`` by output, ``letters`` by (input, offset).
+
+        schemas: of what is written to the topic of each output.
+        """
         self.plan = plan
         self.source = source
         self.has_broker = has_broker
@@ -63,6 +67,7 @@ class Truth:
                     reader.tables[output][key] = row
         self.tables: dict[str, Table] = reader.tables
         self.identity = reader.identity
+        self.schemas = {one.name: schema_of_output(plan, one) for one in plan.outputs}
         self.digests = engine.digests
 
     def counts(self, first: int) -> dict[int, int]:

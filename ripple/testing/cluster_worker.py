@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ripple.assignment import AssignmentChain, Candidate
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.places import check_divided
-from ripple.connectors.log.sink import LogSink, committed_in, schema_of_output, topic_for
+from ripple.connectors.log.sink import LogSink, committed_in, topic_for
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text.cut_record import Owner
 from ripple.kafka.cuts import RECORDS
@@ -145,7 +145,7 @@ class Ends:
         """Return what a partition of a stage writes."""
         del reads
         world, plan = self._world, self._truth.plan
-        schemas = {output.name: schema_of_output(plan, output) for output in plan.outputs}
+        schemas = self._truth.schemas
 
         def open_sink(name: str) -> LogSink:
             topic = topic_for(world.disk, topic_of(name), schemas[name], part.of)

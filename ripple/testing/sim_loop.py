@@ -131,12 +131,8 @@ class SimLoop(asyncio.AbstractEventLoop):
             return
         if self.step_ns:
             self.free_ns = self.timeline.now_ns + self.step_ns
-        before = events._get_running_loop()
-        events._set_running_loop(self)
-        try:
-            handle._run()
-        finally:
-            events._set_running_loop(before)
+        self.timeline.tell(self)
+        handle._run()
 
     def resume(self) -> None:
         """Go on after a pause: what came due has come due."""

@@ -56,7 +56,7 @@ class SimStore:
         return await self._call(
             "store_read",
             prefix,
-            lambda: sorted(name for name in self._objects if name.startswith(prefix)),
+            lambda: sorted([name for name in self._objects if name.startswith(prefix)]),
         )
 
     async def delete(self, name: str) -> None:

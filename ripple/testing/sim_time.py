@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from asyncio import events
 from typing import TYPE_CHECKING
 
 from ripple.testing.sim_effects import Crash
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from ripple.testing.sim_chance import Chance
@@ -31,6 +33,9 @@ class Timeline:
         self.now_ns = 0
         self.is_running = False
         self.current: SimLoop | None = None
+        self.told: asyncio.AbstractEventLoop | None = (
+            None  # the loop that asyncio takes for running
+        )
         self._chance = chance
         self._loops: list[SimLoop] = []
 
@@ -45,6 +50,7 @@ class Timeline:
     def run(self, done: Callable[[], bool]) -> None:
         """Take steps until ``done``. Raises what an ``after_step`` raises."""
         self.is_running = True
+        before = self.told = events._get_running_loop()
         try:
             steps = 0
             while not done():
@@ -54,6 +60,13 @@ class Timeline:
                 self._step()
         finally:
             self.is_running = False
+            self.tell(before)
+
+    def tell(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Say which loop runs, if it is another one: asyncio asks the system each time."""
+        if self.told is not loop:
+            events._set_running_loop(loop)
+            self.told = loop
 
     def _step(self) -> None:
         while not (ready := self._ready()):
