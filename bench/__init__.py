@@ -16,6 +16,7 @@ BENCHMARKS = (
     "cluster",
     "moves",
     "deaths",
+    "beats",
     "latency",
     "memory",
     "longest_turn",

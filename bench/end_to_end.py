@@ -1,9 +1,10 @@
 """VWAP by symbol from a CSV of trades, as whole processes: the demo command beside its peers.
 
 The command emits the rows that every 1,000 trades changed (with windows: a row when a window
-closes), and so do the loops; Polars and DuckDB emit once. "Steady" leaves start-up out: it is the
-slope between two sizes of file. This process loads nothing large, because a child's peak memory
-starts with its parent's.
+closes), and so does the plain loop; another one writes a row a trade; Polars and DuckDB emit once.
+"Steady" leaves start-up out: it is the slope between two sizes of file. Seconds are the
+processor's on one core, of all threads, and the clock's on all cores; programs take turns. This
+process loads nothing large, because a child's peak memory starts with its parent's.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from bench.row import Aim, Row, at_least, at_most, beside
+from bench.row import Row, at_least, at_most
 from bench.timing import QUICK
 
 SYMBOLS = (100,) if QUICK else (100, 10_000)
@@ -31,7 +33,12 @@ SLOW_EVENTS = (50_000, 200_000) if QUICK else (100_000, 1_000_000)
 ONE, BOTH = "one core", "all cores"
 CORES = {ONE: {min(os.sched_getaffinity(0))}, BOTH: os.sched_getaffinity(0)}
 COMMAND = ("-m", "ripple.cli.vwap_demo", "--file")
-START_UP_S = 0.5
+LOOP, EACH = "plain", "a row a trade"
+RUNNING = {f"{EACH}, {ONE}": 20, f"polars, {ONE}": 1.3, f"polars, {BOTH}": 1.2}
+RUNNING_OF_MANY = {f"{EACH}, {ONE}": 10, f"polars, {ONE}": 0.6}
+WINDOWED = {f"{LOOP}, {ONE}": 12, f"polars, {ONE}": 1.7}
+WINDOWED_OF_MANY = {f"{LOOP}, {ONE}": 7, f"polars, {ONE}": 1.7}
+START_UP_S = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,14 @@ class Measured:
     peak_mb: float
 
 
+class Program(NamedTuple):
+    """Arguments of Python, "{}" for the file, its cores, and the sizes of its two files."""
+
+    arguments: list[str]
+    cores: str
+    events: tuple[int, int]
+
+
 def measure() -> list[Row]:
     return [row for symbols in SYMBOLS for row in _with_symbols(symbols)]
 
@@ -60,8 +75,8 @@ def _with_symbols(symbols: int) -> list[Row]:
     label = f"{symbols:,} symbols"
     few = symbols == SYMBOLS[0]
     return [
-        *_rows(f"{label}", running, at_least(5), of_polars=1.2 if few else 1.0),
-        *_rows(f"{label}, windows of 60 s", windowed, at_least(4), of_polars=1.0),
+        *_rows(label, running, RUNNING if few else RUNNING_OF_MANY),
+        *_rows(f"{label}, windows of 60 s", windowed, WINDOWED if few else WINDOWED_OF_MANY),
     ]
 
 
@@ -69,13 +84,11 @@ def _programs(folder: str, *, windows: bool) -> dict[str, Measured]:
     """Measure every program on files that were written, and check that the results agree."""
     window = ["--window", "60s"] if windows else []
     peer_window = [str(WINDOW_NS)] if windows else []
-    measured = {}
-    for cores in (ONE, BOTH):
-        ours = [*COMMAND, "{}", *window]
-        measured[f"ripple, {cores}"] = _measured(folder, ours, cores, FAST_EVENTS)
-    peers = {"plain": (SLOW_EVENTS, (ONE,)), "numpy": (SLOW_EVENTS, (ONE,))}
-    if windows:
-        del peers["numpy"]
+    ours = [*COMMAND, "{}", *window]
+    programs = {f"ripple, {cores}": Program(ours, cores, FAST_EVENTS) for cores in (ONE, BOTH)}
+    peers = {LOOP: (SLOW_EVENTS, (ONE,))}
+    if not windows:  # where rows come when windows close, this is the loop
+        peers |= {EACH: (SLOW_EVENTS, (ONE,)), "numpy": (SLOW_EVENTS, (ONE,))}
     peers |= {
         name: (FAST_EVENTS, (ONE, BOTH))
         for name in ("polars", "duckdb")
@@ -84,7 +97,8 @@ def _programs(folder: str, *, windows: bool) -> dict[str, Measured]:
     for name, (events, on) in peers.items():
         for cores in on:
             peer = ["-m", "bench.peers", name, "{}", *peer_window]
-            measured[f"{name}, {cores}"] = _measured(folder, peer, cores, events)
+            programs[f"{name}, {cores}"] = Program(peer, cores, events)
+    measured = _measured(folder, programs)
     checked, against = (str(Path(folder) / name) for name in ("ours", "theirs"))
     path = _csv(folder, FAST_EVENTS[0])
     _run([*COMMAND, path, *window], ONE, checked)
@@ -93,38 +107,49 @@ def _programs(folder: str, *, windows: bool) -> dict[str, Measured]:
     return measured
 
 
-def _rows(label: str, measured: Mapping[str, Measured], aim: Aim, *, of_polars: float) -> list[Row]:
-    """Return what is told; aim: on one core; of_polars: how many times its rate, on all cores."""
+def _rows(label: str, measured: Mapping[str, Measured], aims: Mapping[str, float]) -> list[Row]:
+    """Return what is told. aims: how many times the rates of other programs, at least."""
     peers = {name: one for name, one in measured.items() if not name.startswith("ripple")}
     rows: list[Row] = []
     unit = "M trades/s"
-    batch = "polars, all cores"
+    batch = f"polars, {BOTH}"
     for cores in (ONE, BOTH):
         ours = measured[f"ripple, {cores}"]
-        steady = {name: one.steady for name, one in peers.items() if cores in name or cores == ONE}
-        only = aim if cores == ONE else at_least(of_polars, of_ratio=True)
-        rows += beside(f"{label}, {cores}, steady", ours.steady, unit, steady, only)
-        whole = peers[batch].whole
-        rows.append(Row(f"{label}, {cores}, whole process", ours.whole, unit, batch, whole))
-    ours, other = measured[f"ripple, {ONE}"], peers["plain, one core"]
+        for name, one in peers.items():
+            if cores in name:
+                aim = at_least(aims[name], of_ratio=True) if name in aims else None
+                row = f"{label}, {cores}, steady"
+                rows.append(Row(row, ours.steady, unit, name, one.steady, aim))
+    whole = measured[f"ripple, {BOTH}"].whole
+    rows.append(Row(f"{label}, {BOTH}, whole process", whole, unit, batch, peers[batch].whole))
+    ours, other = measured[f"ripple, {ONE}"], peers[f"{LOOP}, {ONE}"]
     limit = at_most(START_UP_S)
     rows += [
-        Row(f"{label}, start-up", ours.start_up_s, "s", "plain", other.start_up_s, limit),
+        Row(f"{label}, start-up", ours.start_up_s, "s", LOOP, other.start_up_s, limit),
         Row(f"{label}, peak memory", ours.peak_mb, "MB", batch, peers[batch].peak_mb),
     ]
     return rows
 
 
-def _measured(folder: str, program: list[str], cores: str, events: tuple[int, int]) -> Measured:
-    few, many = events
-    few_s = many_s = float("inf")
-    peak_mb = 0.0
+def _measured(folder: str, programs: Mapping[str, Program]) -> dict[str, Measured]:
+    least_s: dict[tuple[str, int], float] = {}
+    peak_mb = dict.fromkeys(programs, 0.0)
     for _ in range(REPEATS):
-        few_s = min(few_s, _run(_filled(program, _csv(folder, few)), cores, os.devnull)[0])
-        took_s, peak_mb = _run(_filled(program, _csv(folder, many)), cores, os.devnull)
-        many_s = min(many_s, took_s)
-    steady = (many - few) / (many_s - few_s) if many_s > few_s else math.nan
-    return Measured(steady / 1e6, many / many_s / 1e6, few_s - few / steady, peak_mb)
+        for name, program in programs.items():
+            for events in program.events:
+                arguments = _filled(program.arguments, _csv(folder, events))
+                took_s, used_mb = _run(arguments, program.cores, os.devnull)
+                least_s[name, events] = min(least_s.get((name, events), math.inf), took_s)
+                peak_mb[name] = max(peak_mb[name], used_mb)
+    found = {}
+    for name, program in programs.items():
+        few, many = program.events
+        few_s, many_s = least_s[name, few], least_s[name, many]
+        steady = (many - few) / (many_s - few_s) if many_s > few_s else math.nan
+        found[name] = Measured(
+            steady / 1e6, many / many_s / 1e6, few_s - few / steady, peak_mb[name]
+        )
+    return found
 
 
 def _filled(program: list[str], path: str) -> list[str]:
@@ -136,7 +161,10 @@ def _csv(folder: str, events: int) -> str:
 
 
 def _run(arguments: list[str], cores: str, output: str) -> tuple[float, float]:
-    """Return (seconds, peak resident MB) of a whole Python process on some cores."""
+    """Return (seconds, peak resident MB) of a whole Python process on some cores.
+
+    The seconds are the processor's on one core, the clock's on all.
+    """
     allowed = CORES[cores]
     environment = {**os.environ, "POLARS_MAX_THREADS": str(len(allowed))}
     with Path(output).open("wb") as out, tempfile.TemporaryFile() as errors:
@@ -150,6 +178,8 @@ def _run(arguments: list[str], cores: str, output: str) -> tuple[float, float]:
         )
         _, status, usage = os.wait4(child.pid, 0)
         took_s = time.perf_counter() - started
+        if cores == ONE:
+            took_s = usage.ru_utime + usage.ru_stime
         child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode:
             errors.seek(0)

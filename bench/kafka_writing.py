@@ -91,6 +91,7 @@ def _rows(count: int) -> pa.RecordBatch:
 
 
 def ripple_writes(bootstrap: str, topic: str, count: int) -> float:
+    from ripple import event_loop  # noqa: PLC0415
     from ripple.kafka.broker import KafkaBroker  # noqa: PLC0415
     from ripple.kafka.rows import Rows  # noqa: PLC0415
     from ripple.kafka.settings import Security  # noqa: PLC0415
@@ -112,7 +113,7 @@ def ripple_writes(bootstrap: str, topic: str, count: int) -> float:
         await broker.close()
         return took_s
 
-    return asyncio.run(write())
+    return event_loop.run(write())  # as workers do
 
 
 def _as_dicts(count: int) -> list[dict[str, Any]]:

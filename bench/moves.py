@@ -28,7 +28,8 @@ from bench.row import Row, at_most, beside
 from bench.running import PARTITIONS, WITHIN_S, WORKERS, Feed, Plain, Watch, pause, running
 from bench.timing import QUICK
 from coordinator.commands import Command, Move
-from coordinator.messages import command_to_bytes, status_from_bytes
+from coordinator.messages import command_to_bytes
+from coordinator.status_messages import status_from_bytes
 from ripple.assignment import worker_of
 from ripple.rpc.methods import COMMAND, STATUS
 from ripple.world.control import Channel, ControlError, RefusedError
@@ -37,7 +38,7 @@ from ripple.world.live_control import LiveControl
 if TYPE_CHECKING:
     from coordinator.status import Status
 
-MOVES = 40 if QUICK else 1000
+MOVES = 12 if QUICK else 1000
 AT_ONCE = 2
 SYMBOLS = 2_000
 ROWS = 200  # every 20 ms

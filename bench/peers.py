@@ -45,6 +45,25 @@ def plain(path: str, window_ns: int) -> None:
         _write_sums(state, f"{open_start},")
 
 
+def each(path: str, window_ns: int) -> None:
+    """A dict of sums, and a row a trade."""
+    assert not window_ns
+    state: dict[str, list[Any]] = {}
+    for lines in _line_batches(path):
+        rows = []
+        for line in lines:
+            symbol, price, size, _, _ = line.split(",")
+            volume = int(size)
+            sums = state.get(symbol)
+            if sums is None:
+                state[symbol] = sums = [0.0, 0, 0]
+            sums[0] += float(price) * volume
+            sums[1] += volume
+            sums[2] += 1
+            rows.append(f"{symbol},{sums[0] / sums[1]:.4f},{sums[1]},{sums[2]}\n")
+        sys.stdout.write("".join(rows))
+
+
 def numpy(path: str, window_ns: int) -> None:
     """Arrays of sums by symbol number."""
     import numpy as np  # noqa: PLC0415 - a peer loads only what it needs
@@ -129,7 +148,7 @@ def _line(row: tuple[Any, ...]) -> str:
     return f"{','.join(map(str, keys))},{vwap:.4f},{volume},{count}\n"
 
 
-PEERS = {"plain": plain, "numpy": numpy, "polars": polars, "duckdb": duckdb}
+PEERS = {"plain": plain, "a row a trade": each, "numpy": numpy, "polars": polars, "duckdb": duckdb}
 
 if __name__ == "__main__":
     PEERS[sys.argv[1]](sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 0)

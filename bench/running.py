@@ -33,8 +33,10 @@ WORKERS = ("worker-1", "worker-2")
 
 
 @contextmanager
-def running(folder: str) -> Iterator[str]:
-    """Start two workers over a new topic; give the coordinator's address."""
+def running(
+    folder: str, pipeline: Path = PIPELINE, outputs: tuple[str, ...] = OUTPUTS
+) -> Iterator[str]:
+    """Start two workers over a new topic of trades; give the coordinator's address."""
     settings = LogSettings(sync_appends=0)
     schema = vwap_plan().source.schema
     Topic.create(
@@ -45,8 +47,8 @@ def running(folder: str) -> Iterator[str]:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "ripple.cli.main", "cluster", "up"),
-                *(str(PIPELINE), "--source", f"log:{folder}/trades"),
-                *(flag for name in OUTPUTS for flag in ("--sink", f"{name}=log:{folder}/{name}")),
+                *(str(pipeline), "--source", f"log:{folder}/trades"),
+                *(flag for name in outputs for flag in ("--sink", f"{name}=log:{folder}/{name}")),
                 *("--dir", f"{folder}/state", "--workers", str(len(WORKERS)), "--free-ports"),
             ],
             cwd=ROOT,
