@@ -13,7 +13,7 @@ from ripple.kafka.consumer import KafkaConsumer
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.reader import KafkaReader
 from ripple.kafka.refusals import PASSING, THERE, TWICE, passes, refusal, words
-from ripple.world.broker import BrokerError, Place
+from ripple.world.broker import BrokerError, NoTopicError, Place
 
 with needed("kafka", "a kafka: place"):
     from aiokafka import errors
