@@ -1,7 +1,8 @@
-"""A segment's index: where to begin reading, and what was known when it was sealed.
+"""A segment's index: where to begin reading, and what was known when it was written.
 
-It is written when a segment is sealed or its writer closed, and never trusted over the data: one
-that is missing, damaged or wrong is built again from the frames' headers. It also says how far the
+It is written when a segment is sealed or its writer closed, and now and then before, as far as the
+segment is durable; readers go on from there. It is never trusted over the data: one that is
+missing, damaged or wrong is built again from the frames' headers. It also says how far the
 segment was durable, so that a shorter one is known to have lost something. Layout, little-endian:
 the fields of _HEAD, the entries as three int64 each, the producers, and a CRC-32C of all that.
 """

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock, Guards
 
 
+# Whoever looks for an offset goes through the headers of so many frames at most, beside those that
+# are not durable yet.
+APPENDS_PER_INDEX = 1000
+
+
 class Appended(NamedTuple):
     """Where an append is in the log; ``is_new`` is False when it had been stored before."""
 
@@ -81,6 +86,7 @@ class PartitionWriter:
         self._clock = clock
         self._guards = guards
         self._columns = body.columns_of(topic.schema)
+        self._unindexed_appends = 0
         self._failure: str | None = None
         self._stale: StaleEpochError | None = None
         self._disk.make_folder(self._folder)
@@ -178,6 +184,10 @@ class PartitionWriter:
         self.check_owner()
         if is_due:
             self._note_durable()
+            if self._unindexed_appends >= APPENDS_PER_INDEX:
+                # It only saves readers time.
+                with suppress(OSError):
+                    self._write_index()
         return self.durable_offset
 
     def check_owner(self) -> None:
@@ -385,6 +395,7 @@ class PartitionWriter:
         self._active.add(header)
         self._producers.note(header)
         self._unsynced_appends += 1
+        self._unindexed_appends += 1
         if self._is_sync_due():
             self.sync()
         return Appended(offset, header.next_offset)
@@ -424,8 +435,10 @@ class PartitionWriter:
         self.retain()
 
     def _write_index(self) -> None:
+        """Write the index of the active segment, all of which is durable."""
         self._active.sealed_ns = self._clock.now_ns()
         index_file.write(self._disk, self._folder, self._active, self._producers)
+        self._unindexed_appends = 0
 
     def _note_durable(self) -> None:
         self._durable = self._active.place

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ripple.log import writer
 from ripple.testing import Scenario, SimulationError, enumerate_crashes, explore, repeat
 from tests.examples import EXAMPLES, THINNED
 from tests.log import scenarios
@@ -27,6 +28,13 @@ def test_log_survives_a_crash_at_every_effect(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_log_survives_random_faults(scenario: Scenario) -> None:
+    explore(scenario, seeds=range(60 * EXAMPLES), check=scenarios.survived)
+
+
+def test_log_whose_index_is_written_at_each_sync_survives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "APPENDS_PER_INDEX", 1)
+    scenario = scenarios.synced_in_groups
+    enumerate_crashes(scenario, check=scenarios.survived, pairs=10 * EXAMPLES, every=THINNED)
     explore(scenario, seeds=range(60 * EXAMPLES), check=scenarios.survived)
 
 

@@ -21,7 +21,9 @@ from ripple.log import (
     TopicError,
     WriterFailedError,
 )
+from ripple.log import writer as writer_module
 from ripple.log.body import columns_of
+from ripple.log.index import Index
 from ripple.schema.types import Field, FieldType, Int, List, Record, Schema, String
 from ripple.testing.sim_disk import SimDisk
 from ripple.world import DiskLockedError
@@ -355,3 +357,25 @@ class History:
     def close(self) -> None:
         self._writer.close()
         self._tail.close()
+
+
+def test_readers_go_on_from_what_an_open_writer_has_indexed(
+    disk: SimDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "APPENDS_PER_INDEX", 10)
+    topic = topic_of(disk, index_interval_bytes=1000)
+    gone_through = []
+    add = Index.add
+    with PartitionWriter(topic, 0, ManualClock()) as writer:
+        for first in range(25):
+            writer.append(records_of(rows_of(first, 1)))
+        monkeypatch.setattr(
+            Index, "add", lambda index, header: (gone_through.append(1), add(index, header))
+        )
+        with PartitionReader(topic, 0) as reader:
+            for offset in (23, 3, 19):
+                reader.seek(offset)
+                entry = reader.next()
+                assert entry is not None
+                assert entry.next_offset == offset + 1
+    assert len(gone_through) == 3 * 5
