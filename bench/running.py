@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 PARTITIONS = 8
 EVERY_S = 0.02
 COMMIT_MS = 50
-LOOK_S = 0.004
+LOOK_S = 0.02
 WITHIN_S = 60.0
 PIPELINE = ROOT / "examples/portfolio.py"
 OUTPUTS = ("by-symbol", "total")
@@ -141,15 +141,15 @@ class Watch(_Thread):
 
     def run(self) -> None:
         readers: list[PartitionReader] = []
+        ends = [0] * PARTITIONS
         while not self.ending.wait(LOOK_S):
             with suppress(LogError, OSError):
                 topic = Topic.open(self._disk, OUTPUTS[0]) if not readers else readers[0].topic
                 readers = readers or [PartitionReader(topic, one) for one in range(PARTITIONS)]
                 for partition, reader in enumerate(readers):
-                    end = reader.next_offset
-                    while reader.next() is not None:
-                        pass
-                    if reader.next_offset > end:
+                    _, end = reader.range(whole=True)
+                    if end > ends[partition]:
+                        ends[partition] = end
                         self.grew_s[partition].append(time.monotonic())
         for reader in readers:
             reader.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,7 @@ def vwap_plan(*, windows: bool = False) -> rp.Plan:
 def trades(events: int, symbols: int, first: int = 0) -> pa.RecordBatch:
     """Return trades number ``first`` and following, 1 ms apart, symbols drawn at random."""
     draw = np.random.default_rng(first + symbols)
-    names = pa.array([f"SYM{i:0{len(str(symbols - 1))}}" for i in range(symbols)])
+    names = _names(symbols)
     times = (1 + first + np.arange(events)) * INTERVAL_NS
     return pa.record_batch(
         {
@@ -50,6 +51,11 @@ def trades(events: int, symbols: int, first: int = 0) -> pa.RecordBatch:
             "venue": pa.array(["XNAS", "XNYS"]).take(pa.array(draw.integers(0, 2, events))),
         }
     )
+
+
+@cache
+def _names(symbols: int) -> pa.Array:
+    return pa.array([f"SYM{i:0{len(str(symbols - 1))}}" for i in range(symbols)])
 
 
 def slices(batch: pa.RecordBatch, rows: int) -> list[pa.RecordBatch]:

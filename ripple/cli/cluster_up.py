@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 PROGRAM = "ripple"
 LOOK_INTERVAL_S = 1.0
+LOOK_INTERVAL_MAX_S = 5.0
+LOOK_REST = 9  # a look is a tenth of the time at most, as long as that bound allows it
 TELL_INTERVAL_S = 10.0
 # Workers take up to 30 s to end in good order.
 WORKERS_END_S = 40.0
@@ -210,13 +212,17 @@ class _Status:
 
     async def watch(self) -> None:
         """Look now and then; return when the outputs have it all, if that is waited for."""
+        took_s = 0.0
         while True:
-            await asyncio.sleep(LOOK_INTERVAL_S)
+            await asyncio.sleep(min(max(LOOK_INTERVAL_S, LOOK_REST * took_s), LOOK_INTERVAL_MAX_S))
+            began_s = time.monotonic()
             try:
                 reached = await asyncio.to_thread(self._reach.look)
             except (RippleError, OSError) as error:
                 self._say_why(error)  # the cluster itself waits for brokers that are away
                 continue
+            finally:
+                took_s = time.monotonic() - began_s
             self._why = ""
             self.newest = str(reached)
             if self._until_end and reached.is_all:

@@ -8,6 +8,7 @@ followed, with all that were before; so the newest seal is enough to know every 
 from __future__ import annotations
 
 from contextlib import closing, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple import sexp
@@ -57,16 +58,17 @@ class Epochs(NamedTuple):
 
     def believed(self, found: Iterable[Segment]) -> list[Segment]:
         """Return the segments that count, ascending; the last one of an old epoch has an end."""
+        by_epoch: dict[int, list[Segment]] = {}
+        for one in sorted(found):
+            by_epoch.setdefault(one.epoch, []).append(one)
         kept: list[Segment] = []
-        for epoch, first_offset in self.begins:
-            end = self.end_of(epoch)
-            own = sorted(
+        ends = [*(begin.offset for begin in self.begins[1:]), None]
+        for (epoch, first_offset), end in zip(self.begins, ends, strict=True):
+            own = [
                 one
-                for one in found
-                if one.epoch == epoch
-                and one.first_offset >= first_offset
-                and (end is None or one.first_offset < end)
-            )
+                for one in by_epoch.get(epoch, ())
+                if one.first_offset >= first_offset and (end is None or one.first_offset < end)
+            ]
             if own:
                 own[-1] = own[-1]._replace(end=end)
             kept += own
@@ -220,7 +222,16 @@ def _epochs_among(disk: Disk, folder: str, names: list[str]) -> Epochs:
     text, _, checksum = data.decode("utf-8", "replace").rstrip("\n").rpartition("\n")
     if checksum != f"crc32c {crc32c(text.encode()):08x}":
         raise LogDamagedError(path, 0, 0, "the seal does not have its checksum")
+    begins = _begins_in(text)
+    if begins is None:
+        raise LogDamagedError(path, 0, 0, "the seal is of a later release: upgrade this one")
+    return Epochs(begins, max(seals))
+
+
+# Readers ask for the epochs again and again, and each owner that comes makes the seal longer.
+@lru_cache(maxsize=64)
+def _begins_in(text: str) -> tuple[Begin, ...] | None:
     match sexp.loads(text):
         case [["format", "1"], ["epochs", [*begins]]]:
-            return Epochs(tuple(Begin(int(one[0]), int(one[1])) for one in begins), max(seals))  # type: ignore[arg-type]  # what has its checksum is as it was written
-    raise LogDamagedError(path, 0, 0, "the seal is of a later release: upgrade this one")
+            return tuple(Begin(int(one[0]), int(one[1])) for one in begins)  # type: ignore[arg-type]  # what has its checksum is as it was written
+    return None

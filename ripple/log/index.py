@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError
 from ripple.log.frame import NO_TIME_NS, Header, Kind
 from ripple.log.producers import Producers, Stored
 from ripple.log.segment import Place, index_path
-from ripple.world.replacing import replace
+from ripple.world import replacing
 
 if TYPE_CHECKING:
     from ripple.world.ports import Disk
@@ -72,6 +72,14 @@ class Index:
             if self.time_ns_first == NO_TIME_NS:
                 self.time_ns_first = header.time_ns_min
         self.place = self.place.after(header)
+
+    def is_of(self, first_offset: int, epoch: int) -> bool:
+        """Whether it is of this segment."""
+        return (self.first_offset, self.epoch) == (first_offset, epoch)
+
+    def copy(self) -> Self:
+        """Return another one that says the same for now."""
+        return replace(self, entries=list(self.entries))
 
     def before_offset(self, offset: int) -> Place:
         """Return a frame's place from which reading on comes to ``offset``."""
@@ -169,7 +177,9 @@ def end_of(disk: Disk, folder: str, first_offset: int, epoch: int = 0) -> int:
 
 def write(disk: Disk, folder: str, index: Index, producers: Producers) -> None:
     """Write a segment's index file, whole or not at all; raises OSError."""
-    replace(disk, index_path(folder, index.first_offset, index.epoch), dumps(index, producers))
+    replacing.replace(
+        disk, index_path(folder, index.first_offset, index.epoch), dumps(index, producers)
+    )
 
 
 def _is_sound(data: bytes) -> bool:

@@ -66,6 +66,7 @@ class PartitionReader:
         self._columns = body.columns_of(topic.schema)
         self._raw_bytes_max = topic.settings.batch_bytes_max
         self._guards = guards
+        self._indexed: Index | None = None  # of a segment that was the last one
         self._file: File | None = None
         self._segment = Segment(0)
         self._believed_to = 0  # the position in the file below which nobody had fenced its owner
@@ -276,24 +277,51 @@ class PartitionReader:
 
     def _index(self, present: list[Segment], at: int) -> Index:
         """Return a segment's index: its file, continued or built from the frames' headers."""
-        first, epoch, end = present[at]
+        segment, is_last = present[at], at == len(present) - 1
+        first, epoch, end = segment
+        if is_last and self._indexed is not None and self._indexed.is_of(first, epoch):
+            known = self._indexed.copy()
+            with closing(self._open(segment)) as file:
+                self._indexed = self._continue(known, file, end)
+            if self._indexed is not None:
+                return known
         interval_bytes = self.topic.settings.index_interval_bytes
-        known = index_file.read(self.topic.disk, self._folder, first, interval_bytes, epoch=epoch)
-        is_last = at == len(present) - 1
-        if known is not None and not is_last and known.place.offset == present[at + 1].first_offset:
-            return known
-        with closing(self._open(present[at])) as file:
-            if known is None or not is_last or known.place.position > file.size():
+        found = index_file.read(self.topic.disk, self._folder, first, interval_bytes, epoch=epoch)
+        if found is not None and not is_last and found.place.offset == present[at + 1].first_offset:
+            return found
+        with closing(self._open(segment)) as file:
+            if found is None or not is_last or found.place.position > file.size():
                 begin = Place(0, first, chain_at(first))
-                known = Index(first, begin, interval_bytes, epoch=epoch)
-            frames = Frames(
-                file, self.partition, known.place, self._raw_bytes_max, HEADERS_READ_BYTES, end=end
-            )
-            # What is no frame ends the index; reading comes to it and says what it is.
-            with suppress(FrameError):
-                while (header := frames.next_header()) is not None:
-                    known.add(header)
-        return known
+                found = Index(first, begin, interval_bytes, epoch=epoch)
+            before = self._continue(found, file, end)
+        if is_last:
+            self._indexed = before
+        return found
+
+    def _continue(self, index: Index, file: File, end: int | None) -> Index | None:
+        """Index what has come since; return the index as it is without the last frame.
+
+        That can be continued later: what was cut off since, and perhaps replaced, does not go on
+        with a frame that continues the one before. None if this is so now, or there was no frame.
+        What is no frame ends the index; reading comes to it and says what it is.
+        """
+        frames = Frames(
+            file, self.partition, index.place, self._raw_bytes_max, HEADERS_READ_BYTES, end=end
+        )
+        last = None
+        is_sound = True
+        try:
+            while (header := frames.next_header()) is not None:
+                if last is not None:
+                    index.add(last)
+                last = header
+        except FrameError:
+            is_sound = False
+        if last is None:
+            return None
+        before = index.copy() if is_sound else None
+        index.add(last)
+        return before
 
     def _enter(self, segment: Segment, place: Place) -> None:
         """Open a segment and go to ``place``; an index that is wrong leads to the beginning."""

@@ -18,7 +18,7 @@ class LogSettings:
     """Every limit of a topic; 0 means none where the text says so.
 
     sync_appends, sync_bytes: an append syncs when so many, or so many bytes, were not (0: not for
-    this reason; both 0: only when asked, when a segment is sealed, and on closing).
+    this reason; both 0: only when asked, when an index is written, and on closing).
     segment_bytes_max, segment_age_ns_max (0: none): a segment that would grow beyond is sealed.
     retention_bytes_max, retention_age_ns_max (0: none): the oldest sealed segments beyond are
     removed. age_by: ``clock``, or ``event`` for the span of event time that the log covers, which

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock, Guards
 
 
-# Whoever looks for an offset goes through the headers of so many frames at most, beside those that
-# are not durable yet.
-APPENDS_PER_INDEX = 1000
+# Whoever looks for an offset goes through the headers of so many frames at most. Only what is
+# durable is indexed, so that as many are synced at the latest, whatever the topic's policy.
+APPENDS_PER_INDEX = 500
 
 
 class Appended(NamedTuple):
@@ -403,8 +403,10 @@ class PartitionWriter:
     def _is_sync_due(self) -> bool:
         appends, length = self._settings.sync_appends, self._settings.sync_bytes
         unsynced_bytes = self._active.place.position - self._durable.position
-        return bool(appends and self._unsynced_appends >= appends) or bool(
-            length and unsynced_bytes >= length
+        return (
+            bool(appends and self._unsynced_appends >= appends)
+            or bool(length and unsynced_bytes >= length)
+            or self._unindexed_appends >= APPENDS_PER_INDEX
         )
 
     def _is_full(self, draft: frame.Draft) -> bool:
@@ -436,9 +438,9 @@ class PartitionWriter:
 
     def _write_index(self) -> None:
         """Write the index of the active segment, all of which is durable."""
+        self._unindexed_appends = 0
         self._active.sealed_ns = self._clock.now_ns()
         index_file.write(self._disk, self._folder, self._active, self._producers)
-        self._unindexed_appends = 0
 
     def _note_durable(self) -> None:
         self._durable = self._active.place

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ripple.batch import Batch
 from ripple.encoding.compression import Compression
 from ripple.errors import LimitError, SchemaError
 from ripple.log import (
@@ -378,4 +379,35 @@ def test_readers_go_on_from_what_an_open_writer_has_indexed(
                 entry = reader.next()
                 assert entry is not None
                 assert entry.next_offset == offset + 1
-    assert len(gone_through) == 3 * 5
+    assert len(gone_through) == 5 + 1 + 1  # the last frame is looked at again
+
+
+@pytest.mark.parametrize("frames", [1, 2, 5])
+def test_readers_forget_what_they_have_indexed_when_it_was_cut_off(
+    disk: SimDisk, frames: int
+) -> None:
+    """A failed sync takes frames back that readers have seen, and others come in their place."""
+    topic = topic_of(disk)
+    with PartitionWriter(topic, 0, ManualClock()) as writer:
+        writer.append(records_of(rows_of(0, 10)))
+        log, notes = (
+            StoredFile(disk, path) for path in ("ticks/0/" + "0" * 20 + ".log", "ticks/0.durable")
+        )
+        kept = log.read_bytes(), notes.read_bytes()
+        with PartitionReader(topic, 0) as reader:
+            for _ in range(2):
+                writer.append(records_of(rows_of(20, 3)))
+            reader.seek(14)
+            writer.close()
+            StoredFile(disk, "ticks/0/" + "0" * 20 + ".index").unlink()
+            log.write_bytes(kept[0])
+            notes.write_bytes(kept[1])
+            with PartitionWriter(topic, 0, ManualClock()) as again:
+                for _ in range(frames):
+                    again.append(records_of(rows_of(40, 4)))
+                assert reader.range() == (0, 10 + 4 * frames)
+                reader.close()
+                reader.seek(10)
+                entry = reader.next()
+                assert isinstance(entry, Batch)
+                assert entry.records.to_pylist() == rows_of(40, 4)

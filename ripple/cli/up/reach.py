@@ -59,7 +59,10 @@ class Reach:
         self._source = source
         if source.startswith(PREFIX):
             _parsed(source)
-        self.partitions = len(self._inputs().names)
+        inputs = self._inputs()
+        # A log's go on from what they have seen before; connections belong to one event loop.
+        self._kept = inputs if source.startswith(PREFIX) else None
+        self.partitions = len(inputs.names)
         """How many the source has."""
         self._sinks = {
             Owner(plan.name, name): _commits(plan, name, place) for name, place in sinks.items()
@@ -81,11 +84,12 @@ class Reach:
 
     async def _ends(self) -> Mapping[str, int]:
         """Return by input where it ends now."""
-        inputs = self._inputs()
+        inputs = self._kept or self._inputs()
         try:
             _, ends = await inputs.bounds()
         finally:
-            await inputs.close()
+            if inputs is not self._kept:
+                await inputs.close()
         return ends
 
 

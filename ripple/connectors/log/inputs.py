@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ripple.connectors.inputs import Signal, in_turn
 from ripple.connectors.log.source import LogSource
 from ripple.cut import is_within
-from ripple.log.reader import PartitionReader
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
@@ -69,9 +68,8 @@ class LogInputs:
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from, and the present end."""
         first, end = {}, {}
-        for name, partition in self._partitions.items():
-            with PartitionReader(self._topic, partition) as reader:
-                first[name], end[name] = reader.range()
+        for name in self._partitions:
+            first[name], end[name] = self._source(name).range()
         return first, end
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:

@@ -101,6 +101,10 @@ class LogSource:
         """Make durable what was read, before a cut that includes it is stored."""
         self._reader.sync()
 
+    def range(self) -> tuple[int, int]:
+        """Return the first offset that can be read now, and the one after the last."""
+        return self._reader.range()
+
     def identity_at(self, offset: int) -> str:
         """Return what ``check_identity`` needs to know this log again by a cut at ``offset``."""
         for header in reversed(self._recent):
