@@ -73,10 +73,6 @@ class Index:
                 self.time_ns_first = header.time_ns_min
         self.place = self.place.after(header)
 
-    def is_of(self, first_offset: int, epoch: int) -> bool:
-        """Whether it is of this segment."""
-        return (self.first_offset, self.epoch) == (first_offset, epoch)
-
     def copy(self) -> Self:
         """Return another one that says the same for now."""
         return replace(self, entries=list(self.entries))

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from ripple.batch import Batch, Marker
 from ripple.log import body, frame
-from ripple.log import index as index_file
 from ripple.log.durable import durable_offset
 from ripple.log.epochs import newest_fence, read_epochs, segments
 from ripple.log.errors import (
@@ -22,7 +21,7 @@ from ripple.log.errors import (
     TopicError,
 )
 from ripple.log.frame import NO_TIME_NS, TIME_NS_MAX, ChainError, FrameError, Header, Kind
-from ripple.log.index import Index
+from ripple.log.indexing import Indexes
 from ripple.log.recovery import chain_at, check_present, frames_behind, short_of
 from ripple.log.salvage import lost
 from ripple.log.segment import Frame, Frames, Place, Segment
@@ -31,10 +30,10 @@ from ripple.world.ports import all_guards
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from ripple.log.index import Index
     from ripple.log.topic import Topic
     from ripple.world.ports import File, Guards
 
-HEADERS_READ_BYTES = 1 << 14
 # At the end of the log, each so manieth call asks what is known to be durable; the first one does.
 CALLS_PER_LOOK = 50
 POSITION_END = 1 << 62
@@ -66,7 +65,7 @@ class PartitionReader:
         self._columns = body.columns_of(topic.schema)
         self._raw_bytes_max = topic.settings.batch_bytes_max
         self._guards = guards
-        self._indexed: Index | None = None  # of a segment that was the last one
+        self._indexes = Indexes(topic, partition)
         self._file: File | None = None
         self._segment = Segment(0)
         self._believed_to = 0  # the position in the file below which nobody had fenced its owner
@@ -276,52 +275,8 @@ class PartitionReader:
             raise self._out_of_range(segment.first_offset) from None
 
     def _index(self, present: list[Segment], at: int) -> Index:
-        """Return a segment's index: its file, continued or built from the frames' headers."""
-        segment, is_last = present[at], at == len(present) - 1
-        first, epoch, end = segment
-        if is_last and self._indexed is not None and self._indexed.is_of(first, epoch):
-            known = self._indexed.copy()
-            with closing(self._open(segment)) as file:
-                self._indexed = self._continue(known, file, end)
-            if self._indexed is not None:
-                return known
-        interval_bytes = self.topic.settings.index_interval_bytes
-        found = index_file.read(self.topic.disk, self._folder, first, interval_bytes, epoch=epoch)
-        if found is not None and not is_last and found.place.offset == present[at + 1].first_offset:
-            return found
-        with closing(self._open(segment)) as file:
-            if found is None or not is_last or found.place.position > file.size():
-                begin = Place(0, first, chain_at(first))
-                found = Index(first, begin, interval_bytes, epoch=epoch)
-            before = self._continue(found, file, end)
-        if is_last:
-            self._indexed = before
-        return found
-
-    def _continue(self, index: Index, file: File, end: int | None) -> Index | None:
-        """Index what has come since; return the index as it is without the last frame.
-
-        That can be continued later: what was cut off since, and perhaps replaced, does not go on
-        with a frame that continues the one before. None if this is so now, or there was no frame.
-        What is no frame ends the index; reading comes to it and says what it is.
-        """
-        frames = Frames(
-            file, self.partition, index.place, self._raw_bytes_max, HEADERS_READ_BYTES, end=end
-        )
-        last = None
-        is_sound = True
-        try:
-            while (header := frames.next_header()) is not None:
-                if last is not None:
-                    index.add(last)
-                last = header
-        except FrameError:
-            is_sound = False
-        if last is None:
-            return None
-        before = index.copy() if is_sound else None
-        index.add(last)
-        return before
+        following = present[at + 1].first_offset if at + 1 < len(present) else None
+        return self._indexes.of(present[at], following, self._open)
 
     def _enter(self, segment: Segment, place: Place) -> None:
         """Open a segment and go to ``place``; an index that is wrong leads to the beginning."""
