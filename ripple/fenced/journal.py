@@ -4,7 +4,8 @@ An owner begins with an object of its own, under its epoch. One with a lower epo
 taken when it adds the next time, and stops; nobody adds to a number that somebody has.
 
 An object may be ``whole``: then those before it do not count any more, and are deleted now and
-then. An owner that slept through all that may create a forgotten number again, which nobody reads.
+then. One with which an owner begins is, where nothing was added before it. An owner that slept
+through all that may create a forgotten number again, which nobody reads.
 
 An object is, little-endian: magic "RJNL", CRC-32C of all that follows, epoch (8 bytes), whether it
 is whole (1), a nonce of its owner (16), the data.
@@ -71,7 +72,11 @@ class Journal:
             self._check_epoch(max((one.epoch for one in found), default=-1))
             self._number = max(numbers, default=0)
             self._first = min(numbers, default=1)
-            if await self._add(b"", is_whole=False):
+            # Otherwise each owner would read what all before it have begun with.
+            is_whole = not any(one.data for one in found)
+            if await self._add(b"", is_whole=is_whole):
+                if is_whole:
+                    await self._forget()
                 return found
         raise ChainError(
             f"{self._prefix} was added to by others {OPEN_ATTEMPTS_MAX} times in a row: are "
@@ -85,11 +90,17 @@ class Journal:
         """
         if not await self._add(data, is_whole=is_whole):
             raise FencedError(f"{self._name(self._number + 1)} is there, by an owner before")
-        if is_whole and self._number - self._first >= FORGET_AT:
-            self._first = self._number
-            for number in await self._numbers():
-                if number < self._first:
-                    await self._store.delete(self._name(number))
+        if is_whole:
+            await self._forget()
+
+    async def _forget(self) -> None:
+        """Delete what is before the object that was added last, if it is that much."""
+        if self._number - self._first < FORGET_AT:
+            return
+        self._first = self._number
+        for number in await self._numbers():
+            if number < self._first:
+                await self._store.delete(self._name(number))
 
     async def _add(self, data: bytes, *, is_whole: bool) -> bool:
         """Return whether it was added: not where an owner before was faster."""

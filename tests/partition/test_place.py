@@ -293,6 +293,23 @@ def test_journal_begins_with_its_last_whole_object_and_forgets_those_before() ->
     world.loop.run_until_complete(story())
 
 
+def test_owners_that_add_nothing_leave_nothing_to_be_read() -> None:
+    world = sim_world()
+
+    async def story() -> None:
+        for epoch in range(200):
+            assert len(await Journal(world.store, "a/").open(epoch, world.random)) <= 1
+        assert len(world.store.image()) < 100
+        journal = Journal(world.store, "a/")
+        await journal.open(200, world.random)
+        await journal.add(b"one")
+        for epoch in range(201, 210):
+            found = await Journal(world.store, "a/").open(epoch, world.random)
+            assert b"".join(one.data for one in found) == b"one"
+
+    world.loop.run_until_complete(story())
+
+
 # --- lives ---
 
 
