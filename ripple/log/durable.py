@@ -9,6 +9,7 @@ little-endian: magic "RLDU", the offset below which all is durable, CRC-32C of t
 
 from __future__ import annotations
 
+import re
 import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -58,6 +59,16 @@ def notes_path(topic: Topic, partition: int, epoch: int = 0) -> str:
     """Return the path of an owner's notes: not in the partition's folder, so as to outlast it."""
     owner = f"{partition}-{epoch:010}" if epoch else f"{partition}"
     return f"{topic.path}/{owner}.durable"
+
+
+def forget_notes(topic: Topic, partition: int, epoch: int) -> None:
+    """Remove the notes of owners before this one, which nobody asks for once it is in force."""
+    owners = re.compile(rf"{partition}(?:-([0-9]{{10}}))?\.durable")
+    found = map(owners.fullmatch, topic.disk.list(topic.path))
+    for before in [int(one[1] or 0) for one in found if one is not None]:
+        if before < epoch:
+            with suppress(FileNotFoundError):
+                topic.disk.remove(notes_path(topic, partition, before))
 
 
 def _firsts(names: list[str], suffix: str, epoch: int) -> list[int]:

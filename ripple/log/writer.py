@@ -9,7 +9,7 @@ from ripple.errors import LimitError
 from ripple.log import body, frame
 from ripple.log import index as index_file
 from ripple.log.distrust import distrust, rewrite_distrusted
-from ripple.log.durable import DurableNotes, notes_path
+from ripple.log.durable import DurableNotes, forget_notes, notes_path
 from ripple.log.epochs import check_epoch, forget_before, newest_fence, stale
 from ripple.log.errors import StaleEpochError, TopicError, WriterFailedError
 from ripple.log.index import Index
@@ -321,6 +321,7 @@ class PartitionWriter:
             raise
         with suppress(OSError):
             forget_before(self._disk, self._folder, self.epoch, taken.replaced)
+            forget_notes(self.topic, self.partition, self.epoch)
         self._note_durable()
 
     def _take_sealed(self, found: Found) -> None:

@@ -342,7 +342,8 @@ def test_segments_of_many_owners_are_one_log() -> None:
         assert reader.range() == (0, 60)
     seals = [name for name in disk.list("ticks/0") if name.endswith(".seal")]
     fences = [name for name in disk.list("ticks/0/epochs") if name.endswith(".fence")]
-    assert (len(seals), len(fences)) == (1, 1)
+    notes = [name for name in disk.list("ticks") if name.endswith(".durable")]
+    assert (len(seals), len(fences), len(notes)) == (1, 1, 1)
 
 
 def test_lost_segment_of_an_owner_is_damage() -> None:
