@@ -93,10 +93,11 @@ def _run(name: str, *, quick: bool) -> list[Row] | None:
 
     Ctrl+C and SIGTERM are passed on: some benchmarks then have the figures of what they have done.
     """
+    environment = {**os.environ, "RIPPLE_BENCH_QUICK": "1" if quick else "0"}
+    # Where it is set, every start compiles all modules anew, and users' do not.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.one", name],
-        env={**os.environ, "RIPPLE_BENCH_QUICK": "1" if quick else "0"},
-        stdout=subprocess.PIPE,
+        [sys.executable, "-m", "bench.one", name], env=environment, stdout=subprocess.PIPE
     )
     try:
         figures, _ = process.communicate()
