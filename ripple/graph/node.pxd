@@ -105,7 +105,7 @@ cdef class Graph:
     cdef int propagate(self) except -1
     cdef void settle(self) noexcept
     cdef Node tell(self, Node node)
-    cdef list report(self)
+    cdef tuple report(self)
     cdef int notify(self, list changes) except -1
     cdef int lift(self, Node node, Node parent) except -1
     cdef int refuse_parent(self, Scope scope, Node parent) except -1

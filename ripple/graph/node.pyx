@@ -193,7 +193,7 @@ cdef class Graph:
         self.last_recompute_count = self.last_cutoff_count = 0
         if self.heap.size == 0 and not self.unreported:
             self.last_stabilization_ns = 0
-            return []
+            return ()
         cdef int64_t started_ns = 0 if self.now is None else self.now()
         self.phase = STABILIZING
         try:
@@ -206,7 +206,7 @@ cdef class Graph:
                 self.settle()
             self.phase = IDLE
             self.last_stabilization_ns = 0 if self.now is None else self.now() - started_ns
-        return self.report() if self.unreported else []
+        return self.report() if self.unreported else ()
 
     cdef int go_straight(self, Node node) except -1:
         """Recompute the only dirty node and what follows it, or leave it dirty."""
@@ -312,7 +312,7 @@ cdef class Graph:
             node.next_changed = None
             node = self.first_changed
 
-    cdef list report(self):
+    cdef tuple report(self):
         """Return the changes of outputs since the last report, after telling observers."""
         cdef Change change
         cdef list changes = []
@@ -325,7 +325,7 @@ cdef class Graph:
         self.unreported.clear()
         if self.observers:
             self.notify(changes)
-        return changes
+        return tuple(changes)
 
     cdef int notify(self, list changes) except -1:
         """Call all observers; then raise for the first one that failed."""

@@ -16,7 +16,7 @@ def test_bind_switches_between_existing_cells(g):
     shown = g.output(g.bind(which, lambda name: {"a": a, "b": b}[name]))
     assert shown.value == 1
     b.set(20)
-    assert g.stabilize() == []
+    assert g.stabilize() == ()
     which.set("b")
     (change,) = g.stabilize()
     assert (change.old, change.new, shown.value) == (1, 20, 20)

@@ -46,7 +46,7 @@ def test_stabilize_without_changes_recomputes_nothing(g):
     leaf.set(2)
     Graph.stabilize(g)
     calls = double.calls
-    assert Graph.stabilize(g) == []
+    assert Graph.stabilize(g) == ()
     assert (g.last_recompute_count, double.calls) == (0, calls)
 
 

@@ -640,7 +640,7 @@ def test_an_output_reports_the_rows_that_changed(g):
     g.stabilize()
     assert heard[1:] == [({"a": 2.0, "b": 4.0}, {"a": 10.0})]
     column["a"] = 5.0
-    assert g.stabilize() == []
+    assert g.stabilize() == ()
 
 
 def test_changes_of_outputs_before_and_after_a_failure_are_reported_together(g):

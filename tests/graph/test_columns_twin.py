@@ -122,7 +122,7 @@ class ColumnMachine(RuleBasedStateMachine):
         self.g.stabilize()
         self._take()
         assert len(self.price.directory) == len(self.shown[0].keys() | self.shown[1].keys())
-        assert self.g.stabilize() == []
+        assert self.g.stabilize() == ()
         assert self.g.last_recompute_count == 0
 
     @rule(key=keys, value=ints)

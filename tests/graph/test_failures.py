@@ -60,7 +60,7 @@ def test_an_output_removed_after_a_failure_is_not_returned(g):
         g.stabilize()
     g.remove(low)
     leaf.set(5)
-    assert g.stabilize() == []
+    assert g.stabilize() == ()
 
 
 def test_incr_fold_that_failed_half_way_applies_each_change_once(g):

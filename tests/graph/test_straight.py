@@ -105,9 +105,9 @@ def test_an_output_tells_of_a_change_that_came_straight() -> None:
     (change,) = graph.stabilize()
     assert (change.node, change.old, change.new) == (total, 6.0, 8.0)
     price["b"], price["c"] = 3.0, 4.0  # the same sum
-    assert graph.stabilize() == []
+    assert graph.stabilize() == ()
     price["b"] = 3.0
-    assert graph.stabilize() == []
+    assert graph.stabilize() == ()
     price["b"] = math.nextafter(3.0, 4.0)
     assert total.value == 8.0
     graph.stabilize()
