@@ -44,10 +44,11 @@ class Kept:
         is_hasty: bool,
         is_asked: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin to count the time.
+        """Begin to count the time: to commits, from one before.
 
-        is_hasty: whoever has killed the last life may do it again. is_asked: whether somebody wants
-        a checkpoint before one is due.
+        What comes first is committed at once, for whoever reads the outputs has waited since the
+        life before. is_hasty: whoever has killed the last life may do it again. is_asked: whether
+        somebody wants a checkpoint before one is due.
         """
         self.live = live
         self.parts = parts
@@ -64,8 +65,9 @@ class Kept:
         self._turn_length_ns = settings.turn_ms * 1_000_000
         self._turn_ns = now_ns
         self._batches = 0
+        interval_ns = settings.commit_interval_ns
         self._commits = Pace(
-            settings.commit_interval_ns, settings.commit_batches, now_ns, is_hasty=is_hasty
+            interval_ns, settings.commit_batches, now_ns - interval_ns, is_hasty=is_hasty
         )
         self._stores = Pace(
             settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns, is_hasty=is_hasty

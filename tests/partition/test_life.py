@@ -380,7 +380,7 @@ def test_life_whose_watch_tells_nothing_waits_for_ever() -> None:
     world.loop.close()  # the life still waits
 
 
-def test_life_that_waits_commits_when_that_is_due_and_stops_when_it_is_woken() -> None:
+def test_life_commits_what_comes_first_at_once_then_when_due_and_stops_when_woken() -> None:
     world = sim_world()
 
     async def story() -> None:
@@ -389,8 +389,10 @@ def test_life_that_waits_commits_when_that_is_due_and_stops_when_it_is_woken() -
         stopped = False
         one = life(world, settings, follow=True, stop=lambda: stopped)
         living = asyncio.create_task(one.run())
-        await world.clock.sleep(1.5)
+        await world.clock.sleep(0.5)
         assert one.report.commits == 1
+        await world.clock.sleep(1)
+        assert one.report.commits == 2
         await world.clock.sleep(10)
         assert one.engine.cut == {"trades": len(ROWS)}
         store = DiskStore(world.disk, world.random)
