@@ -25,6 +25,10 @@ cdef extern from "rounding.h" nogil:
     int real_is_zero(Real x)
 
 
+cdef extern from "integers.h" nogil:
+    int integer_read(const i128* total, int64_t* out)
+
+
 cdef extern from "accumulator.h" nogil:
     enum:
         WIDE_LIMBS
@@ -51,6 +55,7 @@ cdef extern from "accumulator.h" nogil:
     Real value_real(const Accumulators* a, int64_t slot)
     double slot_sum(const Accumulators* a, int64_t slot)
     double slot_quotient(const Accumulators* a, int64_t slot, int64_t divisor)
+    int slot_divided(const Accumulators* a, int64_t slot, uint64_t divisor, double* out)
     int special_value(const Accumulators* a, int64_t slot, double* out)
     int value_span(const Accumulators* a, int64_t slot, int* low, int* high)
     Special slot_special(const Accumulators* a, int64_t slot)
@@ -384,11 +389,15 @@ cdef class RatioRead(Read):
         cdef Accumulators* a = &self.sums.sums
         cdef double* out = <double*>bits
         cdef double divisor
+        cdef int64_t whole
         cdef Py_ssize_t i
         cdef Real y
         for i in range(n):
             valid[i] = 1
             if self.integers is not None:
+                if integer_read(self.integers.at(slots[i]), &whole) == 0 and whole > 0:
+                    if slot_divided(a, slots[i], whole, &out[i]):
+                        continue
                 y = real_of_integer(self.integers.at(slots[i])[0])
             elif special_value(&self.reals.sums, slots[i], &divisor):
                 out[i] = slot_sum(a, slots[i]) / divisor
