@@ -173,6 +173,10 @@ cdef class KeyIndex:
             free(self._table.entries)
             self._top = self._free_count = 0
             self._open()
+            if self._hashes:
+                free(self._hashes)
+                self._hashes = NULL
+                self.keep_hashes()
 
     def __dealloc__(self):
         cdef int64_t slot
@@ -182,6 +186,7 @@ cdef class KeyIndex:
                     free(<void*>self._keys[slot].low)
         free(self._keys)
         free(self._uses)
+        free(self._hashes)
         free(self._table.entries)
 
     def __len__(self):
@@ -191,10 +196,22 @@ cdef class KeyIndex:
     def nbytes(self):
         """Bytes held, table and long keys included."""
         return (
-            self.capacity * <int64_t>(sizeof(Key) + 8)
+            self.capacity * <int64_t>(sizeof(Key) + (16 if self._hashes else 8))
             + <int64_t>(self._table.mask + 1) * 8
             + self._long_bytes
         )
+
+    cdef int keep_hashes(self) except -1:
+        """From now on compute the XXH64 of each key, where it is asked for, only once."""
+        if not self._hashes:
+            self._hashes = <uint64_t*>calloc(self.capacity, sizeof(uint64_t))
+            if not self._hashes:
+                raise MemoryError
+        return 0
+
+    cdef uint64_t _hashed(self, int64_t slot) noexcept nogil:
+        self._hashes[slot] = xxh64(self.bytes_of(slot), self._keys[slot].length, 0)
+        return self._hashes[slot]
 
     # --- one key ---
 
@@ -248,6 +265,8 @@ cdef class KeyIndex:
             self._top += 1
         self._keys[slot] = key[0]
         self._uses[slot] = 0
+        if self._hashes:
+            self._hashes[slot] = 0
         self._table.entries[locate(&self._table, self._keys, key, data)] = (
             (<uint64_t>key.tag << 32) | <uint64_t>(slot + 1)
         )
@@ -258,6 +277,7 @@ cdef class KeyIndex:
         cdef int64_t capacity = next_room(self.capacity, self.capacity + 1)
         cdef void* keys
         cdef void* uses
+        cdef void* hashes = self._keys      # anything, if there are none
         if capacity > SLOTS_MAX:
             with gil:
                 raise MemoryError(f"more than {SLOTS_MAX} keys in one index")
@@ -267,7 +287,11 @@ cdef class KeyIndex:
         uses = realloc(self._uses, capacity * sizeof(int64_t))
         if uses:
             self._uses = <int64_t*>uses
-        if not (keys and uses):
+        if self._hashes:
+            hashes = realloc(self._hashes, capacity * sizeof(uint64_t))
+            if hashes:
+                self._hashes = <uint64_t*>hashes
+        if not (keys and uses and hashes):
             with gil:
                 raise MemoryError
         self.capacity = capacity
