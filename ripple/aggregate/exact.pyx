@@ -12,7 +12,9 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from ripple.aggregate.integers cimport Counts, IntegerSums, i128
-from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, check_memory
+from ripple.aggregate.part cimport (
+    PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, are_one, check_memory
+)
 from ripple.keys.checked cimport check_length, check_slots
 
 
@@ -64,10 +66,6 @@ cdef extern from "accumulator.h" nogil:
     int load_bytes(
         Accumulators* a, int64_t slot, int low, int count, const unsigned char* data
     )
-
-
-cdef enum:
-    MANY = 64   # values for one slot that are added apart
 
 
 cdef class ExactSums(Part):
@@ -309,17 +307,6 @@ cdef class ExactSums(Part):
                 if outcome > 0:
                     raise ValueError(f"sum {i} lies outside the range of sums of doubles")
                 check_memory(outcome)
-
-
-cdef bint are_one(const int64_t* slots, Py_ssize_t n) noexcept nogil:
-    """Whether these are the same slot many times."""
-    cdef Py_ssize_t i
-    if n < MANY:
-        return False
-    for i in range(1, n):
-        if slots[i] != slots[0]:
-            return False
-    return True
 
 
 cdef class SumRead(Read):
