@@ -199,14 +199,20 @@ static inline Real value_real(const Accumulators* a, int64_t slot)
     return real_of_limbs(v.limb, v.count, v.base - BIAS, scratch);
 }
 
+/* The base of a window for these bits: the same room below and above; multiples of 32 so that slots of
+ * like values agree. */
+static inline int32_t window_base(int low, int high)
+{
+    return (low - (255 - (high - low)) / 2) & ~31;
+}
+
 /* Give the slot the value that is in limbs at base (not the slot's own limbs). */
 static inline int value_assign(Accumulators* a, int64_t slot, const uint64_t* limb, int count,
                                int base, int low, int high)
 {
     Slot* s = slot_at(a, slot);
     if (high - low <= SPAN_MAX) {
-        /* The same room below and above; multiples of 32 so that slots of like values agree. */
-        s->base = (low - (255 - (high - low)) / 2) & ~31;
+        s->base = window_base(low, high);
         for (int j = 0; j < LIMBS; j++)
             s->limb[j] = limbs_at(limb, count, s->base + 64 * j - base);
         return 0;
@@ -230,6 +236,10 @@ static inline int make_room(Accumulators* a, int64_t slot, int low, int high)
     const Slot old = *s;
     if (old.base == SPILLED)
         return 0;
+    if (old.base == EMPTY && high - low <= SPAN_MAX) {
+        s->base = window_base(low, high); /* all limbs are zero */
+        return 0;
+    }
     if (value_span(a, slot, &own_low, &own_high)) {
         low = own_low < low ? own_low : low;
         high = own_high > high ? own_high : high;

@@ -54,7 +54,6 @@ cdef class KeyIndex:
         self, const ArrowArray* texts, const int64_t* rows, Py_ssize_t n, int64_t* out
     ) except -1 nogil
     cpdef slots_of_texts(self, Lent texts, const int64_t[::1] rows=*)
-    cdef uint64_t _home(self, uint64_t entry) noexcept nogil
     cdef int _open(self) except -1
     cdef int _grow_slots(self) except -1 nogil
     cdef int _grow_table(self) except -1 nogil

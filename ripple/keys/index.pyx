@@ -60,6 +60,11 @@ cdef inline int64_t slot_in(uint64_t entry) noexcept nogil:
     return <int64_t><uint32_t>entry - 1
 
 
+cdef inline uint64_t home(const Table* table, uint64_t entry) noexcept nogil:
+    """Return where probing for this entry's key starts."""
+    return entry >> 32 >> table.shift
+
+
 cdef inline uint64_t load_padded(const uint8_t* p, uint32_t n) noexcept nogil:
     """Load n <= 8 bytes, zero padded, without reading past them."""
     cdef uint64_t whole
@@ -309,21 +314,17 @@ cdef class KeyIndex:
                 raise MemoryError
         for i in range(old.mask + 1):
             if old.entries[i]:
-                at = self._home(old.entries[i])
+                at = home(&self._table, old.entries[i])
                 while self._table.entries[at]:
                     at = (at + 1) & self._table.mask
                 self._table.entries[at] = old.entries[i]
         free(old.entries)
         return 0
 
-    cdef uint64_t _home(self, uint64_t entry) noexcept nogil:
-        """Return where probing for this entry's key starts."""
-        return entry >> 32 >> self._table.shift
-
     cdef int free_slot(self, int64_t slot) except -1 nogil:
         """Forget the slot's key. The caller knows that the slot is live."""
         cdef Key* key = &self._keys[slot]
-        cdef uint64_t hole, at, home
+        cdef uint64_t hole, at, start
         cdef uint64_t* entries = self._table.entries
         cdef uint64_t mask = self._table.mask
         hole = key.tag >> self._table.shift
@@ -334,9 +335,9 @@ cdef class KeyIndex:
             at = (at + 1) & mask
             if entries[at] == 0:
                 break
-            home = self._home(entries[at])
+            start = home(&self._table, entries[at])
             # Move the entry back unless that would put it before its home.
-            if ((at - home) & mask) >= ((at - hole) & mask):
+            if ((at - start) & mask) >= ((at - hole) & mask):
                 entries[hole] = entries[at]
                 hole = at
         entries[hole] = 0
