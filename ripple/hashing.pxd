@@ -43,11 +43,6 @@ cdef inline uint64_t xxh_end(uint64_t h, const uint8_t* p, const uint8_t* end) n
     return h ^ (h >> 32)
 
 
-cdef inline uint64_t xxh64_short(const uint8_t* data, Py_ssize_t length) noexcept nogil:
-    """XXH64 with seed 0 of fewer than 32 bytes, without a call."""
-    return xxh_end(P5 + <uint64_t>length, data, data + length)
-
-
 cdef inline uint64_t mix(uint64_t h, uint64_t value) noexcept nogil:
     """Fold a 64-bit value into a hash: a multiply-xor step and MurmurHash3's 64-bit finaliser."""
     h = (h * 0x9E3779B97F4A7C15ULL) ^ value

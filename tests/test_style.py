@@ -68,6 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "ops",
         "pipeline",
         "schema",
+        "window",
     },
     "notebook": {
         "aggregate",

@@ -199,14 +199,20 @@ static inline Real value_real(const Accumulators* a, int64_t slot)
     return real_of_limbs(v.limb, v.count, v.base - BIAS, scratch);
 }
 
+/* The base of a window for these bits: the same room below and above; multiples of 32 so that slots of
+ * like values agree. */
+static inline int32_t window_base(int low, int high)
+{
+    return (low - (255 - (high - low)) / 2) & ~31;
+}
+
 /* Give the slot the value that is in limbs at base (not the slot's own limbs). */
 static inline int value_assign(Accumulators* a, int64_t slot, const uint64_t* limb, int count,
                                int base, int low, int high)
 {
     Slot* s = slot_at(a, slot);
     if (high - low <= SPAN_MAX) {
-        /* The same room below and above; multiples of 32 so that slots of like values agree. */
-        s->base = (low - (255 - (high - low)) / 2) & ~31;
+        s->base = window_base(low, high);
         for (int j = 0; j < LIMBS; j++)
             s->limb[j] = limbs_at(limb, count, s->base + 64 * j - base);
         return 0;
@@ -230,6 +236,10 @@ static inline int make_room(Accumulators* a, int64_t slot, int low, int high)
     const Slot old = *s;
     if (old.base == SPILLED)
         return 0;
+    if (old.base == EMPTY && high - low <= SPAN_MAX) {
+        s->base = window_base(low, high); /* all limbs are zero */
+        return 0;
+    }
     if (value_span(a, slot, &own_low, &own_high)) {
         low = own_low < low ? own_low : low;
         high = own_high > high ? own_high : high;
@@ -318,11 +328,16 @@ static IN_LOOPS int add_term(Accumulators* a, int64_t slot, uint64_t term, int p
         return add_far(a, slot, term, 64, position, sign);
     uint64_t* limb = s->limb + (shift >> 6);
     const uint32_t b = shift & 63;
-    const u128 low = (u128)limb[0] + ((term << b) ^ sign) + (sign & 1);
-    const u128 high = (u128)limb[1] + (((term >> 1) >> (63 - b)) ^ sign) + (uint64_t)(low >> 64);
-    const int64_t carry = (int64_t)((uint64_t)(high >> 64) + sign);
-    limb[0] = (uint64_t)low;
-    limb[1] = (uint64_t)high;
+    /* In words of 64 bits: of longer ones compilers keep halves that are zero on the stack. */
+    unsigned long long low, high;
+    const int64_t first = __builtin_uaddll_overflow(limb[0], (term << b) ^ sign, &low) +
+                          __builtin_uaddll_overflow(low, sign & 1, &low);
+    const int64_t second =
+        __builtin_uaddll_overflow(limb[1], ((term >> 1) >> (63 - b)) ^ sign, &high) +
+        __builtin_uaddll_overflow(high, (uint64_t)first, &high);
+    const int64_t carry = second + (int64_t)sign;
+    limb[0] = low;
+    limb[1] = high;
     if (__builtin_expect(carry != 0, 0))
         limbs_carry(s->limb, (int)(shift >> 6) + 2, LIMBS, carry);
     return __builtin_expect(window_is_full(s), 0) ? settle(a, slot) : 0;
@@ -413,12 +428,12 @@ static inline int add_integer_at(Accumulators* a, int64_t slot, int64_t value, i
 }
 
 enum {
-    PIECES = 65,              /* of 32 bits each, of all doubles */
-    PIECES_ADDS_MAX = 1 << 10 /* so many terms of up to 52 bits fit in the 64 bits of a piece */
+    PIECES = 64,              /* one for each of so many neighbouring exponents */
+    PIECES_ADDS_MAX = 1 << 10 /* so many terms of 53 bits fit in a piece of 64 */
 };
 
-/* Add many values to one slot, those that are chosen if it is not NULL: by pieces whose carries are
- * brought up in the end, as Neal's small superaccumulator does. */
+/* Add many values to one slot, those that are chosen if it is not NULL: mantissas of one exponent are
+ * added as they are, as in Neal's large superaccumulator; here of exponents near that of the first. */
 __attribute__((unused)) static int add_doubles(Accumulators* a, int64_t slot, const double* values,
                                                const uint8_t* chosen, int64_t n, int64_t direction)
 {
@@ -426,26 +441,24 @@ __attribute__((unused)) static int add_doubles(Accumulators* a, int64_t slot, co
     for (int64_t first = 0; first < n; first += PIECES_ADDS_MAX) {
         int64_t pieces[PIECES] = {0};
         const int64_t end = n - first > PIECES_ADDS_MAX ? first + PIECES_ADDS_MAX : n;
+        int lowest = (int)(bits_of_double(values[first]) >> 52 & 0x7FF) - PIECES / 2;
+        lowest = lowest < 1 ? 1 : lowest > 0x7FF - PIECES ? 0x7FF - PIECES : lowest;
         for (int64_t i = first; i < end; i++) {
             if (chosen && !chosen[i])
                 continue;
             const uint64_t bits = bits_of_double(values[i]);
-            const uint32_t exponent = (uint32_t)(bits >> 52) & 0x7FF;
-            if (__builtin_expect(exponent - 1 >= 0x7FE, 0)) {
+            const uint32_t at = (uint32_t)(bits >> 52 & 0x7FF) - (uint32_t)lowest;
+            if (__builtin_expect(at >= PIECES, 0)) { /* far away, subnormal, or no number */
                 failed |= add_double(a, slot, values[i], direction);
                 continue;
             }
-            const uint64_t mantissa = (bits & 0xFFFFFFFFFFFFFULL) | 1ULL << 52;
+            const int64_t mantissa = (int64_t)((bits & 0xFFFFFFFFFFFFFULL) | 1ULL << 52);
             const int64_t sign = (int64_t)(bits ^ (uint64_t)direction) >> 63;
-            const uint32_t at = exponent >> 5, shift = exponent & 31;
-            const int64_t low = (int64_t)(mantissa << shift & 0xFFFFFFFF);
-            const int64_t high = (int64_t)(mantissa >> (32 - shift));
-            pieces[at] += (low ^ sign) - sign;
-            pieces[at + 1] += (high ^ sign) - sign;
+            pieces[at] += (mantissa ^ sign) - sign;
         }
         for (int i = 0; i < PIECES; i++)
             if (pieces[i])
-                failed |= add_integer_at(a, slot, pieces[i], 32 * i + BIAS - 1075);
+                failed |= add_integer_at(a, slot, pieces[i], lowest + i + BIAS - 1075);
     }
     return failed;
 }
@@ -547,9 +560,43 @@ static inline int special_value(const Accumulators* a, int64_t slot, double* out
     return 1;
 }
 
+/* The double nearest to the slot's value divided by the divisor, how it nearly always is: a window
+ * with a positive value, and a quotient that is neither subnormal nor infinite. 0 for all else. */
+static IN_LOOPS int slot_divided(const Accumulators* a, int64_t slot, uint64_t divisor, double* out)
+{
+    const Slot* s = slot_at(a, slot);
+    const uint64_t* limb = s->limb;
+    /* The highest limb with a bit is the third or the second: a window has as much room above as below. */
+    const int at = limb[2] ? 2 : 1;
+    const uint64_t first = limb[at];
+    if (limb[3] || !first || !divisor || s->base == SPILLED || s->special != ABSENT)
+        return 0;
+    const uint64_t second = limb[at - 1], third = at == 2 ? limb[0] : 0;
+    const int shift = __builtin_clzll(first), divisor_shift = __builtin_clzll(divisor);
+    const uint64_t high = first << shift | (second >> 1) >> (63 - shift);
+    const uint64_t low = second << shift | (third >> 1) >> (63 - shift);
+    divisor <<= divisor_shift;
+    /* Halved if the quotient would not fit: no branch, for it is as likely as not. */
+    const uint64_t halved = high >= divisor;
+    uint64_t rest;
+    const uint64_t quotient =
+        divide_128(high >> halved, low >> halved | (high & halved) << 63, divisor, &rest);
+    /* Both have their highest bit, and so has the quotient: 53 of its bits are the result's. */
+    const int more = (rest | (low & halved) | third << shift) != 0;
+    const int lowest = s->base - BIAS + 64 * at - shift - 64 + divisor_shift + (int)halved + 11;
+    if (lowest < -1074 || lowest >= 971)
+        return 0;
+    uint64_t mantissa = quotient >> 11;
+    mantissa += ((quotient & 2047) + 1023 + ((mantissa | (uint64_t)more) & 1)) >> 11;
+    *out = double_of_bits(((uint64_t)(lowest + 1074) << 52) + mantissa);
+    return 1;
+}
+
 static inline double slot_quotient(const Accumulators* a, int64_t slot, int64_t divisor)
 {
     double value;
+    if (divisor > 0 && slot_divided(a, slot, (uint64_t)divisor, &value))
+        return value;
     if (special_value(a, slot, &value))
         return divisor < 0 ? -value : value;
     return real_round(real_divide_signed(value_real(a, slot), divisor));

@@ -12,7 +12,9 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from ripple.aggregate.integers cimport Counts, IntegerSums, i128
-from ripple.aggregate.part cimport PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, check_memory
+from ripple.aggregate.part cimport (
+    PLAIN, PRODUCT, SQUARE, How, Operand, Part, Read, are_one, check_memory
+)
 from ripple.keys.checked cimport check_length, check_slots
 
 
@@ -23,6 +25,10 @@ cdef extern from "rounding.h" nogil:
     int real_ratio(Real x, Real y, double* out)
     double real_round(Real x)
     int real_is_zero(Real x)
+
+
+cdef extern from "integers.h" nogil:
+    int integer_read(const i128* total, int64_t* out)
 
 
 cdef extern from "accumulator.h" nogil:
@@ -51,6 +57,7 @@ cdef extern from "accumulator.h" nogil:
     Real value_real(const Accumulators* a, int64_t slot)
     double slot_sum(const Accumulators* a, int64_t slot)
     double slot_quotient(const Accumulators* a, int64_t slot, int64_t divisor)
+    int slot_divided(const Accumulators* a, int64_t slot, uint64_t divisor, double* out)
     int special_value(const Accumulators* a, int64_t slot, double* out)
     int value_span(const Accumulators* a, int64_t slot, int* low, int* high)
     Special slot_special(const Accumulators* a, int64_t slot)
@@ -59,10 +66,6 @@ cdef extern from "accumulator.h" nogil:
     int load_bytes(
         Accumulators* a, int64_t slot, int low, int count, const unsigned char* data
     )
-
-
-cdef enum:
-    MANY = 64   # values for one slot that are added apart
 
 
 cdef class ExactSums(Part):
@@ -306,17 +309,6 @@ cdef class ExactSums(Part):
                 check_memory(outcome)
 
 
-cdef bint are_one(const int64_t* slots, Py_ssize_t n) noexcept nogil:
-    """Whether these are the same slot many times."""
-    cdef Py_ssize_t i
-    if n < MANY:
-        return False
-    for i in range(1, n):
-        if slots[i] != slots[0]:
-            return False
-    return True
-
-
 cdef class SumRead(Read):
     """Sums, each rounded once."""
 
@@ -384,11 +376,15 @@ cdef class RatioRead(Read):
         cdef Accumulators* a = &self.sums.sums
         cdef double* out = <double*>bits
         cdef double divisor
+        cdef int64_t whole
         cdef Py_ssize_t i
         cdef Real y
         for i in range(n):
             valid[i] = 1
             if self.integers is not None:
+                if integer_read(self.integers.at(slots[i]), &whole) == 0 and whole > 0:
+                    if slot_divided(a, slots[i], whole, &out[i]):
+                        continue
                 y = real_of_integer(self.integers.at(slots[i])[0])
             elif special_value(&self.reals.sums, slots[i], &divisor):
                 out[i] = slot_sum(a, slots[i]) / divisor

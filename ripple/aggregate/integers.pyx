@@ -9,7 +9,7 @@ import numpy as np
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from ripple.aggregate.part cimport PLAIN, How, Operand, Part, Read
+from ripple.aggregate.part cimport PLAIN, How, Operand, Part, Read, are_one
 from ripple.keys.checked cimport check_length, check_slots
 
 from ripple.aggregate.errors import IntegerRangeError
@@ -133,6 +133,9 @@ cdef class Counts(Part):
         int64_t direction,
     ) noexcept nogil:
         cdef Py_ssize_t i
+        if not chosen and are_one(slots, n):
+            self.at(slots[0])[0] += n * direction
+            return 0
         for i in range(n):
             if not chosen or chosen[rows[i] if rows else i]:
                 self.at(slots[i])[0] += direction

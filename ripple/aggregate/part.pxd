@@ -55,6 +55,21 @@ cdef class Part:
 cdef int check_memory(int failed) except -1
 
 
+cdef enum:
+    MANY = 64   # values for one slot that are added apart
+
+
+cdef inline bint are_one(const int64_t* slots, Py_ssize_t n) noexcept nogil:
+    """Whether these are the same slot many times."""
+    cdef Py_ssize_t i
+    if n < MANY:
+        return False
+    for i in range(1, n):
+        if slots[i] != slots[0]:
+            return False
+    return True
+
+
 cdef class Read:
     cdef tuple parts                # what is read
     cdef readonly bint is_float     # else int64

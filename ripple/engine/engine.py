@@ -209,7 +209,8 @@ class Engine(Partition):
         if offsets is None and self._orders:
             offsets = np.arange(next_offset - count, next_offset)
         self.counters.consumed += count + refused
-        self.counters.dead_lettered += refused
+        if refused:
+            self.counters.dead_lettered += refused
         self._reported = False
         self._broken = True
         if self._fold.stepwise:
@@ -267,15 +268,17 @@ class Engine(Partition):
         if not self._admits_all:
             self._fold.admit(rows)
         if rows.count:
-            known = len(self._fold.keys.index)
+            known = 0 if self._division is None else len(self._fold.keys.index)
             self._fold.apply(rows, crossing)
             if self._division is not None and len(self._fold.keys.index) > known:
                 self._division.check(given.name, rows, self.plan)
         elif crossing >= 0:
             self._fold.show_waiting()
-        self.counters.dead_lettered += len(rows.rejected)
-        self.counters.applied += judged - len(rows.rejected)
-        return rows.rejected
+        rejected = rows.rejected
+        if rejected:
+            self.counters.dead_lettered += len(rejected)
+        self.counters.applied += judged - len(rejected)
+        return rejected
 
     def _order(self, given: Input, offsets: Ints) -> Ints:
         """Return what tells which of two events of one time is the later one."""

@@ -146,6 +146,9 @@ class Partition(ABC):
             types = arrow_fields(column.keys.fields), arrow_fields(fields)
             ordered = in_order and column is leaf.column
             self._views[name] = View(column, types, retractions=retractions, in_order=ordered)
+        self._taking = [(view, self._names_of[of]) for of, view in self._views.items()]
+        self._retracts = retractions
+        self._none_retracted = self._take_retracted()
         self._outgoing: Outgoing | None = None
         if len(stages) > 1:
             last = (leaf.fold, *above)[-1]
@@ -178,11 +181,11 @@ class Partition(ABC):
         self._leaf.settle(watermark_ns)
         self.graph.stabilize()
         taken: dict[str, Made] = {}
-        gone = {}
-        for of, view in self._views.items():
-            rows, old = view.take(), view.take_retracted()
-            for name in self._names_of[of]:
-                taken[name], gone[name] = rows, old
+        for view, names in self._taking:
+            rows = view.take()
+            for name in names:
+                taken[name] = rows
+        gone = self._take_retracted() if self._retracts else self._none_retracted
         if self._corrects:
             self._count_retractions(taken)
         frees = self._frees
@@ -194,6 +197,12 @@ class Partition(ABC):
         self._broken = False
         self._reported = True
         return Changes(Shown(taken), self.cut, watermark_ns, gone, final)
+
+    def _take_retracted(self) -> dict[str, pa.RecordBatch]:
+        gone = {}
+        for view, names in self._taking:
+            gone |= dict.fromkeys(names, view.take_retracted())
+        return gone
 
     def _finish(self, taken: Mapping[str, Made], *, frees: bool) -> dict[str, pa.RecordBatch]:
         """Free what is final and tell those who follow; return final rows by output, if asked."""

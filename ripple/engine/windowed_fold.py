@@ -16,7 +16,7 @@ from ripple.keys.space import PairKeys, key_space
 from ripple.schema.types import Field, Int64
 from ripple.window import OnCount, OnEveryElement, OnInterval, Session, watermark
 from ripple.window.assign import reached_count
-from ripple.window.book import SessionWindows, windows_of
+from ripple.window.book import AlignedWindows, SessionWindows, windows_of
 from ripple.window.timers import Timers
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ class WindowedFold(EventFold):
         self._unshown = SlotSet() if isinstance(trigger, OnInterval) else None
         # What is shown of an open window is state then: it cannot be told from the accumulators.
         self._shows_parts = bool(self._count) or self._unshown is not None
+        # How it nearly always is: tumbling windows that show nothing while a batch is added.
+        self._tumbling = None
+        if isinstance(self.windows, AlignedWindows) and not self._shows_parts:
+            self._tumbling = self.windows.tumbling
         # Where a session is shown when it joins another depends on the very moment, so sessions
         # that show partial results take one event at a time.
         self.stepwise = isinstance(self.spec.assigner, Session) and isinstance(
@@ -76,6 +80,17 @@ class WindowedFold(EventFold):
 
     def apply(self, rows: Rows, crossing: int) -> None:
         """Add events to their windows, showing partial results where the trigger says so."""
+        if self._tumbling is None:
+            self._assign(rows, crossing)
+            return
+        new = self._by_key.add_to_windows(
+            rows, self._tumbling, self.space, self.states, self.touched, self.ledger
+        )
+        if len(new):
+            self.timers.arm_new(new, self.windows.ends_ns(new), self.space.capacity)
+
+    def _assign(self, rows: Rows, crossing: int) -> None:
+        """Add events to windows of any kind, in steps if some are shown in between."""
         assert rows.times_ns is not None
         assigned = self.windows.assign(self._by_key.slots(rows), rows.times_ns)
         slots, index = assigned.slots, assigned.rows

@@ -81,21 +81,26 @@ static void batch_release(struct ArrowArray* array)
     array->release = NULL;
 }
 
+static inline int batch_is_there(const BatchColumn* c, int64_t row)
+{
+    return (!c->valid || c->valid[c->at ? c->at[row] : row]) && (!c->present || c->present[row]);
+}
+
 static char* batch_fill_mask(const BatchColumn* c, int64_t rows, struct ArrowArray* out, char* room)
 {
     uint8_t* mask = (uint8_t*)room;
     int64_t nulls = 0;
     if (!c->valid && !c->present)
         return room;
-    memset(mask, 0, batch_bits(rows));
-    for (int64_t i = 0; i < rows; i++) {
-        const int good = (!c->valid || c->valid[c->at ? c->at[i] : i]) &&
-                         (!c->present || c->present[i]);
-        mask[i >> 3] |= (uint8_t)(good << (i & 7));
-        nulls += !good;
-    }
+    for (int64_t i = 0; i < rows; i++)
+        nulls += !batch_is_there(c, i);
     out->null_count = nulls;
-    out->buffers[0] = nulls ? mask : NULL;
+    if (nulls) { /* else there is no mask, and nearly always there are none */
+        memset(mask, 0, batch_bits(rows));
+        for (int64_t i = 0; i < rows; i++)
+            mask[i >> 3] |= (uint8_t)(batch_is_there(c, i) << (i & 7));
+        out->buffers[0] = mask;
+    }
     return room + batch_bits(rows);
 }
 

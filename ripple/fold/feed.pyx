@@ -66,9 +66,15 @@ cdef class Feed:
         They are in none any more. ``columns`` and ``fold`` are about these rows as they were.
         """
         cdef Column column = self.column
-        cdef int64_t i, slot
+        cdef int64_t i, at, slot
         cdef int64_t[::1] group
-        self.find_gone()
+        self.cover()
+        self.old, self.slots = True, None
+        self.places.clear()
+        for i in range(column.changed_count):
+            at = column.changed[i]
+            if column.old_present[at] and self.groups[column.touched._slots[at]] >= 0:
+                self.places.push_back(at)
         if self.places.empty():
             return NONE
         groups = np.empty(self.places.size(), np.int64)
@@ -79,37 +85,21 @@ cdef class Feed:
             self.groups[slot] = -1
         return groups
 
-    cdef int find_gone(self) except -1:
-        cdef Column column = self.column
-        cdef int64_t i, at
-        self.cover()
-        self.old, self.slots = True, None
-        self.places.clear()
-        for i in range(column.changed_count):
-            at = column.changed[i]
-            if column.old_present[at] and self.groups[column.touched._slots[at]] >= 0:
-                self.places.push_back(at)
-        return 0
-
     def come(self):
         """Return the slots, int64[n], of the changed rows that there are.
 
         ``columns`` and ``fold`` are about these rows.
         """
-        self.find_come()
-        self.slots = listed(self.places)
-        return self.slots
-
-    cdef int find_come(self) except -1:
         cdef Column column = self.column
         cdef int64_t i, slot
-        self.old, self.slots = False, None
+        self.old = False
         self.places.clear()
         for i in range(column.changed_count):
             slot = column.touched._slots[column.changed[i]]
             if column.present[slot]:
                 self.places.push_back(slot)
-        return 0
+        self.slots = listed(self.places)
+        return self.slots
 
     def changed(self):
         """Return the slots of the rows that changed: int64[n]."""
@@ -133,22 +123,36 @@ cdef class Feed:
         total: has the group, as the empty key. ledger: hears of it before, if it marks.
         """
         cdef Column column = self.column
-        cdef vector[int64_t] groups
-        cdef int64_t i, group
-        self.find_gone()
-        if not self.places.empty():
-            group = self.groups[column.touched._slots[self.places[0]]]
-            groups.resize(self.places.size(), group)
-            for i in range(<int64_t>self.places.size()):
-                self.groups[column.touched._slots[self.places[i]]] = -1
+        cdef const int64_t* slots = column.touched._slots
+        cdef vector[int64_t] groups, coming
+        cdef int64_t i, at, slot, group = -1, gone = 0, come = 0, n = column.changed_count
+        self.cover()
+        self.places.resize(n)
+        coming.resize(n)
+        # No branches: a row that does not count is written over.
+        for i in range(n):
+            at = column.changed[i]
+            slot = slots[at]
+            self.places[gone], coming[come] = at, slot
+            if column.old_present[at] and self.groups[slot] >= 0:
+                group = self.groups[slot]
+                gone += 1
+            come += column.present[slot]
+            self.groups[slot] = -1
+        self.places.resize(gone)
+        coming.resize(come)
+        if gone:
+            groups.resize(gone, group)
+            self.old, self.slots = True, None
             self.fold_one(groups, touched, ledger, True)
-        self.find_come()
-        if not self.places.empty():
+        if come:
             group = total.find_or_add(NULL, 0)
             self.states.reserve(total.capacity)
-            groups.assign(self.places.size(), group)
-            for i in range(<int64_t>self.places.size()):
-                self.groups[self.places[i]] = group
+            groups.assign(come, group)
+            for i in range(come):
+                self.groups[coming[i]] = group
+            self.places.swap(coming)
+            self.old, self.slots = False, None
             self.fold_one(groups, touched, ledger, False)
 
     cdef int fold_one(

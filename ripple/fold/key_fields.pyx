@@ -9,8 +9,8 @@ from libcpp.vector cimport vector
 import numpy as np
 
 from ripple.keys.checked cimport check_length, check_range
-from ripple.keys.index cimport Key, KeyIndex
-from ripple.hashing cimport mix, xxh64, xxh64_short
+from ripple.keys.index cimport KeyIndex
+from ripple.hashing cimport mix
 
 from ripple.keys.space import HASH_SEED, PairKeys, TextKeys
 from ripple.pipeline.plan import WINDOW_FIELD_NAMES
@@ -139,6 +139,9 @@ cdef class KeyFields:
             self.pairs.insert(0, None)
             self.texts.insert(0, space.index if isinstance(space, TextKeys) else None)
         self.numbers = [space.index]
+        for index in self.texts:
+            if index is not None:
+                (<KeyIndex>index).keep_hashes()
 
     cdef int read(self, const int64_t* slots, Py_ssize_t n, int64_t* ids) except -1:
         """Write the keys of ``slots``; raises IndexError for a slot that was never handed out."""
@@ -171,8 +174,7 @@ cdef class KeyFields:
         """Write a hash of each key that depends on the key alone."""
         cdef KeyIndex index
         cdef Py_ssize_t i
-        cdef uint64_t seed = HASH_SEED, own
-        cdef const Key* key
+        cdef uint64_t seed = HASH_SEED
         cdef const int64_t* id
         cdef int k
         for i in range(n):
@@ -183,13 +185,10 @@ cdef class KeyFields:
             for i in range(n):
                 if index is None:
                     hashes[i] = mix(hashes[i], <uint64_t>id[i])
+                elif k:
+                    hashes[i] = mix(hashes[i], index.hash_of(id[i]))
                 else:
-                    key = &index._keys[id[i]]
-                    if key.length <= 16:    # its bytes are here, and it is nearly always so short
-                        own = xxh64_short(<const uint8_t*>&key.low, key.length)
-                    else:
-                        own = xxh64(index.bytes_of(id[i]), key.length, 0)
-                    hashes[i] = mix(hashes[i], own) if k else own
+                    hashes[i] = index.hash_of(id[i])
         return 0
 
     cdef int order(

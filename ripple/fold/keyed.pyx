@@ -1,19 +1,24 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
-"""Events on their way into a fold by key: found, added and noted as touched, in one call."""
+"""Events on their way into a fold by key, or by key and window: found, added and noted as touched, in one call."""
 
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 import numpy as np
 
 from ripple.fold.columns cimport Columns
 from ripple.fold.states cimport States, listed
+from ripple.keys.checked cimport check_length
 from ripple.keys.index cimport KeyIndex
 from ripple.keys.slots cimport SlotSet
 from ripple.schema.exported cimport Lent
+from ripple.window.assign cimport Tumbling
 
 from ripple.keys.space import TextKeys
+
+NONE = np.empty(0, np.int64)
 
 
 cdef class Keyed:
@@ -23,6 +28,7 @@ cdef class Keyed:
     cdef list names
     cdef KeyIndex texts         # of keys that are one text; None for others
     cdef vector[int64_t] found  # their slots, of the batch at hand
+    cdef vector[int64_t] windows    # the slots of their windows
 
     def __init__(self, keys, names):
         """Find keys in the space ``keys``; ``names`` are the columns that they are made of."""
@@ -49,29 +55,58 @@ cdef class Keyed:
 
         ledger: hears of it before, if it marks.
         """
+        cdef Py_ssize_t n = self.find(rows)
+        cdef int64_t capacity = self.keys.capacity if self.texts is None else self.texts.capacity
+        states.reserve(capacity)
+        if ledger.marks:
+            ledger.copy(listed(self.found.data(), n))
+        states.add_found(self.found.data(), n, rows)
+        if n:
+            touched.reserve(capacity)
+            touched.push_all(self.found.data(), n)
+
+    def add_to_windows(
+        self, rows, Tumbling windows not None, space, States states not None,
+        SlotSet touched not None, ledger,
+    ):
+        """Do the same with the windows of their keys; return those that were not touched: int64[n].
+
+        space: whose slots the windows are.
+        """
+        cdef const int64_t[::1] times_ns = rows.times_ns
+        cdef Py_ssize_t n = self.find(rows)
+        cdef int64_t before = touched.size
+        check_length(n, times_ns.shape[0])
+        if n == 0:
+            return NONE
+        self.windows.resize(n)
+        with nogil:
+            windows.find(self.found.data(), &times_ns[0], n, self.windows.data())
+        touched.reserve(windows.index.capacity)
+        touched.push_all(self.windows.data(), n)
+        new = NONE
+        if touched.size > before:
+            new = listed(touched._slots + before, touched.size - before)
+            space.adopt(new)
+        states.reserve(windows.index.capacity)
+        if ledger.marks:
+            ledger.copy(listed(self.windows.data(), n))
+        states.add_found(self.windows.data(), n, rows)
+        return new
+
+    cdef Py_ssize_t find(self, rows) except -1:
+        """Find the slots of the rows' keys; return how many."""
         cdef const int64_t[::1] slots
-        cdef const int64_t* at = NULL
-        cdef int64_t capacity
-        cdef Py_ssize_t n
         cdef Lent key = None
         if self.texts is not None:
             key = (<Columns>rows.columns).lent(self.names[0])
-        if key is None:
-            slots = self.slots(rows)
-            n = slots.shape[0]
-            if n:
-                at = &slots[0]
-        else:
-            n = key.length
-            self.found.resize(n)
-            at = self.found.data()
+        if key is not None:
+            self.found.resize(key.length)
             with nogil:
-                self.texts.find_texts(key.array, NULL, n, self.found.data())
-        capacity = self.keys.capacity if self.texts is None else self.texts.capacity
-        states.reserve(capacity)
-        if ledger.marks:
-            ledger.copy(listed(at, n))
-        states.add_found(at, n, rows)
-        if n:
-            touched.reserve(capacity)
-            touched.push_all(at, n)
+                self.texts.find_texts(key.array, NULL, key.length, self.found.data())
+            return key.length
+        slots = self.slots(rows)
+        self.found.resize(slots.shape[0])
+        if slots.shape[0]:
+            memcpy(self.found.data(), &slots[0], slots.shape[0] * sizeof(int64_t))
+        return slots.shape[0]

@@ -361,7 +361,9 @@ cdef class States:
         cdef const int64_t[::1] given
         cdef int64_t* bits
         cdef uint8_t* valid
+        cdef uint8_t* present
         cdef Py_ssize_t i
+        cdef int64_t new = 0
         cdef int f, fields = len(self.shown)
         self.fetch(slots, n)
         if <Py_ssize_t>self.bits.size() < n * fields:
@@ -385,9 +387,11 @@ cdef class States:
         if isinstance(column, InputColumn):
             column.graph.refuse_while_busy("write a column")
         column.touch_all(slots, n)
+        present = column.present
         for i in range(n):
-            column.row_count += not column.present[slots[i]]
-            column.present[slots[i]] = 1
+            new += not present[slots[i]]
+            present[slots[i]] = 1
+        column.row_count += new
         for f in range(fields):
             if made[f] is not None:
                 column.write_field(f, at, made[f][0], made[f][1])
@@ -477,21 +481,23 @@ cdef int write_bits(
     Field* field, const int64_t* slots, Py_ssize_t n, const int64_t* bits, const uint8_t* valid
 ) except -1:
     """Write one field of rows: the value's 64 bits, zero where it is null."""
+    cdef int64_t* into = field.bits
     cdef Py_ssize_t i
-    for i in range(n):
-        if not valid[i]:
-            field.bits[slots[i]] = 0
-        elif field.kind == FLOAT:
-            field.bits[slots[i]] = float_bits((<const double*>bits)[i])
-        else:
-            field.bits[slots[i]] = bits[i]
+    cdef uint8_t all_valid = 1
+    if field.kind == FLOAT:
+        for i in range(n):
+            into[slots[i]] = float_bits((<const double*>bits)[i]) & -<int64_t>valid[i]
+    else:
+        for i in range(n):
+            into[slots[i]] = bits[i] & -<int64_t>valid[i]
     if field.nullable:
         for i in range(n):
             field.valid[slots[i]] = valid[i]
-    else:
-        for i in range(n):
-            if not valid[i]:
-                raise ValueError("a field that cannot be null is")
+        return 0
+    for i in range(n):
+        all_valid &= valid[i]
+    if not all_valid:
+        raise ValueError("a field that cannot be null is")
     return 0
 
 

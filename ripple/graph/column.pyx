@@ -501,23 +501,25 @@ cdef class Column(Node):
         cdef const uint8_t* present = self.old_present if old else self.present
         cdef const int64_t* bits
         cdef const uint8_t* valid
-        cdef uint64_t total = 0, value
+        cdef uint64_t total = 0
         cdef int64_t at
         cdef Py_ssize_t first = 0, i, count
         cdef int f
         while first < n:
             count = min(<Py_ssize_t>HASHED_TOGETHER, n - first)
-            for i in range(count):
-                hashes[i] = key_hashes[first + i]
+            memcpy(hashes, key_hashes + first, count * sizeof(uint64_t))
             for f in range(self.field_count):
                 bits = self.fields[f].old_bits if old else self.fields[f].bits
                 valid = self.fields[f].old_valid if old else self.fields[f].valid
+                if valid == NULL:
+                    for i in range(count):
+                        hashes[i] = mix(hashes[i], <uint64_t>bits[places[first + i]])
+                    continue
                 for i in range(count):
                     at = places[first + i]
-                    value = <uint64_t>bits[at]
-                    if valid != NULL and not valid[at]:
-                        value = RIPPLE_NULL_HASH
-                    hashes[i] = mix(hashes[i], value)
+                    hashes[i] = mix(
+                        hashes[i], <uint64_t>bits[at] if valid[at] else RIPPLE_NULL_HASH
+                    )
             for i in range(count):
                 if present[places[first + i]]:
                     total += hashes[i]

@@ -20,6 +20,7 @@ cdef struct Table:
 cdef class KeyIndex:
     cdef Key* _keys
     cdef int64_t* _uses                 # by slot: twice the uses, plus 1 once adopted
+    cdef uint64_t* _hashes              # by slot: XXH64 of the key, 0 before it is asked for; or NULL
     cdef int64_t _first_free            # the one that was freed last
     cdef Table _table
     cdef readonly int64_t capacity      # slots allocated: every slot handed out is below it
@@ -35,6 +36,12 @@ cdef class KeyIndex:
             and key.low == <uint64_t>a and key.high == <uint64_t>b
         )
 
+    cdef inline uint64_t hash_of(self, int64_t slot) noexcept nogil:
+        """Return the XXH64 of a slot's key, after ``keep_hashes``."""
+        return self._hashes[slot] or self._hashed(slot)
+
+    cdef int keep_hashes(self) except -1
+    cdef uint64_t _hashed(self, int64_t slot) noexcept nogil
     cdef int64_t find(self, const uint8_t* data, uint32_t length) noexcept nogil
     cdef int64_t find_pair(self, int64_t a, int64_t b) noexcept nogil
     cdef int64_t find_or_add(self, const uint8_t* data, uint32_t length) except -1 nogil
@@ -47,7 +54,6 @@ cdef class KeyIndex:
         self, const ArrowArray* texts, const int64_t* rows, Py_ssize_t n, int64_t* out
     ) except -1 nogil
     cpdef slots_of_texts(self, Lent texts, const int64_t[::1] rows=*)
-    cdef uint64_t _home(self, uint64_t entry) noexcept nogil
     cdef int _open(self) except -1
     cdef int _grow_slots(self) except -1 nogil
     cdef int _grow_table(self) except -1 nogil

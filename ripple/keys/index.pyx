@@ -60,6 +60,11 @@ cdef inline int64_t slot_in(uint64_t entry) noexcept nogil:
     return <int64_t><uint32_t>entry - 1
 
 
+cdef inline uint64_t home(const Table* table, uint64_t entry) noexcept nogil:
+    """Return where probing for this entry's key starts."""
+    return entry >> 32 >> table.shift
+
+
 cdef inline uint64_t load_padded(const uint8_t* p, uint32_t n) noexcept nogil:
     """Load n <= 8 bytes, zero padded, without reading past them."""
     cdef uint64_t whole
@@ -173,6 +178,10 @@ cdef class KeyIndex:
             free(self._table.entries)
             self._top = self._free_count = 0
             self._open()
+            if self._hashes:
+                free(self._hashes)
+                self._hashes = NULL
+                self.keep_hashes()
 
     def __dealloc__(self):
         cdef int64_t slot
@@ -182,6 +191,7 @@ cdef class KeyIndex:
                     free(<void*>self._keys[slot].low)
         free(self._keys)
         free(self._uses)
+        free(self._hashes)
         free(self._table.entries)
 
     def __len__(self):
@@ -191,10 +201,22 @@ cdef class KeyIndex:
     def nbytes(self):
         """Bytes held, table and long keys included."""
         return (
-            self.capacity * <int64_t>(sizeof(Key) + 8)
+            self.capacity * <int64_t>(sizeof(Key) + (16 if self._hashes else 8))
             + <int64_t>(self._table.mask + 1) * 8
             + self._long_bytes
         )
+
+    cdef int keep_hashes(self) except -1:
+        """From now on compute the XXH64 of each key, where it is asked for, only once."""
+        if not self._hashes:
+            self._hashes = <uint64_t*>calloc(self.capacity, sizeof(uint64_t))
+            if not self._hashes:
+                raise MemoryError
+        return 0
+
+    cdef uint64_t _hashed(self, int64_t slot) noexcept nogil:
+        self._hashes[slot] = xxh64(self.bytes_of(slot), self._keys[slot].length, 0)
+        return self._hashes[slot]
 
     # --- one key ---
 
@@ -248,6 +270,8 @@ cdef class KeyIndex:
             self._top += 1
         self._keys[slot] = key[0]
         self._uses[slot] = 0
+        if self._hashes:
+            self._hashes[slot] = 0
         self._table.entries[locate(&self._table, self._keys, key, data)] = (
             (<uint64_t>key.tag << 32) | <uint64_t>(slot + 1)
         )
@@ -258,6 +282,7 @@ cdef class KeyIndex:
         cdef int64_t capacity = next_room(self.capacity, self.capacity + 1)
         cdef void* keys
         cdef void* uses
+        cdef void* hashes = self._keys      # anything, if there are none
         if capacity > SLOTS_MAX:
             with gil:
                 raise MemoryError(f"more than {SLOTS_MAX} keys in one index")
@@ -267,7 +292,11 @@ cdef class KeyIndex:
         uses = realloc(self._uses, capacity * sizeof(int64_t))
         if uses:
             self._uses = <int64_t*>uses
-        if not (keys and uses):
+        if self._hashes:
+            hashes = realloc(self._hashes, capacity * sizeof(uint64_t))
+            if hashes:
+                self._hashes = <uint64_t*>hashes
+        if not (keys and uses and hashes):
             with gil:
                 raise MemoryError
         self.capacity = capacity
@@ -285,21 +314,17 @@ cdef class KeyIndex:
                 raise MemoryError
         for i in range(old.mask + 1):
             if old.entries[i]:
-                at = self._home(old.entries[i])
+                at = home(&self._table, old.entries[i])
                 while self._table.entries[at]:
                     at = (at + 1) & self._table.mask
                 self._table.entries[at] = old.entries[i]
         free(old.entries)
         return 0
 
-    cdef uint64_t _home(self, uint64_t entry) noexcept nogil:
-        """Return where probing for this entry's key starts."""
-        return entry >> 32 >> self._table.shift
-
     cdef int free_slot(self, int64_t slot) except -1 nogil:
         """Forget the slot's key. The caller knows that the slot is live."""
         cdef Key* key = &self._keys[slot]
-        cdef uint64_t hole, at, home
+        cdef uint64_t hole, at, start
         cdef uint64_t* entries = self._table.entries
         cdef uint64_t mask = self._table.mask
         hole = key.tag >> self._table.shift
@@ -310,9 +335,9 @@ cdef class KeyIndex:
             at = (at + 1) & mask
             if entries[at] == 0:
                 break
-            home = self._home(entries[at])
+            start = home(&self._table, entries[at])
             # Move the entry back unless that would put it before its home.
-            if ((at - home) & mask) >= ((at - hole) & mask):
+            if ((at - start) & mask) >= ((at - hole) & mask):
                 entries[hole] = entries[at]
                 hole = at
         entries[hole] = 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from ripple.batch import Batch, Marker, Rejected
 from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs
 from ripple.engine import Engine
-from ripple.events import BroughtUp, Committed, Ended, Refused, Tell, Uncomputable
+from ripple.events import BroughtUp, Committed, Ended, Refused, Tell, Uncomputable, untold
 from ripple.frozen import frozen
 
 if TYPE_CHECKING:
@@ -234,7 +234,8 @@ class Live:
 
     def _give(self, changes: Changes, began_ns: int) -> None:
         """Write what the views, which are up, have changed. began_ns: when that was begun."""
-        self._tell(BroughtUp(self.engine, self._now_ns() - began_ns))
+        if self._tell is not untold:  # of every batch
+            self._tell(BroughtUp(self.engine, self._now_ns() - began_ns))
         self.is_up = True
         self.cut = changes.cut
         self.outputs.write(changes, self.engine)

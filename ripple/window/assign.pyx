@@ -28,39 +28,43 @@ cdef class Tumbling:
     is looked for first; what the index has there decides.
     """
 
-    cdef KeyIndex index
-    cdef int64_t size_ns
-    cdef vector[int64_t] latest
-
     def __init__(self, KeyIndex index not None, int64_t size_ns):
         """Find the slots in an index of pairs (key slot, window start)."""
         self.index, self.size_ns = index, size_ns
 
     def slots(self, const int64_t[::1] keys not None, const int64_t[::1] times_ns not None):
         """Return the slot of each event's window, adding new ones: int64[n]."""
-        cdef Py_ssize_t i, n = keys.shape[0]
-        cdef int64_t start = 0, size = self.size_ns, key, slot, greatest = -1
+        cdef Py_ssize_t n = keys.shape[0]
         slots = np.empty(n, np.int64)
         cdef int64_t[::1] out = slots
         check_slots(keys, SLOTS_MAX)
         check_length(n, times_ns.shape[0])
-        with nogil:
-            for i in range(n):
-                greatest = max(greatest, keys[i])
-            if <int64_t>self.latest.size() <= greatest:
-                self.latest.resize(max(greatest + 1, 2 * <int64_t>self.latest.size()), -1)
-            if n:
-                start = floor_to(times_ns[0], size)
-            for i in range(n):
-                # Neighbours mostly share a window: one subtraction instead of a division.
-                if not 0 <= times_ns[i] - start < size:
-                    start = floor_to(times_ns[i], size)
-                key = keys[i]
-                slot = self.latest[key]
-                if not self.index.has_pair(slot, key, start):
-                    slot = self.latest[key] = self.index.find_or_add_pair(key, start)
-                out[i] = slot
+        if n:
+            with nogil:
+                self.find(&keys[0], &times_ns[0], n, &out[0])
         return slots
+
+    cdef int find(
+        self, const int64_t* keys, const int64_t* times_ns, Py_ssize_t n, int64_t* out
+    ) except -1 nogil:
+        """Write the slots of n windows, one at least."""
+        cdef int64_t start, size = self.size_ns, key, slot, greatest = -1
+        cdef Py_ssize_t i
+        for i in range(n):
+            greatest = max(greatest, keys[i])
+        if <int64_t>self.latest.size() <= greatest:
+            self.latest.resize(max(greatest + 1, 2 * <int64_t>self.latest.size()), -1)
+        start = floor_to(times_ns[0], size)
+        for i in range(n):
+            # Neighbours mostly share a window: one subtraction instead of a division.
+            if not 0 <= times_ns[i] - start < size:
+                start = floor_to(times_ns[i], size)
+            key = keys[i]
+            slot = self.latest[key]
+            if not self.index.has_pair(slot, key, start):
+                slot = self.latest[key] = self.index.find_or_add_pair(key, start)
+            out[i] = slot
+        return 0
 
 
 def ended(

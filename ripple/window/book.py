@@ -62,12 +62,12 @@ class AlignedWindows:
         self._space = space
         self._size_ns = size_ns
         self._slide_ns = slide_ns
-        self._tumbling = assign.Tumbling(space.index, size_ns) if slide_ns == size_ns else None
+        self.tumbling = assign.Tumbling(space.index, size_ns) if slide_ns == size_ns else None
 
     def assign(self, keys: Ints, times_ns: Ints | Lent) -> Assigned:
         """Return the window, or the windows, of each event."""
-        if self._tumbling is not None:
-            return Assigned(None, self._tumbling.slots(keys, times_ns), _NO_SLOTS, _NO_SLOTS)
+        if self.tumbling is not None:
+            return Assigned(None, self.tumbling.slots(keys, times_ns), _NO_SLOTS, _NO_SLOTS)
         rows, starts = assign.sliding(times_ns, self._size_ns, self._slide_ns)
         return Assigned(rows, self._space.slots_of(keys[rows], starts), _NO_SLOTS, _NO_SLOTS)
 

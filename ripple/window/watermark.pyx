@@ -111,10 +111,24 @@ cdef Py_ssize_t _on_time(
     uint64_t near_ns,
 ) noexcept nogil:
     """Judge events as long as they are on time; return the first that may not be."""
-    cdef int64_t mark = watermark_ns[0], t
-    cdef Py_ssize_t i = 0
-    if mark == NO_WATERMARK:
+    cdef int64_t before = watermark_ns[0], mark = before, t
+    cdef Py_ssize_t i
+    cdef bint is_behind = False
+    if before == NO_WATERMARK:
         return 0
+    if -TIME_BOUND <= before and 0 <= out_of_order_ns < TIME_BOUND:
+        for i in range(n):
+            t = times_ns[i]
+            is_behind |= t < mark
+            mark = max(mark, <int64_t>(<uint64_t>t - <uint64_t>out_of_order_ns))
+        # None is further ahead than this, which is how it nearly always is.
+        if (
+            not is_behind and mark < TIME_BOUND - out_of_order_ns
+            and <uint64_t>(mark + out_of_order_ns) - <uint64_t>before <= near_ns
+        ):
+            watermark_ns[0] = mark
+            return n
+    i, mark = 0, before
     while i < n:
         t = times_ns[i]
         if not (

@@ -24,7 +24,8 @@ from aggregate_twin import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.aggregate.exact import ExactSums, quotient_of
+from ripple.aggregate.exact import ExactSums, RatioRead, quotient_of
+from ripple.aggregate.integers import IntegerSums
 from tests.examples import EXAMPLES
 
 ZERO = slots(0)
@@ -127,6 +128,68 @@ def test_ratio_of_two_sums_is_rounded_once(left, right):
     assert bool(valid[0]) == (divisor != 0)
     if divisor:
         assert quotient[0] == rounded(exact_sum(left) / divisor)
+
+
+COUNT = 60_000 * EXAMPLES
+
+
+def of_all_sizes(random_numbers: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return terms of positive sums, and positive divisors."""
+    digits = random_numbers.integers(0, 53, COUNT)
+    terms = random_numbers.integers(1 << digits, 2 << digits).astype(np.float64)
+    other = random_numbers.random(COUNT)
+    exponents = random_numbers.integers(-1074, 960, COUNT)
+    near = exponents + random_numbers.integers(-140, 60, COUNT)
+    terms = [np.ldexp(terms, exponents), np.ldexp(other, near)]
+    return terms, random_numbers.integers(1, 2 << random_numbers.integers(0, 62, COUNT))
+
+
+def of_prices(random_numbers: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return what prices and sizes make."""
+    prices = random_numbers.integers(1, 10**6, (4, COUNT)) / 100
+    sizes = random_numbers.integers(1, 10**4, (4, COUNT))
+    return list(prices * sizes), sizes.sum(axis=0)
+
+
+def next_to_ties(random_numbers: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return sums whose quotients lie half-way between two doubles, or next to it."""
+    wide = random_numbers.integers(1, 27, COUNT)
+    divisors = random_numbers.integers(1 << (wide - 1), 1 << wide)
+    halves = random_numbers.integers(1 << 52, 1 << 53, COUNT)  # and a half: what is divided out
+    scale = random_numbers.integers(-300, 300, COUNT)
+    high, low = halves >> 27, halves & ((1 << 27) - 1)
+    beside = random_numbers.integers(-1, 2, COUNT) * np.ldexp(
+        1.0, random_numbers.integers(-70, -20, COUNT)
+    )
+    terms = [
+        np.ldexp((high * divisors).astype(np.float64), 27),
+        (low * divisors).astype(np.float64),
+        divisors / 2,
+        beside,
+    ]
+    return [np.ldexp(term, scale) for term in terms], divisors
+
+
+@pytest.mark.parametrize("numbers", [of_all_sizes, of_prices, next_to_ties])
+@pytest.mark.parametrize("seed", range(6))
+def test_quotients_of_positive_sums_are_those_of_negative_ones(numbers, seed):
+    # Positive sums have a short way, negative ones only the careful one; rounding is symmetric.
+    terms, divisors = numbers(np.random.default_rng(seed))
+    every = np.arange(COUNT)
+    sums, negative, weights = ExactSums(), ExactSums(), IntegerSums()
+    for part in (sums, negative, weights):
+        part.resize(COUNT)
+    for term in terms:
+        sums.add(every, term)
+        negative.remove(every, term)
+    weights.add(every, divisors)
+    ratio, _ = RatioRead(sums, weights).column(every)
+    careful, _ = RatioRead(negative, weights).column(every)
+    assert np.array_equal((-careful).view(np.int64), ratio.view(np.int64))
+    assert np.array_equal(ratio, sums.quotient(every, divisors))
+    for slot in range(0, COUNT, 997):
+        wanted = exact(sums, slot) / int(divisors[slot])
+        assert ratio[slot] == rounded(wanted)
 
 
 @pytest.mark.parametrize("step", [-1, 0, 1])

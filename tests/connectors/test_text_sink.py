@@ -11,6 +11,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -84,6 +85,23 @@ def test_doubles_are_written_as_printf_and_repr_write_them(
     assert fixed == [f"{v:.{decimals}f}" for v in values]
     shortest = written(batch, TextFormat()).splitlines()
     assert shortest == [repr(v) for v in values]
+
+
+@pytest.mark.parametrize("decimals", range(11))
+def test_many_numbers_are_written_as_printf_writes_them(decimals: int) -> None:
+    chance = np.random.default_rng(decimals)
+    count = 20_000 * EXAMPLES
+    ties = chance.integers(-(10**9), 10**9, count) / 2.0 ** chance.integers(0, 30, count)
+    steps = chance.integers(0, 10**9, count) / 10.0 ** chance.integers(0, 12, count)
+    halves = (2 * chance.integers(0, 10**6, count) + 1) / (2 * 10.0**decimals)
+    whole = np.ldexp(chance.random(count), chance.integers(-20, 64, count))
+    values = [*ties, *steps, *np.nextafter(halves, 0), *halves, *np.nextafter(halves, 1e9), *whole]
+    integers = [*map(int, ties), *range(2000), *(10**k - d for k in range(19) for d in (0, 1))]
+    batch = pa.record_batch({"v": pa.array(values, pa.float64())})
+    lines = written(batch, TextFormat(decimals={"v": decimals})).splitlines()
+    assert lines == [f"{v:.{decimals}f}" for v in values]
+    batch = pa.record_batch({"v": pa.array(integers, pa.int64())})
+    assert written(batch, TextFormat()).splitlines() == [str(v) for v in integers]
 
 
 @st.composite

@@ -35,32 +35,71 @@ cdef extern from *:
         1000000000ULL, 10000000000ULL, 100000000000ULL, 1000000000000ULL, 10000000000000ULL,
         100000000000000ULL, 1000000000000000ULL, 10000000000000000ULL, 100000000000000000ULL,
         1000000000000000000ULL, 10000000000000000000ULL};
-    static inline int digit_count(uint64_t value) {
-        /* 1233 / 4096 is a little less than the logarithm of 2. No branch: lengths vary. */
-        value |= 1;
-        const int digits = ((64 - __builtin_clzll(value)) * 1233) >> 12;
-        return digits + (value >= TENS[digits]);
-    }
     #define HALF (1ULL << 63)
-    /* The eight digits of a number below 10^8 as text, the first one lowest. Halves of it, and halves
-       of these, lie side by side in one word, as P. Khuong has them ("How to print integers really
-       fast"): a half h of x moves beside the rest by x << bits minus h times what is left of it. */
-    static inline uint64_t digits_8(uint64_t value) {
-        const uint64_t high = value / 10000;
-        const uint64_t fours = (value << 32) - high * ((10000ULL << 32) - 1);
-        const uint64_t hundreds = ((fours * 10486) >> 20) & 0x0000007F0000007FULL;
-        const uint64_t twos = (fours << 16) - hundreds * ((100ULL << 16) - 1);
-        const uint64_t tens = ((twos * 103) >> 10) & 0x000F000F000F000FULL;
-        return ((twos << 8) - tens * ((10ULL << 8) - 1)) | 0x3030303030303030ULL;
-    }
-    /* The last one to eight of them; writes 8 bytes. */
-    static inline char* last_of_8(char* out, uint64_t digits, int count) {
-        digits >>= 64 - 8 * count;
+    /* The three digits of each number below 1000 as text, the first one lowest; above them, how many
+       bits are zeros in front. */
+    struct Threes {
+        uint32_t of[1000];
+        constexpr Threes() : of() {
+            for (uint32_t i = 0; i < 1000; i++)
+                of[i] = (0x303030 + i / 100 + (i / 10 % 10 << 8) + (i % 10 << 16))
+                        | (i < 10 ? 16u : i < 100 ? 8u : 0u) << 24;
+        }
+    };
+    static constexpr Threes THREES;
+    /* Each of these writes more than counts, at most 4 bytes. */
+    static inline char* three_digits(char* out, uint32_t text, uint32_t left_out) {
+        text >>= left_out;
     #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-        digits = __builtin_bswap64(digits);
+        text = __builtin_bswap32(text);
     #endif
-        memcpy(out, &digits, 8);
-        return out + count;
+        memcpy(out, &text, 4);
+        return out + 3 - left_out / 8;
+    }
+    static inline char* last_three(char* out, uint32_t value) {     /* of a longer number */
+        return three_digits(out, THREES.of[value], 0);
+    }
+    static inline char* first_three(char* out, uint32_t value) {    /* without zeros in front */
+        return three_digits(out, THREES.of[value], THREES.of[value] >> 24);
+    }
+    static inline char* below_1e9(char* out, uint32_t value) {
+        if (value < 1000)
+            return first_three(out, value);
+        const uint32_t thousands = value / 1000;
+        if (thousands < 1000)
+            out = first_three(out, thousands);
+        else {
+            out = first_three(out, thousands / 1000);
+            out = last_three(out, thousands % 1000);
+        }
+        return last_three(out, value % 1000);
+    }
+    static inline char* nine_digits(char* out, uint32_t value) {
+        out = last_three(out, value / 1000000);
+        out = last_three(out, value / 1000 % 1000);
+        return last_three(out, value % 1000);
+    }
+    static inline char* unsigned_digits(char* out, uint64_t value) {
+        if (__builtin_expect(value < 1000000000, 1))
+            return below_1e9(out, (uint32_t)value);
+        const uint64_t high = value / 1000000000;
+        if (high < 1000000000)
+            out = below_1e9(out, (uint32_t)high);
+        else {
+            out = below_1e9(out, (uint32_t)(high / 1000000000));
+            out = nine_digits(out, (uint32_t)(high % 1000000000));
+        }
+        return nine_digits(out, (uint32_t)(value % 1000000000));
+    }
+    /* The point and the first of nine digits, 1 to 9 of them. */
+    static inline char* after_point(char* out, uint32_t nine, int decimals) {
+        *out = '.';
+        last_three(out + 1, nine / 1000000);
+        if (decimals > 3)
+            last_three(out + 4, nine / 1000 % 1000);
+        if (decimals > 6)
+            last_three(out + 7, nine % 1000);
+        return out + 1 + decimals;
     }
     /* Texts are short: two pieces that may overlap, and no call. */
     static inline char* copied(char* out, const void* text, size_t length) {
@@ -105,14 +144,13 @@ cdef extern from *:
     ctypedef unsigned long long uint128     # 128 bits: the C declaration above counts
     char* shortest_scientific(char* out, double value) nogil
     char* fixed_decimals(char* out, double value, int decimals) nogil
-    uint64_t digits_8(uint64_t value) nogil
-    char* last_of_8(char* out, uint64_t digits, int count) nogil
+    char* unsigned_digits(char* out, uint64_t value) nogil
+    char* after_point(char* out, unsigned int nine, int decimals) nogil
     char* copied(char* out, const void* text, size_t length) nogil
     int32_t longest(const int32_t* ends, int64_t n) nogil
     bint are_plain(const uint8_t* text, int64_t length) nogil
     const uint64_t[20] TENS
     const uint64_t HALF
-    int digit_count(uint64_t value) nogil
 
 KINDS = ("string", "integer", "float", "bool", "raw", "op")
 
@@ -125,6 +163,7 @@ cdef enum:
     DECIMALS_MAX = 30
     NUMBER_BYTES_MAX = 1 + 309 + 1 + DECIMALS_MAX
     ESCAPED = 6             # bytes that one byte of a text becomes at most
+    DIGITS = 9              # of a number that is written by threes
     FEW = 6                 # digits behind the point, which prices and the like have at most
     SLACK_BYTES = 16        # what may be written behind a value, to be written over
     FEWEST_BYTES = 1 << 12
@@ -373,25 +412,11 @@ cdef inline char* _literal(char* p, const char* text, Py_ssize_t length) noexcep
     return p + length
 
 
-cdef inline char* _unsigned(char* p, uint64_t value) noexcept nogil:
-    cdef uint64_t high
-    cdef int digits = digit_count(value)
-    if digits <= 8:
-        return last_of_8(p, digits_8(value), digits)
-    high = value // 100000000
-    if digits <= 16:
-        p = last_of_8(p, digits_8(high), digits - 8)
-    else:
-        p = last_of_8(p, digits_8(high // 100000000), digits - 16)
-        p = last_of_8(p, digits_8(high % 100000000), 8)
-    return last_of_8(p, digits_8(value % 100000000), 8)
-
-
 cdef inline char* _integer(char* p, int64_t value) noexcept nogil:
     if value < 0:
         p[0] = b"-"
-        return _unsigned(p + 1, 0 - <uint64_t>value)
-    return _unsigned(p, <uint64_t>value)
+        return unsigned_digits(p + 1, 0 - <uint64_t>value)
+    return unsigned_digits(p, <uint64_t>value)
 
 
 cdef inline char* _float(char* p, double value, int decimals, bint json) noexcept nogil:
@@ -399,7 +424,7 @@ cdef inline char* _float(char* p, double value, int decimals, bint json) noexcep
     cdef int shift
     memcpy(&bits, &value, 8)
     shift = 1075 - <int>((bits >> 52) & 0x7FF)
-    if 0 <= decimals < 8 and 1 <= shift <= 63:
+    if 0 <= decimals <= DIGITS and 1 <= shift <= 63:
         return _fixed(p, bits, shift, decimals)
     if not isfinite(value):
         if json:
@@ -416,9 +441,8 @@ cdef inline char* _fixed(char* p, uint64_t bits, int shift, int decimals) noexce
     The double is mantissa / 2**shift. What is shifted out, as a fraction of 2**64, times 10**decimals
     is the digits after the point, and below them what says which way to round.
     """
-    cdef uint64_t mantissa, whole, part, rest, units, scale = TENS[decimals]
+    cdef uint64_t mantissa, whole, part, rest, scale = TENS[decimals]
     cdef uint128 product
-    cdef int digits
     if bits >> 63:
         p[0] = b"-"
         p += 1
@@ -426,24 +450,13 @@ cdef inline char* _fixed(char* p, uint64_t bits, int shift, int decimals) noexce
     whole = mantissa >> shift
     product = <uint128>(mantissa << (64 - shift)) * scale
     part, rest = <uint64_t>(product >> 64), <uint64_t>product
-    units = whole * scale + part        # of the last digit; the lowest bit even if it is too large
-    if rest > HALF or (rest == HALF and units & 1):
-        units += 1
-        part += 1
-    if whole < 100000000 and units < 100000000:
-        digits = max(digit_count(units), decimals + 1)
-        bits = digits_8(units)
-        p = last_of_8(p, bits, digits) - decimals
-    else:
-        if part == scale:
-            part = 0
-            whole += 1
-        p = _unsigned(p, whole)
-        bits = digits_8(part)
-    if decimals == 0:
-        return p
-    p[0] = b"."
-    return last_of_8(p + 1, bits, decimals)
+    # No branch for what is as likely as not.
+    part += (rest > HALF) | ((rest == HALF) & ((whole * scale + part) & 1))
+    if part == scale:
+        part = 0
+        whole += 1
+    p = unsigned_digits(p, whole)
+    return after_point(p, part * TENS[DIGITS - decimals], decimals) if decimals else p
 
 
 cdef inline char* _shortest(char* p, double value) noexcept nogil:
@@ -495,7 +508,7 @@ cdef inline char* _shortest(char* p, double value) noexcept nogil:
         if exponent < 10:
             p[0] = b"0"
             p += 1
-        return _unsigned(p, exponent)
+        return unsigned_digits(p, exponent)
     if exponent < 0:
         p = _literal(p, b"0.000", 1 - exponent)
         return _literal(p, digits, count)

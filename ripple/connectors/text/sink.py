@@ -89,9 +89,9 @@ class TextLines:
             raise OutputError(f"cannot write {self._name}: {error}") from error
 
     def _laid_out(self, changes: pa.RecordBatch | Made) -> _Layout:
-        layout = self._layout
-        if layout is None or layout.schema != changes.schema:
-            layout = _Layout(changes.schema, self._format, self._end)
+        layout, schema = self._layout, changes.schema
+        if layout is None or (layout.schema is not schema and layout.schema != schema):
+            layout = _Layout(schema, self._format, self._end)
             if self._layout is not None and self._layout.names != layout.names:
                 raise OutputError(
                     f"{self._name} has columns {', '.join(self._layout.names)}, but "
