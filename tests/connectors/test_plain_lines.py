@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from tests.examples import EXAMPLES
 if TYPE_CHECKING:
     from ripple.connectors.base import Rejected
 
-FAST = ["vector", "portable"]
+FAST = ["wide", "vectors", "words"]
 LENGTH_MAX = 150
 
 OPTIONAL = CsvFormat(
@@ -46,6 +47,30 @@ OPTIONAL = CsvFormat(
 ONE_TEXT = CsvFormat(Schema("one", (Field("text", String()),)))
 ONE_NUMBER = CsvFormat(Schema("one", (Field("value", Float()),)))
 ONE_INTEGER = CsvFormat(Schema("one", (Field("value", Int()),)))
+TWO_OPTIONAL = CsvFormat(
+    Schema(
+        "two",
+        (Field("float", Float(), optional=True), Field("integer", Int(), optional=True)),
+    ),
+    {"float": Checks(ge=-1000), "integer": Checks(le=10**17)},
+)
+FIVE_TEXTS = CsvFormat(
+    Schema("texts", tuple(Field(name, String(), optional=name < "d") for name in "abcde"))
+)
+FIVE_OPTIONAL = CsvFormat(
+    Schema(
+        "five",
+        (
+            Field("text", String(), optional=True),
+            Field("price", Float(), optional=True),
+            Field("count", Int(), optional=True),
+            Field("unread", Int()),
+            Field("note", String(), optional=True),
+        ),
+    ),
+    {"note": Checks(max_length=16), "price": Checks(lt=500_000)},
+    columns=("text", "price", "count", "note"),
+)
 
 
 def read(
@@ -139,6 +164,79 @@ def test_any_byte_may_stand_anywhere(changes: list[tuple[int, int]], block_bytes
 def test_numbers_of_any_length_are_read_alike(numbers: list[str]) -> None:
     for csv_format in (ONE_NUMBER, ONE_INTEGER):
         assert_all_ways_agree("\n".join([*numbers, "0" * 90]).encode(), csv_format, 1 << 20)
+
+
+def _forms(length: int) -> list[str]:
+    """Return numbers, and what is nearly one, of so many characters besides a sign."""
+    if not length:
+        return ["", "-", "-.", "."]
+    digits = ("9" * length, "0" * (length - 1) + "7", ("1234567890" * 4)[:length])
+    pointed = [text[:at] + "." + text[at + 1 :] for text in digits for at in range(length)]
+    twice = [text[:at] + "." + text[at + 1 :] for text in pointed[::5] for at in (0, length - 1)]
+    return [sign + text for sign in ("", "-", "+") for text in (*digits, *pointed, *twice)]
+
+
+@pytest.mark.parametrize("length", [*range(22), 31, 32, 40])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_numbers_of_every_form_are_read_alike(length: int, end: str) -> None:
+    forms = _forms(length)
+    for csv_format, plain in (
+        (ONE_NUMBER, ("4.5", "-6", "1234567.0625")),
+        (ONE_INTEGER, ("4", "-65", "1234567")),
+        (TWO_OPTIONAL, ("4", "-65", "1234567")),
+    ):
+        # Four that follow each other may be read at once: each form is each of the four.
+        lines = [
+            *forms,
+            *(text for at, form in enumerate(forms) for text in (*plain[: at % 4], form, *plain)),
+        ]
+        both = csv_format is TWO_OPTIONAL
+        data = end.join(f"{text},{text}" if both else text for text in lines)
+        assert_all_ways_agree(data.encode(), csv_format, 1 << 20)
+
+
+@pytest.mark.parametrize("full", [0, 0.1, 0.5, 0.9, 0.99, 1])
+def test_fields_of_no_or_one_character_are_read_alike(full: float) -> None:
+    rng = random.Random(full)
+
+    def fields(count: int) -> str:
+        return ",".join("7" if rng.random() < full else "" for _ in range(count))
+
+    for csv_format, count in ((TWO_OPTIONAL, 2), (FIVE_OPTIONAL, 5), (FIVE_TEXTS, 5)):
+        data = "\n".join([*(fields(count) for _ in range(200)), "end"]).encode()
+        assert_all_ways_agree(data, csv_format, 1 << 20)
+
+
+NEARLY_PLAIN = st.tuples(
+    st.text(st.sampled_from("SYM0 #"), max_size=40),
+    st.one_of(
+        st.builds("{}{}.{}".format, st.sampled_from(["", "-"]), DIGITS, DIGITS),
+        st.decimals(0, 10**6, places=3).map(str),
+    ),
+    st.one_of(DIGITS, st.integers(-(10**6), 10**6).map(str)),
+    st.one_of(st.integers(0, 1 << 63).map(str), st.integers(0, 10**20).map(lambda n: f"{n:020}")),
+    st.text(st.sampled_from("XNAS"), max_size=20),
+).map(",".join)
+
+
+@settings(max_examples=72 * EXAMPLES)
+@given(
+    st.lists(
+        st.tuples(NEARLY_PLAIN, st.integers(1, 9), st.sampled_from(["", "", "\r", "\r ", " "])),
+        min_size=4,
+        max_size=30,
+    ),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", "\n", "\r", "\r\n"]),
+    st.integers(64, 6000),
+)
+def test_lines_that_are_nearly_plain_are_read_alike(
+    lines: list[tuple[str, int, str]], end: str, last_end: str, block_bytes: int
+) -> None:
+    """Some times each, so that many follow each other that are plain, or none."""
+    text = end.join(line + odd for line, times, odd in lines for _ in range(times)) + last_end
+    for csv_format in (TRADES, FIVE_OPTIONAL):
+        assert_all_ways_agree(text.encode(), csv_format, block_bytes)
 
 
 @pytest.mark.parametrize("byte", range(256))

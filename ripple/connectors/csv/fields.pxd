@@ -20,19 +20,19 @@ cdef enum Verdict:
     GOOD, TOO_LONG, NOT_UTF8, NUL_BYTE, TOO_FEW, TOO_MANY, BAD_QUOTES, EMPTY, NOT_OF_TYPE, TOO_BIG
     TOO_LARGE, TOO_SMALL, NOT_FINITE, NOT_IN_RANGE, NOT_OF_LENGTH
 
-cdef enum Kind:
-    STRING, INTEGER, FLOAT, BOOL
-
-cdef struct Column:
-    Kind kind
-    bint optional, finite, ranged, measured
-    int64_t low, high           # both inclusive; of integers that are not ranged, all
-    double low_float, high_float
-    Py_ssize_t shortest, longest    # of strings, in characters
-    bint wanted             # the pointers below are null otherwise
-    uint8_t* values         # int64, double, one byte per truth value, or the bytes of strings
-    int* offsets            # strings only: where each row's begins and the last one's ends
-    uint8_t* valid          # one byte per row, optional ones only
+cdef extern from "plain_columns.h" namespace "ripple" nogil:
+    enum Kind:
+        STRING, INTEGER, FLOAT, BOOL
+    struct Column:
+        Kind kind
+        bint optional, finite, ranged, measured
+        int64_t low, high
+        double low_float, high_float
+        Py_ssize_t shortest, longest
+        bint wanted
+        uint8_t* values
+        int* offsets
+        uint8_t* valid
 
 
 cdef inline Verdict parse_line(

@@ -12,23 +12,24 @@ Plain lines, nearly all of them, are read apart and faster; all others go the ca
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, uint8_t, uintptr_t
 from libc.string cimport memchr, memset
+from libcpp cimport bool
 from libcpp.vector cimport vector
 
 from ripple.connectors.csv.fields cimport (
     BOOL, FLOAT, GOOD, INTEGER, NOT_UTF8, NUL_BYTE, STRING, TOO_LONG, Column, Verdict, parse_line,
 )
-from ripple.connectors.csv.plain_lines cimport SLACK_BYTES, Lines, Marks, look, plain_line
+from ripple.connectors.csv.plain_lines cimport (
+    CAREFUL, SLACK_BYTES, VECTORS, WIDE, WORDS, PlainLines, Way, read_field,
+)
 from ripple.connectors.text_values cimport is_ascii, is_utf8, newlines
 
 import pyarrow as pa
 
-cdef enum Way:
-    VECTOR, PORTABLE, CAREFUL
-
-# How lines are read: plain ones apart, by vector instructions where there are any, or all of them
-# carefully. Results are the same; tests compare them.
-WAY = "vector"
-_WAYS = {"vector": VECTOR, "portable": PORTABLE, "careful": CAREFUL}
+# How lines are read: plain ones apart, by the widest vector instructions that there are, by those
+# that there always are, or in words; or all of them carefully. Results are the same; tests compare
+# them.
+WAY = "wide"
+_WAYS = {"wide": WIDE, "vectors": VECTORS, "words": WORDS, "careful": CAREFUL}
 
 
 cdef extern from "Python.h":
@@ -51,8 +52,9 @@ cdef class CsvParser:
     """
 
     cdef vector[Column] columns
+    cdef PlainLines plain
     cdef Py_ssize_t line_length_bytes_max
-    cdef int way
+    cdef Way way
     cdef readonly Py_ssize_t careful_lines
 
     def __init__(self, columns: list, line_length_bytes_max: int) -> None:
@@ -92,8 +94,8 @@ cdef class CsvParser:
         buffers = self._allocate(limit, size)
         with nogil:
             rows = _parse_lines(
-                data, size, is_final, self.way, self.columns, self.line_length_bytes_max,
-                rejected, &lines, &used, &self.careful_lines,
+                data, size, is_final, self.way, self.columns, self.plain,
+                self.line_length_bytes_max, rejected, &lines, &used, &self.careful_lines,
             )
         arrays = [
             _array(self.columns[i], rows, buffers[i])
@@ -163,8 +165,9 @@ cdef Py_ssize_t _parse_lines(
     const uint8_t* data,
     Py_ssize_t size,
     bint final,
-    int way,
+    Way way,
     vector[Column]& columns,
+    PlainLines& plain,
     Py_ssize_t length_bytes_max,
     vector[Bad]& rejected,
     Py_ssize_t* lines,
@@ -177,25 +180,20 @@ cdef Py_ssize_t _parse_lines(
     cdef const uint8_t* first
     cdef const uint8_t* stop
     cdef const uint8_t* line_end
-    cdef Py_ssize_t rows = 0
+    cdef Py_ssize_t rows = 0, read
     cdef bint known = False, ascii = False, quotes = False      # of the whole block
+    cdef bool goes_on
     cdef int careful = 0, step = 0      # how many lines are to be read carefully; the last number
-    cdef Column* columns_begin = columns.data()
-    cdef Column* columns_end = columns_begin + columns.size()
-    cdef Lines whole
-    cdef Marks marks
     cdef Bad bad
-    whole.end, whole.portable = end, way == PORTABLE
-    whole.begin = end if whole.portable else data
-    marks = look(whole, p)
+    plain.begin(data, end, columns.size(), way)
     while p < end:
-        if way != CAREFUL and careful <= 0:
-            stop = plain_line(p, whole, marks, columns_begin, columns_end, rows)
-            if stop != NULL and stop - p <= length_bytes_max:
-                rows += 1
-                lines[0] += 1
-                p = stop + 1
+        if careful <= 0:
+            read = plain.read(&p, columns, length_bytes_max, rows, read_field, &goes_on)
+            if read > 0:
+                rows += read
+                lines[0] += read
                 step = 0
+            if goes_on:
                 continue
             # This one, and more and more of them where none is plain.
             step = min(2 * step + 1, CAREFUL_LINES_MAX)
@@ -238,8 +236,6 @@ cdef Py_ssize_t _parse_lines(
                 rejected.push_back(bad)
         lines[0] += 1
         p = stop + 1
-        if careful <= 0:
-            marks = look(whole, p)
     used[0] = min(p - data, size)
     return rows
 
