@@ -199,7 +199,7 @@ class Partition(ABC):
         return Changes(Shown(taken), self.cut, watermark_ns, gone, final)
 
     def _take_retracted(self) -> dict[str, pa.RecordBatch]:
-        gone = {}
+        gone: dict[str, pa.RecordBatch] = {}
         for view, names in self._taking:
             gone |= dict.fromkeys(names, view.take_retracted())
         return gone

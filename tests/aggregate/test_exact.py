@@ -158,14 +158,15 @@ def next_to_ties(random_numbers: np.random.Generator) -> tuple[list[np.ndarray],
     halves = random_numbers.integers(1 << 52, 1 << 53, COUNT)  # and a half: what is divided out
     scale = random_numbers.integers(-300, 300, COUNT)
     high, low = halves >> 27, halves & ((1 << 27) - 1)
-    beside = random_numbers.integers(-1, 2, COUNT) * np.ldexp(
-        1.0, random_numbers.integers(-70, -20, COUNT)
-    )
+    # What two neighbours leave of each other: the window need not move for so small a term.
+    near = np.ldexp(1.0, random_numbers.integers(-30, 10, COUNT))
+    beside = np.nextafter(near, near * random_numbers.integers(0, 3, COUNT))
     terms = [
         np.ldexp((high * divisors).astype(np.float64), 27),
         (low * divisors).astype(np.float64),
         divisors / 2,
         beside,
+        -near,
     ]
     return [np.ldexp(term, scale) for term in terms], divisors
 
