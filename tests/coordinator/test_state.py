@@ -446,6 +446,44 @@ def test_a_worker_that_does_not_fit_is_refused_with_what_differs(
     assert one.waiting.candidates == ()
 
 
+def asks_from(one: Coordinator, incarnation: int, seconds: range, *, beats: bool) -> list[str]:
+    """Let another w1 ask to join; return what it is told."""
+    told = []
+    for second in seconds:
+        now_ns = second * 10**9
+        if beats:
+            one.step(ev.Heartbeat(("w1", incarnation), Report(0.1, (0,))), now_ns)
+        told += one.step(ev.Registered(replace(candidate("w1", "second"), inputs=())), now_ns)
+        one.step(ev.Ticked(), now_ns)
+    return [each.reason for each in told if isinstance(each, ins.Refuse)]
+
+
+def test_a_worker_whose_id_another_has_that_is_well_is_told_so() -> None:
+    one = alone()
+    incarnation = joined(one, "w1").by_id["w1"].incarnation
+    assert asks_from(one, incarnation, range(10, 14), beats=True) == []
+    told = asks_from(one, incarnation, range(14, 16), beats=True)
+    assert told == ["w1 is a member as incarnation 1, and is well: is an id given twice?"] * 2
+
+
+def test_a_worker_that_has_come_back_waits_in_silence_for_its_former_self_to_go() -> None:
+    one = alone()
+    incarnation = joined(one, "w1").by_id["w1"].incarnation
+    one.step(ev.Heartbeat(("w1", incarnation), Report(0.1, (0,))), 10 * 10**9)
+    assert asks_from(one, incarnation, range(10, 30), beats=False) == []
+
+
+def test_views_are_read_while_nobody_is_judged_yet() -> None:
+    """So that one of a replica that has died before is known as old, and vouches for nobody."""
+    one = alone()
+    looked = [
+        second
+        for second in range(20)
+        if any(isinstance(each, ins.ReadViews) for each in one.step(ev.Ticked(), second * 10**9))
+    ]
+    assert looked == list(range(8))
+
+
 def test_an_input_that_partitions_do_not_divide_is_refused_with_numbers_that_fit() -> None:
     one = alone(Limits(partitions=8))
     (told,) = register(one, inputs=(("trades", 12),))
@@ -577,7 +615,7 @@ def test_a_coordinator_that_knows_nothing_does_nothing() -> None:
         ev.StreamEnded(("w1", 3)),
     ):
         told = one.step(event, 20 * 10**9)
-        assert all(isinstance(each, ins.WriteView) for each in told)
+        assert all(isinstance(each, (ins.WriteView, ins.ReadViews)) for each in told)
     assert status_of(one, 0) is None
     (told,) = one.step(ev.Commanded("r", Freeze("x")), 0)
     assert isinstance(told, ins.Answer)
