@@ -80,6 +80,7 @@ class Coordinator:
         self._wanted_ns: int | None = None
         self._planned: tuple[tuple[int, bool, Facts], Assignment | None] | None = None
         self._proposed: int | None = None
+        self._failed_ns: int | None = None  # when nothing has come of a proposal
         self._ticked_ns = now_ns
         self._answered_ns: int | None = None
         self._wrote_ns: int | None = None
@@ -135,7 +136,7 @@ class Coordinator:
         self._proposed = None
         if not is_unread:
             return []
-        self._version_ns = now_ns
+        self._version_ns = self._failed_ns = now_ns
         return [ReadChain()]
 
     def _on_member(
@@ -307,6 +308,8 @@ class Coordinator:
             self._wanted_ns = now_ns
         is_asked_for = self.asked.is_answered_by(after, self.now)
         if not is_asked_for and now_ns < self._due_ns(self._wanted_ns):
+            return []
+        if not self._is_due(self._failed_ns, self.limits.version_interval_ms, now_ns):
             return []
         self._proposed = after.version
         return [Propose(after)]
