@@ -93,7 +93,7 @@ class Hearing:
         The first that is found while this replica judges nobody yet may be of one that died before
         it began: one that lives writes another.
         """
-        is_first = view.replica not in self._others and not self._has_observed(now_ns)
+        is_first = view.replica not in self._others and not self.has_observed(now_ns)
         self._take(view, None if is_first else now_ns)
 
     def _take(self, view: View, at_ns: int | None) -> None:
@@ -104,6 +104,10 @@ class Hearing:
         if len(self._others) > self._limits.views_max:
             oldest = min(self._others, key=lambda name: (self._others[name].at_ns or 0, name))
             del self._others[oldest]
+
+    def has_observed(self, now_ns: int) -> bool:
+        """Return whether it has listened for as long as it takes a worker to die."""
+        return now_ns - self._observing_since_ns >= self._limits.dead_after_ms * MS
 
     def looked(self, now_ns: int) -> None:
         """Note that the views in the store were all read."""
@@ -154,12 +158,9 @@ class Hearing:
 
     def _may_judge(self, now_ns: int) -> bool:
         """Return whether it has observed for long enough, and knows the views of others."""
-        if self._guards("observe_first") and not self._has_observed(now_ns):
+        if self._guards("observe_first") and not self.has_observed(now_ns):
             return False
         return not self._guards("look_first") or self._is_recent(self._looked_ns, now_ns)
-
-    def _has_observed(self, now_ns: int) -> bool:
-        return now_ns - self._observing_since_ns >= self._limits.dead_after_ms * MS
 
     def _sightings(self, now_ns: int) -> dict[Who, Sighting]:
         return {

@@ -9,7 +9,9 @@ views, so that nobody waits behind them; what is wanted meanwhile is wanted once
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator import events as ev
@@ -41,6 +43,8 @@ READ_S = 5.0
 # Two attempts: a third would only be older. Whatever fails is wanted again.
 STORE = RetrySettings(attempts_max=2, attempt_s=5.0, deadline_s=12.0)
 
+_NUMBERS = re.compile(r"\d+")
+
 
 class Shell:
     """One coordinator. ``say`` is told in lines what people may want to know."""
@@ -69,6 +73,8 @@ class Shell:
         self._answers: dict[str, asyncio.Future[int]] = {}
         self._wanted = _Wanted()
         self._problems: dict[str, str] = {}
+        self._failing: dict[str, str] = {}  # what is done in the store, and why it fails
+        self._version_said = 0
         self._refused: set[str] = set()  # for what, since the newest version
 
     # What comes in.
@@ -107,7 +113,11 @@ class Shell:
     @property
     def status(self) -> Status | None:
         """What it knows; None before it has read the chain."""
-        return status_of(self.state, self._clock.monotonic_ns())
+        status = status_of(self.state, self._clock.monotonic_ns())
+        if status is None or not self._failing:
+            return status
+        failing = (f"{what}: {why}" for what, why in sorted(self._failing.items()))
+        return replace(status, problems=(*status.problems, *failing))
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -157,7 +167,7 @@ class Shell:
             case ins.Announce(assignment):
                 self._refused.clear()
                 if assignment.version:
-                    self._say_once("version", f"version {assignment.version}: {assignment.cause}")
+                    self._say_version(assignment)
                 self.talks.announce(self.state.newest_number)
             case ins.Refuse(nonce, reason):
                 self._say_refused(reason)
@@ -185,7 +195,7 @@ class Shell:
         while True:
             version = self._wanted.take()
             if version is not None:
-                await self._try("store", self._propose(version))
+                await self._try("next version", self._propose(version))
             await self._try("store", self._read())
             if version is not None:
                 self.tell(ev.ProposalEnded())
@@ -210,7 +220,7 @@ class Shell:
         while True:
             await self._wanted.view_written.wait()
             self._wanted.view_written.clear()
-            await self._try("views", self._show())
+            await self._try("own view", self._show())
 
     async def _show(self) -> None:
         assert self._wanted.view is not None
@@ -222,19 +232,26 @@ class Shell:
         try:
             await doing
         except RippleError as error:
+            self._failing[what] = str(error)
             self.trouble(what, str(error))
         else:
+            self._failing.pop(what, None)
             self.trouble(what, None)
 
     # What people are told.
 
     def trouble(self, what: str, problem: str | None) -> None:
-        """Say it when something begins to fail, fails otherwise, or no longer."""
-        if problem is None:
-            if self._problems.pop(what, None) is not None:
-                self._say(f"{what}: works again")
-        else:
-            self._say_once(what, f"{what}: {problem}")
+        """Say it when something begins to fail, fails otherwise, or no longer.
+
+        The same of another object is not said anew: their names are numbered.
+        """
+        before = self._problems.pop(what, None)
+        if problem is not None:
+            self._problems[what] = kind = _NUMBERS.sub("", problem)
+            if kind != before:
+                self._say(f"{what}: {problem}")
+        elif before is not None:
+            self._say(f"{what}: works again")
 
     def _say_refused(self, reason: str) -> None:
         """Say it once a version: who is refused asks again and again, and so do others beside."""
@@ -242,10 +259,11 @@ class Shell:
             self._refused.add(reason)
             self._say(f"refused: {reason}")
 
-    def _say_once(self, what: str, line: str) -> None:
-        if self._problems.get(what) != line:
-            self._problems[what] = line
-            self._say(line)
+    def _say_version(self, version: Assignment) -> None:
+        """Say it once: whoever has read it first may hear of it again."""
+        if version.version > self._version_said:
+            self._version_said = version.version
+            self._say(f"version {version.version}: {version.cause}")
 
 
 class _Wanted:

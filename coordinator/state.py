@@ -80,6 +80,7 @@ class Coordinator:
         self._wanted_ns: int | None = None
         self._planned: tuple[tuple[int, bool, Facts], Assignment | None] | None = None
         self._proposed: int | None = None
+        self._failed_ns: int | None = None  # when nothing has come of a proposal
         self._ticked_ns = now_ns
         self._answered_ns: int | None = None
         self._wrote_ns: int | None = None
@@ -135,7 +136,7 @@ class Coordinator:
         self._proposed = None
         if not is_unread:
             return []
-        self._version_ns = now_ns
+        self._version_ns = self._failed_ns = now_ns
         return [ReadChain()]
 
     def _on_member(
@@ -219,7 +220,7 @@ class Coordinator:
         refused = self._check_fit(candidate, now_ns)
         if refused:
             return refused
-        problem = self.waiting.asks(candidate, now_ns)
+        problem = self.waiting.asks(candidate, now_ns) or self._why_taken(candidate, now_ns)
         if problem is not None:
             return [Refuse(candidate.nonce, problem)]
         wait_ms = self.waiting.wait_ms(candidate.id, now_ns)
@@ -227,6 +228,26 @@ class Coordinator:
             reason = f"{candidate.id} was evicted several times in a row"
             return [Postpone(candidate.nonce, wait_ms, reason)]
         return []
+
+    def _why_taken(self, candidate: Candidate, now_ns: int) -> str | None:
+        """Return why an id will not be free soon: a member that is well has it.
+
+        Who has gone has it, too, until that is found; so whoever asks has waited for a while.
+        """
+        assert self.now is not None
+        member = self.now.by_id.get(candidate.id)
+        limit_ns = self.limits.suspected_after_ms * MS
+        if member is None or member.is_leaving:
+            return None
+        if self.waiting.waits_ns(candidate.nonce, now_ns) < limit_ns:
+            return None
+        verdict = self.verdicts(now_ns)[member.id, member.incarnation]
+        if verdict.standing is not Standing.ACTIVE or not verdict.is_heard:
+            return None
+        return (
+            f"{member.id} is a member as incarnation {member.incarnation}, and is well: "
+            "is an id given twice?"
+        )
 
     def _check_fit(self, candidate: Candidate, now_ns: int) -> list[Instruction]:
         """Refuse a worker that would compute something else than the members do."""
@@ -255,9 +276,10 @@ class Coordinator:
         verdicts = self.verdicts(now_ns)
         is_somebody_silent = any(v.standing is not Standing.ACTIVE for v in verdicts.values())
         done: list[Instruction] = [*self.asked.given_up(now_ns)]
-        if is_somebody_silent and self._is_due(
-            self._looked_ns, self.limits.heartbeat_interval_ms, now_ns
-        ):
+        # While it judges nobody yet it looks, too: views of those that died before it began are
+        # old then, and vouch for nobody later.
+        looks = is_somebody_silent or not self.hearing.has_observed(now_ns)
+        if looks and self._is_due(self._looked_ns, self.limits.heartbeat_interval_ms, now_ns):
             self._looked_ns = now_ns
             done.append(ReadViews())
         is_alone = self._is_due(self._answered_ns, 2 * self.limits.view_interval_ms, now_ns)
@@ -286,6 +308,8 @@ class Coordinator:
             self._wanted_ns = now_ns
         is_asked_for = self.asked.is_answered_by(after, self.now)
         if not is_asked_for and now_ns < self._due_ns(self._wanted_ns):
+            return []
+        if not self._is_due(self._failed_ns, self.limits.version_interval_ms, now_ns):
             return []
         self._proposed = after.version
         return [Propose(after)]

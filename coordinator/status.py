@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from coordinator.views import Who
     from ripple.assignment import Backpressure
 
+FAILING_SHOWN = 8
+
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
@@ -212,6 +214,7 @@ def _problems(coordinator: Coordinator, now: Assignment, verdicts: dict[Who, Ver
         f"partition {partition} did not move to {process}: {why}"
         for (partition, process), why in sorted(coordinator.progress.failed.items())
     ]
+    found += _failing(coordinator, now)
     found += _partition_problems(now, coordinator.limits.partitions)
     found += input_problems(coordinator.progress.inputs, now)
     found += [
@@ -220,6 +223,21 @@ def _problems(coordinator: Coordinator, now: Assignment, verdicts: dict[Who, Ver
         if pin.worker not in now.by_id
     ]
     return found
+
+
+def _failing(coordinator: Coordinator, now: Assignment) -> list[str]:
+    """Return which partitions their owners try in vain, and why; of many the first few."""
+    found = [
+        f"partition {failure.partition} has failed at {failure.process}, and is tried again: "
+        f"{failure.reason}"
+        for report in coordinator.progress.reports.values()
+        for failure in report.failed
+        if 0 <= failure.partition < len(now.shares)
+        and now.shares[failure.partition].owner == failure.process
+        and (failure.partition, failure.process) not in coordinator.progress.failed
+    ]
+    more = len(found) - FAILING_SHOWN
+    return found if more <= 0 else [*found[:FAILING_SHOWN], f"so have {more} more partitions"]
 
 
 def _partition_problems(now: Assignment, asked: int) -> list[str]:

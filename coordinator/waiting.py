@@ -92,6 +92,11 @@ class Waiting:
         self._waiting[candidate.nonce] = _Waiting(candidate, now_ns, now_ns)
         return None
 
+    def waits_ns(self, nonce: str, now_ns: int) -> int:
+        """Return for how long a candidate has waited here."""
+        known = self._waiting.get(nonce)
+        return 0 if known is None else now_ns - known.since_ns
+
     def gone(self, nonce: str) -> None:
         """Forget a candidate: it has joined, was refused or does not ask any more."""
         self._waiting.pop(nonce, None)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 CONNECT_S = 5.0
 PAUSE_S = 0.1
 PAUSE_MAX_S = 5.0
+UNTOLD_S = 3.0  # a process that begins listens when it has loaded all
 LOOK_S = 1.0  # how often it is looked who is wanted, where nobody says that it has changed
 
 
@@ -111,35 +112,40 @@ class ExchangePort:
     async def _keep(self, peer: str) -> None:
         """Keep a connection with a process."""
         pause_s = PAUSE_S
+        well_ns = self._clock.monotonic_ns()
         while True:
             began_ns = self._clock.monotonic_ns()
-            await self._connect(peer)
-            if self._clock.monotonic_ns() - began_ns > CONNECT_S * 2e9:
+            why = await self._connect(peer)
+            now_ns = self._clock.monotonic_ns()
+            if now_ns - began_ns > CONNECT_S * 2e9:
                 pause_s = PAUSE_S
+            if why is None:
+                well_ns = now_ns
+            elif now_ns - well_ns >= UNTOLD_S * 1e9:
+                self._tell(PeerLost(peer, why))
             # So that not all come back at once to one that was gone.
             share = 0.5 + self._random.below(1024) / 2048
             await self._clock.sleep(pause_s * share)
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
-    async def _connect(self, peer: str) -> None:
-        """Connect, and speak until that ends."""
+    async def _connect(self, peer: str) -> str | None:
+        """Connect, and speak until that ends; return why nobody could be reached."""
         address = self.exchange.peers().get(peer)
         if address is None or self.exchange.is_connected(peer):
-            return
+            return None
         try:
             addresses.check_secured(address, self._tls, insecure=self._insecure)
             async with asyncio.timeout(CONNECT_S):
                 stream = await self._network.connect(address, tls=self._tls)
         except TimeoutError:
-            self._tell(PeerLost(peer, f"{address} does not answer within {CONNECT_S:g} s"))
-            return
+            return f"{address} does not answer within {CONNECT_S:g} s"
         except (OSError, ValueError) as error:
-            self._tell(PeerLost(peer, str(error)))
-            return
+            return str(error)
         try:
             await self._speak(stream, peer)
         finally:
             stream.close()
+        return None
 
     async def _accept(self, stream: Stream) -> None:
         task = asyncio.current_task()

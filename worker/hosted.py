@@ -19,6 +19,7 @@ class Standing:
     is_live: it is owned, and has caught up. behind: how many commits a follower lacks; None of who
     is no follower, or does not know yet. failure: why it does not get on; None if it does. events,
     rows_out, checkpoints: what its lives in this process have applied, written and stored.
+    is_spent: whether its owner has no epoch left to try with.
     """
 
     is_live: bool = False
@@ -28,6 +29,7 @@ class Standing:
     events: int = 0
     rows_out: int = 0
     checkpoints: int = 0
+    is_spent: bool = False
 
 
 class Hosted(Protocol):

@@ -102,6 +102,7 @@ class Membership:
         self._draining: str | None = None
         self._is_leaving = False
         self._is_unread = ""
+        self._is_elsewhere = False  # whether coordinators know of versions that its store has not
         self._hint = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -198,7 +199,7 @@ class Membership:
         if self._is_late or self._settled < self._doubts:
             return [words.Present()]
         if self._incarnation is None:
-            is_silent = self._is_leaving or self._draining is not None
+            is_silent = self._is_leaving or self._draining is not None or self._is_elsewhere
             if is_silent or self._clock.monotonic_ns() < self._asks_again_ns:
                 return [words.Present()]
             return [words.Register(self._candidate(self._nonce))]
@@ -272,7 +273,7 @@ class Membership:
     async def _read(self) -> bool:
         """Read the chain, and tell of its newest version; return whether it could be read."""
         self._hint.clear()
-        doubts = self._doubts
+        doubts, announced = self._doubts, self._announced or 0
         try:
             async with asyncio.timeout(READ_DEADLINE_S):
                 reading = await self._chain.newest()
@@ -281,10 +282,16 @@ class Membership:
         except RippleError as error:
             problem = str(error)
         else:
-            self._is_unread = ""
             self._settled = max(self._settled, doubts)
+            self._is_elsewhere = reading.newest_number < announced
             self._take_version(reading)
-            return True
+            if not self._is_elsewhere:
+                self._is_unread = ""
+                return True
+            problem = (
+                f"a coordinator knows version {announced}, the newest in this worker's store is "
+                f"{reading.newest_number or 'none'}: is it the coordinators' store?"
+            )
         if problem != self._is_unread:
             self._is_unread = problem
             self._tell(events.AssignmentUnread(problem))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from ripple.assignment import epoch_of
+from ripple.assignment import ATTEMPTS_MAX, epoch_of
 from ripple.events import PartitionFailed, Stored
 from worker.hosted import Doing, Standing
 
@@ -42,6 +42,7 @@ class Owned(ABC):
         self._failure: str | None = None
         self._epoch: int | None = None
         self._events = self._rows_out = self._stored = 0
+        self._is_spent = False
 
     @property
     def standing(self) -> Standing:
@@ -57,6 +58,7 @@ class Owned(ABC):
             events=self._events + (0 if report is None else report.events),
             rows_out=self._rows_out + (0 if report is None else report.rows_out),
             checkpoints=self._stored,
+            is_spent=self._is_spent,
         )
 
     def own(self, since: int, *, is_handed_over: bool = False) -> None:
@@ -100,7 +102,7 @@ class Owned(ABC):
 
     async def _own(self, since: int, *, is_handed_over: bool) -> None:
         """Live again and again, until told to end, or until another owner has it."""
-        self._is_giving_way = self._is_resuming = False
+        self._is_giving_way = self._is_resuming = self._is_spent = False
         attempt, pause_s = 0, PAUSE_MIN_S
         while not (self._is_leaving or self._is_giving_way):
             began_ns = self._clock.monotonic_ns()
@@ -118,6 +120,9 @@ class Owned(ABC):
                 pause_s = PAUSE_MIN_S
             await self._clock.sleep(0 if self._is_leaving else pause_s)
             attempt, pause_s = attempt + 1, min(2 * pause_s, PAUSE_MAX_S)
+            if attempt == ATTEMPTS_MAX and not (self._is_leaving or self._is_giving_way):
+                self._is_spent = True  # a version that gives it anew has further ones
+                return
         if not self._is_to_stop:
             await self._clock.sleep(PARK_S)
             self._forget()

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ripple.assignment import AssignmentError
+from ripple.assignment import ATTEMPTS_MAX, AssignmentError
 from worker import words
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LOOK_S = 0.25
 REPORT_EVERY = 2  # looks, unless a partition stands otherwise than it was said
 DROP_S = 2.0
+SPENT_S = 10.0  # for its neighbours to store what they have
 MEASURES_EVERY = 4  # looks
 
 
@@ -59,6 +60,8 @@ async def _obey(
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if reporting.done():
                 reporting.result()  # a bug of ours: who says nothing more is taken for hung
+                if runtime.spent is not None:
+                    return await _end_spent(runtime, say)
             if stopping is not None and stopping.done():
                 stopping.result()
                 return 0
@@ -79,6 +82,18 @@ async def _obey(
         reading.cancel()
         if stopping is not None:
             stopping.cancel()
+
+
+async def _end_spent(runtime: Runtime, say: Callable[[str], None]) -> int:
+    """End, so that the next start of the process is given its partitions by a new version."""
+    say(
+        f"partition {runtime.spent} has failed {ATTEMPTS_MAX} times, as often as one version may "
+        "give it: the process ends, and the next one goes on trying"
+    )
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SPENT_S):
+            await runtime.stop()
+    return 1
 
 
 def _take(
@@ -104,6 +119,8 @@ async def _report(
     with suppress(ConnectionError):
         while True:
             standings = runtime.standings
+            if any(one.is_spent for one in standings.values()):
+                return
             stand = [(key, s.is_live, s.behind, s.failure) for key, s in standings.items()]
             if turn % REPORT_EVERY == 0 or stand != said or asked.is_set():
                 said = stand

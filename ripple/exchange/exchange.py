@@ -296,7 +296,9 @@ class Exchange:
         stream = Stream(follow.edge, follow.sender, follow.target)
         self._forget(way, stream)
         edge = self._edge(follow.edge)
-        if edge is None or follow.sender >= self._partitions(edge.senders):
+        # 0: the assignment, which the follower has read, was not read here yet.
+        partitions = 0 if edge is None else self._partitions(edge.senders)
+        if edge is None or 0 < partitions <= follow.sender:
             raise RemoteProtocolError(f"there is no sender {follow.sender} of {follow.edge!r}")
         if len(self._asked) >= self.limits.streams_max:
             raise RemoteProtocolError(f"more streams than streams_max={self.limits.streams_max}")

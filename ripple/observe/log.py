@@ -121,7 +121,8 @@ class Log:
 
     def _say_repeats(self, now_s: float) -> None:
         for (message, *_), times in self._repeats.over(now_s):
-            self._entries.info(f"said {times} times more within {WITHIN_S:g} s: {message}")
+            often = "once" if times == 1 else f"{times} times"
+            self._entries.info(f"said {often} more within {WITHIN_S:g} s: {message}")
 
 
 class _Writer:

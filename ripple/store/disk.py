@@ -51,7 +51,9 @@ class DiskStore:
             done = None
             return await asyncio.to_thread(self._name, temporary, path, folder)
         except OSError as error:
-            raise StoreError(f"{name} cannot be stored: {error}", done=done) from error
+            # Not with the temporary name: the same trouble should be told in the same words.
+            why = error.strerror or str(error)
+            raise StoreError(f"{name} cannot be stored in {folder}: {why}", done=done) from error
 
     def _write(self, path: str, data: bytes) -> None:
         file = self._disk.open(path, exclusive=True)

@@ -259,9 +259,13 @@ class Link:
         if self._left_ns is not None:
             self._end(None)
         elif not self._is_settled:
-            self._give_up(f"no complete handshake within {self.limits.handshake_timeout_ns} ns")
+            self._give_up(
+                f"no complete handshake within {self.limits.handshake_timeout_ns / 1e9:g} s"
+            )
         elif self._keep_alive.is_asking:
-            self._give_up(f"the peer was silent for {self._keep_alive.silence_ns(now_ns)} ns")
+            self._give_up(
+                f"the peer was silent for {self._keep_alive.silence_ns(now_ns) / 1e9:.1f} s"
+            )
         else:
             self.ping()
         return self._take_events()

@@ -15,7 +15,7 @@ from coordinator.state import Coordinator
 from coordinator.status import AlertStatus, status_of
 from coordinator.views import Standing
 from coordinator.waiting import Waiting
-from ripple.assignment import Alert, Assignment, AssignmentError, Phase, Report
+from ripple.assignment import Alert, Assignment, AssignmentError, MoveFailed, Phase, Report
 from tests.assignment.examples import CODE, candidate
 from tests.coordinator.cluster import Cluster, Worker, without
 
@@ -446,6 +446,44 @@ def test_a_worker_that_does_not_fit_is_refused_with_what_differs(
     assert one.waiting.candidates == ()
 
 
+def asks_from(one: Coordinator, incarnation: int, seconds: range, *, beats: bool) -> list[str]:
+    """Let another w1 ask to join; return what it is told."""
+    told = []
+    for second in seconds:
+        now_ns = second * 10**9
+        if beats:
+            one.step(ev.Heartbeat(("w1", incarnation), Report(0.1, (0,))), now_ns)
+        told += one.step(ev.Registered(replace(candidate("w1", "second"), inputs=())), now_ns)
+        one.step(ev.Ticked(), now_ns)
+    return [each.reason for each in told if isinstance(each, ins.Refuse)]
+
+
+def test_a_worker_whose_id_another_has_that_is_well_is_told_so() -> None:
+    one = alone()
+    incarnation = joined(one, "w1").by_id["w1"].incarnation
+    assert asks_from(one, incarnation, range(10, 14), beats=True) == []
+    told = asks_from(one, incarnation, range(14, 16), beats=True)
+    assert told == ["w1 is a member as incarnation 1, and is well: is an id given twice?"] * 2
+
+
+def test_a_worker_that_has_come_back_waits_in_silence_for_its_former_self_to_go() -> None:
+    one = alone()
+    incarnation = joined(one, "w1").by_id["w1"].incarnation
+    one.step(ev.Heartbeat(("w1", incarnation), Report(0.1, (0,))), 10 * 10**9)
+    assert asks_from(one, incarnation, range(10, 30), beats=False) == []
+
+
+def test_views_are_read_while_nobody_is_judged_yet() -> None:
+    """So that one of a replica that has died before is known as old, and vouches for nobody."""
+    one = alone()
+    looked = [
+        second
+        for second in range(20)
+        if any(isinstance(each, ins.ReadViews) for each in one.step(ev.Ticked(), second * 10**9))
+    ]
+    assert looked == list(range(8))
+
+
 def test_an_input_that_partitions_do_not_divide_is_refused_with_numbers_that_fit() -> None:
     one = alone(Limits(partitions=8))
     (told,) = register(one, inputs=(("trades", 12),))
@@ -577,7 +615,7 @@ def test_a_coordinator_that_knows_nothing_does_nothing() -> None:
         ev.StreamEnded(("w1", 3)),
     ):
         told = one.step(event, 20 * 10**9)
-        assert all(isinstance(each, ins.WriteView) for each in told)
+        assert all(isinstance(each, (ins.WriteView, ins.ReadViews)) for each in told)
     assert status_of(one, 0) is None
     (told,) = one.step(ev.Commanded("r", Freeze("x")), 0)
     assert isinstance(told, ins.Answer)
@@ -645,6 +683,19 @@ def test_alerts_are_what_workers_say_and_who_is_silent() -> None:
     assert after.alerts == ()
 
 
+def test_what_its_owner_tries_in_vain_is_told_and_of_much_the_first() -> None:
+    one = alone(Limits(partitions=12))
+    joined(one, "w1")
+    failed = tuple(MoveFailed(number, "w1/0", "the disk is full") for number in range(12))
+    one.step(ev.Heartbeat(("w1", 1), Report(0.1, (0,), failed=failed)), 6 * 10**9)
+    found = status_of(one, 6 * 10**9)
+    assert found is not None
+    failing = [problem for problem in found.problems if "tried again" in problem]
+    assert failing[0] == "partition 0 has failed at w1/0, and is tried again: the disk is full"
+    assert len(failing) == 8
+    assert "so have 4 more partitions" in found.problems
+
+
 def test_a_worker_that_does_not_fit_is_an_alert_for_as_long_as_it_asks() -> None:
     one = alone()
     joined(one, "w1")
@@ -690,6 +741,22 @@ def test_jitter_is_within_its_limit_and_differs_between_replicas() -> None:
 def test_guards_can_be_switched_off_by_name() -> None:
     assert without("a")("b")
     assert not without("a")("a")
+
+
+def test_a_command_leaves_a_store_alone_that_takes_nothing() -> None:
+    """It can be read: what is read tells that the version is not there, and it is tried again."""
+    one = alone()
+    now = joined(one, "w1")
+    at_ns, proposed = 6 * 10**9, 0
+    one.step(ev.Heartbeat(("w1", 1), Report(0.1, (0,))), at_ns)
+    events: list[ev.Event] = [ev.Commanded("r", Freeze("x"))]
+    for _ in range(400):  # ten seconds
+        at_ns += 25 * MS
+        told = [each for event in events for each in one.step(event, at_ns)]
+        proposed += sum(isinstance(each, ins.Propose) for each in told)
+        is_wanted = any(isinstance(each, (ins.Propose, ins.ReadChain)) for each in told)
+        events = [ev.ChainRead(now, 1), ev.ProposalEnded()] if is_wanted else [ev.Ticked()]
+    assert 8 <= proposed <= 11
 
 
 def test_while_the_store_fails_it_is_left_alone_between_proposals() -> None:

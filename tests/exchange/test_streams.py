@@ -379,6 +379,22 @@ def test_a_stage_into_which_no_state_edge_leads_is_not_followed_here() -> None:
     assert exchange.send(0, 0, 1, lambda: None) is None
 
 
+def test_whoever_has_not_read_the_assignment_yet_waits_for_what_is_asked_of_it() -> None:
+    """A follower that knows more is no liar: the connection, which others share, goes on."""
+    pair = Pair()
+    pair.sender.process.exchange._partitions = lambda _: 0
+    pair.carry()
+    pair.sender.stop()
+    pair.target.process.exchange.refresh()
+    pair.connection.cut(0)
+    pair.cluster.connect()
+    pair.carry()
+    assert not pair.connection.is_over
+    pair.restart_sender()
+    pair.give(20)
+    assert pair.arrived()
+
+
 def test_a_life_that_begins_before_the_one_before_has_ended_takes_over_its_streams() -> None:
     pair = Pair()
     pair.carry()

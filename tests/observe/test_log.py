@@ -138,11 +138,10 @@ def test_what_is_said_again_and_again_is_counted_and_not_repeated() -> None:
     said.log.tell(LOST)
     assert "said 20 times more within 10 s: coordinator c:9200" in said.lines[-2]
     assert said.lines[-1].endswith("it is gone\n")
-    for _ in range(TIMES + 2):
+    for _ in range(TIMES + 1):
         said.log.say("the end")
     said.log.close()
-    assert "said 3 times more" not in said.lines[-2]
-    assert "said 2 times more within 10 s: the end" in said.lines[-1]
+    assert "said once more within 10 s: the end" in said.lines[-1]
 
 
 def test_the_same_of_other_partitions_is_not_a_repeat() -> None:

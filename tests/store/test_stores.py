@@ -11,6 +11,7 @@ import pytest
 from ripple.store import DiskStore, MemoryStore, RetryingStore, RetrySettings, TimedStore
 from ripple.testing import Chance, SimDisk, SimStore
 from ripple.world import LiveDisk, ObjectStore, StoreError
+from ripple.world.errors import DiskFullError
 from tests.checkpoint.kit import TroubledStore
 from tests.log.trades import ManualClock
 from tests.world.store_contract import StoreContract, run
@@ -64,6 +65,22 @@ def test_unwritable_folder_is_a_store_error_with_its_cause(tmp_path) -> None:
         run(store.put_if_absent("a/1.json", b""))
     assert caught.value.done is False
     assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_a_full_disk_is_told_each_time_in_the_same_words(tmp_path) -> None:
+    """Whoever holds back what was just said would not hold back another temporary name."""
+
+    class Full(LiveDisk):
+        def open(self, path: str, *, exclusive: bool = False):
+            raise DiskFullError(path)
+
+    store = DiskStore(Full(tmp_path), Chance())
+    said = set()
+    for _ in range(2):
+        with pytest.raises(StoreError, match="cannot be stored in a: no space left") as caught:
+            run(store.put_if_absent("a/1.json", b""))
+        said.add(str(caught.value))
+    assert len(said) == 1
 
 
 def test_store_that_never_recovers_is_given_up_with_the_outcome_unknown() -> None:

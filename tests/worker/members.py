@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ripple.events import Event
     from ripple.testing import SimCluster, SimWorld
+    from ripple.world.ports import ObjectStore
 
 LIMITS = Limits(partitions=6)
 COORDINATORS = ("c1", "c2")
@@ -117,15 +118,19 @@ def coordinator_of(
 
 
 def worker_of_cluster(
-    seen: Seen, name: str, coordinators: tuple[str, ...] = COORDINATORS, code: Any = None
+    seen: Seen,
+    name: str,
+    coordinators: tuple[str, ...] = COORDINATORS,
+    code: Any = None,
+    store: ObjectStore | None = None,
 ) -> Callable[[SimWorld], Awaitable[None]]:
-    """Return the program of a worker that holds nothing."""
+    """Return the program of a worker that holds nothing. store: another one than all others'."""
 
     async def main(world: SimWorld) -> None:
         member = seen.members[name] = Member(name, seen, code=code)
         member.membership = Membership(
             world,
-            AssignmentChain(world.store, guards=world.guards),
+            AssignmentChain(store or world.store, guards=world.guards),
             [address_of(one) for one in coordinators],
             member.candidate,
             member.report,

@@ -21,6 +21,7 @@ from tests.engine.staged import Spread
 from tests.engine.test_stages import PLANS, trades
 from tests.exchange.processes import Partition
 from tests.world.test_networks import LiveCertificates
+from worker import exchange
 from worker.exchange import ExchangePort
 
 NAME = "windows-by-venue"
@@ -164,6 +165,26 @@ def test_a_really_slow_receiver_gets_each_row_less_often_and_takes_no_memory(
             fresh.stabilize()
             assert fresh.digests == part.engine.digests
         await ended(tasks, lambda: True)
+
+    asyncio.run(main())
+
+
+def test_a_process_that_does_not_listen_yet_is_told_of_once_it_has_had_time_to_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "UNTOLD_S", 0.5)
+
+    async def main() -> None:
+        live = Live(tmp_path)
+        await live.ports[0].open()
+        for part in live.all:
+            part.start(part.process)
+        began_s = asyncio.get_running_loop().time()
+        task = asyncio.create_task(live.ports[0].run())
+        await ended([task], lambda: bool(live.told))
+        assert asyncio.get_running_loop().time() - began_s >= 0.5
+        assert isinstance(live.told[0], PeerLost)
+        assert "Errno 111" in live.told[0].reason
 
     asyncio.run(main())
 

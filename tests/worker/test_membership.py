@@ -17,6 +17,7 @@ from ripple import events
 from ripple.assignment import worker_of
 from ripple.observing.answering import first_answer
 from ripple.rpc import methods
+from ripple.store.memory import MemoryStore
 from ripple.testing import SimCluster
 from ripple.world.control import RefusedError, UnreachableError
 from tests.assignment.examples import CODE
@@ -345,6 +346,25 @@ def test_misfit_is_refused_and_told_what_differs() -> None:
         assert "plan hash is plan-2, the cluster's is plan-1" in refused[0].reason
         assert 5 < len(refused) < 30, "it asks again, not every second"
         assert any("plan hash is plan-2" in line for line in seen.said)
+
+    simulate(scenario)
+
+
+def test_a_worker_with_another_store_says_so_and_asks_to_join_no_more() -> None:
+    """What it is given it would never hear of; so it is given something once at most."""
+
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        seen = start(cluster, workers=2)
+        await rest(cluster, seen, workers=("w1", "w2"))
+        apart = MemoryStore()
+        cluster.host("w3").start(worker_of_cluster(seen, "w3", store=apart))
+        await asyncio.sleep(120)
+        unread = told(seen, "w3", events.AssignmentUnread)
+        assert "is it the coordinators' store?" in unread[0].reason
+        assert "the newest in this worker's store is none" in unread[0].reason
+        joins = [v for v in seen.history.values() if "w3 joins" in v.cause]
+        assert len(joins) <= 1
+        await rest(cluster, seen, workers=("w1", "w2"))
 
     simulate(scenario)
 

@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from ripple.assignment import epoch_of
+import pytest
+
+from ripple.assignment import ATTEMPTS_MAX, epoch_of
 from ripple.events import Event, PartitionFailed, Stored
 from ripple.partition.report import Report
 from ripple.world import LiveClock
@@ -54,5 +56,32 @@ def test_failure_that_is_over_is_reported_no_more_and_work_is_counted_once() -> 
         await partition.ended()
         then = partition.standing
         assert (then.is_live, then.events, then.checkpoints) == (False, 3, 1)
+
+    asyncio.run(main())
+
+
+class Hopeless(Flaky):
+    """A partition that fails for as long as it is tried."""
+
+    tries = 0
+
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+        self.tries += 1
+        raise OSError("the disk is full")
+
+
+def test_who_has_no_epoch_left_says_so_and_has_new_ones_by_a_later_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(owned, "PAUSE_MIN_S", 0)
+
+    async def main() -> None:
+        partition = Hopeless()
+        for since in (7, 8):
+            partition.own(since)
+            await partition.ended()
+            assert partition.standing.is_spent
+            assert partition.standing.epoch == epoch_of(since, ATTEMPTS_MAX - 1)
+        assert partition.tries == 2 * ATTEMPTS_MAX
 
     asyncio.run(main())

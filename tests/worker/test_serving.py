@@ -89,3 +89,29 @@ def test_what_is_new_is_said_at_once_and_the_rest_every_second_look() -> None:
 
     # Looks 1, 3, 5, 7 and 9; and 2, where it has become live.
     assert asyncio.run(asyncio.wait_for(run(), 5)) == [False, True, True, True, True, True]
+
+
+class Spent(Runtime):
+    """Has a partition that cannot be tried any more from the second look on."""
+
+    looks = 0
+    has_stopped = False
+
+    @property
+    def standings(self) -> dict[int, Standing]:
+        self.looks += 1
+        return {3: Standing(is_spent=self.looks > 1)}
+
+    async def stop(self) -> None:
+        self.has_stopped = True
+
+
+def test_a_process_ends_where_only_a_new_start_of_it_may_try_again() -> None:
+    async def run() -> int:
+        return await serve(Silent(), runtime, Turning(), said.append)
+
+    said: list[str] = []
+    runtime = Spent("w/0", lambda _: None)  # type: ignore[arg-type, return-value]
+    assert asyncio.run(asyncio.wait_for(run(), 5)) == 1
+    assert runtime.has_stopped
+    assert said[0].startswith("partition 3 has failed 1024 times")
