@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -278,7 +279,7 @@ class Plan:
         that code takes by their names.
         """
         major, minor = sys.version_info[:2]
-        source = notation.dumps(canonical(self.source.schema))
+        source = _noted(self.source.schema)
         checks = {"checks": dumps(checks_to_sexp(self.source.checks))} if self.source.checks else {}
         return {"python": f"{major}.{minor}", "source": source, **checks, **self._code_notes()}
 
@@ -335,6 +336,11 @@ def type_of(member: Field) -> FieldType:
 def types_of(fields: Fields) -> dict[str, FieldType]:
     """Return name to type, as expressions are bound to."""
     return {member.name: type_of(member) for member in fields}
+
+
+@lru_cache(maxsize=16)  # each snapshot asks
+def _noted(schema: Schema) -> str:
+    return notation.dumps(canonical(schema))
 
 
 def _missing(name: str) -> Fold:

@@ -53,7 +53,9 @@ TIGHT = ExchangeLimits(credit_rows=2, window_bytes=2000, bundle_rows=2, bundle_b
 # Failed moves are tried again after a minute, and whoever has flapped waits up to five.
 LIMIT_S = 600.0
 PRODUCER = "producer"
-PAUSE_MS_MAX = 600  # so that there is always something to do while things go wrong
+# So that there is always something to do while things go wrong; and then an end.
+PAUSE_MS_MAX = 600
+PAUSE_HEALED_MS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class ClusterScene:
         self.watch = Watch(cluster, truth, shape.partitions)
         self.shells: dict[str, Shell] = {}
         self.workers: dict[str, SimWorker] = {}
+        self._is_healed = False
         world = sim_world()
         truth.source.install(world, whole=not shape.alongside)
         self.disk = world.disk
@@ -143,7 +146,9 @@ class ClusterScene:
 
     async def _produce(self, world: SimWorld) -> None:
         own = on_disk(world, self.disk)
-        await self.truth.source.produce(own, pause_ms_max=PAUSE_MS_MAX)
+        await self.truth.source.produce(
+            own, pause_ms_max=lambda: PAUSE_HEALED_MS_MAX if self._is_healed else PAUSE_MS_MAX
+        )
         self.cluster.witness[PRODUCER] = True
 
     # What is asked of them.
@@ -164,7 +169,8 @@ class ClusterScene:
         await self.cluster.host(name).ended()
 
     def heal(self) -> None:
-        """Let nothing go wrong any more, and all be there."""
+        """Let nothing go wrong any more, and all be there; what is left of the input comes soon."""
+        self._is_healed = True
         self.cluster.heal()
         for name in self.machines:
             if name in self.cluster.hosts and self.cluster.host(name).is_running:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,7 +63,9 @@ class CrashSource:
         with PartitionReader(Topic.open(disk, TOPIC), self.inputs.index(name)) as reader:
             return reader.range()[1]
 
-    async def produce(self, world: SimWorld, *, pause_ms_max: int = PAUSE_MS_MAX) -> None:
+    async def produce(
+        self, world: SimWorld, *, pause_ms_max: Callable[[], int] = lambda: PAUSE_MS_MAX
+    ) -> None:
         """Append what is not there yet, as a process beside does that syncs when it has ended."""
         topic = Topic.open(world.disk, TOPIC)
         writers = [PartitionWriter(topic, at, world.clock) for at in range(len(self.inputs))]
@@ -71,7 +73,7 @@ class CrashSource:
             for frame in self._frames:
                 writer = writers[frame.partition]
                 if frame.first_offset >= writer.next_offset:
-                    await world.clock.sleep(world.random.below(pause_ms_max) / 1000)
+                    await world.clock.sleep(world.random.below(pause_ms_max()) / 1000)
                     _append(writer, frame)
         finally:
             for writer in writers:

@@ -189,7 +189,8 @@ class SimHost:
             raise self._bug
         elif self._running is not None and self._running.done():
             self._exit(self._running)
-        self._cluster.effects.check_invariants()
+        for invariant in self._cluster.effects.invariants:
+            invariant()
 
     def _exit(self, running: asyncio.Task[Any]) -> None:
         error = running.exception() if not running.cancelled() else asyncio.CancelledError()

@@ -13,7 +13,8 @@ from ripple.testing.naming import find
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHUNK_SEEDS = 500
+CHUNK_SEEDS_MAX = 500
+CHUNKS_MIN = 4  # for each process, so that none waits long for another
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,9 @@ class Job:
 
 def chunks(job: Job, seeds: range, processes: int) -> Iterator[tuple[bool, str]]:
     """Run all seeds; yield for each chunk whether all was well, and a line to print."""
-    starts = range(seeds.start, seeds.stop, CHUNK_SEEDS)
-    work = [(job, range(start, min(start + CHUNK_SEEDS, seeds.stop))) for start in starts]
+    length = max(1, min(CHUNK_SEEDS_MAX, len(seeds) // (CHUNKS_MIN * processes)))
+    starts = range(seeds.start, seeds.stop, length)
+    work = [(job, range(start, min(start + length, seeds.stop))) for start in starts]
     # A module of its own, because fresh processes do not find what belongs to a command.
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         yield from pool.imap(_chunk, work)

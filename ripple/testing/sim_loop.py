@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 from asyncio import events
-from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from ripple.testing.sim_time import Timeline
 
@@ -29,26 +29,53 @@ TASKS_KEPT_MIN = 1000
 CLOSES_MAX = 100
 
 
-class _Numbered:
-    """Hashes by number: sets of futures would go by addresses, which differ from run to run."""
+class SimFuture(asyncio.Future[Any]):
+    """A future of a simulated loop.
 
-    number: int
+    It hashes by number: sets of futures would go by addresses, which differ from run to run.
+    """
 
-    def __new__(cls, *_: Any, loop: SimLoop, **__: Any) -> Self:
-        made = super().__new__(cls)
-        made.number = loop.next_number()
-        return made
+    _number = 0  # until somebody asks: few are ever in a set
 
     def __hash__(self) -> int:
-        return self.number
+        if not self._number:
+            self._number = self._loop.next_number()  # type: ignore[attr-defined]
+        return self._number
 
 
-class SimFuture(_Numbered, asyncio.Future[Any]):
-    """A future of a simulated loop."""
+class SimTask(asyncio.Task[Any]):
+    """A task of a simulated loop, which hashes by number, too."""
+
+    _number = 0
+
+    def __hash__(self) -> int:
+        if not self._number:
+            self._number = self._loop.next_number()  # type: ignore[attr-defined]
+        return self._number
 
 
-class SimTask(_Numbered, asyncio.Task[Any]):
-    """A task of a simulated loop."""
+class SimHandle(asyncio.TimerHandle):
+    """What is to be called; made without asking whether the loop debugs, as for each step."""
+
+    __slots__ = ()
+
+    def __init__(  # deliberately not the one of asyncio
+        self,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        loop: SimLoop,
+        context: Context | None,
+        when: float = 0.0,
+    ) -> None:
+        self._context = copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+        self._scheduled = False
+        self._when = when
 
 
 class SimLoop(asyncio.AbstractEventLoop):
@@ -74,9 +101,8 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.free_ns = 0  # when the step that it does now is done
         self._chance = chance
         self._rate = 1_000_000 + drift_ppm
-        self.ready: list[asyncio.Handle] = []
-        # By when each is due on the own clock; then in true time.
-        self._timers: list[tuple[int, int, int, asyncio.TimerHandle]] = []
+        self.ready: list[SimHandle] = []
+        self._held: list[SimHandle] = []  # what came due in a pause
         self._numbers = 0
         self._tasks: list[asyncio.Task[Any]] = []
         self._tasks_made = 0
@@ -101,30 +127,12 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     # What the timeline asks.
 
-    def due_ns(self) -> int | None:
-        """Return when there is something to do, in true time; None if never."""
-        if self.paused:
-            return None
-        if self.ready:
-            return self.free_ns
-        timers = self._timers
-        while timers:
-            _, _, due_ns, handle = timers[0]
-            if not handle._cancelled:
-                return due_ns
-            heapq.heappop(timers)
-        return None
-
-    def wake(self) -> None:
-        """Take all timers that are due."""
-        timers, now_ns = self._timers, self.timeline.now_ns
-        while timers and timers[0][2] <= now_ns:
-            handle = heapq.heappop(timers)[3]
-            if not handle._cancelled:
-                self.ready.append(handle)
+    def due(self, handle: SimHandle) -> None:
+        """Take a timer that is due."""
+        (self._held if self.paused else self.ready).append(handle)
 
     def step(self) -> None:
-        """Run one callback."""
+        """Run one callback. Raises what it raises."""
         ready = self.ready
         handle = ready.pop(self._next() if len(ready) > 1 else 0)
         if handle._cancelled:
@@ -132,12 +140,19 @@ class SimLoop(asyncio.AbstractEventLoop):
         if self.step_ns:
             self.free_ns = self.timeline.now_ns + self.step_ns
         self.timeline.tell(self)
-        handle._run()
+        try:
+            handle._context.run(handle._callback, *handle._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException:
+            if not self._closed:
+                raise
 
     def resume(self) -> None:
         """Go on after a pause: what came due has come due."""
         self.paused = False
-        self.wake()
+        self.ready += self._held
+        self._held.clear()
 
     def waiting(self) -> list[str]:
         """Return what waits, for people."""
@@ -172,7 +187,7 @@ class SimLoop(asyncio.AbstractEventLoop):
                 _see(task)
         events._set_running_loop(before)
         self.ready.clear()
-        self._timers.clear()
+        self._held.clear()
         self._tasks.clear()
 
     def is_running(self) -> bool:
@@ -199,7 +214,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = SimHandle(callback, args, self, context)
         if not self._closed:
             self.ready.append(handle)
         return handle
@@ -216,7 +231,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        return self._call_at_ns(self._now_ns() + round(delay * 1e9), callback, args, context)
+        return self._call_at(self._now_ns() + round(delay * 1e9), callback, args, context)
 
     def call_at(
         self,
@@ -225,18 +240,24 @@ class SimLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        return self._call_at_ns(round(when * 1e9), callback, args, context)
+        return self._call_at(round(when * 1e9), callback, args, context)
 
-    def _call_at_ns(
+    def call_at_ns(
+        self, when_ns: int, callback: Callable[[*Ts], object], *args: *Ts
+    ) -> asyncio.TimerHandle:
+        """Call at a time of ``time_ns``."""
+        return self._call_at(when_ns, callback, args, None)
+
+    def _call_at(
         self,
         when_ns: int,
         callback: Callable[[*Ts], object],
         args: tuple[*Ts],
         context: Context | None,
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when_ns / 1e9, callback, args, self, context)
-        due_ns = -(when_ns * -1_000_000 // self._rate)
-        heapq.heappush(self._timers, (when_ns, self.next_number(), due_ns, handle))
+        handle = SimHandle(callback, args, self, context, when_ns / 1e9)
+        if not self._closed:
+            self.timeline.call_at(-(when_ns * -1_000_000 // self._rate), when_ns, self, handle)
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ripple.testing.sim_contents import Contents, Fate
 from ripple.world import paths
@@ -12,6 +12,13 @@ if TYPE_CHECKING:
 
 # Changes names in one step; None removes a name.
 Change: TypeAlias = dict[str, Contents | None]
+
+
+class Unsynced(NamedTuple):
+    """A change that a power cut may undo, and the folders that it is in."""
+
+    change: Change
+    folders: frozenset[str]
 
 
 class Names:
@@ -25,7 +32,7 @@ class Names:
         self.folders: dict[str, None] = {"": None}
         self.files: dict[str, Contents] = {}
         self._durable: dict[str, Contents] = {}
-        self._unsynced: list[Change] = []
+        self._unsynced: list[Unsynced] = []
         self._listed: dict[str, dict[str, None]] = {}  # what is in each folder, by its path
 
     def within(self, folder: str) -> list[str]:
@@ -64,7 +71,7 @@ class Names:
     def change(self, change: Change) -> None:
         """Change names now, durably only after a sync."""
         _apply(change, self.files)
-        self._unsynced.append(change)
+        self._unsynced.append(Unsynced(change, frozenset(map(paths.folder_of, change))))
         for path, contents in change.items():
             self._list(path, is_there=contents is not None)
 
@@ -81,17 +88,16 @@ class Names:
         A step between two folders is durable as a whole, and with it what it rests on.
         """
         folders = {folder}
-        synced: list[Change] = []
-        rest: list[Change] = []
-        for change in reversed(self._unsynced):
-            touched = [paths.folder_of(path) for path in change]
-            if not folders.isdisjoint(touched):
-                folders.update(touched)
-                synced.append(change)
+        synced: list[Unsynced] = []
+        rest: list[Unsynced] = []
+        for one in reversed(self._unsynced):
+            if not folders.isdisjoint(one.folders):
+                folders |= one.folders
+                synced.append(one)
             else:
-                rest.append(change)
-        for change in reversed(synced):
-            _apply(change, self._durable)
+                rest.append(one)
+        for one in reversed(synced):
+            _apply(one.change, self._durable)
         self._unsynced = rest[::-1]
 
     def after_exit(self) -> Names:
@@ -101,9 +107,9 @@ class Names:
     def after_power_cut(self, fate: Fate) -> Names:
         """Return what is found after a power cut."""
         files = dict(self._durable)
-        for change in self._unsynced:
+        for one in self._unsynced:
             if fate.survives():
-                _apply(change, files)
+                _apply(one.change, files)
         return self._formed(
             files, files, [], lambda contents: Contents(contents.after_power_cut(fate))
         )
@@ -112,7 +118,7 @@ class Names:
         self,
         files: dict[str, Contents],
         durable: dict[str, Contents],
-        unsynced: list[Change],
+        unsynced: list[Unsynced],
         form: Callable[[Contents], Contents],
     ) -> Names:
         # Names of one file go on naming one file.
@@ -133,8 +139,10 @@ class Names:
             names._list(path, is_there=True)
         names._durable = of(durable)
         names._unsynced = [
-            {path: contents and one(contents) for path, contents in change.items()}
-            for change in unsynced
+            each._replace(
+                change={path: contents and one(contents) for path, contents in each.change.items()}
+            )
+            for each in unsynced
         ]
         return names
 

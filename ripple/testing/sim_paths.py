@@ -138,23 +138,28 @@ class Paths:
         arrive: Callable[[], None],
         give_up: Callable[[], None] | None = None,
         give_up_seconds: float = GIVE_UP_SECONDS,
+        *,
+        late_seconds: float = 0.0,
     ) -> None:
         """Call ``arrive`` when a message has come along ``track``, or ``give_up`` instead.
 
-        Without a ``give_up`` it is what TCP repeats for ever, such as its windows.
+        Without a ``give_up`` it is what TCP repeats for ever, such as its windows. It takes
+        ``late_seconds`` at least.
         """
         message = Message(arrive, give_up, give_up_seconds)
-        message.due_ns = self._loop.time_ns() + self._delay_ns(track)
+        now_ns = self._loop.time_ns()
+        message.due_ns = now_ns + max(self._delay_ns(track), round(late_seconds * 1e9))
         if track.queue:
             message.due_ns = max(message.due_ns, track.queue[-1].due_ns)
         track.queue.append(message)
-        self._expect(track, message)
+        self._expect(track, message, now_ns)
 
     def stall(self, track: Track, seconds: float) -> None:
         """Let a track be slow for once: what is under way, and so what follows, comes later."""
-        track.delay(self._loop.time_ns() + round(seconds * 1e9))
+        now_ns = self._loop.time_ns()
+        track.delay(now_ns + round(seconds * 1e9))
         for message in track.queue:
-            self._expect(track, message)
+            self._expect(track, message, now_ns)
 
     def drop(self, track: Track) -> None:
         """Let nothing of what is under way arrive any more: its sender has given up."""
@@ -163,12 +168,11 @@ class Paths:
         track.queue.clear()
         self._stalled.pop(track, None)
 
-    def _expect(self, track: Track, message: Message) -> None:
+    def _expect(self, track: Track, message: Message, now_ns: int) -> None:
         if self.is_blocked(track):
             self._stall(track)
         else:
-            seconds = (message.due_ns - self._loop.time_ns()) / 1e9
-            self._loop.call_later(max(seconds, 0), self._deliver, track)
+            self._loop.call_at_ns(max(message.due_ns, now_ns), self._deliver, track)
 
     def _deliver(self, track: Track) -> None:
         """Let arrive what is due."""
@@ -208,7 +212,7 @@ class Paths:
             track.delay(now_ns + self.chance.below(pause_ns_max + 1))
             for message in track.queue:
                 _stop_timer(message)
-                self._expect(track, message)
+                self._expect(track, message, now_ns)
 
     def _delay_ns(self, track: Track) -> int:
         if track.source == track.target:

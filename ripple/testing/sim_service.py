@@ -42,7 +42,8 @@ class SimService:
         request is. Raises TimeoutError when there is no answer.
         """
         replied: asyncio.Future[tuple[T | None, Exception | None]]
-        replied = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        replied = loop.create_future()
         there, back = Track(self._machine, self._name), Track(self._name, self._machine)
 
         def arrive() -> None:
@@ -55,14 +56,14 @@ class SimService:
                 return
             except RippleError as error:
                 reply = None, error
-            self.paths.carry(back, lambda: _settle(replied, reply))
-            if seconds:
-                self.paths.stall(back, seconds)
+            self.paths.carry(back, lambda: _settle(replied, reply), late_seconds=seconds)
 
-        self.paths.carry(there, arrive)
-        if late_seconds:
-            self.paths.stall(there, late_seconds)
-        answered, error = await asyncio.wait_for(replied, TIMEOUT_SECONDS)
+        self.paths.carry(there, arrive, late_seconds=late_seconds)
+        patience = loop.call_later(TIMEOUT_SECONDS, _settle, replied, (None, TimeoutError()))
+        try:
+            answered, error = await replied
+        finally:
+            patience.cancel()
         if error is not None:
             raise error
         return cast("T", answered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from asyncio import events
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ripple.testing.sim_chance import Chance
-    from ripple.testing.sim_loop import SimLoop
+    from ripple.testing.sim_loop import SimHandle, SimLoop
 
 STEPS_MAX = 1_000_000
-TIME_SECONDS_MAX = 24 * 3600.0
+TIME_NS_MAX = 24 * 3600 * 1_000_000_000
 
 
 class SimulationStuckError(AssertionError):
@@ -38,6 +39,9 @@ class Timeline:
         )
         self._chance = chance
         self._loops: list[SimLoop] = []
+        # By true time; then by when each is due on the clock of its loop, and in order.
+        self._timers: list[tuple[int, int, int, SimLoop, SimHandle]] = []
+        self._timers_made = 0
 
     def add(self, loop: SimLoop) -> None:
         """Let a loop take turns."""
@@ -46,6 +50,13 @@ class Timeline:
     def remove(self, loop: SimLoop) -> None:
         """Let it take no more."""
         self._loops.remove(loop)
+        self._timers = [timer for timer in self._timers if timer[3] is not loop]
+        heapq.heapify(self._timers)
+
+    def call_at(self, due_ns: int, when_ns: int, loop: SimLoop, handle: SimHandle) -> None:
+        """Give it to its loop at a true time, which is ``when_ns`` on the clock of that."""
+        self._timers_made += 1
+        heapq.heappush(self._timers, (due_ns, when_ns, self._timers_made, loop, handle))
 
     def run(self, done: Callable[[], bool]) -> None:
         """Take steps until ``done``. Raises what an ``after_step`` raises."""
@@ -69,7 +80,15 @@ class Timeline:
             self.told = loop
 
     def _step(self) -> None:
-        while not (ready := self._ready()):
+        while True:
+            now_ns = self.now_ns
+            ready = [
+                loop
+                for loop in self._loops
+                if loop.ready and not loop.paused and loop.free_ns <= now_ns
+            ]
+            if ready:
+                break
             self._wait()
         loop = ready[0] if len(ready) == 1 else self._chance.pick(ready)
         self.current = loop
@@ -81,26 +100,23 @@ class Timeline:
             self.current = None
         loop.after_step()
 
-    def _ready(self) -> list[SimLoop]:
-        """Return the loops that have something to do now; asked before every step."""
-        now_ns = self.now_ns
-        return [
-            loop
-            for loop in self._loops
-            if loop.ready and not loop.paused and loop.free_ns <= now_ns
-        ]
-
     def _wait(self) -> None:
-        """Jump to the next timer, and take all that are due then."""
-        due = [(due_ns, loop) for loop in self._loops if (due_ns := loop.due_ns()) is not None]
-        if not due:
+        """Jump to the next timer, or to when a slow loop is free; take all that are due then."""
+        timers = self._timers
+        while timers and timers[0][4]._cancelled:
+            heapq.heappop(timers)
+        due_ns = [loop.free_ns for loop in self._loops if loop.ready and not loop.paused]
+        if timers:
+            due_ns.append(timers[0][0])
+        if not due_ns:
             waiting = [text for loop in self._loops for text in loop.waiting()]
             raise SimulationStuckError(f"nothing will ever happen; waiting: {', '.join(waiting)}")
-        now_ns = self.now_ns = max(self.now_ns, min([due_ns for due_ns, _ in due]))
-        if now_ns > TIME_SECONDS_MAX * 1e9:
+        now_ns = self.now_ns = max(self.now_ns, min(due_ns))
+        if now_ns > TIME_NS_MAX:
             raise SimulationStuckError(
-                f"not finished after {TIME_SECONDS_MAX:.0f} simulated seconds"
+                f"not finished after {TIME_NS_MAX / 1e9:.0f} simulated seconds"
             )
-        for due_ns, loop in due:
-            if due_ns <= now_ns:
-                loop.wake()
+        while timers and timers[0][0] <= now_ns:
+            _, _, _, loop, handle = heapq.heappop(timers)
+            if not handle._cancelled:
+                loop.due(handle)

@@ -9,6 +9,7 @@ safeguard is missed by no pipeline within so many seeds.
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import sys
 from functools import partial
@@ -39,7 +40,7 @@ def main() -> int:
 
 
 def _is_found(safeguard: str, name: str, seeds: int, jobs: int) -> bool:
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+    with multiprocessing.get_context("spawn").Pool(jobs, gc.freeze) as pool:
         tried = pool.imap(partial(failure, name, (safeguard,)), range(seeds))
         for seed, why in enumerate(tried):
             if why:

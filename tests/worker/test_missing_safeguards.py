@@ -36,6 +36,7 @@ async def dies(seen: Seen) -> None:
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simulation.md"
 FAULTS = 37  # of the design's list
+SEED = 1  # nearly any will do
 RARELY: dict[str, Any] = {"rarely": True, "partitions": 2}
 
 # What goes on, over what, and what it is found out by.
@@ -49,8 +50,8 @@ MISSED: dict[str, tuple[Story, ClusterTrial, dict[str, Any], str]] = {
 def test_absence_of_a_safeguard_is_seen_at_once(safeguard: str) -> None:
     story, trial, shape, why = MISSED[safeguard]
     with pytest.raises(AssertionError, match=why):
-        tell(story, trial, without=(safeguard,), alongside=True, **shape)
-    tell(story, trial, alongside=True, **shape)
+        tell(story, trial, seed=SEED, without=(safeguard,), alongside=True, **shape)
+    tell(story, trial, seed=SEED, alongside=True, **shape)
 
 
 def test_document_says_where_the_absence_of_each_safeguard_is_found() -> None:
