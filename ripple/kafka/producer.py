@@ -174,6 +174,7 @@ class KafkaProducer:
 
     async def _write_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         name, who, broker = self._named, self._who, self._broker
+        topics = ", ".join(sorted({place.topic for place in offsets}))
 
         async def add() -> int:
             node = await broker.coordinator(private.TRANSACTIONS, name)
@@ -187,7 +188,9 @@ class KafkaProducer:
 
         await self._broker.until_done(f"transaction of {name!r}", add)
         self._has_group = True
-        await self._broker.until_done(f"offsets of group {group!r}", write)
+        await self._broker.until_done(
+            f"topic {topics:.200}, of which group {group!r} notes how far it was read", write
+        )
 
     async def _end(self, *, commits: bool) -> None:
         """Send the one request that ends it. Whoever has sent it knows, or is over."""

@@ -20,7 +20,7 @@ from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.rows import Rows
 from ripple.kafka.settings import Security
 from ripple.ops import OP, OP_SET
-from ripple.world.broker import BrokerError, UnknownOutcomeError
+from ripple.world.broker import BrokerError, NoTopicError, Place, UnknownOutcomeError
 from ripple.world.live import LiveClock
 from tests.services.kafka import Broker
 from tests.services.kafka_kill_nine import read_all
@@ -198,3 +198,22 @@ def test_delayed_end_txn_cannot_tear(
         assert await owners.seen() == [1]
 
     lived(broker, topic, story)
+
+
+def test_a_source_that_was_removed_is_named_where_its_offsets_are_noted(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ripple.kafka.broker.PATIENCE_S", 0.5)
+
+    async def story() -> None:
+        owner = KafkaBroker(broker.bootstrap, Security())
+        try:
+            await owner.make(topic, 1)
+            producer = await owner.producer(topic)
+            producer.begin()
+            with pytest.raises(NoTopicError, match=f"no topic gone-{topic}, of which group 'g'"):
+                await producer.send_offsets("g", {Place(f"gone-{topic}", 0): 1})
+        finally:
+            await owner.close()
+
+    asyncio.run(story())
