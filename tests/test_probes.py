@@ -120,6 +120,7 @@ def test_too_many_at_once_are_hung_up_on() -> None:
             return await asyncio.gather(*(connect("b:9201") for _ in range(REQUESTS_MAX)))
 
         streams = await on(host, connect())
+        await asyncio.sleep(1)  # until all were taken
         with suppress(ConnectionError):
             assert await asked(cluster, b"GET /health HTTP/1.1\r\n\r\n") == b""
         for stream in streams:
