@@ -18,7 +18,7 @@ class Unsynced(NamedTuple):
     """A change that a power cut may undo, and the folders that it is in."""
 
     change: Change
-    folders: frozenset[str]
+    folders: tuple[str, ...]
 
 
 class Names:
@@ -71,7 +71,7 @@ class Names:
     def change(self, change: Change) -> None:
         """Change names now, durably only after a sync."""
         _apply(change, self.files)
-        self._unsynced.append(Unsynced(change, frozenset(map(paths.folder_of, change))))
+        self._unsynced.append(Unsynced(change, tuple(map(paths.folder_of, change))))
         for path, contents in change.items():
             self._list(path, is_there=contents is not None)
 
@@ -92,7 +92,7 @@ class Names:
         rest: list[Unsynced] = []
         for one in reversed(self._unsynced):
             if not folders.isdisjoint(one.folders):
-                folders |= one.folders
+                folders.update(one.folders)
                 synced.append(one)
             else:
                 rest.append(one)

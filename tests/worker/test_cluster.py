@@ -59,9 +59,9 @@ def test_cluster_heals_and_outputs_do_not_tell_what_happened(name: str) -> None:
 
 # Where a missing safeguard is found out, and by what: the seed that did so when this was written.
 MISSED = {
-    "come_back": ("chain", 8),
-    "fence": ("windows", 106),
-    "final_rows": ("window_totals", 14),
+    "come_back": ("chain", 4),
+    "fence": ("chain", 12),
+    "final_rows": ("window_totals", 0),
 }
 
 
@@ -86,12 +86,12 @@ def test_a_failure_says_the_seed_what_happened_what_differs_and_how_to_repeat_it
 ) -> None:
     monkeypatch.setattr(ClusterTrial, "shrink_runs", 0)
     with pytest.raises(SimulationError) as failure:
-        cluster_test(trials.windows, seeds=(1,), without=("muted_replay",))
+        cluster_test(trials.windows, seeds=(3,), without=("muted_replay",))
     message = str(failure.value)
-    assert re.search(r"^seed 1: Broken: I16: output '\w+': \(.*\) was written again", message)
+    assert re.search(r"^seed 3: Broken: I16: output '\w+': \(.*\) was written again", message)
     assert "what happened: " in message
     assert re.search(r"^faults: ", message, re.MULTILINE)
-    assert "python -m ripple.testing tests.worker.trials:windows --seed 1" in message
+    assert "python -m ripple.testing tests.worker.trials:windows --seed 3" in message
     assert "--without muted_replay" in message
 
 
