@@ -76,10 +76,10 @@ class ClusterTrial:
 
         chance = Chance(seed, "shape")
         return Shape(
-            workers=_rather_early(chance, range(2, 6)),
+            workers=2 + chance.below(4),
             coordinators=1 + chance.below(2),
-            partitions=_rather_early(chance, self._choices()),
-            slots=1 + (chance.below(6) == 0),
+            partitions=chance.pick(self._choices()),
+            slots=1 + (chance.below(4) == 0),
             alongside=chance.below(4) > 0,
             limits=TIGHT if chance.flip() else None,
             rarely=chance.flip(),
@@ -131,11 +131,6 @@ class ClusterTrial:
                     )
         letters = await scene.letters()
         assert letters == self.truth.letters, f"dead letters: {letters ^ self.truth.letters}"
-
-
-def _rather_early(chance: Chance, options: Sequence[int]) -> int:
-    """Return one of them; small clusters cost less, and find most faults as well as large ones."""
-    return options[min(chance.below(len(options)), chance.below(len(options)))]
 
 
 def _shown(row: Any) -> str:
