@@ -29,6 +29,7 @@ from ripple.spark.finding import (
 )
 from ripple.spark.log_table import open_topic
 from ripple.spark.oracle import Table, first_difference
+from ripple.spark.progress import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ripple.pipeline.plan import Output, Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
+    from ripple.spark.progress import Teller
     from ripple.spark.sampling import Sample
     from ripple.spark.shares import Share
 
@@ -57,6 +59,7 @@ class AgainstCheckpoints:
     pipeline: str
     partition: int
     engine: str = OUR_ENGINE
+    teller: Teller | None = None
 
     def run(self) -> Iterator[Packet]:
         """Yield what was found, of all checkpoints that are kept."""
@@ -82,7 +85,7 @@ class AgainstCheckpoints:
             fresh = fresh or Fresh(
                 plan, self.shares, checkpoint.cut, self.engine, staged=checkpoint.stage is not None
             )
-            fresh.go_to(checkpoint.cut)
+            fresh.go_to(checkpoint.cut, self.teller)
             finding.cases += 1
             finding.rows = fresh.rows
             snapshot = asyncio.run(checkpoints.read(named(listed, checkpoint.name)))
@@ -125,6 +128,7 @@ class AgainstLog:
     partition: int
     engine: str = OUR_ENGINE
     sample: Sample | None = None
+    teller: Teller | None = None
 
     def run(self) -> Iterator[Packet]:
         """Yield what was found."""
@@ -139,7 +143,7 @@ class AgainstLog:
                 "checkpoints, or a worker, writes that"
             )
         fresh = Fresh(plan, self.shares, reached.cut, self.engine, staged=False, sample=sample)
-        fresh.go_to(reached.cut)
+        fresh.go_to(reached.cut, self.teller)
         finding.rows = fresh.rows
         where = f"the cut {cuts.text(reached.cut)}"
         digest = fresh.engine.digests[output.name]
@@ -231,8 +235,11 @@ class Fresh:
         """How many offsets were read."""
         return sum(self.engine.cut.values())
 
-    def go_to(self, cut: Mapping[str, int]) -> None:
-        """Read up to a cut, all inputs side by side. Raises InputError where they end before."""
+    def go_to(self, cut: Mapping[str, int], teller: Teller | None = None) -> None:
+        """Read up to a cut, all inputs side by side. Raises InputError where they end before.
+
+        teller: told how much of the cut that is.
+        """
         drive, present = Drive(self.engine), self.engine.cut
         turns = deque(
             (share.name, share.entries(self.plan, since=present[share.name], until=end))
@@ -247,7 +254,9 @@ class Fresh:
                 turns.append((name, entries))
                 drive.apply(name, entry)
                 self.keep(drive.bring_up())
+                tell(teller, self.rows, self.rows / sum(cut.values()))
         self.keep(drive.bring_up())
+        tell(teller, self.rows, 1.0, last=True)
 
     def table(self, output: Output) -> Table:
         """Return all rows that an output has had, those that became final among them."""

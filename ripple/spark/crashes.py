@@ -17,6 +17,7 @@ from ripple.spark.finding import (
     engine_class,
     table_of,
 )
+from ripple.spark.progress import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ripple.pipeline.plan import Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
+    from ripple.spark.progress import Teller
     from ripple.spark.shares import Share
 
 _BATCH_ROWS = (7, 64, 1000, 8192, 65_536)
@@ -44,6 +46,7 @@ class Crashes:
     count: int
     seed: int
     engine: str = OUR_ENGINE
+    teller: Teller | None = None
 
     def run(self) -> Iterator[Packet]:
         """Yield what was found."""
@@ -73,6 +76,7 @@ class Crashes:
             where = f"crash at offset {crash}, back from {stored}"
             if self._differs(plan, steady, crashing, where, finding):
                 break
+            tell(self.teller, crash - share.first, finding.cases / self.count)
         else:
             for engine in (steady, crashing):
                 self._drive(plan, engine, end, chance)
@@ -80,6 +84,7 @@ class Crashes:
                 engine.stabilize()
             finding.cases += 1
             self._differs(plan, steady, crashing, "the end, windows closed", finding)
+        tell(self.teller, finding.rows, 1.0, last=True)
         yield finding.packet()
 
     def _drive(self, plan: Plan, engine: Engine, until: int, chance: random.Random) -> None:

@@ -10,12 +10,14 @@ from ripple.partition.drive import Drive
 from ripple.spark.against import Fresh
 from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference
 from ripple.spark.oracle import Oracle, first_difference
+from ripple.spark.progress import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
+    from ripple.spark.progress import Teller
     from ripple.spark.shares import Share
 
 _CHECK_ROWS = 1 << 14
@@ -29,6 +31,7 @@ class AgainstOracle:
     share: Share
     rows: int
     engine: str = OUR_ENGINE
+    teller: Teller | None = None
 
     def run(self) -> Iterator[Packet]:
         """Yield what was found."""
@@ -54,10 +57,13 @@ class AgainstOracle:
             else:
                 oracle.advance(plan.source.name, taken.watermark_ns)
             cut = {share.name: taken.next_offset}
+            done = taken.next_offset - share.first
+            tell(self.teller, done, done / max(1, until - share.first))
             if taken.next_offset >= until:
                 break
         fresh.keep(drive.close())
         finding.rows = cut[share.name] - share.first
+        tell(self.teller, finding.rows, 1.0, last=True)
         tables = oracle.finish()
         for output in plan.outputs:
             found, expected = fresh.table(output), tables[output.name]

@@ -47,6 +47,14 @@ class Teller:
             return  # nobody hears it; the work goes on
 
 
+def tell(
+    teller: Teller | None, rows: int, fraction: float | None = None, *, last: bool = False
+) -> None:
+    """Say it as the teller does, if there is one."""
+    if teller is not None:
+        teller.tell(rows, fraction, last=last)
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How far all tasks are. total: of records, None where that is not known."""

@@ -19,6 +19,7 @@ from ripple.spark.finding import OUR_ENGINE
 from ripple.spark.log_table import open_topic
 from ripple.spark.options import NOWHERE, Bound, absolute, absolute_folder
 from ripple.spark.parcel import Parcel
+from ripple.spark.progress import listening
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
 from ripple.spark.verdict import Verdict
@@ -26,15 +27,18 @@ from ripple.spark.work import packets_from, pickled
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import TypeAlias
 
     from pyspark.sql import SparkSession
 
     from ripple.pipeline.builder import Pipeline
     from ripple.pipeline.plan import Plan
-    from ripple.spark.fold import Job
+    from ripple.spark.progress import Standing
     from ripple.spark.sampling import Sample
     from ripple.spark.shares import Source
+
+    Check: TypeAlias = Crashes | AgainstOracle | AgainstCheckpoints | AgainstLog
 
 CRASHES_DEFAULT = 100
 CRASHES_PER_TASK = 50
@@ -55,26 +59,30 @@ def validate(
     header: bool = False,
     seed: int = 0,
     engine: str = OUR_ENGINE,
+    show: Callable[[Standing], None] | None = None,
 ) -> Verdict:
     """Check a pipeline over an input, and what live runs have made of it.
 
     crashes: over all shares. oracle_rows: of each share's first records, compared with the oracle;
     0 for none. against: ``log:DIR/TOPIC`` (for ``OUTPUT=log:...`` where there are several outputs)
     or ``checkpoints:DIR``, as live runs have written them from this input. seed: of the crashes.
-    engine: what is under test. Raises PlanError, InputError, OutputError and SparkJobError.
+    engine: what is under test. show: told how far it is. Raises PlanError, InputError, OutputError
+    and SparkJobError.
     """
     register(spark)
     parcel = Parcel.of(pipeline, pickled)
     plan = parcel.plan()
     given = source_at(source, plan, start=start, stop=stop, header=header)
-    jobs: list[Job] = [*_crashes(parcel, given, crashes, seed, engine)]
+    jobs: list[Check] = [*_crashes(parcel, given, crashes, seed, engine)]
     if oracle_rows:
         jobs += [AgainstOracle(parcel, share, oracle_rows, engine) for share in given.shares]
     for place in against:
         jobs += _against(parcel, plan, given, place, engine)
     if not jobs:
         raise InputError("nothing to check: ask for crashes, the oracle, or what was written")
-    with blaming():
+    with listening(spark, len(jobs), None, show) as listener, blaming():
+        if listener is not None:
+            jobs = [replace(job, teller=listener.teller.of(at)) for at, job in enumerate(jobs)]
         found = packets_from(spark, jobs).where(f"kind = '{packets.FINDING}'")
         rows = found.select("about").collect()
     abouts = [json.loads(row.about) for row in rows]
