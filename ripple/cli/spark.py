@@ -11,7 +11,13 @@ from ripple.cli import spark_backfill, spark_run, spark_watch
 from ripple.cli.forms import add_format, write
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
-from ripple.cli.spark_session import Progress, configure_header, configure_session, opened
+from ripple.cli.spark_session import (
+    Progress,
+    check_files,
+    configure_header,
+    configure_session,
+    opened,
+)
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.connectors.locate import sinks_by_output
 from ripple.errors import OutputError
@@ -131,23 +137,26 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
+    check_files(options.json, options.html)
     source_at(options.source, load_plan(options.file), **_range(options))
     if options.watch:
         return spark_watch.run(options)
     with opened(options, is_brief=True) as spark:
         from ripple.spark.validating import validate  # noqa: PLC0415 - imports pyspark
 
-        verdict = validate(
-            spark,
-            options.file,
-            options.source,
-            crashes=options.crashes,
-            oracle_rows=options.oracle,
-            against=tuple(options.against),
-            seed=options.seed,
-            engine=options.engine,
-            **_range(options),
-        )
+        with Progress() as progress:
+            verdict = validate(
+                spark,
+                options.file,
+                options.source,
+                crashes=options.crashes,
+                oracle_rows=options.oracle,
+                against=tuple(options.against),
+                seed=options.seed,
+                engine=options.engine,
+                show=progress.show,
+                **_range(options),
+            )
     if options.json is not None:
         Path(options.json).write_text(json.dumps(verdict.as_dict(), indent=1) + "\n")
     if options.html is not None:
@@ -157,6 +166,7 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
+    check_files(options.report)
     plan = load_plan(options.file)
     source_at(options.source, plan, **_range(options))  # before a JVM is started
     sinks = sinks_by_output(plan, options.sink or [])

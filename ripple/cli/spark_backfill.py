@@ -11,7 +11,13 @@ from ripple.arguments import shown
 from ripple.cli.forms import add_format, write
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
-from ripple.cli.spark_session import Progress, configure_header, configure_session, opened
+from ripple.cli.spark_session import (
+    Progress,
+    check_files,
+    configure_header,
+    configure_session,
+    opened,
+)
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.errors import InputError
 from ripple.spark.backfill.live import Live
@@ -83,6 +89,7 @@ def configure_receipt(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Backfill; return the exit code."""
+    check_files(options.receipt, options.dead_letter)
     until_ns = _time_ns(options.until)
     plan = load_plan(options.file)  # before a JVM is started, as the places
     source_at(options.history, plan, header=options.header)

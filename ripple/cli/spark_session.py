@@ -44,6 +44,20 @@ def configure_session(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check_files(*paths: str | None) -> None:
+    """Raise OutputError where what comes at the end could not be written, before hours of work."""
+    for path in paths:
+        if path is None:
+            continue
+        folder = os.path.dirname(path) or "."
+        if os.path.isdir(path):
+            raise OutputError(f"cannot write {path}: it is a folder")
+        if not os.path.isdir(folder):
+            raise OutputError(f"cannot write {path}: there is no folder {folder}")
+        if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+            raise OutputError(f"cannot write {path}: permission denied")
+
+
 @contextmanager
 def opened(options: argparse.Namespace, *, is_brief: bool = False) -> Iterator[Any]:
     """Hold a session of Spark for a command; see ``session``.
@@ -65,11 +79,20 @@ def opened(options: argparse.Namespace, *, is_brief: bool = False) -> Iterator[A
     logging.getLogger().addHandler(logging.NullHandler())
     with _held():
         spark = session(options.master, is_brief=is_brief, **settings)
+        _silence(spark)
     try:
         yield spark
     finally:
+        hush()
         with suppress(Exception):  # a JVM that died has said so already
             spark.stop()
+
+
+def _silence(spark: Any) -> None:
+    """Let PySpark's server of counters say nothing: a JVM that ends is a traceback to it."""
+    server = getattr(getattr(spark, "_sc", None), "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
 
 
 @contextmanager
@@ -79,22 +102,13 @@ def _held() -> Iterator[None]:
     A JVM whose parent unwinds while it starts fails at length and stays for ever; one whose parent
     is gone ends. And Spark leaves a handler of its own, which asks the JVM from within, where the
     answer to another question is read.
-        _silence(spark)
     """
     waiting: list[int] = []
 
-        hush()
     def note(number: int, _: object) -> None:
         if waiting:
             os._exit(128 + number)
         waiting.append(number)
-def _silence(spark: Any) -> None:
-    """Let PySpark's server of counters say nothing: a JVM that ends is a traceback to it."""
-    server = getattr(getattr(spark, "_sc", None), "_accumulatorServer", None)
-    if server is not None:
-        server.handle_error = lambda *_: None
-
-
 
     before = {one: signal.getsignal(one) for one in _NUMBERS}
     for number, handler in before.items():
@@ -140,6 +154,7 @@ class Stopping:
             raise SignalledError(number) if number != signal.SIGINT else KeyboardInterrupt
         self.number = number
         self._asked.set()
+        self._hush()
         if self._spark is not None:
             cancel = self._spark.sparkContext.cancelAllJobs
             threading.Thread(target=cancel, daemon=True).start()
@@ -154,7 +169,6 @@ class Progress:
     def show(self, standing: Standing) -> None:
         """Redraw the line."""
         if self._shown:
-        self._hush()
             say_inline(f"{_ERASE}{standing.text()}")
 
     def __enter__(self) -> Self:
