@@ -518,6 +518,7 @@ OF_EXTRA = {
     "ripple/rpc/reading.py": ("cluster", {"google"}),
     "ripple/rpc/worker_pb2.py": ("cluster", {"google"}),
     "ripple/spark/backfill/backfilling.py": ("spark", {"pyspark"}),
+    "ripple/spark/jvm.py": ("spark", {"pyspark"}),
     "ripple/spark/replaying.py": ("spark", {"pyspark"}),
     "ripple/spark/session.py": ("spark", {"pyspark"}),
     "ripple/spark/sources.py": ("spark", {"pyspark"}),

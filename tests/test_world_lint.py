@@ -136,6 +136,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "a folder of the user's, in the making beside its place",
         ("os.*", "open", "secrets", "shutil"),
     ),
+    "ripple/spark/jvm.py": (
+        "what a JVM says goes through a pipe and a thread",
+        ("os.*", "open", "threading"),
+    ),
     "ripple/spark/options.py": ("makes places that tasks elsewhere have", ("os.*",)),
     "ripple/spark/parcel.py": (
         "carries the user's file to executors",
@@ -156,10 +160,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "ripple/spark/streaming/hints.py": ("tells the driver likewise", ("socket", "threading")),
     "ripple/spark/streaming/resident.py": ("an event loop beside Spark's thread", ("threading",)),
-    "ripple/spark/streaming/running.py": (
-        "draws the token of a query, and gives Spark a folder",
-        ("secrets", "tempfile"),
-    ),
+    "ripple/spark/streaming/running.py": ("draws the token of a query", ("secrets",)),
     "ripple/spark/streaming/stream.py": ("settings of S3 for tasks", ("os.environ",)),
     "ripple/testing/sim_chance.py": ("chance from a seed", ("random",)),
     "ripple/testing/sim_jobs.py": ("spreads seeds over processes", ("multiprocessing",)),

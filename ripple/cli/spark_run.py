@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -115,6 +116,8 @@ def run(options: argparse.Namespace) -> int:
             # Who ends a service tells all of its processes, and the JVM does not ask what for.
             raise SignalledError(stopping.number) from error
     told.say()
+    if stopping.number is not None:
+        say(f"{PROGRAM}: stopped in good order by {signal.Signals(stopping.number).name}")
     return stopping.code
 
 

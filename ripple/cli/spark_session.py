@@ -11,7 +11,7 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from ripple.cli.exits import say_inline
+from ripple.cli.exits import SignalledError, say_inline
 from ripple.errors import OutputError, RippleError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ripple.spark.progress import Standing
 
 _ERASE = "\r\033[K"
+_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class MissingError(RippleError):
@@ -70,18 +71,28 @@ def opened(options: argparse.Namespace, *, is_brief: bool = False) -> Iterator[A
             raise OutputError(f"--conf takes KEY=VALUE, not {text!r}")
         settings[name] = value
     try:
-        from ripple.spark.session import session  # noqa: PLC0415 - imports pyspark
+        from ripple.spark.jvm import hush  # noqa: PLC0415 - imports pyspark
+        from ripple.spark.session import session  # noqa: PLC0415 - likewise
     except ModuleNotFoundError as error:
         raise MissingError(str(error)) from error
     # Where py4j is interrupted, it says so at length.
     logging.getLogger().addHandler(logging.NullHandler())
     with _held():
         spark = session(options.master, is_brief=is_brief, **settings)
+        _silence(spark)
     try:
         yield spark
     finally:
+        hush()
         with suppress(Exception):  # a JVM that died has said so already
             spark.stop()
+
+
+def _silence(spark: Any) -> None:
+    """Let PySpark's server of counters say nothing: a JVM that ends is a traceback to it."""
+    server = getattr(getattr(spark, "_sc", None), "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
 
 
 @contextmanager
@@ -99,8 +110,7 @@ def _held() -> Iterator[None]:
             os._exit(128 + number)
         waiting.append(number)
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {one: signal.getsignal(one) for one in numbers}
+    before = {one: signal.getsignal(one) for one in _NUMBERS}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, note)
@@ -117,12 +127,15 @@ class Stopping:
     """Whether a signal has asked for the end, in good order; a second one ends at once."""
 
     def __init__(self, spark: Any | None = None) -> None:
-        """Hear SIGINT and SIGTERM from now on. spark: a session whose jobs are given up then."""
-        self._spark = spark
+        """Hear them, and SIGHUP, from now on. spark: a session whose jobs are given up then."""
+        from ripple.spark.jvm import hush  # noqa: PLC0415 - imports pyspark
+
+        self._spark, self._hush = spark, hush
         self._asked = threading.Event()
         self.number: int | None = None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ask)
+        for number in _NUMBERS:
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._ask)  # nohup means what it says
 
     def __bool__(self) -> bool:
         return self._asked.is_set()
@@ -138,9 +151,10 @@ class Stopping:
 
     def _ask(self, number: int, _: object) -> None:
         if self:
-            raise KeyboardInterrupt
+            raise SignalledError(number) if number != signal.SIGINT else KeyboardInterrupt
         self.number = number
         self._asked.set()
+        self._hush()
         if self._spark is not None:
             cancel = self._spark.sparkContext.cancelAllJobs
             threading.Thread(target=cancel, daemon=True).start()

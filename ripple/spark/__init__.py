@@ -1,5 +1,6 @@
 """Ripple on Spark: tables, replays, and the proof that what runs live is right.
 
+session, jvm    Spark itself
 log_table, checkpoint_table, options, sources   what tables are read
 shares, kafka_shares    what one task reads; parcel: a pipeline on its way; packets: what comes back
 fold, work, replaying, report   an engine over a share, as a job; draft: what it writes; progress

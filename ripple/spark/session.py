@@ -18,6 +18,7 @@ with needed("spark", "ripple.spark"):
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+from ripple.spark import jvm
 from ripple.spark.sources import CheckpointSource, LogSource
 
 if TYPE_CHECKING:
@@ -69,21 +70,19 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Of Spark itself, about a newer pandas, which nothing here uses.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-    builder = SparkSession.builder.appName(name)
+    given = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     if master is not None:
-        builder = builder.master(master)
+        given["spark.master"] = master
     elif not os.environ.get("MASTER") and not os.environ.get("SPARK_REMOTE"):
-        builder = builder.master("local[*]")
-    for key, value in {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }.items():
-        builder = builder.config(key, value)
+        given["spark.master"] = "local[*]"
     own_log = "spark.driver.extraJavaOptions" in settings or "SPARK_CONF_DIR" in os.environ
     if not own_log:
         options = [f"-Dlog4j2.configurationFile={_QUIET}", *([_BRIEF] if is_brief else [])]
-        builder = builder.config("spark.driver.extraJavaOptions", " ".join(options))
-    for key, value in settings.items():
+        given["spark.driver.extraJavaOptions"] = " ".join(options)
+    given |= settings
+    jvm.launch(given)
+    builder = SparkSession.builder.appName(name)
+    for key, value in given.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark)
@@ -95,6 +94,8 @@ def blaming() -> Iterator[None]:
     """Turn what Spark says of a failed job into one line. Raises SparkJobError."""
     try:
         yield
+    except ConnectionError as error:  # py4j asks it at an address where nobody is
+        raise SparkJobError("the JVM in which Spark runs has ended") from error
     except Exception as error:
         if not isinstance(error, PySparkException) and not _is_of_java(error):
             raise

@@ -205,3 +205,44 @@ def test_a_signal_while_spark_starts_ends_it_in_a_line_and_leaves_no_jvm(
     lines = [line for line in log.read_text().splitlines() if not line.startswith("WARNING: ")]
     assert lines == ["ripple: ended by SIGTERM"]
     until_gone(family, within_s=60)
+
+
+def test_a_signal_in_the_middle_ends_it_in_good_order_and_the_jvm_says_nothing(
+    file: str, tmp_path: Path
+) -> None:
+    log, plan = tmp_path / "said", load_plan(file)
+    place = topic_of(tmp_path, plan, events(2000), partitions=2, key=["symbol"])
+    with log.open("w") as said:
+        driver = started(file, place, tmp_path, "local[2]", said, "--follow")
+        family = at_work(driver, tmp_path, log)
+        (jvm,) = [pid for pid, line in family.items() if "SparkSubmit" in line]
+        assert os.getpgid(jvm) != os.getpgid(driver.pid), "signals at a terminal reach it"
+        driver.terminate()
+        assert driver.wait(120) == 0, log.read_text()
+    lines = [line for line in log.read_text().splitlines() if "went on from" not in line]
+    assert lines[0] == f"--- {plan.name} ---", log.read_text()
+    assert lines[-1] == "ripple: stopped in good order by SIGTERM"
+    until_gone(family, within_s=60)
+
+
+def test_a_jvm_that_is_killed_is_named(file: str, tmp_path: Path) -> None:
+    log, plan = tmp_path / "said", load_plan(file)
+    place = topic_of(tmp_path, plan, events(2000), partitions=2, key=["symbol"])
+    with log.open("w") as said:
+        driver = started(file, place, tmp_path, "local[2]", said, "--follow")
+        family = at_work(driver, tmp_path, log)
+        killed([pid for pid, line in family.items() if "SparkSubmit" in line])
+        assert driver.wait(120) == 1, log.read_text()
+    lines = [line for line in log.read_text().splitlines() if "went on from" not in line]
+    assert lines == ["ripple: the JVM in which Spark runs has ended"]
+    until_gone(family, within_s=60)
+
+
+def at_work(driver: subprocess.Popen[str], folder: Path, log: Path) -> dict[int, str]:
+    """Wait until a partition is owned, and return the processes below a driver."""
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("out/*/epochs/*.fence")):
+        assert driver.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.1)
+    return below(driver.pid)

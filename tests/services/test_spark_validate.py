@@ -43,9 +43,19 @@ def test_what_is_right_holds_in_every_way(
     from ripple.spark import validate
 
     written = (f"log:{tmp_path}/lg/out", f"checkpoints:{tmp_path}/kept")
+    heard: list[Any] = []
     verdict = validate(
-        spark, f"{file}:whole", live, crashes=30, oracle_rows=300, against=written, seed=3
+        spark,
+        f"{file}:whole",
+        live,
+        crashes=30,
+        oracle_rows=300,
+        against=written,
+        seed=3,
+        show=heard.append,
     )
+    assert heard[-1].fraction == 1.0
+    assert heard[-1].rows > 300
     assert verdict.holds, verdict.text()
     assert {one["check"] for one in verdict.findings} == {
         "crashes", "oracle", "outputs", "checkpoints",

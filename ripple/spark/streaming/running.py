@@ -7,7 +7,6 @@ import base64
 import json
 import re
 import secrets
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.locate import sinks_by_output
@@ -97,9 +96,8 @@ def run(
         def shown(frame: DataFrame, number: int) -> None:
             show(number, [json.loads(row.report) for row in frame.collect()])
 
-        # What Spark would remember counts for nothing, so it may be lost.
+        # What Spark remembers counts for nothing: it has a folder for that, and removes it.
         writer = reports.writeStream.foreachBatch(shown)
-        writer = writer.option("checkpointLocation", tempfile.mkdtemp(prefix="ripple-spark-"))
     else:
         parcel = Parcel.of(pipeline, pickled)
         landed = _landed(source, parcel.plan(), landing, more.get("partitions"))
