@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ from tests.examples import EXAMPLES
 if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
+
+# Some tests fork, and what gRPC does before a fork waits for ever for threads of tests before them.
+# It is asked for when gRPC is loaded, and pytest loads this first.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 # A machine under load must not turn a slow example into a failure; the example that fails a test
 # is printed in a form that repeats it.

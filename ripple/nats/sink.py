@@ -192,7 +192,9 @@ class NatsSink:
             ROWS: f"{row + 1}/{rows}",
             EPOCH: str(self.epoch or 0),
             WRITER: self._writer,
-            ID: f"{self._owner} {cut} {row}",
+            # The writer's own: an id whose message the server refused, for its writer was
+            # replaced, would be a repeat to it when the next writer sends the row.
+            ID: f"{self._owner} {cut} {row} {self._writer}",
             LAST: str(last),
         }
 
