@@ -158,6 +158,8 @@ class NatsSink:
                     async with asyncio.timeout(ASK_S):
                         await asyncio.gather(*waited)
                 self._state = await self._last(js)
+                if self._state.sequence == before:
+                    raise OutputError(f"{self.name} takes new rows for repeats, and lacks them")
             except (*FAILURES, APIError) as error:
                 is_wrong = isinstance(error, APIError) and error.err_code == WRONG_LAST
                 if isinstance(error, APIError) and not is_wrong and (error.code or 0) < 500:
