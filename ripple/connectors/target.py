@@ -161,11 +161,13 @@ class _FileTarget:
 
 
 def _write_all(file: int, data: bytes | memoryview, name: str) -> int:
-    rest = memoryview(data).cast("B")
-    length = len(rest)
+    length = data.nbytes if isinstance(data, memoryview) else len(data)
     try:
-        while rest:
-            rest = rest[os.write(file, rest) :]
+        written = os.write(file, data)
+        if written < length:
+            rest = memoryview(data).cast("B")
+            while written < length:
+                written += os.write(file, rest[written:])
     except BrokenPipeError as error:
         raise ClosedPipeError(f"{name} was closed by its reader") from error
     except OSError as error:
