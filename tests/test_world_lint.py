@@ -67,7 +67,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "knows the secrets of this process's environment, to hide them",
         ("os.environ",),
     ),
-    "worker/process.py": ("asks how many processors there are", ("os.*",)),
+    "ripple/processors.py": ("asks how many there are", ("os.*",)),
     "ripple/wire/__main__.py": ("a command that reads a capture", ("os.*", "open")),
     "ripple/connectors/raw_input.py": (
         "raw bytes from files, pipes and standard input, in whatever order they arrive",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from ripple import processors
 from ripple.assignment import AssignmentChain, Candidate
 from ripple.connectors.locate import sinks_by_output
 from ripple.errors import RippleError
@@ -78,7 +77,7 @@ def _beginning(
             "pipeline": settings.pipeline,
             "store": settings.store,
             "s3": settings.s3.as_values(),
-            "root": settings.root or os.curdir,
+            "root": settings.root or ".",
             "lanes": settings.lanes,
             "cache": settings.cache,
             "cache_bytes": settings.cache_mib << 20,
@@ -110,11 +109,11 @@ async def _work(
     stopping: asyncio.Event,
 ) -> None:
     sinks = sinks_by_output(plan, list(settings.sinks))
-    world = live_world(settings.root or os.curdir, store=store, control=LiveControl())
+    world = live_world(settings.root or ".", store=store, control=LiveControl())
     ends = Places(
         plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=world.executor
     )
-    processes = settings.processes or _processors()
+    processes = settings.processes or processors.usable()
     has = has_lanes(plan, divides=ends.divides)
     home = lane_home(settings.lanes, [settings.source, *sinks.values()]) if has else None
     if not settings.root and has and home is None:
@@ -210,10 +209,3 @@ async def _work(
         probes.close()
         metrics.close()
         await spawn.close()
-
-
-def _processors() -> int:
-    """Return how many processors this process may use."""
-    with suppress(AttributeError):
-        return max(1, len(os.sched_getaffinity(0)))
-    return max(1, os.cpu_count() or 1)

@@ -1,4 +1,4 @@
-"""An iterator run ahead of its consumer, in one background thread."""
+"""An iterator run ahead of its consumer, in a background thread where that is of use."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from ripple import processors
 from ripple.frozen import frozen
 
 if TYPE_CHECKING:
@@ -22,14 +23,20 @@ class _End:
 
 
 def prefetched(
-    items: Iterator[T], items_max: int, interrupt: Callable[[], None]
+    items: Iterator[T], items_max: int, interrupt: Callable[[], None], *, waits: bool = True
 ) -> Generator[T, None, None]:
     """Yield ``items`` in order while a thread computes at most ``items_max`` ahead.
+
+    waits: whether ``items`` may wait for something. Where they only compute, and there is but one
+    processor, a thread would take turns with its consumer: there is none then.
 
     An exception of ``items`` is raised here, after everything that came before it. Closing the
     generator calls ``interrupt``, which must make a waiting ``items`` end, and joins the thread; so
     does the end of the process, however much was read.
     """
+    if not waits and processors.usable() == 1:
+        yield from items
+        return
     reading = _Reading(items, items_max, interrupt)
     # Once the interpreter shuts down its other threads stand still, and nobody can join them.
     atexit.register(reading.stop)

@@ -80,3 +80,28 @@ print(next(batches).next_offset)
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert (ended.stdout, ended.stderr) == ("1000\n", "")
+
+
+def test_what_never_waits_takes_no_thread_where_it_would_share_a_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    computed_in = []
+
+    def items() -> Iterator[int]:
+        for number in range(3):
+            computed_in.append(threading.current_thread().name)
+            yield number
+        raise ValueError("at the end")
+
+    for processors, waits, thread in (
+        (1, False, "MainThread"),
+        (2, False, "prefetch"),
+        (1, True, "prefetch"),
+    ):
+        monkeypatch.setattr("ripple.processors.usable", lambda there=processors: there)
+        computed_in.clear()
+        ahead = prefetched(items(), 3, lambda: None, waits=waits)
+        assert [next(ahead) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(ValueError, match="at the end"):
+            next(ahead)
+        assert computed_in == [thread] * 3

@@ -37,9 +37,9 @@ class CsvSource:
     """The lines of ``path`` (``-``: standard input; ``.gz``, ``.zst``: decompressed) as records.
 
     A background thread reads and parses up to PREFETCH_BLOCKS blocks of ``block_bytes`` ahead
-    while the consumer works. Batches end at multiples of ``batch_rows`` (None: whole blocks),
-    except the last one, and except where input trickles in: what is there goes out when nothing
-    more is waiting.
+    while the consumer works, unless it would have to share the consumer's processor. Batches end
+    at multiples of ``batch_rows`` (None: whole blocks), except the last one, and except where input
+    trickles in: what is there goes out when nothing more is waiting.
     Memory is bounded by the blocks and ``line_length_bytes_max``; a longer line is rejected.
     ``fraction_read`` says how much of the input the batches so far are, to a block; None before
     the first and where the length is not known.
@@ -98,7 +98,8 @@ class CsvSource:
             lines = line_blocks(raw, self._block_bytes, self._line_length_bytes_max)
             reader = CsvReader(self._format, self._path, self._line_length_bytes_max)
             read = _Numbered(reader.read(lines), raw)
-            ahead = prefetched(iter(read), PREFETCH_BLOCKS, raw.interrupt)
+            waits = raw.fraction_read is None  # as what has no length does
+            ahead = prefetched(iter(read), PREFETCH_BLOCKS, raw.interrupt, waits=waits)
             try:
                 yield from recut(self._noting(ahead, read), self._batch_rows, from_offset)
             finally:

@@ -95,7 +95,8 @@ class ParquetSource:
         except (OSError, pa.ArrowInvalid) as error:
             raise InputError(f"cannot read {self._path}: {_first_line(error)}") from error
         with file:
-            ahead = prefetched(self._blocks(file, from_offset), PREFETCH_BLOCKS, lambda: None)
+            blocks = self._blocks(file, from_offset)
+            ahead = prefetched(blocks, PREFETCH_BLOCKS, lambda: None, waits=False)
             try:
                 yield from recut(ahead, self._batch_rows, from_offset)
             finally:
