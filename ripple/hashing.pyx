@@ -8,6 +8,37 @@ their published definitions, and the tests pin their published vectors.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+cdef extern from *:
+    """
+    #define MIX_ALL                                                                               \\
+        for (Py_ssize_t i = 0; i < n; i++) hashes[i] = ripple_mix(hashes[i], values[places[i]]);
+    typedef const uint64_t* __restrict Values;
+    typedef const int64_t* __restrict Places;
+    static void mix_alone(uint64_t* __restrict hashes, Values values, Places places, Py_ssize_t n) {
+        MIX_ALL
+    }
+    #if defined(__x86_64__) && defined(__GNUC__)
+    /* The same, eight at a time: this processor multiplies so many 64-bit numbers at once. */
+    __attribute__((target("avx512f,avx512dq,avx512vl")))
+    static void mix_widely(uint64_t* __restrict hashes, Values values, Places places, Py_ssize_t n) {
+        MIX_ALL
+    }
+    static inline int is_wide(void) {
+        return __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    }
+    #else
+    #define mix_widely mix_alone
+    static inline int is_wide(void) { return 0; }
+    #endif
+    """
+    bint is_wide() noexcept nogil
+    void mix_alone(
+        uint64_t* hashes, const uint64_t* values, const int64_t* places, Py_ssize_t n
+    ) noexcept nogil
+    void mix_widely(
+        uint64_t* hashes, const uint64_t* values, const int64_t* places, Py_ssize_t n
+    ) noexcept nogil
+
 
 cdef uint32_t murmur2(const uint8_t* data, Py_ssize_t length) noexcept nogil:
     """Austin Appleby's MurmurHash2 with the seed that Kafka's DefaultPartitioner uses."""
@@ -66,6 +97,16 @@ cdef uint64_t xxh64(const uint8_t* data, Py_ssize_t length, uint64_t seed) noexc
     return xxh_end(h + <uint64_t>length, p, end)
 
 
+cdef void mix_at(
+    uint64_t* hashes, const uint64_t* values, const int64_t* places, Py_ssize_t n
+) noexcept nogil:
+    """Fold ``values[places[i]]`` into ``hashes[i]``, which lie apart from both."""
+    if is_wide():
+        mix_widely(hashes, values, places, n)
+    else:
+        mix_alone(hashes, values, places, n)
+
+
 def murmur2_of(const uint8_t[::1] data not None) -> int:
     """Return Kafka's murmur2 of ``data`` as an unsigned 32-bit integer."""
     return murmur2(&data[0] if data.shape[0] else NULL, data.shape[0])
@@ -87,6 +128,21 @@ def mix_each(uint64_t[::1] hashes not None, const uint64_t[::1] values not None)
     with nogil:
         for i in range(hashes.shape[0]):
             hashes[i] = mix(hashes[i], values[i])
+
+
+def mix_each_at(
+    uint64_t[::1] hashes not None, const uint64_t[::1] values not None,
+    const int64_t[::1] places not None, *, bint wide,
+) -> None:
+    """Fold ``values[places[i]]`` into ``hashes[i]``, as this processor can or one by one: for tests."""
+    assert hashes.shape[0] == places.shape[0]
+    if hashes.shape[0] == 0:
+        return
+    assert 0 <= min(places) and max(places) < values.shape[0]
+    if wide:
+        mix_at(&hashes[0], &values[0], &places[0], places.shape[0])
+    else:
+        mix_alone(&hashes[0], &values[0], &places[0], places.shape[0])
 
 
 def partition_of(const uint8_t[::1] key not None, partitions: int) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from ripple.hashing import murmur2_of, partition_of, xxh64_of
+from ripple.hashing import mix_each_at, mix_of, murmur2_of, partition_of, xxh64_of
 
 
 def _signed32(value: int) -> int:
@@ -40,3 +41,25 @@ def test_murmur2_matches_kafka(text: str, expected: int) -> None:
 )
 def test_xxh64_matches_the_reference(data: bytes, seed: int, expected: int) -> None:
     assert xxh64_of(data, seed) == expected
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_many_mixes_are_the_mix_of_each(wide: bool) -> None:
+    rng = np.random.default_rng(8)
+    for count in range(40):
+        values = rng.integers(0, 1 << 64, 100, np.uint64)
+        places = rng.integers(0, 100, count)
+        before = rng.integers(0, 1 << 64, count, np.uint64)
+        after = before.copy()
+        mix_each_at(after, values, places, wide=wide)
+        each = zip(before.tolist(), values[places].tolist(), strict=True)
+        assert after.tolist() == [_mix(one, value) for one, value in each]
+        assert all(mix_of(1, value) == _mix(1, value) for value in values.tolist())
+
+
+def _mix(h: int, value: int) -> int:
+    bits = (1 << 64) - 1
+    h = (h * 0x9E3779B97F4A7C15 & bits) ^ value
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & bits
+    h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & bits
+    return h ^ h >> 33

@@ -15,7 +15,7 @@ import numpy as np
 from ripple.keys.checked cimport check_slots, first_outside
 from ripple.graph.node cimport Graph, Node
 from ripple.keys.slots cimport SlotSet, next_room
-from ripple.hashing cimport mix, xxh64
+from ripple.hashing cimport mix, mix_at, xxh64
 
 cdef extern from *:
     """
@@ -512,8 +512,7 @@ cdef class Column(Node):
                 bits = self.fields[f].old_bits if old else self.fields[f].bits
                 valid = self.fields[f].old_valid if old else self.fields[f].valid
                 if valid == NULL:
-                    for i in range(count):
-                        hashes[i] = mix(hashes[i], <uint64_t>bits[places[first + i]])
+                    mix_at(hashes, <const uint64_t*>bits, places + first, count)
                     continue
                 for i in range(count):
                     at = places[first + i]
