@@ -228,6 +228,26 @@ def test_keys_help_pause_and_skip(page: Any) -> None:
     assert page.evaluate("document.activeElement.id") == "content"
 
 
+def test_what_is_lost_while_it_pauses_is_found_again(page: Any) -> None:
+    sockets = []
+
+    def between(socket: Any) -> None:
+        socket.connect_to_server()
+        sockets.append(socket)
+
+    page.route_web_socket(re.compile("/live$"), between)
+    page.reload()
+    header = page.locator("header.top")
+    header.get_by_text("live").wait_for()
+    press(page, ".")
+    header.get_by_text("paused at").wait_for()
+    said = header.inner_text()
+    sockets[0].close()
+    header.get_by_text("lost").wait_for()
+    header.get_by_text("paused at").wait_for()
+    assert header.inner_text() == said
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_keeps_anybody_out(page: Any, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")

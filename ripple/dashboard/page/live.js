@@ -24,6 +24,7 @@ export function useLive(isOn, isPaused) {
         }
         if (said.totals) history = [...history.slice(1 - HISTORY), { ...said.totals, time_ms: said.time_ms }];
         if (!paused.current) setState({ status: "live", snapshot: said, history });
+        else setState((now) => (now.status === "live" ? now : { ...now, status: "live" }));
       };
       socket.onclose = () => {
         if (isOver) return;
