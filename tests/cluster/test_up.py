@@ -63,8 +63,11 @@ class Up:
         """Wait for its end; return its exit code."""
         try:
             return self.process.wait(WITHIN_S)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"it goes on:\n{self.said}")
         finally:
             self.process.kill()
+            self.process.wait()
 
 
 @pytest.mark.services
