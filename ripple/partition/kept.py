@@ -28,6 +28,9 @@ class Kept:
     start: the cut of the first state. origin: the backfill that has made it, "" where it is empty.
     has_changed: the outputs still show what other code has made,
     and what it took to go on from there must not be forgotten.
+
+    What comes after a time without anything is committed at once, as is what comes first: whoever
+    reads the outputs has waited. From then on commits keep their interval.
     """
 
     def __init__(
@@ -44,10 +47,9 @@ class Kept:
         is_hasty: bool,
         is_asked: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin to count the time: to commits, from one before.
+        """Begin to count the time.
 
-        What comes first is committed at once, for whoever reads the outputs has waited since the
-        life before. is_hasty: whoever has killed the last life may do it again. is_asked: whether
+        is_hasty: whoever has killed the last life may do it again. is_asked: whether
         somebody wants a checkpoint before one is due.
         """
         self.live = live
@@ -69,6 +71,8 @@ class Kept:
         self._commits = Pace(
             interval_ns, settings.commit_batches, now_ns - interval_ns, is_hasty=is_hasty
         )
+        self._paced = live.engine.cut
+        """The cut of the commit from which the time to the next one is counted."""
         self._stores = Pace(
             settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns, is_hasty=is_hasty
         )
@@ -77,6 +81,7 @@ class Kept:
         """Let others follow the partition from now on: what is there is committed again."""
         self._sends = self.parts.sends
         if self._sends is not None:
+            self._paced = self.live.engine.cut
             await self.commit()
 
     async def keep_replay(self) -> None:
@@ -122,7 +127,8 @@ class Kept:
             return
         await self._flush()  # whoever kills it now kills no record's doing
         now_ns = self.clock.monotonic_ns()
-        paces = [] if self.live.is_committing else [self._commits]
+        is_done = self.live.is_committing or self.live.is_committed
+        paces = [] if is_done else [self._commits]
         paces += [] if self._storing.is_busy else [self._stores]
         due_in_s = [pace.due_in_s(now_ns) for pace in paces]
         with suppress(TimeoutError):
@@ -149,7 +155,10 @@ class Kept:
         """Begin to commit what was written, which followers get once that is certain."""
         await self.live.committed()
         self._is_committing()
-        self._commits.begin(self.clock.monotonic_ns())
+        cut = self.live.engine.cut
+        if cut != self._paced:  # nothing new keeps what comes next from being committed
+            self._paced = cut
+            self._commits.begin(self.clock.monotonic_ns())
         await self.live.begin_commit(self.parts.inputs.wake)
         if self._sends is not None:
             if self.parts.traces is not None:

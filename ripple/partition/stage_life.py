@@ -103,7 +103,9 @@ class StageLife:
         self._wake = wake or asyncio.Event()
         self._traces = traces
         now_ns = world.clock.monotonic_ns()
-        self._commits = Pace(settings.commit_interval_ns, settings.commit_batches, now_ns)
+        interval_ns = settings.commit_interval_ns
+        self._commits = Pace(interval_ns, settings.commit_batches, now_ns - interval_ns)
+        self._paced: Cut | None = None  # as in Kept
         self._stores = Pace(settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns)
         self._storing: Storing
         self._standings: Mapping[str, Standing] = {}
@@ -228,6 +230,7 @@ class StageLife:
         if not self._world.guards("final_rows"):
             final = _Final()
         self._publish(base, changes, final, was_shown)
+        self._paced = engine.cut
         await self._commit()
         self._tell(BroughtUp(engine, 0))
         restored = Restored(
@@ -412,7 +415,8 @@ class StageLife:
 
     def _due_in_s(self) -> float | None:
         now_ns = self._world.clock.monotonic_ns()
-        paces = [self._commits] if self._storing.is_busy else [self._commits, self._stores]
+        paces = [] if self._committed == self.engine.cut else [self._commits]
+        paces += [] if self._storing.is_busy else [self._stores]
         return min((s for pace in paces if (s := pace.due_in_s(now_ns)) is not None), default=None)
 
     async def _wait(self, seconds: float | None) -> None:
@@ -424,7 +428,9 @@ class StageLife:
     async def _commit(self) -> None:
         """Let what was written survive, then let others follow it."""
         clock, cut = self._world.clock, self.engine.cut
-        self._commits.begin(clock.monotonic_ns())
+        if cut != self._paced:
+            self._commits.begin(clock.monotonic_ns())
+            self._paced = cut
         if self._committed is None or dict(self._committed) != cut:
             began_ns, digests = clock.monotonic_ns(), self.engine.digests
             commits = {output: Commit(cut, digests[output]) for output in self._standings}

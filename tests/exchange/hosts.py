@@ -7,6 +7,7 @@ which partition is a table here, which all machines read: what the assignment is
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -258,10 +259,8 @@ class Hosts:
             fresh = self.pipeline.fresh(place, cut).digests
             assert dict(event.digests) == fresh, f"{place} at {cut}"
 
-    @property
-    def is_done(self) -> bool:
-        """Whether every partition has committed all there is."""
-        end = {n: len(share) + 1 for n, share in enumerate(self.pipeline.shares)}
+    def whole_cuts(self, end: Mapping[int, int]) -> dict[Place, dict[str, int]]:
+        """Return the cut of each partition where the inputs are read up to there."""
         source = self.pipeline.plan.source.name
         whole: dict[Place, dict[str, int]] = {}
         for stage, number in self.pipeline.places:
@@ -273,7 +272,19 @@ class Hosts:
                     for n in range(self.pipeline.counts[stage - 1])
                     for name, offset in whole[stage - 1, n].items()
                 }
-        return all(self.reached.get(place) == cut for place, cut in whole.items())
+        return whole
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every partition has committed all there is."""
+        end = {n: len(share) + 1 for n, share in enumerate(self.pipeline.shares)}
+        return all(self.reached.get(place) == cut for place, cut in self.whole_cuts(end).items())
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether every partition has committed what was written by now."""
+        end = {n: writer.next_offset for n, writer in enumerate(self.pipeline.writers)}
+        return all(self.reached.get(place) == cut for place, cut in self.whole_cuts(end).items())
 
 
 class Machine:

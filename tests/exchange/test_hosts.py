@@ -48,6 +48,27 @@ def test_machines_undisturbed_make_what_one_process_makes(name: str) -> None:
     simulate(scenario)
 
 
+def test_what_comes_after_a_pause_is_committed_at_once_by_one_stage_after_the_other() -> None:
+    slowly = replace(SETTINGS, commit_interval_ns=2_000_000_000)
+
+    async def scenario(cluster: SimCluster, _: int) -> None:
+        hosts = Hosts(
+            cluster, Pipeline(PLANS["three"], trades(Random(5), 60), 1), 1, settings=slowly
+        )
+        hosts.start()
+        for pause_s in (7.3, 2.5):
+            await asyncio.sleep(pause_s)
+            hosts.pipeline.write(0, 2)
+            await asyncio.sleep(0.7)
+            assert hosts.is_up_to_date
+        hosts.pipeline.write(0, 2)  # is due when an interval has passed
+        await asyncio.sleep(0.4)
+        assert not hosts.is_up_to_date
+        await finish(hosts)
+
+    simulate(scenario)
+
+
 @pytest.mark.parametrize("name", ["by-value", "windows-by-venue"])
 def test_what_lost_all_its_checkpoints_is_made_right_by_its_senders(name: str) -> None:
     async def scenario(cluster: SimCluster, _: int) -> None:
