@@ -43,7 +43,8 @@ READ_S = 5.0
 # Two attempts: a third would only be older. Whatever fails is wanted again.
 STORE = RetrySettings(attempts_max=2, attempt_s=5.0, deadline_s=12.0)
 
-_NUMBERS = re.compile(r"\d+")
+_PROPOSING = "next version"
+_OBJECT_NUMBERS = re.compile(r"\d{9,}")
 
 
 class Shell:
@@ -195,7 +196,9 @@ class Shell:
         while True:
             version = self._wanted.take()
             if version is not None:
-                await self._try("next version", self._propose(version))
+                await self._try(_PROPOSING, self._propose(version))
+            elif self._failing.pop(_PROPOSING, None):
+                self._problems.pop(_PROPOSING, None)  # nobody wants one any more
             await self._try("store", self._read())
             if version is not None:
                 self.tell(ev.ProposalEnded())
@@ -211,7 +214,8 @@ class Shell:
         while True:
             await self._wanted.views_read.wait()
             self._wanted.views_read.clear()
-            await self._try("views", self._look())
+            while not await self._try("views", self._look()):
+                await self._clock.sleep(READ_S)
 
     async def _look(self) -> None:
         self.tell(ev.ViewsRead(await self._archive.read_views()))
@@ -220,23 +224,25 @@ class Shell:
         while True:
             await self._wanted.view_written.wait()
             self._wanted.view_written.clear()
-            await self._try("own view", self._show())
+            while not await self._try("own view", self._show()):
+                await self._clock.sleep(READ_S)
 
     async def _show(self) -> None:
         assert self._wanted.view is not None
         await self._archive.write_view(self._wanted.view)
         self.tell(ev.ViewWritten())
 
-    async def _try(self, what: str, doing: Awaitable[None]) -> None:
-        """Do something that may fail; it will be wanted again."""
+    async def _try(self, what: str, doing: Awaitable[None]) -> bool:
+        """Do something that may fail, and is tried again then; return whether it was done."""
         try:
             await doing
         except RippleError as error:
             self._failing[what] = str(error)
             self.trouble(what, str(error))
-        else:
-            self._failing.pop(what, None)
-            self.trouble(what, None)
+            return False
+        self._failing.pop(what, None)
+        self.trouble(what, None)
+        return True
 
     # What people are told.
 
@@ -247,7 +253,7 @@ class Shell:
         """
         before = self._problems.pop(what, None)
         if problem is not None:
-            self._problems[what] = kind = _NUMBERS.sub("", problem)
+            self._problems[what] = kind = _OBJECT_NUMBERS.sub("", problem)
             if kind != before:
                 self._say(f"{what}: {problem}")
         elif before is not None:

@@ -19,6 +19,7 @@ from ripple.observing.answering import first_answer
 from ripple.rpc import methods
 from ripple.store.memory import MemoryStore
 from ripple.testing import SimCluster
+from ripple.world import StoreError
 from ripple.world.control import RefusedError, UnreachableError
 from tests.assignment.examples import CODE
 from tests.worker.members import (
@@ -242,6 +243,31 @@ def test_coordinators_that_do_not_hear_each_other_read_their_views_in_the_store(
         assert version(seen) > before
         names = await on(cluster.host("c1"), cluster.host("c1").world.store.list("views/"))
         assert len(names) in (2, 3), f"old views go: {names}"
+
+    simulate(scenario)
+
+
+def test_views_that_could_not_be_read_are_no_problem_once_they_can() -> None:
+    """Nobody wants them in a cluster that is well; what is told must not stay for that."""
+
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        seen = start(cluster)
+        await asyncio.sleep(0.05)
+        shell, loop = seen.shells["c1"], asyncio.get_running_loop()
+        read, until_s = shell._archive.read_views, loop.time() + 20
+
+        async def slow_down() -> Any:
+            if loop.time() < until_s:
+                raise StoreError("views cannot be read: 503 SlowDown", done=False)
+            return await read()
+
+        shell._archive.read_views = slow_down  # type: ignore[method-assign]
+        await asyncio.sleep(15)
+        assert shell.status is not None
+        assert shell.status.problems == ("views: views cannot be read: 503 SlowDown",)
+        await asyncio.sleep(30)
+        await rest(cluster, seen)
+        assert shell.status.problems == ()
 
     simulate(scenario)
 
