@@ -144,12 +144,6 @@ class Runtime:
         """How each partition stands."""
         return {partition: held.hosted.standing for partition, held in self._held.items()}
 
-    @property
-    def spent(self) -> int | None:
-        """A partition that cannot be tried any more as this start of the process owns it."""
-        standings = self.standings.items()
-        return next((partition for partition, one in standings if one.is_spent), None)
-
     def store(self) -> None:
         """Store checkpoints of all that is hosted, soon."""
         for held in self._held.values():

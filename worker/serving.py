@@ -49,7 +49,7 @@ async def _obey(
     runtime: Runtime,
     say: Callable[[str], None],
     asked: asyncio.Event,
-    reporting: asyncio.Task[None],
+    reporting: asyncio.Task[int | None],
 ) -> int:
     stopping: asyncio.Task[None] | None = None
     reading = asyncio.ensure_future(pipe.read())
@@ -59,12 +59,14 @@ async def _obey(
             tasks += [] if stopping is None else [stopping]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if reporting.done():
-                reporting.result()  # a bug of ours: who says nothing more is taken for hung
-                if runtime.spent is not None:
-                    return await _end_spent(runtime, say)
+                spent = reporting.result()  # or a bug of ours: who says nothing is taken for hung
+                if spent is not None:
+                    return await _end_spent(runtime, spent, say)
             if stopping is not None and stopping.done():
                 stopping.result()
                 return 0
+            if not reading.done():
+                continue
             message = reading.result()
             if message is None:
                 say("the supervisor is gone")
@@ -84,10 +86,10 @@ async def _obey(
             stopping.cancel()
 
 
-async def _end_spent(runtime: Runtime, say: Callable[[str], None]) -> int:
+async def _end_spent(runtime: Runtime, partition: int, say: Callable[[str], None]) -> int:
     """End, so that the next start of the process is given its partitions by a new version."""
     say(
-        f"partition {runtime.spent} has failed {ATTEMPTS_MAX} times, as often as one version may "
+        f"partition {partition} has failed {ATTEMPTS_MAX} times, as often as one version may "
         "give it: the process ends, and the next one goes on trying"
     )
     with suppress(TimeoutError):
@@ -113,14 +115,18 @@ def _take(
 
 async def _report(
     pipe: Talk, runtime: Runtime, clock: Clock, measures: Measures | None, asked: asyncio.Event
-) -> None:
-    """Say how it is; that it is said shows that the loop turns. asked: also what it computes."""
+) -> int | None:
+    """Say how it is; that it is said shows that the loop turns. asked: also what it computes.
+
+    Returns the partition that cannot be tried any more as this start of the process owns it.
+    """
     turn, said = 0, None
     with suppress(ConnectionError):
         while True:
             standings = runtime.standings
-            if any(one.is_spent for one in standings.values()):
-                return
+            spent = next((number for number, one in standings.items() if one.is_spent), None)
+            if spent is not None:
+                return spent
             stand = [(key, s.is_live, s.behind, s.failure) for key, s in standings.items()]
             if turn % REPORT_EVERY == 0 or stand != said or asked.is_set():
                 said = stand
@@ -135,3 +141,4 @@ async def _report(
             await clock.sleep(LOOK_S)
             if measures is not None:
                 measures.turned((clock.monotonic_ns() - began_ns) / 1e9 - LOOK_S)
+    return None
