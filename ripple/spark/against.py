@@ -71,7 +71,8 @@ class AgainstCheckpoints:
         if origin_of(listed):
             finding.note = "it began from history that was backfilled, which is in no log"
             listed = ()
-        for one in cuts.in_order([one.cut for one in listed]):
+        rising = cuts.in_order([one.cut for one in listed])
+        for one in rising:
             checkpoint = next(each for each in listed if dict(each.cut) == dict(one))
             where = f"checkpoint {checkpoint.name} at {cuts.text(checkpoint.cut)}"
             if checkpoint.topology_hash != plan.topology_hash:
@@ -85,7 +86,7 @@ class AgainstCheckpoints:
             fresh = fresh or Fresh(
                 plan, self.shares, checkpoint.cut, self.engine, staged=checkpoint.stage is not None
             )
-            fresh.go_to(checkpoint.cut, self.teller)
+            fresh.go_to(checkpoint.cut, self.teller, last=rising[-1])
             finding.cases += 1
             finding.rows = fresh.rows
             snapshot = asyncio.run(checkpoints.read(named(listed, checkpoint.name)))
@@ -235,11 +236,18 @@ class Fresh:
         """How many offsets were read."""
         return sum(self.engine.cut.values())
 
-    def go_to(self, cut: Mapping[str, int], teller: Teller | None = None) -> None:
+    def go_to(
+        self,
+        cut: Mapping[str, int],
+        teller: Teller | None = None,
+        *,
+        last: Mapping[str, int] | None = None,
+    ) -> None:
         """Read up to a cut, all inputs side by side. Raises InputError where they end before.
 
-        teller: told how much of the cut that is.
+        teller: told how much that is of the ``last`` cut to go to, by default this one.
         """
+        whole = sum((cut if last is None else last).values())
         drive, present = Drive(self.engine), self.engine.cut
         turns = deque(
             (share.name, share.entries(self.plan, since=present[share.name], until=end))
@@ -254,9 +262,9 @@ class Fresh:
                 turns.append((name, entries))
                 drive.apply(name, entry)
                 self.keep(drive.bring_up())
-                tell(teller, self.rows, self.rows / sum(cut.values()))
+                tell(teller, self.rows, self.rows / whole)
         self.keep(drive.bring_up())
-        tell(teller, self.rows, 1.0, last=True)
+        tell(teller, self.rows, self.rows / whole if whole else 1.0, last=self.rows == whole)
 
     def table(self, output: Output) -> Table:
         """Return all rows that an output has had, those that became final among them."""

@@ -34,18 +34,27 @@ class Speech:
         self._thread = threading.Thread(target=self._pass_on, name="ripple-jvm", daemon=True)
         self._thread.start()
 
-    def hush(self) -> None:
-        """Let nobody hear it any more."""
-        self._is_hushed = True
+    def hush(self, *, is_hushed: bool = True) -> None:
+        """Let nobody hear it any more; or again, where it has another job."""
+        self._is_hushed = is_hushed
 
     def join(self) -> None:
         """Wait for the last words of a JVM that has ended."""
         self._thread.join(_LAST_WORDS_S)
 
     def _pass_on(self) -> None:
-        for line in self._file:
-            if not self._is_hushed and not line.startswith(_ALWAYS):
-                os.write(2, line)
+        with self._file:
+            for line in self._file:  # to the end: a JVM that nobody reads from stands still
+                if not self._is_hushed and not line.startswith(_ALWAYS):
+                    try:
+                        _write_all(line)
+                    except OSError:  # whoever listened went away
+                        self._is_hushed = True
+
+
+def _write_all(line: bytes) -> None:
+    while line:
+        line = line[os.write(2, line) :]
 
 
 _speeches: list[Speech] = []
@@ -55,6 +64,8 @@ def launch(settings: Mapping[str, str]) -> None:
     """Start a JVM, unless there is one or it is elsewhere. Raises what PySpark does."""
     is_elsewhere = os.environ.get("SPARK_REMOTE") or os.environ.get("PYSPARK_GATEWAY_PORT")
     if is_elsewhere or SparkContext._gateway is not None:
+        for speech in _speeches:
+            speech.hush(is_hushed=False)
         return
     reading, writing = os.pipe()
     speech = Speech(reading)

@@ -137,10 +137,15 @@ class Listener:
         return Standing(rows, self._total, fraction, time.monotonic() - self._started_s)
 
     def _listen(self) -> None:
-        while self._is_open:
+        while True:
+            # What was told before the end is heard.
+            if not self._is_open:
+                self._socket.setblocking(False)
             try:
                 data = self._socket.recv(_DATAGRAM_BYTES_MAX)
                 token, share, rows, fraction = json.loads(data)
+            except BlockingIOError:
+                return
             except (TimeoutError, ValueError, TypeError):
                 continue
             if token == self.teller.token:
