@@ -330,12 +330,11 @@ static IN_LOOPS int add_term(Accumulators* a, int64_t slot, uint64_t term, int p
     const uint32_t b = shift & 63;
     /* In words of 64 bits: of longer ones compilers keep halves that are zero on the stack. */
     unsigned long long low, high;
-    const int64_t first = __builtin_uaddll_overflow(limb[0], (term << b) ^ sign, &low) +
-                          __builtin_uaddll_overflow(low, sign & 1, &low);
-    const int64_t second =
-        __builtin_uaddll_overflow(limb[1], ((term >> 1) >> (63 - b)) ^ sign, &high) +
-        __builtin_uaddll_overflow(high, (uint64_t)first, &high);
-    const int64_t carry = second + (int64_t)sign;
+    int64_t first = __builtin_uaddll_overflow(limb[0], (term << b) ^ sign, &low);
+    first += __builtin_uaddll_overflow(low, sign & 1, &low);
+    int64_t carry = __builtin_uaddll_overflow(limb[1], ((term >> 1) >> (63 - b)) ^ sign, &high);
+    carry += __builtin_uaddll_overflow(high, (uint64_t)first, &high);
+    carry += (int64_t)sign;
     limb[0] = low;
     limb[1] = high;
     if (__builtin_expect(carry != 0, 0))
