@@ -39,6 +39,8 @@ cdef extern from *:
         uint64_t* hashes, const uint64_t* values, const int64_t* places, Py_ssize_t n
     ) noexcept nogil
 
+HAS_WIDE = bool(is_wide())    # whether mixes are made eight at a time
+
 
 cdef uint32_t murmur2(const uint8_t* data, Py_ssize_t length) noexcept nogil:
     """Austin Appleby's MurmurHash2 with the seed that Kafka's DefaultPartitioner uses."""

@@ -7,6 +7,7 @@ ParserColumn: TypeAlias = tuple[
 ]
 
 WAY: str
+HAS_WIDE: bool
 
 class CsvParser:
     careful_lines: int

@@ -19,7 +19,7 @@ from ripple.connectors.csv.fields cimport (
     BOOL, FLOAT, GOOD, INTEGER, NOT_UTF8, NUL_BYTE, STRING, TOO_LONG, Column, Verdict, parse_line,
 )
 from ripple.connectors.csv.plain_lines cimport (
-    CAREFUL, SLACK_BYTES, VECTORS, WIDE, WORDS, PlainLines, Way, read_field,
+    CAREFUL, SLACK_BYTES, VECTORS, WIDE, WORDS, PlainLines, Way, has_wide, read_field,
 )
 from ripple.connectors.text_values cimport is_ascii, is_utf8, newlines
 
@@ -29,6 +29,7 @@ import pyarrow as pa
 # that there always are, or in words; or all of them carefully. Results are the same; tests compare
 # them.
 WAY = "wide"
+HAS_WIDE = has_wide()     # else the second way stands for it
 _WAYS = {"wide": WIDE, "vectors": VECTORS, "words": WORDS, "careful": CAREFUL}
 
 
@@ -59,6 +60,8 @@ cdef class CsvParser:
 
     def __init__(self, columns: list, line_length_bytes_max: int) -> None:
         cdef Column column
+        if not columns:
+            raise ValueError("a line has at least one column")
         memset(&column, 0, sizeof(Column))
         self.way = _WAYS[WAY]
         kinds = {pa.string(): STRING, pa.int64(): INTEGER, pa.float64(): FLOAT, pa.bool_(): BOOL}

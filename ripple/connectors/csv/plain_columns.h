@@ -117,7 +117,7 @@ struct Integers {
             magnitude += Words::digits_8(stop - count, (int)count - 16, &other) * TEN_TO_16;
             other |= magnitude >> 63;
         }
-        const int64_t value = negative ? -(int64_t)magnitude : (int64_t)magnitude;
+        const int64_t value = (int64_t)(negative ? 0 - magnitude : magnitude);
         *into = value;
         return !(unlikely(other) || unlikely(value < low) || unlikely(value > high));
     }
@@ -195,15 +195,20 @@ inline ptrdiff_t read_bools(const Fields& fields, Column& column, ReadField read
 
 enum Way { WIDE, VECTORS, WORDS, CAREFUL };
 
+/* Whether this processor has what WIDE takes; else VECTORS stands for it. */
+inline bool has_wide() {
+    static const bool wide = Wide::is_there();
+    return wide;
+}
+
 /* Plain lines of a block, from its beginning on. */
 class PlainLines {
    public:
     /* Prepare for a block. `way` is the best that may be taken; CAREFUL: no line is plain. */
     void begin(const uint8_t* data, const uint8_t* end, size_t columns, Way way) {
-        static const bool wide = Wide::is_there();
         data_ = data;
         end_ = end;
-        way_ = way == WIDE && !wide ? VECTORS : way;
+        way_ = way == WIDE && !has_wide() ? VECTORS : way;
         if (end - data > INT32_MAX)
             way_ = CAREFUL; /* marks have 32 bits */
         found_.resize(1 + (columns + 1) + MARKS_AT_ONCE + 64);

@@ -17,6 +17,7 @@ cdef extern from "plain_columns.h" namespace "ripple" nogil:
     ) noexcept
     enum Way:
         WIDE, VECTORS, WORDS, CAREFUL
+    bool has_wide()
     cppclass PlainLines:
         void begin(const uint8_t* data, const uint8_t* end, size_t columns, Way way)
         Py_ssize_t read(
