@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import numpy as np
@@ -148,7 +149,7 @@ class Partition(ABC):
             self._views[name] = View(column, types, retractions=retractions, in_order=ordered)
         self._taking = [(view, self._names_of[of]) for of, view in self._views.items()]
         self._retracts = retractions
-        self._none_retracted = self._take_retracted()
+        self._none_retracted = MappingProxyType(self._take_retracted())
         self._outgoing: Outgoing | None = None
         if len(stages) > 1:
             last = (leaf.fold, *above)[-1]

@@ -1,6 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
-"""Events on their way into a fold by key, or by key and window: found, added and noted as touched, in one call."""
+"""Events on their way into a fold by key, or by key and window.
+
+Found, added to its state and noted as touched, in one call.
+"""
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
@@ -73,6 +76,7 @@ cdef class Keyed:
 
         space: whose slots the windows are.
         """
+        assert rows.times_ns is not None, "windows are of events that have a time"
         cdef const int64_t[::1] times_ns = rows.times_ns
         cdef Py_ssize_t n = self.find(rows)
         cdef int64_t before = touched.size

@@ -4,8 +4,8 @@ A message is a row, as JSON with its operation. Its headers say whose it is, whi
 how many of the cut's rows are there with it, so that the stream's last message tells where to go
 on, whatever else was lost. A message says which one it follows: the server refuses it where
 another is the last, so that one that was sent twice is there once, and a writer that was replaced
-writes nothing any more. Its id, by cut and row, lets servers drop it even earlier, as long as the
-stream's duplicate window reaches.
+writes nothing any more. Its id, by writer, cut and row, lets servers drop it even earlier, as long
+as the stream's duplicate window reaches.
 """
 
 from __future__ import annotations
@@ -194,8 +194,8 @@ class NatsSink:
             ROWS: f"{row + 1}/{rows}",
             EPOCH: str(self.epoch or 0),
             WRITER: self._writer,
-            # The writer's own: an id whose message the server refused, for its writer was
-            # replaced, would be a repeat to it when the next writer sends the row.
+            # The writer's own: what a writer before has sent that is not there must not make a
+            # repeat of the row when this one sends it.
             ID: f"{self._owner} {cut} {row} {self._writer}",
             LAST: str(last),
         }

@@ -53,7 +53,8 @@ class DiskStore:
         except OSError as error:
             # Not with the temporary name: the same trouble should be told in the same words.
             why = error.strerror or str(error)
-            raise StoreError(f"{name} cannot be stored in {folder}: {why}", done=done) from error
+            where = f" in {folder}" if folder else ""
+            raise StoreError(f"{name} cannot be stored{where}: {why}", done=done) from error
 
     def _write(self, path: str, data: bytes) -> None:
         file = self._disk.open(path, exclusive=True)
