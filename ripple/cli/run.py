@@ -77,8 +77,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _configure_lasting(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "going on after a crash",
-        "State and progress are kept in a folder or in S3; started again, the run goes on, and "
-        "each cut's output appears once in files and logs. The source is log:DIR/TOPIC.",
+        "State and progress are kept in a folder or in S3; started again, the run goes on, and\n"
+        "each cut's output appears once in files and logs. The source is one that can be read\n"
+        "again: a log, a topic of Kafka, a stream of NATS or Redis, changes of a table of\n"
+        "PostgreSQL.",
     )
     group.add_argument(
         "--checkpoint-dir", type=a_store, metavar=STORE, help="where checkpoints are kept"
