@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
@@ -39,6 +41,24 @@ def test_adding_and_freeing_keys_matches_a_dictionary(
         assert index.slot_of(key) == model.get(key, -1)
     offsets, data = index.bytes_at(np.array(list(model.values()), np.int64))
     assert [bytes(data[offsets[i] : offsets[i + 1]]) for i in range(len(model))] == list(model)
+
+
+def test_more_keys_than_are_cached_are_found_as_a_dictionary_finds_them() -> None:
+    """They are looked up by blocks, the table and the keys of each fetched before."""
+    random = Random(3)
+    known = [random.randbytes(random.randrange(24)) for _ in range(60_000)]
+    index, model = KeyIndex(), dict[bytes, int]()
+    for first in range(0, 60_000, 7_000):
+        keys = known[first : first + 7_000] + random.sample(known[: first + 1], first // 9)
+        random.shuffle(keys)
+        slots = index.slots_of_texts(_texts(keys))
+        for key, slot in zip(keys, slots.tolist(), strict=True):
+            assert model.setdefault(key, slot) == slot
+    rows = np.array([random.randrange(60_000) for _ in range(9_000)], np.int64)
+    found = index.slots_of_texts(_texts(known), rows)
+    assert found.tolist() == [model[known[row]] for row in rows.tolist()]
+    assert len(index) == len(model) > 50_000
+    index.check_invariants()
 
 
 def test_pairs_keep_both_halves() -> None:
