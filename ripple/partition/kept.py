@@ -101,6 +101,7 @@ class Kept:
         self._storing.step()
         is_committing = self._is_committing()
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
+        commit_due = commit_due and not self.live.is_committed
         commit_due = commit_due or (self._sends is not None and self._sends.is_wanted)
         if not self._storing.is_busy and (self._is_asked() or store_due):
             if self._guards("commit_first"):
@@ -122,7 +123,8 @@ class Kept:
             return
         await self._flush()  # whoever kills it now kills no record's doing
         now_ns = self.clock.monotonic_ns()
-        paces = [] if self.live.is_committing else [self._commits]
+        live = self.live
+        paces = [] if live.is_committing or live.is_committed else [self._commits]
         paces += [] if self._storing.is_busy else [self._stores]
         due_in_s = [pace.due_in_s(now_ns) for pace in paces]
         with suppress(TimeoutError):
@@ -149,7 +151,8 @@ class Kept:
         """Begin to commit what was written, which followers get once that is certain."""
         await self.live.committed()
         self._is_committing()
-        self._commits.begin(self.clock.monotonic_ns())
+        if self.parts.report.stabilizations:  # else nothing has come first yet
+            self._commits.begin(self.clock.monotonic_ns())
         await self.live.begin_commit(self.parts.inputs.wake)
         if self._sends is not None:
             if self.parts.traces is not None:
