@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ripple.connectors.contract import Commit
 from ripple.connectors.text.cut_record import from_json, to_json
 from ripple.errors import OutputError
+from ripple.kafka.together import together
 from ripple.world.broker import Place, Record
 
 if TYPE_CHECKING:
@@ -100,8 +101,8 @@ async def newest(broker: Broker, place: Place) -> Cuts | None:
 
     Raises BrokerError and OutputError. Whoever may write there must have been fenced before.
     """
-    end = (await broker.ends([place]))[place]
-    earliest = (await broker.earliest([place]))[place]
+    asked = await together(broker.ends([place]), broker.earliest([place]))
+    end, earliest = (found[place] for found in asked)
     start, back = end, BACK
     while start > earliest:
         start, before, back = max(earliest, end - back), start, 8 * back
