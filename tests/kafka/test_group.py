@@ -11,6 +11,7 @@ import pytest
 
 from ripple.connectors.contract import Commit
 from ripple.fenced import FencedError
+from ripple.kafka.cuts import Cuts, Looks, newest
 from ripple.testing import (
     Faults,
     SimCluster,
@@ -27,6 +28,7 @@ from tests.kafka.owners import (
     PARTITIONS,
     PLAN,
     SOURCE,
+    WHOSE,
     Readers,
     group_of,
     live,
@@ -312,6 +314,38 @@ def test_who_prepares_stops_nobody_and_then_begins_with_few_requests() -> None:
     assert repeat(scenario, seed=0).error is None
     # The fence, where cut records and rows begin and end, the newest record, and one of its own.
     assert asked == ["broker_init", *["broker_read"] * 5, "broker_send", "broker_end"]
+
+
+def test_who_looks_again_asks_where_it_ends_until_more_has_come() -> None:
+    asked: list[list[str]] = []
+
+    @on_cluster
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        make_topics(cluster)
+
+        async def main(world: SimWorld) -> None:
+            owner, looks = group_of(world), Looks()
+
+            async def look() -> Cuts:
+                before = len(cluster.effects.names)
+                found = await looks.newest(world.broker, WHOSE.place)
+                asked.append(cluster.effects.names[before:])
+                assert found == await newest(world.broker, WHOSE.place)
+                assert found is not None
+                return found
+
+            await owner.open(1024)
+            assert await look() == await look()
+            reached = Commit({PLAN.source.name: 1}, "")
+            await owner.commit({output.name: reached for output in PLAN.outputs})
+            assert (await look()).outputs[PLAN.outputs[0].name].commit.cut == reached.cut
+            await look()
+
+        cluster.host("a").start(main)
+        await cluster.host("a").ended()
+
+    assert repeat(scenario, seed=0).error is None
+    assert list(map(len, asked)) == [4, 1, 4, 1]
 
 
 def test_owners_that_give_no_way_fence_each_other_again_and_again() -> None:
