@@ -33,6 +33,7 @@ BENCHMARKS = (
     "kafka_writing",
     "kafka_pipeline",
     "kafka_uncommitted",
+    "kafka_moves",
     "checkpoint",
     "log",
     "recovery",

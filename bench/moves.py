@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from ripple.world.control import Channel, ControlError, RefusedError
 from ripple.world.live_control import LiveControl
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from coordinator.status import Status
 
 MOVES = 12 if QUICK else 1000
@@ -53,28 +55,9 @@ def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, running(folder) as coordinator:
         with Plain(folder) as plain, Feed(folder, ROWS, SYMBOLS), Watch(folder) as watch:
             watch.wait()
-            moved, stayed = asyncio.run(_move_all(coordinator, watch))
-            for number in ENDING:
-                signal.signal(number, signal.SIG_IGN)  # the figures come
-            time.sleep(1)
-        pauses, still = ([watch.pause(*one) for one in some] for some in (moved, stayed))
-        spans = sorted({(one.from_s, one.to_s) for one in moved})
-        machine = [pause(plain.wrote_s, *span) for span in spans]
-    others = {"those that stay": still, "a plain loop": machine}
-    rows = [
-        row
-        for name, percent in SHARES.items()
-        for row in beside(
-            f"pause, {name}",
-            _share(pauses, percent),
-            "ms",
-            {whose: _share(found, percent) for whose, found in others.items()},
-            at_most(500) if percent == 99 else None,
-        )
-    ]
-    last = sorted({one.to_s - one.from_s for one in moved})
-    took = Row("from command to completion, p50", last[len(last) // 2], "s")
-    return [*rows, took, Row("moves", len(moved), "")]
+            moves = move_all(coordinator, watch, MOVES)
+        machine = [pause(plain.wrote_s, *span) for span in moves.spans]
+    return moves.rows(watch, {"a plain loop": machine})
 
 
 def _share(seconds: list[float], percent: float) -> float:
@@ -89,9 +72,59 @@ class _Span(NamedTuple):
     to_s: float
 
 
-async def _move_all(coordinator: str, watch: Watch) -> tuple[list[_Span], list[_Span]]:
+class Watching(Protocol):
+    """Knows when outputs grew."""
+
+    def pause(self, partition: int, from_s: float, to_s: float) -> float:
+        """Return the longest time without growth that touches a span."""
+        ...
+
+
+class Moves(NamedTuple):
+    """What was done: who has moved, and who has stayed meanwhile."""
+
+    moved: list[_Span]
+    stayed: list[_Span]
+
+    @property
+    def spans(self) -> list[tuple[float, float]]:
+        """When partitions moved."""
+        return sorted({(one.from_s, one.to_s) for one in self.moved})
+
+    def rows(self, watch: Watching, others: Mapping[str, list[float]]) -> list[Row]:
+        """Return how long the pauses were. others: beside those that stayed, by whose they are."""
+        pauses, still = ([watch.pause(*one) for one in some] for some in self)
+        rows = [
+            row
+            for name, percent in SHARES.items()
+            for row in beside(
+                f"pause, {name}",
+                _share(pauses, percent),
+                "ms",
+                {
+                    whose: _share(found, percent)
+                    for whose, found in {"those that stay": still, **others}.items()
+                },
+                at_most(500) if percent == 99 else None,
+            )
+        ]
+        last = sorted({one.to_s - one.from_s for one in self.moved})
+        took = Row("from command to completion, p50", last[len(last) // 2], "s")
+        return [*rows, took, Row("moves", len(self.moved), "")]
+
+
+def move_all(coordinator: str, watch: Watching, moves: int) -> Moves:
+    """Let so many move, or as many as there is time for until somebody ends it."""
+    found = asyncio.run(_move_all(coordinator, watch, moves))
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)  # the figures come
+    time.sleep(1)
+    return found
+
+
+async def _move_all(coordinator: str, watch: Watching, moves: int) -> Moves:
     channel = LiveControl().channel(coordinator)
-    mover = _Mover(channel, watch)
+    mover = _Mover(channel, watch, moves)
     moving = asyncio.ensure_future(mover.move_all())
     for number in ENDING:
         asyncio.get_running_loop().add_signal_handler(number, moving.cancel)
@@ -102,21 +135,22 @@ async def _move_all(coordinator: str, watch: Watch) -> tuple[list[_Span], list[_
         await channel.close()
     if not mover.moved:
         sys.exit("bench moves: it was ended before anything had moved")
-    return mover.moved, mover.stayed
+    return Moves(mover.moved, mover.stayed)
 
 
 class _Mover:
     """Moves partitions between two workers, as people would command it."""
 
-    def __init__(self, channel: Channel, watch: Watch) -> None:
+    def __init__(self, channel: Channel, watch: Watching, moves: int) -> None:
         self._channel = channel
         self._watch = watch
+        self._moves = moves
         self._told_s = time.monotonic()
         self.moved: list[_Span] = []
         self.stayed: list[_Span] = []
 
     async def move_all(self) -> None:
-        """Move until MOVES have moved; who has stayed meanwhile is noted, too."""
+        """Move until enough have moved; who has stayed meanwhile is noted, too."""
         status = await self._settled()
         for turn in itertools.count():
             before = [(one.owner, one.since) for one in status.owners[:PARTITIONS]]
@@ -134,7 +168,7 @@ class _Mover:
                 is_same = before[partition] == after[partition]
                 which = self.stayed if is_same else self.moved
                 which.append(_Span(partition, from_s, to_s))
-            if len(self.moved) >= MOVES:
+            if len(self.moved) >= self._moves:
                 return
             self._tell()
 
@@ -148,7 +182,8 @@ class _Mover:
         figures = ", ".join(
             f"{name} {_share(pauses, percent):.0f} ms" for name, percent in SHARES.items()
         )
-        print(f"{len(self.moved)} of {MOVES} moves; pause: {figures}", file=sys.stderr, flush=True)
+        done = f"{len(self.moved)} of {self._moves} moves"
+        print(f"{done}; pause: {figures}", file=sys.stderr, flush=True)
 
     async def _settled(self) -> Status:
         """Wait until everybody has what is theirs, and nothing is under way."""

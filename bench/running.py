@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -42,19 +42,29 @@ def running(
     Topic.create(
         LiveDisk(folder), "trades", schema, partitions=PARTITIONS, key=["symbol"], settings=settings
     )
+    sinks = {name: f"log:{folder}/{name}" for name in outputs}
+    with cluster_up(folder, pipeline, f"log:{folder}/trades", sinks, COMMIT_MS) as coordinator:
+        yield coordinator
+
+
+@contextmanager
+def cluster_up(
+    folder: str, pipeline: Path, source: str, sinks: Mapping[str, str], commit_ms: int
+) -> Iterator[str]:
+    """Start two workers from a source to sinks, by output; give the coordinator's address."""
     said = Path(folder, "said")
     with said.open("w") as stderr:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "ripple.cli.main", "cluster", "up"),
-                *(str(pipeline), "--source", f"log:{folder}/trades"),
-                *(flag for name in outputs for flag in ("--sink", f"{name}=log:{folder}/{name}")),
+                *(str(pipeline), "--source", source),
+                *(flag for name, sink in sinks.items() for flag in ("--sink", f"{name}={sink}")),
                 *("--dir", f"{folder}/state", "--workers", str(len(WORKERS)), "--free-ports"),
             ],
             cwd=ROOT,
             stderr=stderr,
             start_new_session=True,  # Ctrl+C is for the benchmark
-            env={**os.environ, "RIPPLE_COMMIT_INTERVAL_MS": str(COMMIT_MS)},
+            env={**os.environ, "RIPPLE_COMMIT_INTERVAL_MS": str(commit_ms)},
         )
     try:
         until_s = time.monotonic() + WITHIN_S
@@ -96,7 +106,7 @@ class Plain:
         self.wrote_s = [float(line) for line in said.splitlines()]
 
 
-class _Thread(threading.Thread):
+class Working(threading.Thread):
     """A thread for as long as a block lasts."""
 
     def __init__(self) -> None:
@@ -112,7 +122,7 @@ class _Thread(threading.Thread):
         self.join()
 
 
-class Feed(_Thread):
+class Feed(Working):
     """Appends trades to all partitions, all the time."""
 
     def __init__(self, folder: str, rows: int, symbols: int) -> None:
@@ -131,7 +141,7 @@ class Feed(_Thread):
                 due_s += EVERY_S
 
 
-class Watch(_Thread):
+class Watch(Working):
     """Notes when the output of each partition grew."""
 
     def __init__(self, folder: str) -> None:

@@ -10,6 +10,7 @@ from coordinator.service import Desk
 from coordinator.shell import Shell
 from coordinator.timeline import Timeline
 from ripple.probes import serve_pages
+from ripple.process_settings import listening
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ async def coordinate(
     say: Callable[[str], None],
     ending: asyncio.Event,
 ) -> None:
-    """Be a coordinator until ``ending`` is set. Raises OSError for an address that cannot be had.
+    """Be a coordinator until ``ending`` is set. Raises SettingsError for a port that is taken.
 
     Pages are shown before the first worker is heard: whoever waits for /ready sees it come.
     """
@@ -41,15 +42,15 @@ async def coordinate(
         say(line)
 
     shell = Shell(world, settings.limits, peers=settings.peers, tls=settings.tls, say=told)
-    probes = await serve_pages(
-        world.network, joined(settings.host, settings.health_port), probes_of(shell)
-    )
-    metrics = await serve_pages(
-        world.network, joined(settings.host, settings.metrics_port), metrics_of(shell)
-    )
-    server = await world.control.serve(
-        joined(settings.host, settings.port), Desk(shell, settings.roles).service, tls=settings.tls
-    )
+    host, service = settings.host, Desk(shell, settings.roles).service
+    with listening("health_port", settings.origins):
+        at = joined(host, settings.health_port)
+        probes = await serve_pages(world.network, at, probes_of(shell))
+    with listening("metrics_port", settings.origins):
+        at = joined(host, settings.metrics_port)
+        metrics = await serve_pages(world.network, at, metrics_of(shell))
+    with listening("port", settings.origins):
+        server = await world.control.serve(joined(host, settings.port), service, tls=settings.tls)
     shown = await show(world, settings, shell, timeline, say) if settings.dashboard else None
     said = "" if shown is None else f", the dashboard at {shown.address}"
     say(
@@ -77,9 +78,10 @@ async def coordinate(
 async def show(
     world: World, settings: Settings, shell: Shell, timeline: Timeline, say: Callable[[str], None]
 ) -> Showing:
-    """Show the dashboard. Raises OSError for an address that cannot be had."""
+    """Show the dashboard. Raises SettingsError for a port that is taken."""
     from coordinator.showing import Showing  # noqa: PLC0415 - of an extra, and slow to import
 
     shown = Showing(world, settings, shell, timeline, say)
-    await shown.start()
+    with listening("dashboard_port", settings.origins):
+        await shown.start()
     return shown

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ripple.access import TOKEN_CHARACTERS_MAX, Access, AccessError, access_of, token_from
@@ -109,6 +110,20 @@ def check_log(found: Mapping[str, InForce]) -> None:
             raise SettingsError(
                 f"{name} is {given.value}, none of {', '.join(choices)} (from {given.origin})"
             )
+
+
+@contextmanager
+def listening(name: str, found: Mapping[str, InForce]) -> Iterator[None]:
+    """Name the setting of a port that cannot be had. Raises SettingsError for any OSError."""
+    try:
+        yield
+    except OSError as error:
+        given = found[name]
+        raise SettingsError(
+            f"{name} is {given.value} (from {given.origin}), and nobody can listen there: "
+            f"{error.strerror or error}. Give another one, as --{name.replace('_', '-')} or "
+            f"RIPPLE_{name.upper()}"
+        ) from error
 
 
 def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:

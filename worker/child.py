@@ -121,7 +121,10 @@ async def _listen(port: ExchangePort, log: Log, *, must: bool) -> None:
     except OSError as error:
         if must:
             raise
-        log.say(f"nobody can look at its outputs from outside: {error}", Level.WARN)
+        log.say(
+            f"nobody can look at its outputs from outside: {error}; rpc_port gives it another port",
+            Level.WARN,
+        )
 
 
 def _runtime(begin: Mapping[str, Any], process: str, store: ObjectStore, log: Log) -> _Parts:

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from ripple.exchange.exchange import Route
     from ripple.exchange.limits import ExchangeLimits
     from ripple.pipeline.plan import Plan
-    from ripple.world.ports import Listener, Stream, World
+    from ripple.world.ports import Clock, Listener, Network, Stream, World
     from ripple.world.tls import Tls
 
 CONNECT_S = 5.0
 PAUSE_S = 0.1
 PAUSE_MAX_S = 5.0
 UNTOLD_S = 3.0  # a process that begins listens when it has loaded all
+FREE_S = 5.0  # for which a port may be another's before that is an error
 LOOK_S = 1.0  # how often it is looked who is wanted, where nobody says that it has changed
 
 
@@ -182,3 +183,25 @@ class ExchangePort:
         tasks = [*self._ways.values(), *self._served]
         if tasks:
             await asyncio.wait(tasks)
+
+
+async def become_free(network: Network, clock: Clock, address: str) -> None:
+    """Wait until somebody can listen at an address. Raises OSError where nobody can for too long.
+
+    Processes of a worker that was killed end a moment later.
+    """
+    until_ns = clock.monotonic_ns() + int(FREE_S * 1e9)
+    while True:
+        try:
+            listener = await network.listen(address, _nobody)
+        except OSError:
+            if clock.monotonic_ns() >= until_ns:
+                raise
+            await clock.sleep(PAUSE_S)
+        else:
+            listener.close()
+            return
+
+
+async def _nobody(_: Stream) -> None:
+    pass

@@ -16,6 +16,7 @@ from ripple.observe.samples import Samples
 from ripple.partition.grouping import commit_interval_ns
 from ripple.pipeline_file import load_plan
 from ripple.probes import serve_pages
+from ripple.process_settings import listening
 from ripple.settings import SettingsError
 from ripple.store import RetryingStore
 from ripple.store.opening import open_store
@@ -23,12 +24,13 @@ from ripple.world import live_world
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
 from worker.ends import Places
+from worker.exchange import become_free
 from worker.identity import about, check_code, code_of, delta_addresses
 from worker.lane_home import lane_home
 from worker.membership import Membership
 from worker.pages import metrics_of, probes_of, samples_of
 from worker.spawning import Spawner
-from worker.stages import has_lanes
+from worker.stages import has_lanes, has_state_edge
 from worker.supervisor import Supervisor
 from worker.watch import Watch
 
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
     from ripple.events import Event
     from ripple.observe.log import Log
     from ripple.pipeline.plan import Plan
-    from ripple.world.ports import ObjectStore
+    from ripple.probes import Shows
+    from ripple.world.ports import Listener, ObjectStore, World
     from worker.settings import Settings
 
 
@@ -50,8 +53,8 @@ class UnfinishedError(RippleError):
 async def work(settings: Settings, log: Log, stopping: asyncio.Event) -> None:
     """Be a worker until ``stopping`` is set, and stop in good order.
 
-    Raises InputError, OutputError, PlanError and ChangedPlanError for what can never work, OSError
-    for an address that cannot be had, StoreError: before anybody hears of the worker;
+    Raises InputError, OutputError, PlanError and ChangedPlanError for what can never work,
+    SettingsError for a port that is taken, StoreError: before anybody hears of the worker;
     UnfinishedError where others have to recover what it had.
     """
     plan = load_plan(settings.pipeline)
@@ -123,9 +126,9 @@ async def _work(
         )
     await check_code(plan, store, divides=ends.divides)
     inputs, code = ends.counts(), code_of(plan, divides=ends.divides)
-    assert world.network is not None
-
     addresses = delta_addresses(settings.host, settings.rpc_port, processes)
+    if has_state_edge(plan):
+        await _become_free(settings, world, addresses)
 
     watch = Watch(world.clock, settings.alerts)
     spawn = Spawner(_beginning(settings, sinks, addresses), spares=settings.spares)
@@ -145,14 +148,11 @@ async def _work(
         samples.set("ripple_system_heap_words", resident_bytes() // 8, name)
         return samples
 
-    probes = await serve_pages(
-        world.network, joined(settings.host, settings.health_port), probes_of(worker, about(plan))
-    )
-    metrics = await serve_pages(
-        world.network,
-        joined(settings.host, settings.metrics_port),
-        metrics_of(worker, own, plan),
-    )
+    shown: dict[str, Mapping[str, Shows]] = {
+        "health_port": probes_of(worker, about(plan)),
+        "metrics_port": metrics_of(worker, own, plan),
+    }
+    probes, metrics = [await _shown(settings, world, name, pages) for name, pages in shown.items()]
     addresses |= {"health": probes.address, "metrics": metrics.address}
 
     def candidate(nonce: str) -> Candidate:
@@ -209,3 +209,21 @@ async def _work(
         probes.close()
         metrics.close()
         await spawn.close()
+
+
+async def _become_free(settings: Settings, world: World, addresses: Mapping[str, str]) -> None:
+    """Wait until all processes can listen; none of them could say so to whom it may help."""
+    assert world.network is not None
+    with listening("rpc_port", settings.origins):
+        for address in addresses.values():
+            await become_free(world.network, world.clock, address)
+
+
+async def _shown(
+    settings: Settings, world: World, name: str, pages: Mapping[str, Shows]
+) -> Listener:
+    """Show pages at the port of a setting."""
+    assert world.network is not None
+    with listening(name, settings.origins):
+        at = joined(settings.host, getattr(settings, name))
+        return await serve_pages(world.network, at, pages)

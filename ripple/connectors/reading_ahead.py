@@ -61,6 +61,11 @@ class ReadingAhead:
             await task
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether more is being read."""
+        return self._task is not None and not self._task.done()
+
+    @property
     def has_failed(self) -> bool:
         """Whether nothing more will be read."""
         return self._failure is not None

@@ -12,7 +12,7 @@ from ripple.kafka.batches import ProducerId
 from ripple.kafka.consumer import KafkaConsumer
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.reader import KafkaReader
-from ripple.kafka.refusals import PASSING, THERE, TWICE, passes, refusal, words
+from ripple.kafka.refusals import PASSING, THERE, TWICE, EndingError, passes, refusal, words
 from ripple.world.broker import BrokerError, NoTopicError, Place
 
 with needed("kafka", "a kafka: place"):
@@ -154,6 +154,20 @@ class KafkaBroker(KafkaReader):
         await self.until_done(f"group {group!r}", ask)
         return found
 
+    async def prepare(self, name: str, group: str | None) -> None:
+        """Learn who answers for an id and a group, and connect; see Broker."""
+        await self.connected()
+        asked = [(private.TRANSACTIONS, name)]
+        if group is not None:
+            asked.append((private.GROUPS, group))
+
+        async def ask() -> int:
+            for kind, key in asked:
+                await private.meet(self.open_client, await self.coordinator(kind, key))
+            return 0
+
+        await self.until_done(f"transactions of {name!r}", ask)
+
     async def producer(self, name: str) -> KafkaProducer:
         """Return a producer of this id; all before it are fenced; see Broker."""
         return await self._producer(name)
@@ -237,26 +251,34 @@ class KafkaBroker(KafkaReader):
         loop = asyncio.get_running_loop()
         until, pause_s = loop.time() + PATIENCE_S, PAUSE_S
         while True:
-            why: Exception
-            try:
-                code = await ask()
-                if not code or code == TWICE:
-                    return
-                why = refusal(code, what)
-                if not passes(code):
-                    raise why
-            except PASSING as error:
-                why = error.__cause__ if isinstance(error.__cause__, NoTopicError) else error
-            except errors.BrokerResponseError as error:
-                why = refusal(error.errno, what)
-                if not passes(error.errno):
-                    raise why from error
-            except errors.KafkaError as error:
-                raise BrokerError(f"{what}: {error}", done=None) from error
-            self.forget()
+            why = await _why_not(what, ask)
+            if why is None:
+                return
+            if not isinstance(why, EndingError):
+                self.forget()
             if loop.time() + pause_s > until:
                 if isinstance(why, BrokerError):
                     raise why
                 raise BrokerError(f"{what}: {words(why)}", done=None) from why
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+
+async def _why_not(what: str, ask: Callable[[], Awaitable[int]]) -> Exception | None:
+    """Ask once; return why it is not done yet, None if it is. Raises what does not pass."""
+    try:
+        code = await ask()
+        if not code or code == TWICE:
+            return None
+        why = refusal(code, what)
+        if not passes(code):
+            raise why
+    except PASSING as error:
+        return error.__cause__ if isinstance(error.__cause__, NoTopicError) else error
+    except errors.BrokerResponseError as error:
+        why = refusal(error.errno, what)
+        if not passes(error.errno):
+            raise why from error
+    except errors.KafkaError as error:
+        raise BrokerError(f"{what}: {error}", done=None) from error
+    return why

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ripple.connectors.contract import Commit
 from ripple.connectors.text.cut_record import from_json, to_json
 from ripple.errors import OutputError
+from ripple.kafka.together import together
 from ripple.world.broker import Place, Record
 
 if TYPE_CHECKING:
@@ -100,8 +101,8 @@ async def newest(broker: Broker, place: Place) -> Cuts | None:
 
     Raises BrokerError and OutputError. Whoever may write there must have been fenced before.
     """
-    end = (await broker.ends([place]))[place]
-    earliest = (await broker.earliest([place]))[place]
+    asked = await together(broker.ends([place]), broker.earliest([place]))
+    end, earliest = (found[place] for found in asked)
     start, back = end, BACK
     while start > earliest:
         start, before, back = max(earliest, end - back), start, 8 * back
@@ -112,6 +113,23 @@ async def newest(broker: Broker, place: Place) -> Cuts | None:
         if found is not None:
             return Cuts.of(found, place)
     return None
+
+
+class Looks:
+    """Looks for newest cut records again and again, of whatever partitions.
+
+    Where a partition ends as it did nothing has come, and that is all that is asked.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[Place, tuple[int, Cuts | None]] = {}
+
+    async def newest(self, broker: Broker, place: Place) -> Cuts | None:
+        """Return what ``newest`` does. Raises as that."""
+        end = (await broker.ends([place]))[place]  # before it is looked: more may come meanwhile
+        if place not in self._seen or self._seen[place][0] != end:
+            self._seen[place] = end, await newest(broker, place)
+        return self._seen[place][1]
 
 
 async def committed(broker: Broker, place: Place, start: int, end: int) -> AsyncIterator[Read]:

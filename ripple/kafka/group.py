@@ -21,6 +21,7 @@ from ripple.fenced import FencedError
 from ripple.kafka.cuts import Cuts, Reached, committed, newest, topic_of
 from ripple.kafka.place import KafkaPlace
 from ripple.kafka.rows import divided, joined
+from ripple.kafka.together import together
 from ripple.keys.partitioner import partition_numbers
 from ripple.partition.group import Standing
 from ripple.traces import FIELD
@@ -46,6 +47,10 @@ PAUSE_S, PAUSE_S_MAX = 0.02, 2.0
 # How long an owner that was fenced lets the other one begin, and how often it looks meanwhile.
 WAY_S, WAY_S_MAX, LOOK_S = 3.0, 12.0, 0.05
 TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and then so often
+
+
+async def _nothing() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +134,13 @@ class KafkaGroup:
         self._partitions: dict[str, int] = {}
         self._waiting: dict[Place, list[Records]] = {}
         self._ends: dict[str, dict[Place, int]] = {}
-        self._is_marked = False
+        self._is_marked = self._is_prepared = False
         self._context: str | None = None
         self._tell: Tell = untold
+
+    async def prepare(self) -> None:
+        """Connect, and learn what the first transactions need; see PreparedGroup."""
+        await self._surely("begin to write to", self._prepare, OPEN_PATIENCE_S)
 
     async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
         """Fence whoever wrote before, read what was reached, and note whose turn it is now.
@@ -143,12 +152,14 @@ class KafkaGroup:
         self._epoch, self._tell = epoch, tell
 
         async def begin() -> None:
-            await self._make_topics()
-            last = await self._take_over()
+            if not self._is_prepared:
+                await self._prepare()
+            self._is_prepared = False  # where this fails, something has changed
+            last = await self._take_over(self._look_for_ends)
             self._check_topics(last)
+            self._last = last
             mine = Cuts(epoch, last.number + 1, last.outputs, last.watermarks_ns)
             await self._transact(mine, {})
-            await self._look_for_ends()
             self._last, self._way_s = mine, 0.0
 
         await self._surely("begin to write to", begin, OPEN_PATIENCE_S)
@@ -270,6 +281,13 @@ class KafkaGroup:
 
     # --- what happens at the broker ---
 
+    async def _prepare(self) -> None:
+        await self._make_topics()
+        found = await newest(self._broker, self._whose.place)
+        reads = found is not None and bool(self._read_by(found))
+        await self._broker.prepare(self._whose.name, self._whose.pipeline if reads else None)
+        self._is_prepared = True
+
     async def _make_topics(self) -> None:
         of, place = self._whose.part.of, self._whose.place
         await self._broker.make(place.topic, of, is_compacted=True)
@@ -287,17 +305,18 @@ class KafkaGroup:
             await self._broker.make(topic, of)
             self._partitions[topic] = await self._broker.partitions(topic)
 
-    async def _take_over(self) -> Cuts:
+    async def _take_over(self, beside: Callable[[], Coroutine[Any, Any, None]] = _nothing) -> Cuts:
         """Fence whoever wrote before; then nothing changes any more, and what is there is read.
 
-        Raises FencedError for an owner of a higher epoch.
+        beside: what else is looked at then. Raises FencedError for an owner of a higher epoch.
         """
         place = self._whose.place
         await self._drop()
         early = None if self._guards("fence_first") else await newest(self._broker, place)
         producer = await self._broker.producer(self._whose.name)
         self._producer = producer
-        found = early if early is not None else await newest(self._broker, place)
+        latest, _ = await together(newest(self._broker, place), beside())
+        found = early if early is not None else latest
         if found is None:
             return Cuts(0, 0)
         self._check_epoch(found)
@@ -340,12 +359,18 @@ class KafkaGroup:
             producer.begin()
             parts.clear()
         parts[whose.place] = Records.of([record])
-        offsets: dict[Place, int] = {}
-        for reached in wanted.outputs.values():
-            for place, offset in self._offsets(reached.commit.cut).items():
-                offsets[place] = min(offset, offsets.get(place, offset))
+        # An owner who begins has read no further than the one before.
+        offsets = {} if wanted.outputs == self._last.outputs else self._read_by(wanted)
         await producer.send_all(parts, (whose.pipeline, offsets) if offsets else None)
         await producer.commit()
+
+    def _read_by(self, cuts: Cuts) -> dict[Place, int]:
+        """Return how far topics of this Kafka were read for cuts."""
+        offsets: dict[Place, int] = {}
+        for reached in cuts.outputs.values():
+            for place, offset in self._offsets(reached.commit.cut).items():
+                offsets[place] = min(offset, offsets.get(place, offset))
+        return offsets
 
     async def _look_for_ends(self) -> None:
         for output, written in self._outputs.items():

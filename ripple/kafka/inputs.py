@@ -65,6 +65,9 @@ class KafkaInputs:
     With ``follow`` more may come at the end of the topic, else it ends where it ended at opening.
     Up to the end that is known, batches are whole, and the input whose turn it is is waited for:
     so a life goes through the same cuts as the one before, however slowly brokers answer.
+
+    What reads on stays at work from one ``open`` to the next that goes on where it is, and then
+    nothing is asked: a request waits behind the fetch that is under way, as that does for records.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class KafkaInputs:
         self._seen: dict[str, tuple[int, str]] = {}
         self._is_open = False
         self._reading = ReadingAhead()
+        self._consumer: Consumer | None = None
         self._is_traced = False
         if hasattr(reader, "has_headers"):  # a whole broker's readers give headers anyway
             reader.has_headers = True  # they cost little as long as nobody looks
@@ -143,6 +147,8 @@ class KafkaInputs:
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the topic reaches ``cut``, and is what was read; see Inputs."""
+        if not any(identities.values()) and self._has_seen(cut):
+            return
         first, end = await self.bounds()
         for name, offset in cut.items():
             place = self._partitions[name]
@@ -162,6 +168,12 @@ class KafkaInputs:
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
+        if (self._follow or stop is not None) and self._is_at(cut):
+            for name, ahead in self._ahead.items():
+                end_known = self._end_of(ahead) if stop is None else stop[name]
+                ahead.go_on(rows, end_known, grows=self._follow and stop is None)
+            self._reading.took()
+            return
         await self._reading.stop()
         _, end = await self.bounds()
         self._ahead = {
@@ -208,6 +220,23 @@ class KafkaInputs:
             self._is_open = False
             await self._reader.close()
 
+    def _is_at(self, cut: Cut) -> bool:
+        """Whether what comes behind a cut is what is read."""
+        return self._reading.is_at_work and all(
+            ahead.at == cut[name] for name, ahead in self._ahead.items()
+        )
+
+    def _has_seen(self, cut: Cut) -> bool:
+        """Whether all up to a cut is there, as far as it was not handed out already."""
+        return self._reading.is_at_work and all(
+            ahead.at <= cut[name] <= self._end_of(ahead) for name, ahead in self._ahead.items()
+        )
+
+    def _end_of(self, ahead: _Ahead) -> int:
+        """Return up to where records are there, as brokers have said without being asked."""
+        told: Mapping[Place, int] = getattr(self._consumer, "stable_ends", {})  # by each fetch
+        return max(ahead.through, told.get(ahead.place, 0))
+
     def _waiting(self) -> Signal:
         self._reading.check()
         return Signal.WAITING
@@ -219,7 +248,7 @@ class KafkaInputs:
 
     async def _read_on(self) -> None:
         """Read ahead, for ever."""
-        consumer = self._reader.consumer()
+        consumer = self._consumer = self._reader.consumer()
         try:
             await self._read(consumer)
         finally:
@@ -322,25 +351,35 @@ def _removed(place: Place, offset: int, first: int) -> InputError:
 class _Ahead:
     """What was read of one partition, and is not handed out yet.
 
-    through: the next offset to read. end: before it everything is there to be read; it may grow.
+    at: the next offset to hand out. through: the next one to read. end: before it everything is
+    there to be read; it may grow, else nothing behind it is handed out.
     """
 
     def __init__(
         self, place: Place, offset: int, rows: int, end: int, *, grows: bool, share: int
     ) -> None:
         self.place = place
-        self.through = offset
-        self.end = end
-        self.grows = grows
-        self._rows = rows
-        self._at = self._from = offset  # of what was handed out, and of the last batch of it
+        self.at = self.through = offset
+        self._from = offset  # of the batch that was handed out last
+        self._share = share
         self._blocks: list[Batch] = []
         self._entries: deque[Batch] = deque()
         self._reads: deque[Read] = deque()
         self._contexts: deque[tuple[int, str]] = deque()
         self._rows_held = self._bytes_held = 0
-        self._rows_max = max(2 * rows, ROWS_AHEAD // share)
         self._bytes_max = BYTES_AHEAD // share
+        self.go_on(rows, end, grows=grows)
+
+    def go_on(self, rows: int, end: int, *, grows: bool) -> None:
+        """Hand out, from where it is, so many rows at a time, up to an end; cut anew what waits."""
+        self.end = end
+        self.grows = grows
+        self._rows = rows
+        self._rows_max = max(2 * rows, ROWS_AHEAD // self._share)
+        self._blocks[:0] = self._entries
+        self._entries.clear()
+        while self._contexts and self._contexts[0][0] < self.at:
+            self._contexts.popleft()
 
     @property
     def is_past(self) -> bool:
@@ -355,13 +394,11 @@ class _Ahead:
         if self._rows_held >= self._rows_max:
             return False
         return self._bytes_held < self._bytes_max or not (
-            self._entries or self._boundary() > self._at
+            self._entries or self._boundary() > self.at
         )
 
     def add(self, batch: Batch, read: Read) -> None:
         """Take what was read next."""
-        if not self.grows and batch.next_offset > self.end:
-            batch = before(batch, self.end)
         self.through = batch.next_offset
         self._blocks.append(batch)
         self._rows_held += batch.span
@@ -392,7 +429,7 @@ class _Ahead:
         if not self._entries:
             return None
         entry = self._entries.popleft()
-        self._from, self._at = self._at, entry.next_offset
+        self._from, self.at = self.at, entry.next_offset
         self._rows_held -= entry.span
         self._bytes_held -= entry.records.nbytes
         while len(self._reads) > 1 and self._reads[1].offsets[0] <= self._from:
@@ -422,23 +459,27 @@ class _Ahead:
         return not self._reads or bool(self._reads[0].offsets[0] >= offset)
 
     def _boundary(self) -> int:
-        return self.through if self.is_past else self.through // self._rows * self._rows
+        if self.is_past:
+            return self.through if self.grows else self.end
+        return self.through // self._rows * self._rows
 
     def _cut(self) -> None:
         """Cut what was read, up to the last multiple of a batch's rows, or to the end."""
         until = self._boundary()
-        if until <= self._at:
+        if until <= self.at:
             return
         whole, rest = [], []
         for block in self._blocks:
             if block.next_offset <= until:
                 whole.append(block)
-            elif block.first_offset >= until:
-                rest.append(block)
-            else:
+            elif block.first_offset < until:
                 head, tail = block.split_at(until)
                 whole.append(head)
                 rest.append(tail)
+            else:
+                if not (rest or self.grows) and until == self.end:
+                    whole.append(before(block, until))  # a hole lies there
+                rest.append(block)
         self._blocks = rest
         self._entries.extend(recut(whole, self._rows))
         self._bytes_held = sum(each.records.nbytes for each in (*rest, *self._entries))

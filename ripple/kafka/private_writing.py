@@ -77,6 +77,11 @@ async def coordinator(client: AIOKafkaClient, kind: Any, key: str) -> int:
     return int(await client.coordinator_lookup(kind, key))
 
 
+async def meet(client: AIOKafkaClient, node: int) -> None:
+    """Connect to a node that answers for something, unless that was done."""
+    await client.ready(node, group=ConnectionGroup.COORDINATION)
+
+
 async def begin_producer(
     client: AIOKafkaClient, node: int, name: str | None, timeout_ms: int
 ) -> tuple[int, int, int]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ripple.extras import needed
 from ripple.kafka import private_writing as private
 from ripple.kafka.batches import ProducerId, batches
 from ripple.kafka.refusals import TWICE, refusal, words
+from ripple.kafka.together import together
 from ripple.world.broker import (
     BrokerError,
     FencedError,
@@ -25,8 +25,6 @@ with needed("kafka", "a kafka: place"):
 if TYPE_CHECKING:
     from ripple.kafka.batches import Compression
     from ripple.kafka.broker import KafkaBroker
-
-T = TypeVar("T")
 
 REQUEST_BYTES_MAX = 16 << 20
 
@@ -160,7 +158,7 @@ class KafkaProducer:
             client = self._broker.open_client
             asked = [private.write(client, node, self._name, some) for node, some in led.items()]
             refused = 0
-            for codes in await _all(asked):
+            for codes in await together(*asked):
                 for place, code in codes.items():
                     if code and code != TWICE:
                         refused = refused or code
@@ -216,15 +214,6 @@ class KafkaProducer:
                 raise unknown from refused
             state.over = before
         state.ended()
-
-
-async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Wait until all requests are answered; raise the first error then: nothing is under way."""
-    answers = await asyncio.gather(*asked, return_exceptions=True)
-    for answer in answers:
-        if isinstance(answer, BaseException):
-            raise answer
-    return answers  # type: ignore[return-value]
 
 
 class _Sure:

@@ -29,13 +29,18 @@ NO_TOPIC = errors.UnknownTopicOrPartitionError.errno
 _TOO_LARGE = {errors.MessageSizeTooLargeError.errno, errors.RecordListTooLargeError.errno}
 # A newer producer, an id that was given anew, no transaction where one was: ended from outside.
 _FENCED = {47, 48, 49, 90}
+_ENDING = errors.ConcurrentTransactions.errno
 # The transaction before is being marked, or the coordinator moves: what was asked was not done.
 _NOT_YET = {
-    errors.ConcurrentTransactions.errno,
+    _ENDING,
     errors.CoordinatorLoadInProgressError.errno,
     errors.CoordinatorNotAvailableError.errno,
     errors.NotCoordinatorError.errno,
 }
+
+
+class EndingError(BrokerError):
+    """The transaction before is being ended: whoever was asked is the one to ask, soon."""
 
 
 def words(error: Exception) -> str:
@@ -62,6 +67,8 @@ def refusal(code: int, what: str) -> BrokerError:
         return FencedError(
             f"{what}: there is a newer producer, or the transaction has ended ({kind.__name__})"
         )
+    if code == _ENDING:
+        return EndingError(f"{what}: {kind.__name__} ({code}): {kind.description}", done=False)
     if code in _TOO_LARGE:
         return TooLargeError(f"{what}: the broker takes no batch that large (max.message.bytes)")
     if code == NO_TOPIC:

@@ -13,7 +13,7 @@ from ripple.connectors.contract import Commit
 from ripple.errors import InputError, OutputError
 from ripple.kafka.batches import COMPRESSIONS, Compression
 from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.cuts import RECORDS, newest, topic_of
+from ripple.kafka.cuts import RECORDS, Looks, topic_of
 from ripple.kafka.group import KafkaGroup, Whose, Written
 from ripple.kafka.place import PARTITION, PREFIX, SUBJECT, KafkaPlace
 from ripple.kafka.registry import registry_given
@@ -140,7 +140,7 @@ def reached(path: str, asked: Writing) -> Commit | None:
     None if nothing. Raises OutputError.
     """
     target = _Target.parse(path)
-    background, broker = _looks.at(target.place)
+    background, broker, looks = _connections.at(target.place)
     stages = range(1) if asked.part else range(len(stages_of(asked.plan)))
 
     async def look() -> list[Cuts | None]:
@@ -152,7 +152,7 @@ def reached(path: str, asked: Writing) -> Commit | None:
             except NoTopicError:
                 continue
             numbers = range(count) if asked.part is None else [asked.part.number]
-            found += [await newest(broker, Place(topic, number)) for number in numbers]
+            found += [await looks.newest(broker, Place(topic, number)) for number in numbers]
         return found
 
     try:
@@ -170,7 +170,7 @@ def reached(path: str, asked: Writing) -> Commit | None:
     return Commit(lowest, "")
 
 
-class _Looks:
+class _Connections:
     """A connection to each cluster of brokers that is looked into again and again.
 
     All are in one thread, which ends with the process.
@@ -179,30 +179,30 @@ class _Looks:
     def __init__(self) -> None:
         self._opening = threading.Lock()  # followers look in threads
         self._background: Background | None = None
-        self._brokers: dict[str, KafkaBroker] = {}
+        self._brokers: dict[str, tuple[KafkaBroker, Looks]] = {}
 
-    def at(self, place: KafkaPlace) -> tuple[Background, KafkaBroker]:
-        """Return the connection to a place's brokers, and the thread where it is."""
+    def at(self, place: KafkaPlace) -> tuple[Background, KafkaBroker, Looks]:
+        """Return the connection to a place's brokers, the thread where it is, and what looks."""
         with self._opening:
             if self._background is None:
                 self._background = Background()
                 atexit.register(self.close)
             if place.brokers not in self._brokers:
-                self._brokers[place.brokers] = _broker(place, "none")
-            return self._background, self._brokers[place.brokers]
+                self._brokers[place.brokers] = _broker(place, "none"), Looks()
+            return self._background, *self._brokers[place.brokers]
 
     def close(self) -> None:
         """Let go of the connections, and end the thread."""
         background, self._background = self._background, None
         if background is not None:
             atexit.unregister(self.close)
-            for broker in self._brokers.values():
+            for broker, _ in self._brokers.values():
                 background.call(broker.close())
             self._brokers.clear()
             background.close()
 
 
-_looks = _Looks()
+_connections = _Connections()
 
 
 def _broker(place: KafkaPlace, compression: Compression) -> KafkaBroker:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ripple.connectors.contract import is_readable_sink
 from ripple.errors import OutputError
@@ -71,6 +71,15 @@ class CommitGroup(Protocol):
 
     async def close(self) -> None:
         """Release the outputs; what was not committed may be gone. Closing twice is allowed."""
+        ...
+
+
+@runtime_checkable
+class PreparedGroup(Protocol):
+    """A group that can do a part of ``open`` while the owner before goes on writing."""
+
+    async def prepare(self) -> None:
+        """Do whatever does not stop that owner; ``open`` comes soon. Raises as it does."""
         ...
 
 
@@ -198,6 +207,12 @@ class Groups:
     def commits_beside(self) -> bool:
         """Whether more may be written to all of them while a commit is under way."""
         return all(group.commits_beside for group in self._groups)
+
+    async def prepare(self) -> None:
+        """Prepare those that can be."""
+        for group in self._groups:
+            if isinstance(group, PreparedGroup):
+                await group.prepare()
 
     async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
         """Open all, in order; if one cannot be, those before are given up."""

@@ -29,6 +29,7 @@ from ripple.checkpoint.checkpoints import prefix_of
 from ripple.events import Began, BroughtUp, Restored
 from ripple.partition.catching_up import CatchUp, Replay
 from ripple.partition.drive import Drive
+from ripple.partition.group import PreparedGroup
 from ripple.partition.in_flight import InFlight
 from ripple.partition.kept import Kept
 from ripple.partition.letters import DeadLetterLog
@@ -220,6 +221,8 @@ class Claimed:
         endings.add(parts.outputs.close)
         # From here on nobody else commits: what can be done before has been.
         endings.add(parts.inputs.close)
+        if isinstance(parts.outputs, PreparedGroup):
+            await parts.outputs.prepare()
         warm = await keeper.ready()
         standings = await parts.outputs.open(self.owner.epoch, parts.tell)
         if parts.lanes is not None:

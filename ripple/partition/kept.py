@@ -106,6 +106,7 @@ class Kept:
         self._storing.step()
         is_committing = self._is_committing()
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
+        commit_due = commit_due and not self.live.is_committed
         commit_due = commit_due or (self._sends is not None and self._sends.is_wanted)
         if not self._storing.is_busy and (self._is_asked() or store_due):
             if self._guards("commit_first"):

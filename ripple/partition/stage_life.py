@@ -410,14 +410,20 @@ class StageLife:
             await self._commit()
             self._begin_checkpoint()
             self._stores.begin(now_ns)
-        elif commit_due or (self._sends is not None and self._sends.is_wanted):
+        elif (commit_due and not self._is_committed) or (
+            self._sends is not None and self._sends.is_wanted
+        ):
             await self._commit()
 
     def _due_in_s(self) -> float | None:
         now_ns = self._world.clock.monotonic_ns()
-        paces = [] if self._committed == self.engine.cut else [self._commits]
+        paces = [] if self._is_committed else [self._commits]
         paces += [] if self._storing.is_busy else [self._stores]
         return min((s for pace in paces if (s := pace.due_in_s(now_ns)) is not None), default=None)
+
+    @property
+    def _is_committed(self) -> bool:
+        return self._committed == self.engine.cut
 
     async def _wait(self, seconds: float | None) -> None:
         with suppress(TimeoutError):
@@ -431,7 +437,7 @@ class StageLife:
         if cut != self._paced:
             self._commits.begin(clock.monotonic_ns())
             self._paced = cut
-        if self._committed is None or dict(self._committed) != cut:
+        if not self._is_committed:
             began_ns, digests = clock.monotonic_ns(), self.engine.digests
             commits = {output: Commit(cut, digests[output]) for output in self._standings}
             await self._outputs.commit(commits)

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     Look: TypeAlias = Callable[[], Awaitable[Mapping[str, Commit | None]]]
 
 LOOK_S = 0.1
+# For how long whoever is about to own it waits for a commit, and how often it looks.
+NEAR_S, NEAR_LOOK_S = 0.3, 0.01
+NS = 1_000_000_000
 RESTORES_MAX = 3
 
 
@@ -91,6 +94,7 @@ class Warm:
         self._staged = staged
         self._stopped = asyncio.Event()
         self._is_nearing = False
+        self._committed_ns = 0  # when it was seen last that more was
         self._ahead: list[Mapping[str, Commit | None]] = []
 
     def stop(self, *, near: bool = False) -> None:
@@ -121,14 +125,37 @@ class Warm:
                         async with asyncio.timeout(LOOK_S):
                             await self._stopped.wait()
             if self._is_nearing:
-                await self._look(engine.cut)
-                self._ahead = self._ahead[-1:]
-                if self._ahead:
-                    await self._go_to(self._ahead[0], drive)
+                await self._near(drive)
         except BaseException:
             self.state = None
             await self.inputs.close()
             raise
+
+    async def _near(self, drive: Drive) -> None:
+        """Come to what the outputs have committed, and to the next commit, if that comes soon.
+
+        Who stops the owner right behind a commit leaves least undone: no transaction is under way
+        that would have to be ended, and readers have waited for nothing yet.
+        """
+        clock, interval_ns = self._world.clock, self._settings.commit_interval_ns
+        began_ns = clock.monotonic_ns()
+        await self._come(drive)
+        is_at_work = began_ns - self._committed_ns < 2 * interval_ns + LOOK_S * NS
+        if not is_at_work or interval_ns > NEAR_S * NS:
+            return
+        while clock.monotonic_ns() - began_ns < NEAR_S * NS:
+            await clock.sleep(NEAR_LOOK_S)
+            if await self._come(drive):
+                return
+
+    async def _come(self, drive: Drive) -> bool:
+        """Come to what the outputs have committed; return whether that was more than before."""
+        await self._look(drive.engine.cut)
+        self._ahead = self._ahead[-1:]
+        if not self._ahead:
+            return False
+        await self._go_to(self._ahead[0], drive)
+        return True
 
     async def _restore(self) -> tuple[Engine, Drive]:
         checkpoints = self._checkpoints
@@ -179,6 +206,7 @@ class Warm:
                 "owner has taken them over"
             )
         self._ahead.append(now)
+        self._committed_ns = self._world.clock.monotonic_ns()
         if self.behind is not None:
             self.behind = len(self._ahead)
 

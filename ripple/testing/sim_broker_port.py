@@ -86,6 +86,9 @@ class SimBrokerPort:
             lambda: {place: self.broker.log(place).stable_end for place in places},
         )
 
+    async def prepare(self, name: str, group: str | None) -> None:
+        """Do nothing: there is one broker, and everybody knows it."""
+
     async def producer(self, name: str) -> SimProducer:
         epoch = await self.ask("broker_init", name, lambda: self.broker.begin_producer(name))
         return SimProducer(self, name, epoch)

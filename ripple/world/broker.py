@@ -267,6 +267,13 @@ class Broker(Protocol):
         """Return, by partition, the offset before which a reader sees everything now."""
         ...
 
+    async def prepare(self, name: str, group: str | None) -> None:
+        """Learn what the next producer of an id waits for otherwise, before any is fenced.
+
+        group: whose offsets it will write, None for none.
+        """
+        ...
+
     async def producer(self, name: str) -> Producer:
         """Return a producer of this id; all before it are fenced, and what they left open aborted.
 

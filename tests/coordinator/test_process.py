@@ -329,11 +329,13 @@ def test_bad_flags_are_named(
     assert len(said.splitlines()) == 1
 
 
-def test_port_that_is_taken_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["port", "health-port", "metrics-port"])
+def test_port_that_is_taken_is_named_with_its_setting(tmp_path: Path, name: str) -> None:
+    others = [flag for flag in FREE if not flag.startswith(f"--{name}=")]
     with started(tmp_path) as one:
         port = one.address.rpartition(":")[2]
         ended = subprocess.run(
-            [*COORDINATOR, "--store", str(tmp_path), "--port", port, *FREE[1:]],
+            [*COORDINATOR, "--store", str(tmp_path), *others, f"--{name}={port}"],
             capture_output=True,
             text=True,
             cwd=ROOT,
@@ -341,4 +343,6 @@ def test_port_that_is_taken_is_named(tmp_path: Path) -> None:
             check=False,
         )
     assert ended.returncode == 1
-    assert f"127.0.0.1:{port}: is in use" in ended.stderr
+    setting, said = name.replace("-", "_"), ended.stderr.splitlines()[-1]  # gRPC has its own, too
+    assert f"{setting} is {port} (from --{name}), and nobody can listen there: " in said
+    assert said.endswith(f"Give another one, as --{name} or RIPPLE_{setting.upper()}")

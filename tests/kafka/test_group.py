@@ -11,6 +11,7 @@ import pytest
 
 from ripple.connectors.contract import Commit
 from ripple.fenced import FencedError
+from ripple.kafka.cuts import Cuts, Looks, newest
 from ripple.testing import (
     Faults,
     SimCluster,
@@ -23,9 +24,11 @@ from ripple.testing.sim_broker import SimBroker
 from ripple.world.broker import Place
 from tests.examples import EXAMPLES
 from tests.kafka.owners import (
+    INPUT,
     PARTITIONS,
     PLAN,
     SOURCE,
+    WHOSE,
     Readers,
     group_of,
     live,
@@ -275,6 +278,74 @@ def hand_over(without: tuple[str, ...]) -> tuple[BaseException | None, int]:
 
 def test_an_owner_that_is_fenced_lets_the_next_one_begin() -> None:
     assert hand_over(()) == (None, 2)
+
+
+def test_who_prepares_stops_nobody_and_then_begins_with_few_requests() -> None:
+    asked: list[str] = []
+
+    @on_cluster
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        make_topics(cluster)
+
+        async def main(world: SimWorld) -> None:
+            owner, following = group_of(world), group_of(world)
+
+            async def commit(group: Any, offset: int) -> None:
+                reached = Commit({PLAN.source.name: offset}, "")
+                await group.commit({output.name: reached for output in PLAN.outputs})
+
+            await owner.open(1024)
+            await commit(owner, 1)
+            await following.prepare()
+            await commit(owner, 2)
+            assert cluster.broker.read_by(PLAN.name) == {INPUT: 2}
+            before = len(cluster.effects.names)
+            await following.open(2048)
+            asked[:] = cluster.effects.names[before:]
+            assert cluster.broker.read_by(PLAN.name) == {INPUT: 2}
+            with pytest.raises(FencedError, match="it was replaced"):
+                await commit(owner, 3)
+            await commit(following, 3)
+            assert cluster.broker.read_by(PLAN.name) == {INPUT: 3}
+
+        cluster.host("a").start(main)
+        await cluster.host("a").ended()
+
+    assert repeat(scenario, seed=0).error is None
+    # The fence, where cut records and rows begin and end, the newest record, and one of its own.
+    assert asked == ["broker_init", *["broker_read"] * 5, "broker_send", "broker_end"]
+
+
+def test_who_looks_again_asks_where_it_ends_until_more_has_come() -> None:
+    asked: list[list[str]] = []
+
+    @on_cluster
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        make_topics(cluster)
+
+        async def main(world: SimWorld) -> None:
+            owner, looks = group_of(world), Looks()
+
+            async def look() -> Cuts:
+                before = len(cluster.effects.names)
+                found = await looks.newest(world.broker, WHOSE.place)
+                asked.append(cluster.effects.names[before:])
+                assert found == await newest(world.broker, WHOSE.place)
+                assert found is not None
+                return found
+
+            await owner.open(1024)
+            assert await look() == await look()
+            reached = Commit({PLAN.source.name: 1}, "")
+            await owner.commit({output.name: reached for output in PLAN.outputs})
+            assert (await look()).outputs[PLAN.outputs[0].name].commit.cut == reached.cut
+            await look()
+
+        cluster.host("a").start(main)
+        await cluster.host("a").ended()
+
+    assert repeat(scenario, seed=0).error is None
+    assert list(map(len, asked)) == [4, 1, 4, 1]
 
 
 def test_owners_that_give_no_way_fence_each_other_again_and_again() -> None:

@@ -216,6 +216,79 @@ def test_what_is_followed_waits_and_goes_out_short_where_nothing_more_is_there()
     played(scene)
 
 
+@dataclass
+class Asked(Reader):
+    """It notes what is asked where a topic begins and ends."""
+
+    bounds: int = 0
+
+    async def earliest(self, places: Sequence[Place]) -> Any:
+        self.bounds += 1
+        return await self.port.earliest(places)
+
+
+def test_who_goes_on_where_it_is_asks_nothing_and_reads_nothing_again() -> None:
+    async def scene(broker: SimBroker, world: SimWorld) -> None:
+        written(broker, A, range(25))
+        written(broker, B, range(12))
+        reader = Asked(world.broker)
+        names = {f"in/{number}": Place("in", number) for number in range(2)}
+        inputs = KafkaInputs(reader, names, VALUES, ROWS, follow=True)
+        start, stops = {"in/0": 0, "in/1": 0}, [{"in/0": 17, "in/1": 3}, {"in/0": 25, "in/1": 12}]
+        found = await all_of(inputs, start, stops[0])
+        assert [(name, behind) for name, _, behind, _ in found] == [
+            *(("in/0", 10), ("in/1", 3), ("in/0", 17))
+        ]
+        await inputs.check(stops[1], {})
+        found = await all_of(inputs, stops[0], stops[1], rows=6)
+        assert [(name, behind) for name, _, behind, _ in found] == [
+            *(("in/1", 6), ("in/1", 12), ("in/0", 18), ("in/0", 24), ("in/0", 25))
+        ]
+        assert [row for name, _, _, rows in found if name == "in/0" for row in rows] == [
+            *range(17, 25)
+        ]
+        await inputs.open(stops[1], ROWS)
+        assert inputs.next(stops[1]) is Signal.WAITING
+        assert reader.bounds == 1
+        written(broker, A, [25])
+        while (entry := inputs.next(stops[1])) is Signal.WAITING:
+            await inputs.more()
+        name, batch = entry
+        assert (name, batch.records.column(0).to_pylist()) == ("in/0", [25])
+        # Whoever goes elsewhere asks, and finds what is there.
+        with pytest.raises(InputError, match="ends at offset 26, and the run has read up to 27"):
+            await inputs.check({"in/0": 27, "in/1": 12}, {})
+        found = await all_of(inputs, start, stops[0])
+        assert [row for name, _, _, rows in found if name == "in/0" for row in rows] == [*range(17)]
+        assert reader.bounds == 3
+        await inputs.close()
+
+    played(scene)
+
+
+def test_stop_in_a_hole_is_come_to_where_more_was_read_already() -> None:
+    async def scene(broker: SimBroker, world: SimWorld) -> None:
+        producer = await world.broker.producer("p")
+        for turn in range(3):
+            producer.begin()
+            rows = [Record(None, b"%d" % (turn * 3 + at), 1) for at in range(3)]
+            await producer.send(A, Records.of(rows))
+            await (producer.abort() if turn == 1 else producer.commit())
+        inputs = inputs_of(world, count=1, follow=True)
+        assert [batch[2:] for batch in await all_of(inputs, {"in/0": 0}, {"in/0": 2})] == [
+            (2, [0, 1])
+        ]
+        assert [batch[2:] for batch in await all_of(inputs, {"in/0": 2}, {"in/0": 6})] == [(6, [2])]
+        assert [batch[2:] for batch in await all_of(inputs, {"in/0": 6}, {"in/0": 7})] == [(7, [])]
+        assert [batch[2:] for batch in await all_of(inputs, {"in/0": 7}, {"in/0": 11})] == [
+            (10, [6, 7]),
+            (11, [8]),
+        ]
+        await inputs.close()
+
+    played(scene)
+
+
 def test_an_input_that_is_not_in_turn_does_not_fill_the_memory(monkeypatch) -> None:
     monkeypatch.setattr(module, "ROWS_AHEAD", 3)
     monkeypatch.setattr(module, "READ_ROWS", 50)

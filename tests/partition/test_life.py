@@ -405,3 +405,25 @@ def test_life_commits_what_comes_first_at_once_then_when_due_and_stops_when_woke
         assert world.clock.monotonic_ns() - began_ns < SECOND_NS // 100
 
     world.loop.run_until_complete(story())
+
+
+def test_life_that_has_nothing_to_commit_commits_what_comes_next_at_once() -> None:
+    world = sim_world()
+
+    async def story() -> None:
+        settings = replace(SETTINGS, commit_batches=0, checkpoint_batches=1000)
+        append(world, ROWS[:0])
+        stopped = False
+        one = life(world, settings, follow=True, stop=lambda: stopped)
+        living = asyncio.create_task(one.run())
+        for turn in range(1, 4):
+            await world.clock.sleep(2.5)
+            before = one.report.commits
+            append(world, ROWS[: 2 * turn])
+            await world.clock.sleep(0.1)
+            assert (one.report.commits, one.report.events) == (before + 1, 2 * turn)
+        stopped = True
+        one._parts.inputs.wake()
+        await living
+
+    world.loop.run_until_complete(story())

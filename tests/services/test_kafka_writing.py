@@ -38,6 +38,9 @@ class Prefixed:
         full = {self.full(place): offset for place, offset in offsets.items()}
         await self._broker.remove_before(full)
 
+    async def prepare(self, name: str, group: str | None) -> None:
+        await self._broker.prepare(self._prefix + name, group and self._prefix + group)
+
     async def read_by(self, group: str) -> dict[Place, int]:
         return self.bare(await self._broker.read_by(self._prefix + group))
 

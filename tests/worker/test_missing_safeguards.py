@@ -36,7 +36,7 @@ async def dies(seen: Seen) -> None:
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simulation.md"
 FAULTS = 37  # of the design's list
-SEED = 1  # nearly any will do
+SEED = 2  # nearly any will do
 RARELY: dict[str, Any] = {"rarely": True, "partitions": 2}
 
 # What goes on, over what, and what it is found out by.

@@ -154,6 +154,19 @@ class BrokerContract:
 
         self.run(main)
 
+    def test_who_prepares_fences_nobody(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            await broker.prepare("p", None)
+            producer = await broker.producer("p")
+            producer.begin()
+            await producer.send(A, Records.of([Record(None, b"x")]))
+            await broker.prepare("p", "readers")
+            await producer.commit()
+            assert await values(broker, A) == [b"x"]
+
+        self.run(main)
+
     def test_fenced_producer_learns_it_at_its_commit(self) -> None:
         async def main(broker: Broker, topics: Topics) -> None:
             await topics.create("in", 1)

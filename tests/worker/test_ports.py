@@ -1,0 +1,52 @@
+"""``ripple-worker`` where a port of it is somebody else's."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ripple.log import LogSettings, Topic
+from ripple.pipeline_file import load_plan
+from ripple.world import LiveDisk
+from worker.identity import PORTS_APART
+
+ROOT = Path(__file__).parents[2]
+PIPELINE = ROOT / "examples" / "portfolio.py"  # its stages follow each other
+WITHIN_S = 60
+
+
+@pytest.mark.parametrize("name", ["health-port", "metrics-port", "rpc-port"])
+def test_port_that_is_taken_is_named_with_its_setting(tmp_path: Path, name: str) -> None:
+    schema = load_plan(str(PIPELINE)).source.schema
+    settings = LogSettings(sync_appends=0)
+    Topic.create(LiveDisk(tmp_path), "trades", schema, key=["symbol"], settings=settings)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            ports = {"health-port": 0, "metrics-port": 0, "rpc-port": free.getsockname()[1]}
+        taken = other.getsockname()[1]
+        # Of two processes it is the second one whose port is taken.
+        given = ports[name] = taken - PORTS_APART * (name == "rpc-port")
+        processes = 2 if name == "rpc-port" else 1
+        ended = subprocess.run(
+            [
+                *(sys.executable, "-m", "worker", str(PIPELINE), "--coordinator=localhost:1"),
+                *(f"--store={tmp_path}/store", f"--source=log:{tmp_path}/trades"),
+                *(f"--sink=by-symbol=log:{tmp_path}/out", "--log-format=text"),
+                *(f"--{port}={number}" for port, number in ports.items()),
+                f"--processes={processes}",
+            ],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+            check=False,
+        )
+    assert ended.returncode == 1, ended.stderr
+    setting, said = name.replace("-", "_"), ended.stderr.splitlines()[-1]
+    assert f"{setting} is {given} (from --{name}), and nobody can listen there: " in said
+    assert str(taken) in said
+    assert said.endswith(f"Give another one, as --{name} or RIPPLE_{setting.upper()}")
