@@ -11,7 +11,7 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from ripple.cli.exits import SignalledError, say_inline
+from ripple.cli.exits import SignalledError, say, say_inline
 from ripple.errors import OutputError, RippleError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ripple.spark.progress import Standing
 
+PROGRAM = "ripple"
 _ERASE = "\r\033[K"
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -144,6 +145,11 @@ class Stopping:
         """Wait for a span, or until it is asked."""
         self._asked.wait(span_s)
 
+    def say(self) -> None:
+        """Say which signal it was, where one came."""
+        if self.number is not None:
+            say(f"{PROGRAM}: stopped in good order by {signal.Signals(self.number).name}")
+
     @property
     def code(self) -> int:
         """The exit code of a command that ends in good order: 130 after Ctrl+C."""
@@ -156,8 +162,12 @@ class Stopping:
         self._asked.set()
         self._hush()
         if self._spark is not None:
-            cancel = self._spark.sparkContext.cancelAllJobs
-            threading.Thread(target=cancel, daemon=True).start()
+            threading.Thread(target=self._give_up, daemon=True).start()
+
+    def _give_up(self) -> None:
+        assert self._spark is not None
+        with suppress(Exception):  # between two rounds the session is stopped at once
+            self._spark.sparkContext.cancelAllJobs()
 
 
 class Progress:

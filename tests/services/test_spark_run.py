@@ -136,7 +136,8 @@ def started(
 ) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "ripple.cli.main", "spark", "run", file]
     command += ["--source", place, "--sink", f"log:{folder}/out", "--store", f"{folder}/state"]
-    command += ["--master", master, "--every", "0 seconds", "--batch", "50", *QUICK, *more]
+    command += ["--master", master, "--batch", "50", *QUICK, *more]
+    command += ["--every", "0 seconds"] if "--follow" in more else []
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
