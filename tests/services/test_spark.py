@@ -16,7 +16,7 @@ from ripple.engine import Engine
 from ripple.pipeline.plan import Plan
 from ripple.pipeline_file import load_plan
 from tests.services.spark_session import spark
-from tests.spark.logs import topic_of
+from tests.spark.logs import append, topic_of
 
 pytestmark = [
     pytest.mark.services,
@@ -147,14 +147,24 @@ def test_what_a_log_cannot_be_asked_is_said(
 def test_checkpoints_are_tables(spark: Any, file: Path, tmp_path: Path) -> None:
     from ripple.cli.main import main
 
-    place = topic_of(tmp_path / "lg", load_plan(f"{file}:whole"), trades(500), partitions=1)
+    place = topic_of(tmp_path / "lg", load_plan(f"{file}:whole"), trades(500)[:300], partitions=1)
     kept = f"{tmp_path}/kept"
-    assert main(["run", f"{file}:whole", "--source", place, "--sink", f"{tmp_path}/out.csv",
-                 "--checkpoint-dir", kept]) == 0  # fmt: skip
-    table = spark.read.format("ripple.checkpoint").option("path", kept).load()
-    rows = table.collect()
-    assert {row.symbol for row in rows} == {f"S{n}" for n in range(30)}
-    assert {row["ripple.cut"] for row in rows} == {'{"trades": 500}'}
+    reader = spark.read.format("ripple.checkpoint").option("path", kept)
+    found = []
+    for _ in range(2):
+        assert main(["run", f"{file}:whole", "--source", place, "--sink", f"{tmp_path}/out.csv",
+                     "--checkpoint-dir", kept]) == 0  # fmt: skip
+        found.append(reader.load().collect())
+        if len(found) == 1:
+            append(place, f"{file}:whole", trades(500)[300:])
+    then, now = found
+    assert {row.symbol for row in now} == {f"S{n}" for n in range(30)}
+    assert {row["ripple.cut"] for row in now} == {'{"trades": 500}'}
+    assert {row["ripple.cut"] for row in then} == {'{"trades": 300}'}
+    older = then[0]["ripple.checkpoint"]
+    assert older != now[0]["ripple.checkpoint"]
+    reader = spark.read.format("ripple.checkpoint").option("checkpoint", older)
+    assert reader.load(kept).collect() == then  # one that is kept is there as it was
     with pytest.raises(Exception, match="there is no checkpoint x: there are"):
         spark.read.format("ripple.checkpoint").option("checkpoint", "x").load(kept)
 

@@ -12,8 +12,8 @@ import pytest
 
 from ripple.pipeline_file import load_plan
 from tests.services.spark_session import QUICK
-from tests.services.test_spark_run import append, file
-from tests.spark.logs import topic_of
+from tests.services.test_spark_run import file
+from tests.spark.logs import append, topic_of
 from tests.spark.test_streaming import events
 
 pytestmark = pytest.mark.services

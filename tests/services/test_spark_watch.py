@@ -17,9 +17,8 @@ from tests.services.family import below, until_gone
 from tests.services.package import ROOT
 from tests.services.server import free_port
 from tests.services.test_spark import file, pytestmark, trades
-from tests.services.test_spark_run import append
 from tests.services.test_spark_validate import falsified
-from tests.spark.logs import topic_of
+from tests.spark.logs import append, topic_of
 
 __all__ = ["file", "pytestmark"]
 
