@@ -16,6 +16,7 @@ from ripple.errors import OutputError, RippleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     from ripple.spark.progress import Standing
 
@@ -81,12 +82,17 @@ def opened(options: argparse.Namespace, *, is_brief: bool = False) -> Iterator[A
     with _held():
         spark = session(options.master, is_brief=is_brief, **settings)
         _silence(spark)
+    heard = _Heard()
     try:
         yield spark
+    except Exception as error:
+        heard.raise_instead(error)
+        raise
     finally:
         hush()
         with suppress(Exception):  # a JVM that died has said so already
             spark.stop()
+        heard.end()
 
 
 def _silence(spark: Any) -> None:
@@ -122,6 +128,39 @@ def _held() -> Iterator[None]:
             signal.signal(number, handler)
         for waited in waiting:
             signal.raise_signal(waited)
+
+
+class _Heard:
+    """Signals that end a command as they always do; but what follows from one is not its end.
+
+    Where py4j is interrupted in an answer, whoever asks next on the way out reads the rest of it.
+    """
+
+    def __init__(self) -> None:
+        self._before = {one: signal.getsignal(one) for one in _NUMBERS}
+        self._numbers: list[int] = []
+        for number, handler in self._before.items():
+            if callable(handler):
+                signal.signal(number, self._hear)
+
+    def raise_instead(self, error: Exception) -> None:
+        """Raise what a signal has raised, if one came before an error."""
+        if signal.SIGINT in self._numbers:
+            raise KeyboardInterrupt from error
+        if self._numbers:
+            raise SignalledError(self._numbers[0]) from error
+
+    def end(self) -> None:
+        """Let signals be heard by who heard them before."""
+        for number, handler in self._before.items():
+            if signal.getsignal(number) == self._hear:
+                signal.signal(number, handler)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._numbers.append(number)
+        handler = self._before[signal.Signals(number)]
+        assert callable(handler)
+        handler(number, frame)
 
 
 class Stopping:
