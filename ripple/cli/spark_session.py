@@ -16,7 +16,6 @@ from ripple.errors import OutputError, RippleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
     from ripple.spark.progress import Standing
 
@@ -85,7 +84,7 @@ def opened(options: argparse.Namespace, *, is_brief: bool = False) -> Iterator[A
     heard = _Heard()
     try:
         yield spark
-    except Exception as error:
+    except BaseException as error:
         heard.raise_instead(error)
         raise
     finally:
@@ -131,9 +130,10 @@ def _held() -> Iterator[None]:
 
 
 class _Heard:
-    """Signals that end a command as they always do; but what follows from one is not its end.
+    """Signals that end a command, each as an interrupt at first.
 
-    Where py4j is interrupted in an answer, whoever asks next on the way out reads the rest of it.
+    Of any other exception py4j does not know that an answer was not read: who asks next on the way
+    out would wait for a job to end. Even so that may fail, and is not what the command ends with.
     """
 
     def __init__(self) -> None:
@@ -143,24 +143,24 @@ class _Heard:
             if callable(handler):
                 signal.signal(number, self._hear)
 
-    def raise_instead(self, error: Exception) -> None:
-        """Raise what a signal has raised, if one came before an error."""
-        if signal.SIGINT in self._numbers:
-            raise KeyboardInterrupt from error
-        if self._numbers:
+    def raise_instead(self, error: BaseException) -> None:
+        """Raise what tells the first signal, if one came before an error."""
+        if self._numbers and self._numbers[0] != signal.SIGINT:
             raise SignalledError(self._numbers[0]) from error
+        if self._numbers:
+            raise KeyboardInterrupt from error
 
     def end(self) -> None:
         """Let signals be heard by who heard them before."""
         for number, handler in self._before.items():
-            if signal.getsignal(number) == self._hear:
+            if callable(handler):
                 signal.signal(number, handler)
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _hear(self, number: int, _: object) -> None:
+        if number != signal.SIGINT:
+            signal.signal(number, signal.SIG_IGN)  # the way out must not be disturbed
         self._numbers.append(number)
-        handler = self._before[signal.Signals(number)]
-        assert callable(handler)
-        handler(number, frame)
+        raise KeyboardInterrupt
 
 
 class Stopping:
@@ -196,7 +196,7 @@ class Stopping:
 
     def _ask(self, number: int, _: object) -> None:
         if self:
-            raise SignalledError(number) if number != signal.SIGINT else KeyboardInterrupt
+            os._exit(128 + number)
         self.number = number
         self._asked.set()
         self._hush()
