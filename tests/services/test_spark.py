@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import ripple as rp
 from ripple.engine import Engine
 from ripple.pipeline.plan import Plan
 from ripple.pipeline_file import load_plan
+from tests.cli.processes import RIPPLE
 from tests.services.spark_session import spark
 from tests.spark.logs import append, topic_of
 
@@ -247,6 +251,27 @@ def test_an_executor_that_means_something_else_is_told(
     Path(tmp_path, "rates.py").write_text("def rate(x):\n    return x * 30\n")
     with pytest.raises(SparkJobError, match="a file that it imports differs"):
         one.report()
+
+
+def test_a_python_process_that_begins_too_slowly_is_told(tmp_path: Path) -> None:
+    plan, slow = load_plan("examples/vwap.py"), tmp_path / "python"
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in *daemon*) ;; *) sleep 12 ;; esac\nexec {sys.executable} "$@"\n'
+    )
+    slow.chmod(0o755)
+    place = topic_of(tmp_path, plan, [], partitions=1)
+    ended = subprocess.run(
+        [*RIPPLE, "spark", "run", "examples/vwap.py", "--source", place, "--sink",
+         f"log:{tmp_path}/out", "--store", f"{tmp_path}/state", "--master", "local[1]"],
+        env={**os.environ, "PYSPARK_PYTHON": str(slow)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert "Spark has waited in vain for a Python process that it started" in ended.stderr
+    assert ended.stderr.count("\n") == 1
 
 
 def test_what_cannot_be_replayed_is_said_before_a_job_begins(
