@@ -195,6 +195,11 @@ def test_a_replay_has_the_rows_and_digests_of_one_engine(
     assert heard[-1].fraction == 1.0
     written = pq.read_table(f"{tmp_path}/rows")
     assert written.num_rows == report.rows["shown"] > 0
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.convert_to_deltalake(f"{tmp_path}/rows")
+    table = deltalake.DeltaTable(f"{tmp_path}/rows").to_pyarrow_table()
+    order = [("symbol", "ascending"), ("window_start_ns", "ascending")]
+    assert table.sort_by(order).equals(written.sort_by(order))
     lines = [one for part in Path(tmp_path, "totals").glob("*.csv") for one in part.open()]
     assert len(lines) == report.rows["totals-sink"] > 0
 
@@ -279,6 +284,7 @@ def test_what_cannot_be_replayed_is_said_before_a_job_begins(
 ) -> None:
     from ripple.errors import InputError, OutputError
     from ripple.spark import Replay
+    from ripple.spark.session import SparkJobError
 
     with pytest.raises(InputError, match="there is no topic"):
         Replay(spark, str(file), f"log:{tmp_path}/missing")
@@ -289,6 +295,9 @@ def test_what_cannot_be_replayed_is_said_before_a_job_begins(
         Replay(spark, str(file), place).rows()
     with pytest.raises(InputError, match="ends at offset 10"):
         Replay(spark, str(file), place, stop=11)
+    one = Replay(spark, str(file), place)
+    with pytest.raises(SparkJobError, match="Spark knows no format 'delta': give the package"):
+        one.write({"shown": f"delta:{tmp_path}/d"}, show=lambda _: pytest.fail("it began"))
     (tmp_path / "there").mkdir()
     with pytest.raises(OutputError, match="already exists"):
         Replay(spark, str(file), place).write({"shown": f"{tmp_path}/there"})
