@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ripple.lazily import imported
 
 if TYPE_CHECKING:
+    from ripple import spark as spark
     from ripple.aggregate import (
         Accumulator,
         check_inverse,
@@ -134,6 +135,7 @@ __all__ = [
 
 # Where each of them lives: what type checkers read above, said to the interpreter.
 _NAMES_BY_HOME = {
+    "ripple": ("spark",),  # not in __all__: a star must not hide a session of that name
     "ripple.aggregate": (
         "Accumulator",
         "check_inverse",
@@ -197,4 +199,4 @@ if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistak
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_HOME_OF})

@@ -12,12 +12,18 @@ if TYPE_CHECKING:
 
 
 def imported(package: str, home_of: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package. home_of: by name the module that has it."""
+    """Return the ``__getattr__`` of a package.
+
+    home_of: by name the module that has it, which is the package itself for a module in it.
+    """
 
     def find(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(home_of[name]), name)
+        home = home_of[name]
+        if home == package:
+            return import_module(f"{package}.{name}")
+        value = getattr(import_module(home), name)
         setattr(sys.modules[package], name, value)
         return value
 

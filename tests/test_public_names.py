@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,7 @@ def _for_type_checkers() -> dict[str, str]:
 
 def test_type_checkers_and_the_interpreter_find_the_same_names_in_the_same_homes():
     assert _for_type_checkers() == ripple._HOME_OF
-    assert sorted(ripple._HOME_OF) == sorted(ripple.__all__)
+    assert sorted(ripple._HOME_OF) == sorted([*ripple.__all__, "spark"])
 
 
 @pytest.mark.parametrize("name", ripple.__all__)
@@ -47,6 +49,18 @@ def test_a_star_brings_all_names():
     names: dict[str, object] = {}
     exec("from ripple import *", names)
     assert set(ripple.__all__) < set(names)
+    assert "spark" not in names  # what everybody calls a session
+
+
+def test_spark_is_there_when_it_is_first_used_and_no_sooner():
+    program = (
+        "import sys, ripple as rp; assert 'ripple.spark' not in sys.modules; "
+        "print(rp.spark is sys.modules['ripple.spark'], 'pyspark' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "False"]
 
 
 def test_another_name_is_an_attribute_error_and_a_module_is_still_a_module():

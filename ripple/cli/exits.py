@@ -11,7 +11,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any, NoReturn
@@ -47,8 +47,22 @@ class Parser(argparse.ArgumentParser):
     What is mistyped gets a suggestion.
     """
 
+    _given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as argparse does, and keep what was given, to say what was meant."""
+        self._given = tuple(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, and end."""
+        if message.startswith("the following arguments are required"):
+            # One that is missing is often there, mistyped.
+            flags = _flags(self)
+            words = [word.partition("=")[0] for word in self._given if word.startswith("--")]
+            unknown = [word for word in words if not any(flag.startswith(word) for flag in flags)]
+            if unknown:
+                message = f"unrecognized arguments: {unknown[0]}"
         _, is_unknown, listed = message.partition("unrecognized arguments: ")
         if is_unknown:
             given = listed.split()[0].partition("=")[0]

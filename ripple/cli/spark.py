@@ -27,6 +27,8 @@ from ripple.spark.shares import source_at
 if TYPE_CHECKING:
     from ripple.spark.report import Report
 
+_CRASHES, _ORACLE_ROWS = 100, 100_000
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions and their arguments."""
@@ -65,14 +67,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _configure_input(validating)
     validating.add_argument(
-        "--crashes", type=count, default=100, metavar="N", help="at random points (%(default)s)"
+        "--crashes", type=count, metavar="N", help=f"at random points ({_CRASHES})"
     )
     validating.add_argument(
         "--oracle",
         type=count,
-        default=100_000,
         metavar="N",
-        help="first records of each share, by exact types (%(default)s)",
+        help=f"first records of each share, by exact types ({_ORACLE_ROWS})",
     )
     validating.add_argument(
         "--against",
@@ -82,7 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="[OUTPUT=]PLACE",
         help="log:DIR/TOPIC or checkpoints:DIR, as live runs have written them from this source",
     )
-    validating.add_argument("--seed", type=count, default=0, help="of the crashes (%(default)s)")
+    validating.add_argument("--seed", type=count, help="of the crashes (0)")
     add_format(validating, shorthand=False)
     validating.add_argument("--json", type=a_place, metavar="FILE", help="write what was found")
     validating.add_argument(
@@ -137,6 +138,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
+    spark_watch.check(options)
     check_files(options.json, options.html)
     source_at(options.source, load_plan(options.file), **_range(options))
     if options.watch:
@@ -149,10 +151,10 @@ def _validate(options: argparse.Namespace) -> int:
                 spark,
                 options.file,
                 options.source,
-                crashes=options.crashes,
-                oracle_rows=options.oracle,
+                crashes=_CRASHES if options.crashes is None else options.crashes,
+                oracle_rows=_ORACLE_ROWS if options.oracle is None else options.oracle,
                 against=tuple(options.against),
-                seed=options.seed,
+                seed=options.seed or 0,
                 engine=options.engine,
                 show=progress.show,
                 **_range(options),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,11 @@ from ripple import cut as cuts
 from ripple.cli.exits import SignalledError, say
 from ripple.cli.numbers import count, positive
 from ripple.cli.places import STORE, a_place, a_store
-from ripple.cli.spark_session import Stopping, configure_session, opened
+from ripple.cli.spark_session import PROGRAM, Stopping, configure_session, opened
 from ripple.cli.statistics import say_statistics, throughput
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.connectors.locate import sinks_by_output
+from ripple.errors import InputError
 from ripple.runner import BATCH_ROWS
 from ripple.spark.report import digests_of
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from ripple.pipeline.plan import Plan
 
-PROGRAM = "ripple"
 _LOOK_S = 0.2
 
 
@@ -64,9 +63,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--every",
-        default="1 second",
         metavar="TIME",
-        help="between two micro-batches, as Spark writes it (%(default)s)",
+        help="between two micro-batches of --follow, as Spark writes it (1 second)",
     )
     parser.add_argument(
         "--batch",
@@ -83,6 +81,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run until the source ends or a signal asks for it; return the exit code."""
+    if options.every is not None and not options.follow:
+        raise InputError("--every goes with --follow: else there is no waiting between two")
     plan = load_plan(options.file)
     sinks = sinks_by_output(plan, options.sink)
     told = _Told(plan)
@@ -116,8 +116,7 @@ def run(options: argparse.Namespace) -> int:
             # Who ends a service tells all of its processes, and the JVM does not ask what for.
             raise SignalledError(stopping.number) from error
     told.say()
-    if stopping.number is not None:
-        say(f"{PROGRAM}: stopped in good order by {signal.Signals(stopping.number).name}")
+    stopping.say()
     return stopping.code
 
 

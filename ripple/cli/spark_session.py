@@ -11,7 +11,7 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from ripple.cli.exits import SignalledError, say_inline
+from ripple.cli.exits import SignalledError, say, say_inline
 from ripple.errors import OutputError, RippleError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ripple.spark.progress import Standing
 
+PROGRAM = "ripple"
 _ERASE = "\r\033[K"
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -80,12 +81,17 @@ def opened(options: argparse.Namespace, *, is_brief: bool = False) -> Iterator[A
     with _held():
         spark = session(options.master, is_brief=is_brief, **settings)
         _silence(spark)
+    heard = _Heard()
     try:
         yield spark
+    except BaseException as error:
+        heard.raise_instead(error)
+        raise
     finally:
         hush()
         with suppress(Exception):  # a JVM that died has said so already
             spark.stop()
+        heard.end()
 
 
 def _silence(spark: Any) -> None:
@@ -123,6 +129,40 @@ def _held() -> Iterator[None]:
             signal.raise_signal(waited)
 
 
+class _Heard:
+    """Signals that end a command, each as an interrupt at first.
+
+    Of any other exception py4j does not know that an answer was not read: who asks next on the way
+    out would wait for a job to end. Even so that may fail, and is not what the command ends with.
+    """
+
+    def __init__(self) -> None:
+        self._before = {one: signal.getsignal(one) for one in _NUMBERS}
+        self._numbers: list[int] = []
+        for number, handler in self._before.items():
+            if callable(handler):
+                signal.signal(number, self._hear)
+
+    def raise_instead(self, error: BaseException) -> None:
+        """Raise what tells the first signal, if one came before an error."""
+        if self._numbers and self._numbers[0] != signal.SIGINT:
+            raise SignalledError(self._numbers[0]) from error
+        if self._numbers:
+            raise KeyboardInterrupt from error
+
+    def end(self) -> None:
+        """Let signals be heard by who heard them before."""
+        for number, handler in self._before.items():
+            if callable(handler):
+                signal.signal(number, handler)
+
+    def _hear(self, number: int, _: object) -> None:
+        if number != signal.SIGINT:
+            signal.signal(number, signal.SIG_IGN)  # the way out must not be disturbed
+        self._numbers.append(number)
+        raise KeyboardInterrupt
+
+
 class Stopping:
     """Whether a signal has asked for the end, in good order; a second one ends at once."""
 
@@ -144,6 +184,11 @@ class Stopping:
         """Wait for a span, or until it is asked."""
         self._asked.wait(span_s)
 
+    def say(self) -> None:
+        """Say which signal it was, where one came."""
+        if self.number is not None:
+            say(f"{PROGRAM}: stopped in good order by {signal.Signals(self.number).name}")
+
     @property
     def code(self) -> int:
         """The exit code of a command that ends in good order: 130 after Ctrl+C."""
@@ -151,13 +196,17 @@ class Stopping:
 
     def _ask(self, number: int, _: object) -> None:
         if self:
-            raise SignalledError(number) if number != signal.SIGINT else KeyboardInterrupt
+            os._exit(128 + number)
         self.number = number
         self._asked.set()
         self._hush()
         if self._spark is not None:
-            cancel = self._spark.sparkContext.cancelAllJobs
-            threading.Thread(target=cancel, daemon=True).start()
+            threading.Thread(target=self._give_up, daemon=True).start()
+
+    def _give_up(self) -> None:
+        assert self._spark is not None
+        with suppress(Exception):  # between two rounds the session is stopped at once
+            self._spark.sparkContext.cancelAllJobs()
 
 
 class Progress:

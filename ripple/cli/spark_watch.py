@@ -13,9 +13,9 @@ from ripple.cli.exits import say
 from ripple.cli.forms import write_line
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
-from ripple.cli.spark_session import Stopping, opened
+from ripple.cli.spark_session import PROGRAM, Stopping, opened
 from ripple.cli.user_file import load_plan
-from ripple.errors import RippleError
+from ripple.errors import InputError, RippleError
 from ripple.observe.metrics import OF_WATCHES
 from ripple.observe.samples import Samples
 from ripple.probes import Page, serve_pages
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from ripple.spark.validating import Watching
     from ripple.spark.verdict import Verdict
 
-PROGRAM = "ripple"
+_SAMPLE, _PAUSE = "1%", "60s"
+_OF_WATCHES = ("sample", "pause", "rounds", "metrics")
+_OF_OTHERS = ("crashes", "oracle", "seed", "json", "html", "from", "to", "header")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,20 +43,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--watch", action="store_true", help="compare again and again, for ever")
     group.add_argument(
-        "--sample", default="1%", metavar="SHARE", help="of the keys, each round (%(default)s)"
+        "--sample", metavar="SHARE", help=f"of the keys, each round ({_SAMPLE})".replace("%", "%%")
     )
-    group.add_argument(
-        "--pause", default="60s", metavar="SPAN", help="between two rounds (%(default)s)"
-    )
+    group.add_argument("--pause", metavar="SPAN", help=f"between two rounds ({_PAUSE})")
     group.add_argument("--rounds", type=count, metavar="N", help="end after so many; exit code")
     group.add_argument(
         "--metrics", type=a_place, metavar="HOST:PORT", help="show /metrics there, for Prometheus"
     )
 
 
+def check(options: argparse.Namespace) -> None:
+    """Raise InputError where an option would mean nothing."""
+    given = vars(options) | {"from": options.start, "to": options.stop}
+    for name in _OF_OTHERS if options.watch else _OF_WATCHES:
+        if given[name]:
+            how = "does not go with --watch" if options.watch else "goes with --watch"
+            raise InputError(f"--{name} {how}")
+
+
 def run(options: argparse.Namespace) -> int:
     """Watch until a signal comes, or the rounds are over; return the exit code."""
-    sample, pause_s = Sample.of_share(options.sample), duration_ns(options.pause) / 1e9
+    sample = Sample.of_share(options.sample or _SAMPLE)
+    pause_s = duration_ns(options.pause or _PAUSE) / 1e9
     # One that is started anew must not compare the same parts as the one before.
     sample = replace(sample, at=int(time.time() / max(pause_s, 1)) % sample.of)
     plan = load_plan(options.file)
@@ -78,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
             done += 1
             if done != options.rounds:
                 stopping.wait(pause_s)
+    stopping.say()
     return 1 if told.differed else stopping.code
 
 

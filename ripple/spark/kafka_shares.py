@@ -29,17 +29,19 @@ def ranges_at(
 ) -> tuple[list[tuple[str, str, int, int]], tuple[str, ...] | None]:
     """Return name, place, first offset and end of each partition, and by what they are divided.
 
-    The end is the present one where nothing is said. Raises InputError where what is asked for is
-    not there, or not there any more.
+    The end is the present one where nothing is said. A time is that of the records in the topic, in
+    milliseconds, which producers or brokers have noted. Raises InputError where what is asked for
+    is not there, or not there any more.
     """
     inputs = open_inputs(place, plan, BATCH_ROWS, follow=False)
     names = inputs.names
-    firsts, ends = asyncio.run(_bounds(inputs))
+    firsts, ends, begins, stops = asyncio.run(_bounds(inputs, start, stop))
     found = []
     for number, name in enumerate(names):
         one = place if len(names) == 1 else one_of(place, number)
-        begin, until = start.at(number) or 0, stop.at(number)
-        until = ends[name] if until is None else until
+        begin = start.at(number) or begins.get(name, 0)
+        until = stop.at(number)
+        until = stops.get(name, ends[name]) if until is None else until
         if begin < firsts[name]:
             raise InputError(
                 f"{one} begins at offset {firsts[name]}: what was before it was removed, and "
@@ -52,8 +54,19 @@ def ranges_at(
     return found, keyed_by(inputs)
 
 
-async def _bounds(inputs: Inputs) -> tuple[Cut, Cut]:
+async def _bounds(inputs: Inputs, start: Bound, stop: Bound) -> tuple[Cut, Cut, Cut, Cut]:
+    """Return first offsets and ends, and where a range by time begins and stops."""
     try:
-        return await inputs.bounds()
+        firsts, ends = await inputs.bounds()
+        begins, stops = [await _at_time(inputs, bound, ends) for bound in (start, stop)]
+        return firsts, ends, begins, stops
     finally:
         await inputs.close()
+
+
+async def _at_time(inputs: Inputs, bound: Bound, ends: Cut) -> Cut:
+    if bound.time_ns is None:
+        return {}
+    time_ms = max(-(-bound.time_ns // 1_000_000), 0)
+    found: Cut = await inputs.since(time_ms)  # type: ignore[attr-defined]
+    return {name: min(at, ends[name]) for name, at in found.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ with needed("spark", "ripple.spark"):
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
@@ -136,6 +136,7 @@ class Replay:
             desks = {one.output: one.desk for one in drafts}
             found = self._packets(tuple(places), listener, desks)
             others = {name: place for name, place in places.items() if name not in desks}
+            self._check_formats({form for form, _ in others.values()})
             if others or letters is not None:
                 found = found.persist()
                 ending.callback(found.unpersist)
@@ -155,6 +156,16 @@ class Replay:
         schema = spark_schema(pa.schema(arrow_fields(self.plan.output(output).fields)))
         path = folder.removeprefix("file:")
         return Draft(output, path, arrow_schema(schema), overwrite=overwrite)
+
+    def _check_formats(self, forms: Collection[str]) -> None:
+        """Raise SparkJobError for one that Spark lacks; it would say so when all is computed."""
+        session: Any = getattr(self._spark, "_jsparkSession", None)  # of no Spark Connect
+        if session is not None:
+            looks: Any = self._spark._jvm
+            find = looks.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource
+            for form in sorted(forms):
+                with blaming():
+                    find(form, session.sessionState().conf())
 
     def _is_folder(self, place: str) -> bool:
         """Tell whether a place is one of the system's file system, for Spark as well."""

@@ -40,6 +40,11 @@ _QUIET = (Path(__file__).parent / "log4j2.properties").as_uri()
 # A JVM that only starts tasks never earns back what its second compiler takes: half of its time.
 _BRIEF = "-XX:TieredStopAtLevel=1"
 
+# What Spark says where a Python process that it has started says nothing for 10 s.
+_SILENT = re.compile(r"Python worker (?:failed )?to connect back")
+
+_NO_FORMAT = re.compile(r"Failed to find the data source: (\w+)")
+
 
 class SparkJobError(RippleError):
     """A job on Spark failed; the text is what went wrong in the task."""
@@ -111,6 +116,17 @@ def blaming() -> Iterator[None]:
                 f"an executor cannot import what it needs ({missing[-1]}): install the same "
                 "version of ripple-stream, and what the pipeline file imports, for the Python that "
                 "executors run (PYSPARK_PYTHON)"
+            ) from error
+        unknown = _NO_FORMAT.search(text)
+        if unknown:
+            raise SparkJobError(
+                f"Spark knows no format {unknown[1]!r}: give the package that has it, as "
+                "--conf spark.jars.packages=GROUP:NAME:VERSION"
+            ) from error
+        if _SILENT.search(text):
+            raise SparkJobError(
+                "Spark has waited in vain for a Python process that it started: its machine is too "
+                "busy, or the Python of executors (PYSPARK_PYTHON) begins too slowly; try again"
             ) from error
         causes = _SYSTEM.findall(text) or _CAUSE.findall(text)
         lines = causes[-1:] or [line.strip() for line in text.splitlines() if line.strip()]

@@ -151,9 +151,6 @@ def source_at(
         raise InputError("executors cannot read standard input: name a file or a log")
     if place.startswith(PREFIX):
         return _log(place, plan, start, stop)
-    for bound in (start, stop):
-        if bound.time_ns is not None:
-            raise InputError(f"{place} cannot be asked for a time: give offsets of records")
     if place.startswith(KAFKA):
         ranges, key = ranges_at(place, plan, start, stop)
         shares = tuple(
@@ -161,6 +158,9 @@ def source_at(
             for number, (name, one, first, end) in enumerate(ranges)
         )
         return Source(place, shares, key)
+    for bound in (start, stop):
+        if bound.time_ns is not None:
+            raise InputError(f"{place} cannot be asked for a time: give offsets of records")
     files = _files(place)
     names = [plan.source.name]
     if len(files) > 1:

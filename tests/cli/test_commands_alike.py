@@ -71,6 +71,12 @@ def test_examples_are_commands_that_parse(name: str) -> None:
             ["connector", "spec", "ws", "--format", "json"],
             "--format json: --format goes with list, check, discover",
         ),
+        (["run", "x.py", "--sorce", "x"], "unrecognized arguments: --sorce: is --source meant?"),
+        (
+            ["spark", "replay", "x.py", "--sorce=x.csv"],
+            "unrecognized arguments: --sorce: is --source meant?",
+        ),
+        (["run", "x.py"], "the following arguments are required: --source"),
         (["status", "--format", "jsn"], "invalid choice: 'jsn': is json meant?"),
     ],
 )

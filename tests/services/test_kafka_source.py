@@ -530,6 +530,11 @@ def test_shares_of_a_replay_are_partitions_that_tasks_read_themselves(
     assert (report.digest, rows) == (other.digest, expected)
     part = source_at(place, plan, start=Bound.parse("100", ""), stop=Bound.parse("300", ""))
     assert replayed(parcel, plan, part)[0].counters["consumed"] == 200 * PARTITIONS
+    minute = (Bound.parse("1970-01-01T00:01:00Z", ""), Bound.parse("120000000000ns", ""))
+    timed = source_at(place, plan, start=minute[0], stop=minute[1])
+    assert replayed(parcel, plan, timed)[0].counters["consumed"] == 1200
+    later = source_at(place, plan, start=Bound.parse("2200-01-01", ""))
+    assert [share.rows for share in later.shares] == [0] * PARTITIONS
     with pytest.raises(InputError, match="ends at offset 1500, and 9000 was asked for"):
         source_at(place, plan, stop=Bound.parse("9000", ""))
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,9 @@ import ripple as rp
 from ripple.engine import Engine
 from ripple.pipeline.plan import Plan
 from ripple.pipeline_file import load_plan
+from tests.cli.processes import RIPPLE
 from tests.services.spark_session import spark
-from tests.spark.logs import topic_of
+from tests.spark.logs import append, topic_of
 
 pytestmark = [
     pytest.mark.services,
@@ -147,14 +151,24 @@ def test_what_a_log_cannot_be_asked_is_said(
 def test_checkpoints_are_tables(spark: Any, file: Path, tmp_path: Path) -> None:
     from ripple.cli.main import main
 
-    place = topic_of(tmp_path / "lg", load_plan(f"{file}:whole"), trades(500), partitions=1)
+    place = topic_of(tmp_path / "lg", load_plan(f"{file}:whole"), trades(500)[:300], partitions=1)
     kept = f"{tmp_path}/kept"
-    assert main(["run", f"{file}:whole", "--source", place, "--sink", f"{tmp_path}/out.csv",
-                 "--checkpoint-dir", kept]) == 0  # fmt: skip
-    table = spark.read.format("ripple.checkpoint").option("path", kept).load()
-    rows = table.collect()
-    assert {row.symbol for row in rows} == {f"S{n}" for n in range(30)}
-    assert {row["ripple.cut"] for row in rows} == {'{"trades": 500}'}
+    reader = spark.read.format("ripple.checkpoint").option("path", kept)
+    found = []
+    for _ in range(2):
+        assert main(["run", f"{file}:whole", "--source", place, "--sink", f"{tmp_path}/out.csv",
+                     "--checkpoint-dir", kept]) == 0  # fmt: skip
+        found.append(reader.load().collect())
+        if len(found) == 1:
+            append(place, f"{file}:whole", trades(500)[300:])
+    then, now = found
+    assert {row.symbol for row in now} == {f"S{n}" for n in range(30)}
+    assert {row["ripple.cut"] for row in now} == {'{"trades": 500}'}
+    assert {row["ripple.cut"] for row in then} == {'{"trades": 300}'}
+    older = then[0]["ripple.checkpoint"]
+    assert older != now[0]["ripple.checkpoint"]
+    reader = spark.read.format("ripple.checkpoint").option("checkpoint", older)
+    assert reader.load(kept).collect() == then  # one that is kept is there as it was
     with pytest.raises(Exception, match="there is no checkpoint x: there are"):
         spark.read.format("ripple.checkpoint").option("checkpoint", "x").load(kept)
 
@@ -181,6 +195,11 @@ def test_a_replay_has_the_rows_and_digests_of_one_engine(
     assert heard[-1].fraction == 1.0
     written = pq.read_table(f"{tmp_path}/rows")
     assert written.num_rows == report.rows["shown"] > 0
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.convert_to_deltalake(f"{tmp_path}/rows")
+    table = deltalake.DeltaTable(f"{tmp_path}/rows").to_pyarrow_table()
+    order = [("symbol", "ascending"), ("window_start_ns", "ascending")]
+    assert table.sort_by(order).equals(written.sort_by(order))
     lines = [one for part in Path(tmp_path, "totals").glob("*.csv") for one in part.open()]
     assert len(lines) == report.rows["totals-sink"] > 0
 
@@ -239,11 +258,33 @@ def test_an_executor_that_means_something_else_is_told(
         one.report()
 
 
+def test_a_python_process_that_begins_too_slowly_is_told(tmp_path: Path) -> None:
+    plan, slow = load_plan("examples/vwap.py"), tmp_path / "python"
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in *daemon*) ;; *) sleep 12 ;; esac\nexec {sys.executable} "$@"\n'
+    )
+    slow.chmod(0o755)
+    place = topic_of(tmp_path, plan, [], partitions=1)
+    ended = subprocess.run(
+        [*RIPPLE, "spark", "run", "examples/vwap.py", "--source", place, "--sink",
+         f"log:{tmp_path}/out", "--store", f"{tmp_path}/state", "--master", "local[1]"],
+        env={**os.environ, "PYSPARK_PYTHON": str(slow)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert "Spark has waited in vain for a Python process that it started" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
 def test_what_cannot_be_replayed_is_said_before_a_job_begins(
     spark: Any, file: Path, tmp_path: Path
 ) -> None:
     from ripple.errors import InputError, OutputError
     from ripple.spark import Replay
+    from ripple.spark.session import SparkJobError
 
     with pytest.raises(InputError, match="there is no topic"):
         Replay(spark, str(file), f"log:{tmp_path}/missing")
@@ -254,6 +295,9 @@ def test_what_cannot_be_replayed_is_said_before_a_job_begins(
         Replay(spark, str(file), place).rows()
     with pytest.raises(InputError, match="ends at offset 10"):
         Replay(spark, str(file), place, stop=11)
+    one = Replay(spark, str(file), place)
+    with pytest.raises(SparkJobError, match="Spark knows no format 'delta': give the package"):
+        one.write({"shown": f"delta:{tmp_path}/d"}, show=lambda _: pytest.fail("it began"))
     (tmp_path / "there").mkdir()
     with pytest.raises(OutputError, match="already exists"):
         Replay(spark, str(file), place).write({"shown": f"{tmp_path}/there"})

@@ -12,23 +12,17 @@ from pathlib import Path
 from random import Random
 from typing import IO, Any
 
-import pyarrow as pa
 import pytest
 
-from ripple.engine.arrow_types import arrow_fields
 from ripple.errors import InputError
-from ripple.keys.partitioner import partition_numbers
-from ripple.log import PartitionWriter
 from ripple.pipeline_file import load_plan
-from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
 from ripple.spark.report import digests_of
 from ripple.spark.shares import source_at
-from ripple.world import LiveClock
 from tests.services.family import below, until_gone
 from tests.services.spark_session import QUICK, spark
 from tests.spark.here import replayed
-from tests.spark.logs import topic_of
+from tests.spark.logs import append, topic_of
 from tests.spark.test_streaming import SOURCE, events
 
 pytestmark = [
@@ -45,17 +39,6 @@ def file(tmp_path: Path) -> str:
     path = tmp_path / "streamed.py"
     path.write_text(SOURCE)
     return f"{path}:tumbling"
-
-
-def append(place: str, file: str, rows: list[dict[str, Any]]) -> None:
-    plan = load_plan(file)
-    batch = pa.RecordBatch.from_pylist(rows, pa.schema(arrow_fields(plan.source.fields)))
-    topic, _ = open_topic(place)
-    numbers = partition_numbers(batch, topic.key, topic.partitions).tolist()
-    for partition in range(topic.partitions):
-        own = [at for at, number in enumerate(numbers) if number == partition]
-        with PartitionWriter(topic, partition, LiveClock()) as writer:
-            writer.append(batch.take(pa.array(own, pa.int64())))
 
 
 def expected(place: str, file: str) -> str:
@@ -136,7 +119,8 @@ def started(
 ) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "ripple.cli.main", "spark", "run", file]
     command += ["--source", place, "--sink", f"log:{folder}/out", "--store", f"{folder}/state"]
-    command += ["--master", master, "--every", "0 seconds", "--batch", "50", *QUICK, *more]
+    command += ["--master", master, "--batch", "50", *QUICK, *more]
+    command += ["--every", "0 seconds"] if "--follow" in more else []
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ripple.batch import Batch
 from ripple.cli.main import main
 from ripple.log import PartitionReader, PartitionWriter
 from ripple.pipeline_file import load_plan
@@ -35,6 +36,19 @@ def live(file: Path, tmp_path: Path) -> str:
     assert main(["run", f"{file}:whole", "--source", place, "--sink", f"log:{tmp_path}/lg/out",
                  "--checkpoint-dir", f"{tmp_path}/kept"]) == 0  # fmt: skip
     return place
+
+
+def falsified(out: str, column: str) -> dict[str, Any]:
+    """Give the last row of an output another number, and return the row as it was."""
+    topic, _ = open_topic(out)
+    with PartitionReader(topic, 0) as reader:
+        last = [entry for entry in reader.read() if isinstance(entry, Batch)][-1]
+        notes = reader.notes_at(reader.range()[1] - 1)
+    row: dict[str, Any] = last.records.slice(last.records.num_rows - 1).to_pylist()[0]
+    wrong = pa.RecordBatch.from_pylist([{**row, column: -1}], last.records.schema)
+    with PartitionWriter(topic, 0, LiveClock()) as writer:
+        writer.append(wrong, notes=notes)
+    return row
 
 
 def test_what_is_right_holds_in_every_way(
@@ -144,14 +158,7 @@ def test_a_watch_tells_metrics_and_people_of_the_first_wrong_row(
         told.round(watching)
     assert re.search(r"part 2 of 2: \d+ compared, all equal", capfd.readouterr().err)
     assert 'ripple_validate_holds{pipeline="trades"} 1.0' in told.page().body
-    topic, _ = open_topic(out)
-    with PartitionReader(topic, 0) as reader:
-        *_, last = reader.read()
-        notes = reader.notes_at(reader.range()[1] - 1)
-    row = last.records.slice(last.records.num_rows - 1).to_pylist()[0]
-    wrong = pa.RecordBatch.from_pylist([{**row, "top": -1.0}], last.records.schema)
-    with PartitionWriter(topic, 0, LiveClock()) as writer:
-        writer.append(wrong, notes=notes)
+    row = falsified(out, "top")
     for _ in range(2):
         told.round(watching)
     said = capfd.readouterr()

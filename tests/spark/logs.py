@@ -13,6 +13,8 @@ from ripple.engine.arrow_types import arrow_fields
 from ripple.keys.partitioner import partition_numbers
 from ripple.log import LogSettings, PartitionWriter, Topic
 from ripple.pipeline.plan import Plan
+from ripple.pipeline_file import load_plan
+from ripple.spark.log_table import open_topic
 from ripple.world import LiveClock, LiveDisk
 
 
@@ -49,6 +51,21 @@ def topic_of(
             for start in range(0, taken.num_rows, frame_rows):
                 writer.append(taken.slice(start, frame_rows))
     return f"log:{folder}/trades"
+
+
+def append(place: str, file: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Write more events of a pipeline's file to a topic that is divided by a key, or not at all."""
+    batch = pa.RecordBatch.from_pylist(
+        list(rows), pa.schema(arrow_fields(load_plan(file).source.fields))
+    )
+    topic, _ = open_topic(place)
+    numbers = [0] * batch.num_rows
+    if topic.partitions > 1:
+        numbers = partition_numbers(batch, topic.key, topic.partitions).tolist()
+    for partition in range(topic.partitions):
+        own = [at for at, number in enumerate(numbers) if number == partition]
+        with PartitionWriter(topic, partition, LiveClock()) as writer:
+            writer.append(batch.take(pa.array(own, pa.int64())))
 
 
 def whole_engine(plan: Plan, shares: Sequence[pa.RecordBatch], *, closes: bool = True) -> Engine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,8 +13,9 @@ import pyarrow.csv
 import pytest
 
 from ripple.engine.arrow_types import arrow_fields
+from ripple.errors import InputError
 from ripple.pipeline_file import load_plan
-from ripple.spark.backfill.receipt import Receipt, differences
+from ripple.spark.backfill.receipt import Receipt, changes, differences
 from tests.cli.processes import RIPPLE, run
 from tests.spark.backfilled import backfilled
 from tests.spark.logs import topic_of
@@ -147,6 +149,46 @@ def test_a_receipt_is_read_again_and_what_differs_is_said(tmp_path: Path) -> Non
     again = Receipt.of(json.dumps(receipt.as_dict()), "r.json")
     assert again == Receipt.of(json.dumps(again.as_dict()), "r.json")
     assert not list(differences(receipt, again))
+    assert changes(again, receipt) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (["partitions", 1, "inputs", 0, "rows"], 7, r"inputs\[0\].rows: the receipt has 7, and "),
+        (["partitions", 0, "inputs", 0, "offset"], 9, r"inputs\[0\].offset: the receipt has 9, "),
+        (
+            ["partitions", 0, "inputs", 0, "verdict"],
+            "broken",
+            "verdict: the receipt has 'broken', ",
+        ),
+        (["partitions", 0, "counters", "applied"], 1, "counters.applied: the receipt has 1, and "),
+        (["partitions", 1], None, r"partitions\[1\]: the receipt has None, and "),
+        (["files", 0, "rows"], 1, r"files\[0\].rows: the receipt has 1, and the store 3"),
+        (["backfill"], "0" * 32, "it is of backfill 0{32}, and its history, "),
+    ],
+)
+def test_a_receipt_that_was_changed_by_hand_is_told(
+    path: list[Any], value: object, says: str, tmp_path: Path
+) -> None:
+    receipt = Place(tmp_path, 2).backfilled("minutes", adopts=False)
+    held = json.loads(json.dumps(receipt.as_dict()))
+    at = held
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+    if path == ["partitions", 1]:
+        held["partitions"].pop()
+        held["digests"] = held["partitions"][0]["digests"]
+    (line,) = changes(Receipt.of(json.dumps(held), "r.json"), receipt)
+    assert re.search(says, line), line
+
+
+def test_digests_of_a_receipt_are_those_of_its_partitions(tmp_path: Path) -> None:
+    held = Place(tmp_path, 2).backfilled("minutes", adopts=False).as_dict()
+    for wrong in ({**held, "digests": {"rows": "0" * 16}}, {**held, "partitions": [{}]}):
+        with pytest.raises(InputError, match=r"^r.json (was changed|is no receipt)"):
+            Receipt.of(json.dumps(wrong), "r.json")
 
 
 @pytest.mark.parametrize(

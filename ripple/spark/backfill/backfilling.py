@@ -20,7 +20,7 @@ from ripple.spark.backfill.adopting import IDENTITY, Adopting
 from ripple.spark.backfill.fingerprint import fingerprint
 from ripple.spark.backfill.history import ORDER, OWN, PARTITION, readings_of
 from ripple.spark.backfill.live import Live
-from ripple.spark.backfill.receipt import Receipt, differences
+from ripple.spark.backfill.receipt import Receipt, changes, differences
 from ripple.spark.backfill.shelf import Shelf
 from ripple.spark.options import absolute_folder
 from ripple.spark.packets import ROWS, SCHEMA
@@ -111,7 +111,14 @@ class Backfill:
     def check(
         self, receipt: Receipt, *, show: Callable[[Standing], None] | None = None
     ) -> list[str]:
-        """Compute all anew, and return what does not fit to a receipt or to what was adopted."""
+        """Compute all anew, and return what does not fit to a receipt or to what was adopted.
+
+        A receipt that was changed is told before anything is computed.
+        """
+        laid = self._receipt(asyncio.run(self._shelf.all("partition-")))
+        problems = [*changes(receipt, laid)]
+        if problems:
+            return problems
         fresh = self._receipt(self._parts(frozenset(), keeps=False, show=show))
         problems = [*differences(receipt, fresh), *fresh.broken()]
         return [*problems, *asyncio.run(self._adopted_problems(receipt))]

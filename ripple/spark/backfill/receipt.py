@@ -7,14 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any
 
+from ripple.arguments import shown
 from ripple.checkpoint.format import Checkpoint, checkpoint_of
 from ripple.errors import InputError
 from ripple.spark.backfill.seam import BROKEN, PROVEN, UNPROVEN
 
 FORMAT = 1
 _ALL = 1 << 64
+_SHOWN_MAX = 10
 
 _BROKEN = {
     "missing": "the log has {count:,} that history has not",
@@ -109,9 +112,14 @@ class Receipt:
             held: dict[str, Any] = json.loads(text)
             if held.pop("format") != FORMAT:
                 raise InputError(f"{place} is a receipt of another release: use that, or run anew")
-            del held["digests"]
+            digests = held.pop("digests")
             held |= {name: tuple(held[name]) for name in ("identity", "files", "partitions")}
-            return cls(**held)
+            found = cls(**held)
+            if found.digests != digests:
+                raise InputError(
+                    f"{place} was changed: its digests are not those of its partitions"
+                )
+            return found
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{place} is no receipt of a backfill: {error}") from error
 
@@ -135,6 +143,29 @@ class Receipt:
         lines += [f"digest     {name} {digest}" for name, digest in self.digests.items()]
         lines.append(f"proven     {proven} of {count} inputs meet the log without gap or overlap")
         return "\n".join(lines)
+
+
+def changes(given: Receipt, laid: Receipt) -> list[str]:
+    """Return in what a receipt is not the one that the store has of its backfill."""
+    if given.backfill != laid.backfill:
+        return [
+            f"it is of backfill {given.backfill}, and its history, log, time, pipeline and release "
+            f"of ripple would be {laid.backfill} now: one of them has changed"
+        ]
+    found = list(_unlike(asdict(given), asdict(laid), ""))
+    more = [f"and {len(found) - _SHOWN_MAX:,} more"] if len(found) > _SHOWN_MAX else []
+    return found[:_SHOWN_MAX] + more
+
+
+def _unlike(given: Any, laid: Any, path: str) -> Iterator[str]:
+    if isinstance(given, Mapping) and isinstance(laid, Mapping):
+        for name in dict.fromkeys([*laid, *given]):
+            yield from _unlike(given.get(name), laid.get(name), f"{path}.{name}".lstrip("."))
+    elif isinstance(given, (list, tuple)) and isinstance(laid, (list, tuple)):
+        for at, (one, other) in enumerate(zip_longest(given, laid)):
+            yield from _unlike(one, other, f"{path}[{at}]")
+    elif given != laid:
+        yield f"{path}: the receipt has {shown(given)}, and the store {shown(laid)}"
 
 
 def differences(one: Receipt, other: Receipt) -> Iterable[str]:

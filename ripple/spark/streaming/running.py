@@ -71,7 +71,7 @@ def run(
     *,
     landing: str | None = None,
     follow: bool = True,
-    every: str = EVERY,
+    every: str | None = None,
     show: Show = lambda _, __: None,
     **more: Any,
 ) -> StreamingQuery:
@@ -83,11 +83,13 @@ def run(
     where there is none). sinks: outputs with places that can be taken over, ``log:`` or ``kafka:``.
     store: of checkpoints, a folder that all executors have or ``s3://bucket/prefix``. follow: go on
     at the end of the source; else it is what was there when the query began. every: the time
-    between two micro-batches, as Spark writes it. show: told the reports of each. more:
-    ``partitions`` of the pipeline, 1 as with ``ripple run``, by default as many as the source has,
-    as in a cluster; ``batch_rows`` and ``keep``, as of a run. Raises PlanError, InputError,
-    OutputError, SchemaError and StoreError.
+    between two micro-batches that follow, as Spark writes it, a second by default. show: told the
+    reports of each. more: ``partitions`` of the pipeline, 1 as with ``ripple run``, by default as
+    many as the source has, as in a cluster; ``batch_rows`` and ``keep``, as of a run. Raises
+    PlanError, InputError, OutputError, SchemaError and StoreError.
     """
+    if every is not None and not follow:
+        raise InputError(f"every={every!r} is between two micro-batches that follow")
     if isinstance(source, str):
         if landing is not None:
             raise InputError(f"{source} has offsets of its own, and need not land in {landing}")
@@ -105,7 +107,8 @@ def run(
         rows = source.select(*(one.name for one in parcel.plan().source.fields))
         writer = rows.writeStream.foreachBatch(_Landing(made, landed, _host(spark), show))
         writer = writer.option("checkpointLocation", landed.query)
-    trigger: dict[str, Any] = {"processingTime": every} if follow else {"availableNow": True}
+    pace = {"processingTime": every or EVERY} if follow else {"availableNow": True}
+    trigger: dict[str, Any] = pace
     return writer.trigger(**trigger).start()
 
 
