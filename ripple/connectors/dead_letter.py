@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import codecs
 import json
 from collections import Counter
@@ -68,6 +67,8 @@ def letter_of(source: str, record: Rejected) -> dict[str, str | int | None]:
     }
     text = text_of(record.raw)
     if text is None:
+        import base64  # noqa: PLC0415 - slow to import, rarely wanted
+
         letter["raw_base64"] = base64.b64encode(record.raw).decode()
     else:
         letter["raw"] = text

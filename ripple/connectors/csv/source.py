@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Reading
     from ripple.connectors.raw_input import RawInput
 
-BLOCK_BYTES = 1 << 19  # what is parsed of it is still in a cache when it is read
+BLOCK_BYTES = 1 << 20  # few turns between two threads; what is parsed of it is still in a cache
 LINE_LENGTH_BYTES_MAX = 1 << 20
 PREFETCH_BLOCKS = 4
 
