@@ -8,6 +8,7 @@ import sys
 import pytest
 
 pytest.importorskip("pyspark", reason="a JVM is of Spark")
+pytestmark = pytest.mark.services
 
 SPEAKS = """
 import os
