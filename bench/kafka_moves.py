@@ -25,10 +25,9 @@ from bench.running import (
     OUTPUTS,
     PARTITIONS,
     PIPELINE,
-    WITHIN_S,
+    Watching,
     Working,
     cluster_up,
-    pause,
 )
 from bench.timing import QUICK
 from bench.trades import trades
@@ -110,13 +109,12 @@ def _records(batch: pa.RecordBatch) -> dict[Place, Records]:
     return found
 
 
-class Watch(Working):
-    """Notes when committed rows of each partition were seen."""
+class Watch(Watching):
+    """Reads committed rows."""
 
     def __init__(self, where: str) -> None:
         super().__init__()
         self._where = where
-        self.grew_s: list[list[float]] = [[] for _ in range(PARTITIONS)]
 
     def run(self) -> None:
         asyncio.run(self._read())
@@ -133,14 +131,3 @@ class Watch(Working):
                     self.grew_s[place.partition].append(time.monotonic())
         await consumer.close()
         await broker.close()
-
-    def wait(self) -> None:
-        """Wait until all partitions have grown."""
-        until_s = time.monotonic() + WITHIN_S
-        while not all(self.grew_s):
-            assert time.monotonic() < until_s
-            time.sleep(READ_S)
-
-    def pause(self, partition: int, from_s: float, to_s: float) -> float:
-        """Return the longest time without a row that touches a span."""
-        return pause(self.grew_s[partition], from_s, to_s)

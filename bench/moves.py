@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from ripple.world.live_control import LiveControl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bench.running import Watching
     from coordinator.status import Status
 
 MOVES = 12 if QUICK else 1000
@@ -70,14 +71,6 @@ class _Span(NamedTuple):
     partition: int
     from_s: float
     to_s: float
-
-
-class Watching(Protocol):
-    """Knows when outputs grew."""
-
-    def pause(self, partition: int, from_s: float, to_s: float) -> float:
-        """Return the longest time without growth that touches a span."""
-        ...
 
 
 class Moves(NamedTuple):

@@ -141,13 +141,31 @@ class Feed(Working):
                 due_s += EVERY_S
 
 
-class Watch(Working):
+class Watching(Working):
     """Notes when the output of each partition grew."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.grew_s: list[list[float]] = [[] for _ in range(PARTITIONS)]
+
+    def wait(self) -> None:
+        """Wait until all partitions have grown."""
+        until_s = time.monotonic() + WITHIN_S
+        while not all(self.grew_s):
+            assert time.monotonic() < until_s
+            time.sleep(LOOK_S)
+
+    def pause(self, partition: int, from_s: float, to_s: float) -> float:
+        """Return the longest time without growth that touches a span."""
+        return pause(self.grew_s[partition], from_s, to_s)
+
+
+class Watch(Watching):
+    """Looks into the log."""
 
     def __init__(self, folder: str) -> None:
         super().__init__()
         self._disk = LiveDisk(folder)
-        self.grew_s: list[list[float]] = [[] for _ in range(PARTITIONS)]
 
     def run(self) -> None:
         readers: list[PartitionReader] = []
@@ -163,17 +181,6 @@ class Watch(Working):
                         self.grew_s[partition].append(time.monotonic())
         for reader in readers:
             reader.close()
-
-    def wait(self) -> None:
-        """Wait until all partitions have grown."""
-        until_s = time.monotonic() + WITHIN_S
-        while not all(self.grew_s):
-            assert time.monotonic() < until_s
-            time.sleep(LOOK_S)
-
-    def pause(self, partition: int, from_s: float, to_s: float) -> float:
-        """Return the longest time without growth that touches a span."""
-        return pause(self.grew_s[partition], from_s, to_s)
 
 
 def pause(times_s: list[float], from_s: float, to_s: float) -> float:
