@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.partition.restoring import notes
-from ripple.partition.settings import Pace
+from ripple.partition.settings import CommitPace, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -67,12 +67,10 @@ class Kept:
         self._turn_length_ns = settings.turn_ms * 1_000_000
         self._turn_ns = now_ns
         self._batches = 0
-        interval_ns = settings.commit_interval_ns
-        self._commits = Pace(
-            interval_ns, settings.commit_batches, now_ns - interval_ns, is_hasty=is_hasty
+        cut = live.engine.cut
+        self._commits = CommitPace(
+            settings.commit_interval_ns, settings.commit_batches, now_ns, cut, is_hasty=is_hasty
         )
-        self._paced = live.engine.cut
-        """The cut of the commit from which the time to the next one is counted."""
         self._stores = Pace(
             settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns, is_hasty=is_hasty
         )
@@ -81,7 +79,7 @@ class Kept:
         """Let others follow the partition from now on: what is there is committed again."""
         self._sends = self.parts.sends
         if self._sends is not None:
-            self._paced = self.live.engine.cut
+            self._commits.cut = self.live.engine.cut
             await self.commit()
 
     async def keep_replay(self) -> None:
@@ -129,7 +127,7 @@ class Kept:
         await self._flush()  # whoever kills it now kills no record's doing
         now_ns = self.clock.monotonic_ns()
         is_done = self.live.is_committing or self.live.is_committed
-        paces = [] if is_done else [self._commits]
+        paces: list[Pace] = [] if is_done else [self._commits]
         paces += [] if self._storing.is_busy else [self._stores]
         due_in_s = [pace.due_in_s(now_ns) for pace in paces]
         with suppress(TimeoutError):
@@ -156,10 +154,7 @@ class Kept:
         """Begin to commit what was written, which followers get once that is certain."""
         await self.live.committed()
         self._is_committing()
-        cut = self.live.engine.cut
-        if cut != self._paced:  # nothing new keeps what comes next from being committed
-            self._paced = cut
-            self._commits.begin(self.clock.monotonic_ns())
+        self._commits.begin_at(self.live.engine.cut, self.clock.monotonic_ns())
         await self.live.begin_commit(self.parts.inputs.wake)
         if self._sends is not None:
             if self.parts.traces is not None:

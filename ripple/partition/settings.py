@@ -9,6 +9,7 @@ from ripple.frozen import frozen
 from ripple.window.spec import windows_per_event
 
 if TYPE_CHECKING:
+    from ripple.cut import Cut
     from ripple.pipeline.plan import Plan
 
 # Rows times windows that are applied at once without being noticed: a few megabytes.
@@ -97,3 +98,28 @@ class Pace:
         if self._batches:
             return self._count >= self._batches // self._part
         return now_ns - self._since_ns >= self._interval_ns // self._part
+
+
+class CommitPace(Pace):
+    """That of commits: what comes first, or after a time with nothing new, is due at once.
+
+    cut: that of the commit from which the time to the next one is counted.
+    """
+
+    def __init__(
+        self,
+        interval_ns: int,
+        batches: int,
+        now_ns: int,
+        cut: Cut | None,
+        *,
+        is_hasty: bool = False,
+    ) -> None:
+        super().__init__(interval_ns, batches, now_ns - interval_ns, is_hasty=is_hasty)
+        self.cut = cut
+
+    def begin_at(self, cut: Cut, now_ns: int) -> None:
+        """Count from now, unless there is nothing new to commit."""
+        if cut != self.cut:
+            self.cut = cut
+            self.begin(now_ns)

@@ -36,7 +36,7 @@ from ripple.events import (
 from ripple.fenced import DamagedError
 from ripple.partition.endings import Endings
 from ripple.partition.report import Report
-from ripple.partition.settings import Pace, Settings
+from ripple.partition.settings import CommitPace, Pace, Settings
 from ripple.partition.shown import Shown, published
 from ripple.partition.storing import Storing
 
@@ -103,9 +103,9 @@ class StageLife:
         self._wake = wake or asyncio.Event()
         self._traces = traces
         now_ns = world.clock.monotonic_ns()
-        interval_ns = settings.commit_interval_ns
-        self._commits = Pace(interval_ns, settings.commit_batches, now_ns - interval_ns)
-        self._paced: Cut | None = None  # as in Kept
+        self._commits = CommitPace(
+            settings.commit_interval_ns, settings.commit_batches, now_ns, None
+        )
         self._stores = Pace(settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns)
         self._storing: Storing
         self._standings: Mapping[str, Standing] = {}
@@ -230,7 +230,7 @@ class StageLife:
         if not self._world.guards("final_rows"):
             final = _Final()
         self._publish(base, changes, final, was_shown)
-        self._paced = engine.cut
+        self._commits.cut = engine.cut
         await self._commit()
         self._tell(BroughtUp(engine, 0))
         restored = Restored(
@@ -417,7 +417,7 @@ class StageLife:
 
     def _due_in_s(self) -> float | None:
         now_ns = self._world.clock.monotonic_ns()
-        paces = [] if self._is_committed else [self._commits]
+        paces: list[Pace] = [] if self._is_committed else [self._commits]
         paces += [] if self._storing.is_busy else [self._stores]
         return min((s for pace in paces if (s := pace.due_in_s(now_ns)) is not None), default=None)
 
@@ -434,9 +434,7 @@ class StageLife:
     async def _commit(self) -> None:
         """Let what was written survive, then let others follow it."""
         clock, cut = self._world.clock, self.engine.cut
-        if cut != self._paced:
-            self._commits.begin(clock.monotonic_ns())
-            self._paced = cut
+        self._commits.begin_at(cut, clock.monotonic_ns())
         if not self._is_committed:
             began_ns, digests = clock.monotonic_ns(), self.engine.digests
             commits = {output: Commit(cut, digests[output]) for output in self._standings}
