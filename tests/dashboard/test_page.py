@@ -228,6 +228,16 @@ def test_keys_help_pause_and_skip(page: Any) -> None:
     assert page.evaluate("document.activeElement.id") == "content"
 
 
+def test_a_key_right_behind_a_closed_dialog_is_the_page_s(page: Any) -> None:
+    press(page, "?")
+    page.get_by_role("dialog", name="Keys").wait_for()
+    page.evaluate(  # in one task: the browser has moved the focus out of the dialog by no frame
+        "() => { document.querySelector('dialog').close(); document.activeElement.dispatchEvent("
+        "new KeyboardEvent('keydown', { key: '.', bubbles: true })) }"
+    )
+    page.get_by_text("paused at").wait_for()
+
+
 def test_what_is_lost_while_it_pauses_is_found_again(page: Any) -> None:
     sockets = []
 

@@ -51,8 +51,8 @@ function LogIn({ look }) {
 function Frame({ me, look }) {
   const { view, asked } = usePlace();
   const [isPaused, setPaused] = useState(false);
-  const [isHelp, setHelp] = useState(false);
-  const [command, setCommand] = useState(null);
+  const help = useDialog();
+  const command = useDialog();
   const live = useLive(true, isPaused);
   const [theme, setTheme] = useState(localStorage.getItem("theme") || "auto");
   useEffect(() => {
@@ -60,7 +60,7 @@ function Frame({ me, look }) {
     localStorage.setItem("theme", theme);
     dispatchEvent(new Event("theme"));
   }, [theme]);
-  useKeys({ pause: () => setPaused((now) => !now), help: () => setHelp(true) });
+  useKeys({ pause: () => setPaused((now) => !now), help: () => help.open({}) });
   const { snapshot } = live;
   const [name, , View] = VIEWS[view] || VIEWS.overview;
   useEffect(() => {
@@ -77,7 +77,7 @@ function Frame({ me, look }) {
       <${Liveness} live=${live} isPaused=${isPaused}></${Liveness}>
       <button class="quiet" aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)} title="Pause (.)">${isPaused ? "Go on" : "Pause"}</button>
       <button class="quiet" onClick=${() => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % 3])} aria-label=${`Colours: ${theme}`} title="Colours">${{ auto: "◐", light: "○", dark: "●" }[theme]}</button>
-      <button class="quiet" onClick=${() => setHelp(true)} aria-label="Keys (?)" title="Keys (?)">?</button>
+      <button class="quiet" onClick=${() => help.open({})} aria-label="Keys (?)" title="Keys (?)">?</button>
       ${me.has_session && html`<button class="quiet" onClick=${logOut}>Log out ${me.name}</button>`}
     </header>
     <nav class="side" aria-label="Views"><ul>${Object.entries(VIEWS).map(([key, [title, letter]]) => html`<li key=${key}>
@@ -89,10 +89,22 @@ function Frame({ me, look }) {
       <p class="hidden" role="status">${snapshot?.verdict && snapshot.verdict.level !== "good" ? snapshot.verdict.text : ""}</p>
       ${!snapshot ? html`<p class="nothing" role="status">${live.status === "lost" ? "The dashboard's server does not answer; it is asked again." : "Waiting for the first snapshot …"}</p>`
         : snapshot.error ? html`<p class="nothing problem">${snapshot.error}</p>`
-        : html`<${View} key=${view} snapshot=${snapshot} history=${live.history} asked=${asked} may=${may} say=${setCommand} isPaused=${isPaused}></${View}>`}
+        : html`<${View} key=${view} snapshot=${snapshot} history=${live.history} asked=${asked} may=${may} say=${command.open} isPaused=${isPaused}></${View}>`}
     </main>
-    ${isHelp && html`<${Help} close=${() => setHelp(false)}></${Help}>`}
-    ${command && html`<${Command} ...${command} post=${post} close=${() => setCommand(null)}></${Command}>`}`;
+    ${help.shown && html`<${Help} ...${help.shown}></${Help}>`}
+    ${command.shown && html`<${Command} ...${command.shown} post=${post}></${Command}>`}`;
+}
+
+// What a dialog is shown with, while it is. A browser says late that one was closed: it has an
+// identity, and takes none away that was opened since.
+function useDialog() {
+  const [shown, setShown] = useState(null);
+  const opened = useRef(0);
+  const open = (what) => {
+    const key = ++opened.current;
+    setShown({ ...what, key, close: () => setShown((now) => (now?.key === key ? null : now)) });
+  };
+  return { shown, open };
 }
 
 function Liveness({ live, isPaused }) {
@@ -118,7 +130,9 @@ function useKeys(does) {
     let isGoing = false, timer;
     const pressed = (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.target.closest("input, select, textarea, dialog")) {
+      // A dialog that was closed keeps the focus until the next frame; its keys are the page's again.
+      const dialog = event.target.closest("dialog");
+      if (dialog ? dialog.open : event.target.closest("input, select, textarea")) {
         if (event.key === "Escape" && event.target.matches("[data-filter]")) event.target.blur();
         return;
       }
