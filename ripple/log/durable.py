@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError
 from ripple.log import index
-from ripple.log.epochs import read_epochs
-from ripple.log.segment import INDEX_SUFFIX, SEGMENT_SUFFIX, segments_in
+from ripple.log.epochs import Listing
 from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
@@ -34,22 +33,24 @@ _NOTE = struct.Struct("<4sq")
 _CRC = struct.Struct("<I")
 
 
-def durable_offset(topic: Topic, partition: int) -> int:
+def durable_offset(topic: Topic, partition: int, listing: Listing | None = None) -> int:
     """Return an offset below which all records are known to be durable, 0 if nothing is known.
 
     It is asked of what lies beside the segments: the seal that began the epoch in force, its
     owner's notes, and the indexes of its last segment and of those that are gone. Whoever looks at
     the segments afterwards finds at least that much, or the log is damaged: no writer ever takes it
-    back.
+    back. listing: of the partition's folder, where somebody keeps one.
     """
     folder = topic.folder(partition)
-    epoch, begin = read_epochs(topic.disk, folder).begins[-1]
+    listed = (listing or Listing(topic.disk, folder)).now()
+    epoch, begin = listed.epochs.begins[-1]
     noted = _read(topic.disk, notes_path(topic, partition, epoch))
-    names = topic.disk.list(folder)
-    last = max(_firsts(names, SEGMENT_SUFFIX, epoch), default=begin)
+    last = max(
+        (one.first_offset for one in listed.segments[-1:] if one.epoch == epoch), default=begin
+    )
     indexed = [
         max(first, index.end_of(topic.disk, folder, first, epoch))
-        for first in _firsts(names, INDEX_SUFFIX, epoch)
+        for first in listed.indexes
         if first >= last
     ]
     return max([begin, noted, *indexed])
@@ -69,10 +70,6 @@ def forget_notes(topic: Topic, partition: int, epoch: int) -> None:
         if before < epoch:
             with suppress(FileNotFoundError):
                 topic.disk.remove(notes_path(topic, partition, before))
-
-
-def _firsts(names: list[str], suffix: str, epoch: int) -> list[int]:
-    return [one.first_offset for one in segments_in(names, suffix) if one.epoch == epoch]
 
 
 class DurableNotes:

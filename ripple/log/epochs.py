@@ -7,6 +7,7 @@ followed, with all that were before; so the newest seal is enough to know every 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from contextlib import closing, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +16,7 @@ from ripple import sexp
 from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError
 from ripple.log.errors import LogDamagedError, StaleEpochError
-from ripple.log.segment import SEGMENT_SUFFIX, Segment, segments_in
+from ripple.log.segment import INDEX_SUFFIX, SEGMENT_SUFFIX, Segment, segments_in
 from ripple.world.replacing import open_anew
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class Epochs(NamedTuple):
 
     def end_of(self, epoch: int) -> int | None:
         """Return the offset at which a later epoch begins, None if there is none."""
-        return next((begin.offset for begin in self.begins if begin.epoch > epoch), None)
+        at = bisect_right(self.begins, epoch, key=lambda begin: begin.epoch)
+        return self.begins[at].offset if at < len(self.begins) else None
 
     def believed(self, found: Iterable[Segment]) -> list[Segment]:
         """Return the segments that count, ascending; the last one of an old epoch has an end."""
@@ -75,27 +77,63 @@ class Epochs(NamedTuple):
         return kept
 
 
+class Listed(NamedTuple):
+    """What a partition's folder held, by the names of its files.
+
+    epochs: whose records count. segments: those that do, ascending. indexes: the first offsets of
+    the index files of the epoch in force.
+    """
+
+    names: list[str]
+    epochs: Epochs
+    segments: list[Segment]
+    indexes: list[int]
+
+    @classmethod
+    def of(cls, names: list[str], epochs: Epochs) -> Listed:
+        """Return what these names say."""
+        found = epochs.believed(segments_in(names, SEGMENT_SUFFIX))
+        of_files = segments_in(names, INDEX_SUFFIX)
+        indexes = [one.first_offset for one in of_files if one.epoch == epochs.newest]
+        return cls(names, epochs, found, indexes)
+
+
+class Listing:
+    """A partition's folder, asked again and again: it is understood anew when its names change.
+
+    They say everything: nobody ever changes the newest seal.
+    """
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._found = Listed.of([], Epochs())
+
+    def now(self) -> Listed:
+        """Return what is there; raises LogDamagedError."""
+        names = self._list()
+        while names != self._found.names:
+            epochs = None
+            with suppress(FileNotFoundError):  # a later owner has removed it, and made another
+                epochs = _epochs_among(self._disk, self._folder, names)
+            # A list may have a name, and lack one that was given before: this one began later.
+            names = self._list()
+            if epochs is not None and epochs.sealed == max(_numbers(names, _SEAL), default=None):
+                self._found = Listed.of(names, epochs)
+        return self._found
+
+    def _list(self) -> list[str]:
+        return self._disk.list(self._folder)
+
+
 def read_epochs(disk: Disk, folder: str) -> Epochs:
     """Return the epochs of the partition in ``folder``; raises LogDamagedError."""
-    while True:
-        with suppress(FileNotFoundError):  # a later owner has removed it, and made another
-            return _epochs_among(disk, folder, disk.list(folder))
+    return Listing(disk, folder).now().epochs
 
 
 def segments(disk: Disk, folder: str) -> list[Segment]:
     """Return the segments that count in ``folder``, ascending; raises LogDamagedError."""
-    names = disk.list(folder)
-    while True:
-        with suppress(FileNotFoundError):
-            epochs = _epochs_among(disk, folder, names)
-            if epochs.sealed is None:
-                return epochs.believed(segments_in(names, SEGMENT_SUFFIX))
-            # A list may have a name, and lack one that was given before: this one began later.
-            names = disk.list(folder)
-            if max(_numbers(names, _SEAL)) == epochs.sealed:
-                return epochs.believed(segments_in(names, SEGMENT_SUFFIX))
-            continue
-        names = disk.list(folder)
+    return Listing(disk, folder).now().segments
 
 
 def newest_fence(disk: Disk, folder: str) -> int:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ripple.batch import Batch, Marker
 from ripple.log import body, frame
 from ripple.log.durable import durable_offset
-from ripple.log.epochs import newest_fence, read_epochs, segments
+from ripple.log.epochs import Listing, newest_fence
 from ripple.log.errors import (
     LogDamagedError,
     LogDivergedError,
@@ -30,6 +30,7 @@ from ripple.world.ports import all_guards
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from ripple.log.epochs import Epochs
     from ripple.log.index import Index
     from ripple.log.topic import Topic
     from ripple.world.ports import File, Guards
@@ -62,6 +63,7 @@ class PartitionReader:
         self.partition = partition
         self.header: Header | None = None  # of the frame that ``next`` has returned
         self._folder = topic.folder(partition)
+        self._listing = Listing(topic.disk, self._folder)
         self._columns = body.columns_of(topic.schema)
         self._raw_bytes_max = topic.settings.batch_bytes_max
         self._guards = guards
@@ -137,7 +139,7 @@ class PartitionReader:
             # After looking at the frames: what was there before a fence will stay there.
             if newest_fence(self.topic.disk, self._folder) <= epoch:
                 return first_offset, next_offset
-            if self._epoch_in_force() == epoch:
+            if self._epochs().newest == epoch:
                 return first_offset, max(first_offset, self._known_offset())
 
     def _there(self) -> tuple[int, int, int]:
@@ -146,7 +148,7 @@ class PartitionReader:
         known_offset = self._known_offset()
         present = self._present(known_offset)
         if not present:
-            return 0, 0, self._epoch_in_force()
+            return 0, 0, self._epochs().newest
         end = self._index(present, len(present) - 1).place
         if end.offset < known_offset:
             raise short_of(known_offset, present[-1].path(self._folder), end)
@@ -251,13 +253,13 @@ class PartitionReader:
     # --- places ---
 
     def _segments(self) -> list[Segment]:
-        return segments(self.topic.disk, self._folder)
+        return self._listing.now().segments
 
-    def _epoch_in_force(self) -> int:
-        return read_epochs(self.topic.disk, self._folder).newest
+    def _epochs(self) -> Epochs:
+        return self._listing.now().epochs
 
     def _known_offset(self) -> int:
-        return durable_offset(self.topic, self.partition)
+        return durable_offset(self.topic, self.partition, self._listing)
 
     def _present(self, known_offset: int) -> list[Segment]:
         """Return the segments; raises LogDamagedError if some are missing."""
@@ -389,7 +391,7 @@ class PartitionReader:
         if at is not None and present[at].end is None:  # another one of its epoch follows
             self._believed_to = POSITION_END
             return True
-        end = read_epochs(self.topic.disk, self._folder).end_of(self._segment.epoch)
+        end = self._epochs().end_of(self._segment.epoch)
         if at is not None:
             self._segment, self._frames.end = present[at], end
         return end is None or found.header.next_offset <= end
@@ -402,7 +404,7 @@ class PartitionReader:
         assert self._frames is not None
         if not self._guards("seal_heeded"):
             return False
-        end = read_epochs(self.topic.disk, self._folder).end_of(self._segment.epoch)
+        end = self._epochs().end_of(self._segment.epoch)
         if end is None:
             return False
         if self._frames.place.offset >= end:
