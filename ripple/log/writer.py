@@ -86,7 +86,8 @@ class PartitionWriter:
         self._clock = clock
         self._guards = guards
         self._columns = body.columns_of(topic.schema)
-        self._unindexed_appends = 0
+        # Partitions that get every append alike do not all sync for their indexes in the same one.
+        self._unindexed_appends = partition * APPENDS_PER_INDEX // topic.partitions
         self._failure: str | None = None
         self._stale: StaleEpochError | None = None
         self._disk.make_folder(self._folder)

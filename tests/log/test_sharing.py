@@ -21,6 +21,7 @@ from ripple.log import (
     Topic,
     TopicWriter,
 )
+from ripple.log import writer as writer_module
 from ripple.log.router import Router
 from ripple.schema.checks import Checks
 from ripple.testing import SimDisk, sim_world
@@ -57,6 +58,23 @@ def test_topic_writer_that_cannot_have_all_partitions_has_none() -> None:
     with TopicWriter(topic, ManualClock()) as writer:
         writer.mark(7)
     assert [read_all(topic, partition=partition) for partition in range(3)] == [[7], [7], [7]]
+
+
+def test_partitions_that_get_every_append_do_not_sync_in_the_same_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writer_module, "APPENDS_PER_INDEX", 12)
+    settings = LogSettings(sync_appends=0)
+    topic = Topic.create(SimDisk(), "ticks", SCHEMA, partitions=3, settings=settings)
+    with TopicWriter(topic, ManualClock()) as writer:
+        grew: list[list[int]] = []
+        for time_ns in range(24):
+            before = [one.durable_offset for one in writer.writers]
+            for one in writer.writers:
+                one.append(records_of(rows_of(time_ns, 1)))
+            after = [one.durable_offset for one in writer.writers]
+            grew += [[at for at in range(3) if after[at] != before[at]]]
+    assert grew == 2 * [*3 * [[]], [2], *3 * [[]], [1], *3 * [[]], [0]]
 
 
 def test_one_sync_serves_all_tasks() -> None:
