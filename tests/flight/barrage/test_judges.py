@@ -25,7 +25,7 @@ pytestmark = pytest.mark.services
 
 UPDATES = 1000
 PAUSE_S = 0.012
-SILENT_S = 3.0
+SILENT_S = 15.0
 
 
 def ticking() -> dict[str, str]:
@@ -206,7 +206,7 @@ async def watched(seed: int, updates: int) -> Watched:
             client.ask(json.dumps(VIEWS))
             changing = None
             while not (changing and changing.done() and table.is_over):
-                line = await client.says(2 * SILENT_S if changing else 60)
+                line = await client.says(SILENT_S if changing else 60)
                 assert line, "it says no more"
                 said = json.loads(line) if line.startswith("{") else None  # else of itself
                 if said and said["view"] == "ready":
