@@ -81,7 +81,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[OUTPUT=]PLACE",
-        help="log:DIR/TOPIC or checkpoints:DIR, as live runs have written them from this source",
+        help="log:DIR/TOPIC, checkpoints:DIR or checkpoints:s3://BUCKET/PREFIX, as live runs have "
+        "written them from this source; once for each",
     )
     validating.add_argument("--seed", type=count, help="of the crashes (0)")
     add_format(validating, shorthand=False)

@@ -117,6 +117,18 @@ def absolute(place: str, use: UseName) -> str:
     return f"{place[: len(place) - len(found.path)]}{os.path.abspath(found.path)}"
 
 
-def absolute_folder(store: str) -> str:
-    """Return a folder, or ``s3://bucket/prefix``, that is the same from every folder."""
-    return store if is_s3(store) else os.path.abspath(store)
+def absolute_folder(path: str) -> str:
+    """Return a folder that is the same from every folder."""
+    return os.path.abspath(path)
+
+
+def absolute_store(place: str) -> str:
+    """Return a store of checkpoints that is the same from every folder.
+
+    Raises InputError for what is neither a folder nor ``s3://bucket/prefix``.
+    """
+    if is_s3(place):
+        return place
+    if not place or "://" in place:
+        raise InputError(f"{shown(place)} is neither a folder nor s3://bucket/prefix")
+    return absolute_folder(place)

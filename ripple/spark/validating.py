@@ -12,18 +12,18 @@ from ripple.errors import InputError
 from ripple.log_place import PREFIX
 from ripple.spark import packets
 from ripple.spark.against import AgainstCheckpoints, AgainstLog
-from ripple.spark.checkpoint_table import store_at
 from ripple.spark.crashes import Crashes
 from ripple.spark.exact import AgainstOracle
 from ripple.spark.finding import OUR_ENGINE
 from ripple.spark.log_table import open_topic
-from ripple.spark.options import NOWHERE, Bound, absolute, absolute_folder
+from ripple.spark.options import NOWHERE, Bound, absolute, absolute_store
 from ripple.spark.parcel import Parcel
 from ripple.spark.progress import listening
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
 from ripple.spark.verdict import Verdict
 from ripple.spark.work import packets_from, pickled
+from ripple.store.opening import store_to_read
 
 if TYPE_CHECKING:
     import os
@@ -65,9 +65,9 @@ def validate(
 
     crashes: over all shares. oracle_rows: of each share's first records, compared with the oracle;
     0 for none. against: ``log:DIR/TOPIC`` (for ``OUTPUT=log:...`` where there are several outputs)
-    or ``checkpoints:DIR``, as live runs have written them from this input. seed: of the crashes.
-    engine: what is under test. show: told how far it is. Raises PlanError, InputError, OutputError
-    and SparkJobError.
+    or ``checkpoints:`` and a folder or ``s3://bucket/prefix``, as live runs have written them from
+    this input. seed: of the crashes. engine: what is under test. show: told how far it is. Raises
+    PlanError, InputError, OutputError, StoreError and SparkJobError.
     """
     register(spark)
     parcel = Parcel.of(pipeline, pickled)
@@ -160,14 +160,10 @@ def _against(
     parcel: Parcel, plan: Plan, source: Source, place: str, engine: str
 ) -> list[AgainstCheckpoints | AgainstLog]:
     if place.startswith(CHECKPOINTS):
-        path = absolute_folder(place.removeprefix(CHECKPOINTS))
-        found = asyncio.run(partitions(store_at(path)))
-        own = [number for pipeline, number in found if pipeline == plan.name]
-        if not own:
-            raise InputError(f"{path} has no checkpoints of pipeline {plan.name!r}")
+        store = absolute_store(place.removeprefix(CHECKPOINTS))
         return [
-            AgainstCheckpoints(parcel, source.shares, path, plan.name, number, engine)
-            for number in sorted(own)
+            AgainstCheckpoints(parcel, source.shares, store, plan.name, number, engine)
+            for number in asyncio.run(_begun(store, plan.name))
         ]
     output, equals, rest = place.partition("=")
     if not equals or ":" in output:
@@ -178,11 +174,23 @@ def _against(
     plan.output(output)
     if not rest.startswith(PREFIX):
         raise InputError(
-            f"cannot compare with {place!r}: name log:DIR/TOPIC or checkpoints:DIR, as a live run "
-            "has written them"
+            f"cannot compare with {place!r}: name log:DIR/TOPIC, checkpoints:DIR or "
+            "checkpoints:s3://BUCKET/PREFIX, as a live run has written them"
         )
     rest = absolute(rest, "continued_sink")
     topic, only = open_topic(rest)
     numbers: Any = range(topic.partitions) if only is None else [only]
     path = rest if only is None else rest.rpartition("/")[0]
     return [AgainstLog(parcel, source.shares, output, path, n, engine) for n in numbers]
+
+
+async def _begun(place: str, pipeline: str) -> list[int]:
+    """Return the partitions that have begun in a store. Raises InputError where there are none."""
+    async with store_to_read(place) as store:
+        there = await partitions(store)
+    own = [number for name, number in there if name == pipeline]
+    if not own:
+        others = ", ".join(sorted({name for name, _ in there}))
+        of = f", but of {others}" if others else ""
+        raise InputError(f"{place} has no checkpoints of pipeline {pipeline!r}{of}")
+    return own

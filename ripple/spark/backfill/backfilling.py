@@ -22,7 +22,7 @@ from ripple.spark.backfill.history import ORDER, OWN, PARTITION, readings_of
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import Receipt, changes, differences
 from ripple.spark.backfill.shelf import Shelf
-from ripple.spark.options import absolute_folder
+from ripple.spark.options import absolute_store
 from ripple.spark.packets import ROWS, SCHEMA
 from ripple.spark.parcel import Parcel
 from ripple.spark.progress import listening
@@ -81,7 +81,7 @@ class Backfill:
         self.plan = self._parcel.plan()
         self._identity, self._header = tuple(identity), header
         self._check_names()
-        self._place, self._live_place, self._store = history, live, absolute_folder(store)
+        self._place, self._live_place, self._store = history, live, absolute_store(store)
         self.live = Live.at(live, self.plan, until_ns, partitions)
         self.source = source_at(history, self.plan, header=header)
         self._shelf = Shelf(
