@@ -3,7 +3,8 @@
 session, jvm    Spark itself
 log_table, checkpoint_table, options, sources   what tables are read
 shares, kafka_shares    what one task reads; parcel: a pipeline on its way; packets: what comes back
-fold, work, replaying, report   an engine over a share, as a job; draft: what it writes; progress
+fold, gather   an engine over a share, or over what such have sent: giving, sending, draft
+work, replaying, report   as jobs; progress
 crashes, against, exact, sampling   checks as jobs; fresh, oracle; finding, verdict; validating
 backfill    history as what live partitions begin from
 streaming   micro-batches as slices of lives

@@ -14,7 +14,8 @@ from ripple.errors import InputError, OutputError
 from ripple.extras import needed
 from ripple.spark import packets
 from ripple.spark.draft import Draft
-from ripple.spark.fold import Wanted, laid_out
+from ripple.spark.fold import laid_out
+from ripple.spark.giving import Wanted
 from ripple.spark.options import NOWHERE, Bound
 from ripple.spark.packets import LETTERS, REPORT, ROWS, packets_in
 from ripple.spark.parcel import Parcel
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from ripple.pipeline.builder import Pipeline
     from ripple.pipeline.plan import Plan
     from ripple.spark.draft import Desk
-    from ripple.spark.fold import Gather
+    from ripple.spark.gather import Gather
     from ripple.spark.progress import Teller
 
     Place = int | str | Mapping[int, int] | Bound | None
