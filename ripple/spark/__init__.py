@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from ripple.lazily import imported
 
 if TYPE_CHECKING:
-    from ripple.spark.backfill.backfilling import Backfill, BackfillError
+    from ripple.spark.backfill.backfilling import Backfill
+    from ripple.spark.backfill.receipt import BackfillError
     from ripple.spark.replaying import Replay, replay
     from ripple.spark.session import register
     from ripple.spark.streaming.running import run, stream
@@ -29,7 +30,7 @@ __all__ = ["Backfill", "BackfillError", "Replay", "register", "replay", "run", "
 
 _HOME_OF = {
     "Backfill": "ripple.spark.backfill.backfilling",
-    "BackfillError": "ripple.spark.backfill.backfilling",
+    "BackfillError": "ripple.spark.backfill.receipt",
     "Replay": "ripple.spark.replaying",
     "register": "ripple.spark.session",
     "replay": "ripple.spark.replaying",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ripple.spark.progress import Teller
     from ripple.spark.shares import Share
 
+ORACLE_ROWS_DEFAULT = 100_000
 _CHECK_ROWS = 1 << 14
 
 

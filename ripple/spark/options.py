@@ -6,6 +6,7 @@ Executors work in folders of their own, so what they are sent has no relative pa
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,9 +17,12 @@ from ripple.errors import InputError
 from ripple.store.s3_settings import is_s3
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
+    from typing import TypeAlias
 
     from ripple.connectors.registry import UseName
+
+    Place: TypeAlias = "int | str | Mapping[int, int] | Bound | None"
 
 # Records that a task takes in at once, unless somebody says otherwise.
 BATCH_ROWS = 1 << 16
@@ -98,6 +102,19 @@ class Bound:
         since = moment - datetime(1970, 1, 1, tzinfo=UTC)
         whole_us = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
         return cls(time_ns=whole_us * 1000)
+
+    @classmethod
+    def of(cls, place: Place) -> Bound:
+        """Return a bound as Python's callers give it. Raises InputError."""
+        if place is None:
+            return NOWHERE
+        if isinstance(place, Bound):
+            return place
+        if isinstance(place, Mapping):
+            return cls(by_partition=dict(place))
+        if isinstance(place, bool) or not isinstance(place, (int, str)):
+            raise InputError(f"a range begins and ends at an offset or a time, not {place!r}")
+        return cls(offset=place) if isinstance(place, int) else cls.parse(place, "a bound")
 
     def at(self, partition: int) -> int | None:
         """Return the offset at which it is in a partition; None where it is by time, or nowhere."""

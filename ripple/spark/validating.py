@@ -12,8 +12,8 @@ from ripple.errors import InputError
 from ripple.log_place import PREFIX
 from ripple.spark import packets
 from ripple.spark.against import AgainstCheckpoints, AgainstLog
-from ripple.spark.crashes import Crashes
-from ripple.spark.exact import AgainstOracle
+from ripple.spark.crashes import CRASHES_DEFAULT, Crashes
+from ripple.spark.exact import ORACLE_ROWS_DEFAULT, AgainstOracle
 from ripple.spark.finding import OUR_ENGINE
 from ripple.spark.log_table import open_topic
 from ripple.spark.options import NOWHERE, Bound, absolute, absolute_store
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 
     Check: TypeAlias = Crashes | AgainstOracle | AgainstCheckpoints | AgainstLog
 
-CRASHES_DEFAULT = 100
 CRASHES_PER_TASK = 50
-ORACLE_ROWS_DEFAULT = 100_000
 CHECKPOINTS = "checkpoints:"
 
 
