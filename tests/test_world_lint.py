@@ -128,7 +128,6 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("os.*", "fcntl", "pathlib.Path"),
     ),
     "ripple/spark/backfill/fingerprint.py": ("knows files by size and time", ("pathlib.Path",)),
-    "ripple/spark/backfill/live.py": ("tasks are elsewhere", ("os.*",)),
     "ripple/spark/crashes.py": ("chance from a seed", ("random",)),
     "ripple/spark/draft.py": (
         "a folder of the user's, in the making beside its place",

@@ -13,6 +13,7 @@ from ripple.cli.places import a_place
 from ripple.cli.spark_input import configure_input, range_of
 from ripple.cli.spark_session import Progress, check_files, configure_session, opened
 from ripple.cli.user_file import load_plan
+from ripple.spark.against import CHECKPOINTS, checkpoints_at
 from ripple.spark.crashes import CRASHES_DEFAULT
 from ripple.spark.exact import ORACLE_ROWS_DEFAULT
 from ripple.spark.finding import OUR_ENGINE
@@ -55,7 +56,11 @@ def run(options: argparse.Namespace) -> int:
     """Check; return the exit code, 1 where something is wrong."""
     spark_watch.check(options)
     check_files(options.json, options.html)
-    source_at(options.source, load_plan(options.file), **range_of(options))
+    plan = load_plan(options.file)  # before a JVM is started, as the places
+    source_at(options.source, plan, **range_of(options))
+    for place in options.against:
+        if place.startswith(CHECKPOINTS):
+            checkpoints_at(place, plan)
     if options.watch:
         return spark_watch.run(options)
     with opened(options, is_brief=True) as spark:

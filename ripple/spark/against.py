@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ripple import cut as cuts
 from ripple.batch import Batch
-from ripple.checkpoint import CheckpointError, Checkpoints
+from ripple.checkpoint import CheckpointError, Checkpoints, partitions
 from ripple.checkpoint.format import fold_name
 from ripple.connectors.log.sink import reached_in
 from ripple.engine import Engine
@@ -29,6 +29,7 @@ from ripple.spark.finding import (
 )
 from ripple.spark.fresh import Fresh
 from ripple.spark.log_table import open_topic
+from ripple.spark.options import absolute_store
 from ripple.spark.oracle import Table, first_difference
 from ripple.store.opening import store_to_read
 
@@ -46,7 +47,28 @@ if TYPE_CHECKING:
     from ripple.spark.sampling import Sample
     from ripple.spark.shares import Share
 
+CHECKPOINTS = "checkpoints:"
 LOOKS_MAX = 200
+
+
+def checkpoints_at(place: str, plan: Plan) -> tuple[str, list[int]]:
+    """Return which store ``checkpoints:...`` names, and the partitions that have begun in it.
+
+    Raises InputError where there are none, and StoreError.
+    """
+    store = absolute_store(place.removeprefix(CHECKPOINTS))
+    there = asyncio.run(_partitions(store))
+    own = [number for name, number in there if name == plan.name]
+    if not own:
+        others = ", ".join(sorted({name for name, _ in there}))
+        of = f", but of {others}" if others else ""
+        raise InputError(f"{store} has no checkpoints of pipeline {plan.name!r}{of}")
+    return store, own
+
+
+async def _partitions(place: str) -> tuple[tuple[str, int], ...]:
+    async with store_to_read(place) as store:
+        return await partitions(store)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ripple.arguments import shown
 from ripple.connectors.registry import find
 from ripple.errors import InputError
+from ripple.log_place import LogPlace
 from ripple.store.s3_settings import is_s3
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ripple.connectors.registry import UseName
+    from ripple.log import Topic
 
     Place: TypeAlias = "int | str | Mapping[int, int] | Bound | None"
 
@@ -134,9 +136,9 @@ def absolute(place: str, use: UseName) -> str:
     return f"{place[: len(place) - len(found.path)]}{os.path.abspath(found.path)}"
 
 
-def absolute_folder(path: str) -> str:
-    """Return a folder that is the same from every folder."""
-    return os.path.abspath(path)
+def absolute_topic(place: str, topic: Topic) -> str:
+    """Return the path of a topic, found at a place, that is the same from every folder."""
+    return os.path.abspath(f"{LogPlace.parse(place).folder}/{topic.path}")
 
 
 def absolute_store(place: str) -> str:
@@ -148,4 +150,4 @@ def absolute_store(place: str) -> str:
         return place
     if not place or "://" in place:
         raise InputError(f"{shown(place)} is neither a folder nor s3://bucket/prefix")
-    return absolute_folder(place)
+    return os.path.abspath(place)

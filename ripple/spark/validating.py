@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ripple.checkpoint import partitions
 from ripple.errors import InputError
 from ripple.log_place import PREFIX
 from ripple.spark import packets
-from ripple.spark.against import AgainstCheckpoints, AgainstLog
+from ripple.spark.against import CHECKPOINTS, AgainstCheckpoints, AgainstLog, checkpoints_at
 from ripple.spark.crashes import CRASHES_DEFAULT, Crashes
 from ripple.spark.exact import ORACLE_ROWS_DEFAULT, AgainstOracle
 from ripple.spark.finding import OUR_ENGINE
 from ripple.spark.log_table import open_topic
-from ripple.spark.options import NOWHERE, Bound, absolute, absolute_store
+from ripple.spark.options import NOWHERE, Bound, absolute
 from ripple.spark.parcel import Parcel
 from ripple.spark.progress import listening
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
 from ripple.spark.verdict import Verdict
 from ripple.spark.work import packets_from, pickled
-from ripple.store.opening import store_to_read
 
 if TYPE_CHECKING:
     import os
@@ -41,7 +38,6 @@ if TYPE_CHECKING:
     Check: TypeAlias = Crashes | AgainstOracle | AgainstCheckpoints | AgainstLog
 
 CRASHES_PER_TASK = 50
-CHECKPOINTS = "checkpoints:"
 
 
 def validate(
@@ -158,10 +154,10 @@ def _against(
     parcel: Parcel, plan: Plan, source: Source, place: str, engine: str
 ) -> list[AgainstCheckpoints | AgainstLog]:
     if place.startswith(CHECKPOINTS):
-        store = absolute_store(place.removeprefix(CHECKPOINTS))
+        store, begun = checkpoints_at(place, plan)
         return [
             AgainstCheckpoints(parcel, source.shares, store, plan.name, number, engine)
-            for number in asyncio.run(_begun(store, plan.name))
+            for number in begun
         ]
     output, equals, rest = place.partition("=")
     if not equals or ":" in output:
@@ -180,15 +176,3 @@ def _against(
     numbers: Any = range(topic.partitions) if only is None else [only]
     path = rest if only is None else rest.rpartition("/")[0]
     return [AgainstLog(parcel, source.shares, output, path, n, engine) for n in numbers]
-
-
-async def _begun(place: str, pipeline: str) -> list[int]:
-    """Return the partitions that have begun in a store. Raises InputError where there are none."""
-    async with store_to_read(place) as store:
-        there = await partitions(store)
-    own = [number for name, number in there if name == pipeline]
-    if not own:
-        others = ", ".join(sorted({name for name, _ in there}))
-        of = f", but of {others}" if others else ""
-        raise InputError(f"{place} has no checkpoints of pipeline {pipeline!r}{of}")
-    return own
