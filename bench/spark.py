@@ -28,7 +28,8 @@ from ripple.log import LogSettings, PartitionWriter, Topic
 from ripple.records import schema_of
 from ripple.spark import Replay
 from ripple.spark.draft import Desk
-from ripple.spark.fold import Wanted, laid_out
+from ripple.spark.fold import laid_out
+from ripple.spark.giving import Wanted
 from ripple.spark.parcel import Parcel
 from ripple.spark.session import session
 from ripple.spark.shares import source_at

@@ -128,9 +128,6 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("os.*", "fcntl", "pathlib.Path"),
     ),
     "ripple/spark/backfill/fingerprint.py": ("knows files by size and time", ("pathlib.Path",)),
-    "ripple/spark/backfill/live.py": ("tasks are elsewhere", ("os.*",)),
-    "ripple/spark/backfill/shelf.py": ("settings of S3 for tasks", ("os.environ",)),
-    "ripple/spark/checkpoint_table.py": ("looks whether a folder is there", ("pathlib.Path",)),
     "ripple/spark/crashes.py": ("chance from a seed", ("random",)),
     "ripple/spark/draft.py": (
         "a folder of the user's, in the making beside its place",
@@ -161,7 +158,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/spark/streaming/hints.py": ("tells the driver likewise", ("socket", "threading")),
     "ripple/spark/streaming/resident.py": ("an event loop beside Spark's thread", ("threading",)),
     "ripple/spark/streaming/running.py": ("draws the token of a query", ("secrets",)),
-    "ripple/spark/streaming/stream.py": ("settings of S3 for tasks", ("os.environ",)),
+    "ripple/store/opening.py": (
+        "looks whether a folder is there; settings of S3 are the environment's",
+        ("os.environ", "pathlib.Path"),
+    ),
     "ripple/testing/sim_chance.py": ("chance from a seed", ("random",)),
     "ripple/testing/sim_jobs.py": ("spreads seeds over processes", ("multiprocessing",)),
     "ripple/testing/connector_outside.py": (

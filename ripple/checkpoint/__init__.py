@@ -2,6 +2,7 @@
 
 checkpoints found, read, checked, and written as their owner; format: as files; seal: checksums
 manifest    the list of them, and the fence around it; chain: which need others, what to keep
+choosing    one of them, and of its folds, by name
 origin      what all partitions of a pipeline begin from: nothing, or history
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from ripple.checkpoint.chain import INCREMENTS_MAX_DEFAULT
 from ripple.checkpoint.checkpoints import KEEP_DEFAULT, Checkpoints, Found, Owner, partitions
+from ripple.checkpoint.choosing import fold_named, named
 from ripple.checkpoint.errors import CheckpointError
 from ripple.checkpoint.format import (
     FORMAT,
@@ -36,5 +38,7 @@ __all__ = [
     "decode_file",
     "encode",
     "encode_file",
+    "fold_named",
+    "named",
     "partitions",
 ]

@@ -87,6 +87,11 @@ class Checkpoint:
         return sum(part.length_bytes for part in self.parts)
 
 
+def fold_name(node_key: str) -> str:
+    """Return the name that a pipeline gives a fold: a node's key is PIPELINE/.../NAME#DIGEST."""
+    return node_key.rpartition("#")[0].rpartition("/")[2]
+
+
 def fields_of(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return a checkpoint as JSON has it."""
     parts = [_own_fields(part) for part in checkpoint.parts]
@@ -143,7 +148,7 @@ def encode(
     files: dict[str, bytearray] = {}
     parts = []
     for position, (node_key, table) in enumerate(tables.items()):
-        fold = _UNUSUAL.sub("_", node_key.rpartition("#")[0].rpartition("/")[2])
+        fold = _UNUSUAL.sub("_", fold_name(node_key))
         object_name = f"{prefix}{name}-{position}-{fold}.arrow"
         data, digest = encode_file(table, about | {"node_key": node_key})
         files[object_name] = data

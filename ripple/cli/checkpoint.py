@@ -10,13 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ripple.assignment import AssignmentChain
-from ripple.checkpoint import Checkpoint, CheckpointError, Checkpoints, decode_file, partitions
+from ripple.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    Checkpoints,
+    decode_file,
+    fold_named,
+    named,
+    partitions,
+)
+from ripple.checkpoint.format import fold_name
 from ripple.cli.checkpoint_tables import compare, write_table
 from ripple.cli.forms import add_format, write
 from ripple.cli.places import STORE, a_place, a_store
-from ripple.cli.stores import store_to_read
 from ripple.errors import InputError, LimitError
 from ripple.fenced import DamagedError
+from ripple.store.opening import store_to_read
 from ripple.world import LiveDisk
 
 if TYPE_CHECKING:
@@ -148,7 +157,7 @@ def _base(one: Checkpoint) -> str:
 
 
 async def _show(store: ObjectStore, options: argparse.Namespace) -> int:
-    one = _named(await (await _only(store, options)).list(), options.name)
+    one = named(await (await _only(store, options)).list(), options.name)
     where = {"pipeline": one.pipeline, "partition": one.partition}
     write(options.format, where | _values(one), lambda: _print(one, options))
     return 0
@@ -232,14 +241,14 @@ def _read(file: str) -> bytes:
 async def _diff(store: ObjectStore, options: argparse.Namespace) -> int:
     checkpoints = await _only(store, options)
     present = await checkpoints.list()
-    after = _named(present, options.after)
+    after = named(present, options.after)
     if options.before is None:
         older = present[present.index(after) + 1 :]
         if not older:
             raise CheckpointError(f"there is no checkpoint before {after.name} to compare it with")
         before = older[0]
     else:
-        before = _named(present, options.before)
+        before = named(present, options.before)
     old, new = await checkpoints.read(before), await checkpoints.read(after)
     folds = {
         node_key: compare(old.tables.get(node_key), new.tables.get(node_key))
@@ -269,14 +278,12 @@ async def _diff(store: ObjectStore, options: argparse.Namespace) -> int:
 
 async def _export(store: ObjectStore, options: argparse.Namespace) -> int:
     checkpoints = await _only(store, options)
-    one = _named(await checkpoints.list(), options.name)
+    one = named(await checkpoints.list(), options.name)
     tables = (await checkpoints.read(one)).tables
-    folds = {key.rpartition("#")[0].rpartition("/")[2]: table for key, table in tables.items()}
-    fold = options.fold or (next(iter(folds)) if len(folds) == 1 else None)
-    if fold not in folds:
-        raise CheckpointError(f"choose a fold with --fold: there are {', '.join(folds)}")
-    write_table(folds[fold], Path(options.to))
-    print(f"{folds[fold].num_rows} rows of {fold} at {dict(one.cut)} written to {options.to}")
+    node_key = fold_named(tables, options.fold, "--fold")
+    table, fold = tables[node_key], fold_name(node_key)
+    write_table(table, Path(options.to))
+    print(f"{table.num_rows} rows of {fold} at {dict(one.cut)} written to {options.to}")
     return 0
 
 
@@ -318,14 +325,6 @@ async def _only(store: ObjectStore, options: argparse.Namespace) -> Checkpoints:
         names = ", ".join(f"{one.pipeline}/{one.partition}" for one in found)
         raise CheckpointError(f"choose with --pipeline and --partition: there are {names}")
     return found[0]
-
-
-def _named(present: tuple[Checkpoint, ...], name: str | None) -> Checkpoint:
-    for one in present:
-        if name in (None, one.name):
-            return one
-    names = ", ".join(one.name for one in present) or "none"
-    raise CheckpointError(f"there is no checkpoint {name or ''}: there are {names}")
 
 
 def _time(one: Checkpoint) -> str:

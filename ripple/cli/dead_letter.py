@@ -16,7 +16,6 @@ from ripple.cli.forms import add_format, plain, write_line
 from ripple.cli.numbers import count
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.rejects import shown
-from ripple.cli.stores import store_to_read
 from ripple.connectors.dead_letter import text_of
 from ripple.connectors.installed import load
 from ripple.connectors.registry import connector_of
@@ -35,6 +34,7 @@ from ripple.partition.retries import (
     retries_path,
 )
 from ripple.partition.store_place import letters_in, with_letters
+from ripple.store.opening import store_to_read
 from ripple.store.s3_settings import is_s3
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ripple import cut as cuts
 from ripple.checkpoint import Checkpoints
-from ripple.cli import stores
 from ripple.cli.dashboard import run_shown
 from ripple.cli.exits import say
 from ripple.cli.places import check_apart
@@ -120,9 +119,7 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     async def live() -> tuple[Life, Report]:
         nonlocal shown
         async with AsyncExitStack() as stack:
-            store = await stack.enter_async_context(
-                open_store(place, stores.settings(), is_probed=True)
-            )
+            store = await stack.enter_async_context(open_store(place, is_probed=True))
             if options.dashboard is not None:
                 shown = await stack.enter_async_context(
                     run_shown(options.dashboard, plan, store, world, place)

@@ -16,12 +16,12 @@ from ripple.checkpoint import Checkpoints, partitions
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.forms import add_format, write
 from ripple.cli.places import STORE, a_place, a_store
-from ripple.cli.stores import store_to_read
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.errors import InputError
 from ripple.pipeline.description import blind_spots, type_text
 from ripple.pipeline.plan import type_of
 from ripple.pipeline.stages import stages_of
+from ripple.store.opening import store_to_read
 
 if TYPE_CHECKING:
     import argparse

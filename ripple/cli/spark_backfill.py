@@ -10,7 +10,7 @@ from pathlib import Path
 from ripple.arguments import shown
 from ripple.cli.forms import add_format, write
 from ripple.cli.numbers import count
-from ripple.cli.places import a_place
+from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.spark_session import (
     Progress,
     check_files,
@@ -49,10 +49,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--store",
-        type=a_place,
+        type=a_store,
         required=True,
-        metavar="DIR",
-        help="of the checkpoints, a folder or s3://bucket/prefix; no run may have begun in it",
+        metavar=STORE,
+        help="of the checkpoints; the pipeline may not have begun in it",
     )
     parser.add_argument(
         "--partitions",

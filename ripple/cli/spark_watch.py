@@ -46,7 +46,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sample", metavar="SHARE", help=f"of the keys, each round ({_SAMPLE})".replace("%", "%%")
     )
     group.add_argument("--pause", metavar="SPAN", help=f"between two rounds ({_PAUSE})")
-    group.add_argument("--rounds", type=count, metavar="N", help="end after so many; exit code")
+    group.add_argument(
+        "--rounds",
+        type=count,
+        metavar="N",
+        help="end after so many; exit code 1 if something differed",
+    )
     group.add_argument(
         "--metrics", type=a_place, metavar="HOST:PORT", help="show /metrics there, for Prometheus"
     )

@@ -3,8 +3,9 @@
 session, jvm    Spark itself
 log_table, checkpoint_table, options, sources   what tables are read
 shares, kafka_shares    what one task reads; parcel: a pipeline on its way; packets: what comes back
-fold, work, replaying, report   an engine over a share, as a job; draft: what it writes; progress
-crashes, against, exact, sampling   checks as jobs, by the oracle; finding, verdict; validating
+fold, gather   an engine over a share, or over what such have sent: giving, sending, draft
+work, replaying, report   as jobs; progress
+crashes, against, exact, sampling   checks as jobs; fresh, oracle; finding, verdict; validating
 backfill    history as what live partitions begin from
 streaming   micro-batches as slices of lives
 
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING
 from ripple.lazily import imported
 
 if TYPE_CHECKING:
-    from ripple.spark.backfill.backfilling import Backfill, BackfillError
+    from ripple.spark.backfill.backfilling import Backfill
+    from ripple.spark.backfill.receipt import BackfillError
     from ripple.spark.replaying import Replay, replay
     from ripple.spark.session import register
     from ripple.spark.streaming.running import run, stream
@@ -28,7 +30,7 @@ __all__ = ["Backfill", "BackfillError", "Replay", "register", "replay", "run", "
 
 _HOME_OF = {
     "Backfill": "ripple.spark.backfill.backfilling",
-    "BackfillError": "ripple.spark.backfill.backfilling",
+    "BackfillError": "ripple.spark.backfill.receipt",
     "Replay": "ripple.spark.replaying",
     "register": "ripple.spark.session",
     "replay": "ripple.spark.replaying",

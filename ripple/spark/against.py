@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ripple import cut as cuts
 from ripple.batch import Batch
-from ripple.checkpoint import Checkpoints
+from ripple.checkpoint import CheckpointError, Checkpoints, partitions
+from ripple.checkpoint.format import fold_name
 from ripple.connectors.log.sink import reached_in
 from ripple.engine import Engine
 from ripple.errors import InputError, OutputError, RippleError
+from ripple.fenced import ChainError
 from ripple.log import PartitionReader
 from ripple.ops import OP, OP_NAMES, OP_REMOVE
-from ripple.partition.drive import Drive
 from ripple.partition.restoring import origin_of
-from ripple.spark.checkpoint_table import named, store_at
+from ripple.spark import state
 from ripple.spark.finding import (
     OUR_ENGINE,
     Difference,
     Finding,
     difference,
-    engine_class,
+    events_of,
     identity_of,
     table_of,
 )
+from ripple.spark.fresh import Fresh
 from ripple.spark.log_table import open_topic
+from ripple.spark.options import absolute_store
 from ripple.spark.oracle import Table, first_difference
-from ripple.spark.progress import tell
+from ripple.store.opening import store_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from ripple.checkpoint.format import Checkpoint
     from ripple.connectors.contract import Commit
-    from ripple.engine import Changes
     from ripple.engine.snapshot import Snapshot
     from ripple.log import Topic
     from ripple.pipeline.plan import Output, Plan
@@ -46,7 +47,28 @@ if TYPE_CHECKING:
     from ripple.spark.sampling import Sample
     from ripple.spark.shares import Share
 
+CHECKPOINTS = "checkpoints:"
 LOOKS_MAX = 200
+
+
+def checkpoints_at(place: str, plan: Plan) -> tuple[str, list[int]]:
+    """Return which store ``checkpoints:...`` names, and the partitions that have begun in it.
+
+    Raises InputError where there are none, and StoreError.
+    """
+    store = absolute_store(place.removeprefix(CHECKPOINTS))
+    there = asyncio.run(_partitions(store))
+    own = [number for name, number in there if name == plan.name]
+    if not own:
+        others = ", ".join(sorted({name for name, _ in there}))
+        of = f", but of {others}" if others else ""
+        raise InputError(f"{store} has no checkpoints of pipeline {plan.name!r}{of}")
+    return store, own
+
+
+async def _partitions(place: str) -> tuple[tuple[str, int], ...]:
+    async with store_to_read(place) as store:
+        return await partitions(store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +77,7 @@ class AgainstCheckpoints:
 
     parcel: Parcel
     shares: tuple[Share, ...]
-    path: str
+    store: str
     pipeline: str
     partition: int
     engine: str = OUR_ENGINE
@@ -65,15 +87,13 @@ class AgainstCheckpoints:
         """Yield what was found, of all checkpoints that are kept."""
         plan = self.parcel.plan()
         finding = Finding("checkpoints", f"{self.pipeline}/{self.partition}")
-        checkpoints = Checkpoints(store_at(self.path), self.pipeline, self.partition)
-        listed = asyncio.run(checkpoints.list())
-        fresh: Fresh | None = None
-        if origin_of(listed):
+        kept = asyncio.run(self._kept())
+        if origin_of([checkpoint for checkpoint, _ in kept]):
             finding.note = "it began from history that was backfilled, which is in no log"
-            listed = ()
-        rising = cuts.in_order([one.cut for one in listed])
-        for one in rising:
-            checkpoint = next(each for each in listed if dict(each.cut) == dict(one))
+            kept = []
+        rising = cuts.in_order([checkpoint.cut for checkpoint, _ in kept])
+        fresh: Fresh | None = None
+        for checkpoint, snapshot in sorted(kept, key=lambda one: sorted(one[0].cut.items())):
             where = f"checkpoint {checkpoint.name} at {cuts.text(checkpoint.cut)}"
             if checkpoint.topology_hash != plan.topology_hash:
                 raise InputError(
@@ -89,33 +109,72 @@ class AgainstCheckpoints:
             fresh.go_to(checkpoint.cut, self.teller, last=rising[-1])
             finding.cases += 1
             finding.rows = fresh.rows
-            snapshot = asyncio.run(checkpoints.read(named(listed, checkpoint.name)))
             finding.differences += self._differences(fresh, checkpoint, snapshot, where)
             if finding.differences:
                 break
         yield finding.packet()
 
+    async def _kept(self) -> list[tuple[Checkpoint, Snapshot | RippleError]]:
+        """Return the checkpoints, newest first, with what they hold or why that cannot be read.
+
+        All of them before anything is computed: until then their owner would have deleted some.
+        """
+        async with store_to_read(self.store) as store:
+            checkpoints = Checkpoints(store, self.pipeline, self.partition)
+            kept: list[tuple[Checkpoint, Snapshot | RippleError]] = []
+            for one in await checkpoints.list():
+                try:
+                    kept.append((one, await checkpoints.read(one)))
+                except (ChainError, CheckpointError) as error:
+                    if one.name in [each.name for each in await checkpoints.list()]:
+                        kept.append((one, error))
+            return kept
+
     def _differences(
-        self, fresh: Fresh, checkpoint: Checkpoint, snapshot: Snapshot, where: str
+        self, fresh: Fresh, checkpoint: Checkpoint, snapshot: Snapshot | RippleError, where: str
     ) -> Iterator[Difference]:
         """Yield in what a checkpoint differs from an engine that has read up to its cut."""
         plan, engine = fresh.plan, fresh.engine
-        found = engine.snapshot().digests
-        differing = [name for name, both in checkpoint.digests.items() if both != found[name]]
+        if isinstance(snapshot, RippleError):
+            yield Difference(f"{where} cannot be read: {snapshot}")
+            return
+        ours, cut_read = engine.snapshot(), dict(checkpoint.cut)
+        differing = [
+            name for name, both in checkpoint.digests.items() if both != ours.digests[name]
+        ]
         try:
             cut = {name: snapshot.cut[name] for name in engine.cut}
             restored = Engine.restore(plan, replace(snapshot, cut=cut))
         except RippleError as error:
             yield Difference(f"{where} cannot be restored: {error}")
             return
+        told = False
         for output in plan.outputs:
             if output.name not in restored.digests:
                 continue
             expected = table_of(engine.table(output.name), plan, output)
             there = table_of(restored.table(output.name), plan, output)
             if output.of in differing or first_difference(expected, there) is not None:
-                cut = dict(checkpoint.cut)
-                yield difference(plan, output, where, (expected, there), (self.shares, cut))
+                told = True
+                read = self.shares, cut_read
+                yield difference(plan, output, where, (expected, there), read)
+        if told:
+            return
+        # Windows that are open have shown nothing yet.
+        theirs = restored.snapshot()
+        for node_key, table in ours.tables.items():
+            parted = state.first_difference(table, theirs.tables[node_key])
+            if parted is not None:
+                key, expected_state, found_state = parted
+                yield Difference(
+                    f"{where}: the state of {fold_name(node_key)} at {key} is "
+                    f"{found_state or 'not there'}, and {expected_state or 'not there'} in a fresh "
+                    "evaluation",
+                    key=repr(key),
+                    expected=expected_state,
+                    found=found_state,
+                    events=events_of(plan, key, self.shares, cut_read),
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,84 +255,3 @@ def _written(topic: Topic, partition: int, plan: Plan, output: Output, end: int)
                 else:
                     table[key] = row
     return table
-
-
-class Fresh:
-    """An engine that reads the inputs of a cut from their beginning, once; cut after cut."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        shares: Sequence[Share],
-        cut: Mapping[str, int],
-        engine: str,
-        *,
-        staged: bool,
-        sample: Sample | None = None,
-    ) -> None:
-        """Make it. sample: of the keys that are computed.
-
-        Raises InputError where an input of the cut is not among the shares.
-        """
-        self.plan = plan
-        by_name = {share.name: share for share in shares}
-        missing = [name for name in cut if name not in by_name]
-        if missing:
-            raise InputError(
-                f"what was written has read {', '.join(missing)}, and the source has "
-                f"{', '.join(by_name)}: give the place that the live run reads"
-            )
-        # A stored cut has them in the order of their names; a run has them in that of the source.
-        self._shares = [share for share in shares if share.name in cut]
-        names = tuple(share.name for share in self._shares)
-        kind = engine_class(engine)
-        kind = kind if sample is None else sample.engine(kind)
-        self.engine = kind(plan, 0, names, staged=staged, finals=True)
-        self._final: dict[str, Table] = {output.name: {} for output in plan.outputs}
-
-    @property
-    def rows(self) -> int:
-        """How many offsets were read."""
-        return sum(self.engine.cut.values())
-
-    def go_to(
-        self,
-        cut: Mapping[str, int],
-        teller: Teller | None = None,
-        *,
-        last: Mapping[str, int] | None = None,
-    ) -> None:
-        """Read up to a cut, all inputs side by side. Raises InputError where they end before.
-
-        teller: told how much that is of the ``last`` cut to go to, by default this one.
-        """
-        whole = sum((cut if last is None else last).values())
-        drive, present = Drive(self.engine), self.engine.cut
-        turns = deque(
-            (share.name, share.entries(self.plan, since=present[share.name], until=end))
-            for share in self._shares
-            for end in [cut[share.name]]
-            if present[share.name] < end
-        )
-        while turns:
-            name, entries = turns.popleft()
-            entry = next(entries, None)
-            if entry is not None:
-                turns.append((name, entries))
-                drive.apply(name, entry)
-                self.keep(drive.bring_up())
-                tell(teller, self.rows, self.rows / whole)
-        self.keep(drive.bring_up())
-        tell(teller, self.rows, self.rows / whole if whole else 1.0, last=self.rows == whole)
-
-    def table(self, output: Output) -> Table:
-        """Return all rows that an output has had, those that became final among them."""
-        rows = self.engine.table(output.name)
-        return {**self._final[output.name], **table_of(rows, self.plan, output)}
-
-    def keep(self, changes: Changes) -> None:
-        """Keep the rows that became final."""
-        for output in self.plan.outputs:
-            rows = changes.final.get(output.name)
-            if rows is not None and rows.num_rows:
-                self._final[output.name].update(table_of(rows, self.plan, output))

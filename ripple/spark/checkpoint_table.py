@@ -1,19 +1,22 @@
-"""State in checkpoints as a table."""
+"""State in checkpoints as a table.
+
+Who reads it opens the store anew, with the settings of its own environment: a plan of Spark's holds
+the place, and nothing else of a store.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.checkpoint import Checkpoint, CheckpointError, Checkpoints, partitions
+from ripple.checkpoint import CheckpointError, Checkpoints, fold_named, named, partitions
 from ripple.spark import options as given
-from ripple.store import DiskStore
-from ripple.world.live_disk import LiveDisk
+from ripple.store.opening import store_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,23 +35,23 @@ OWN = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A fold's state in one checkpoint of a partition."""
+    """A fold's state in one checkpoint of a partition. store: a folder, or in S3."""
 
-    path: str
+    store: str
     pipeline: str
     partition: int
     name: str
     node_key: str
 
     def read(self) -> pa.Table:
-        """Return the rows. Raises CheckpointError and DamagedError."""
-        return asyncio.run(self.table())
+        """Return the rows. Raises CheckpointError, DamagedError and StoreError."""
+        return asyncio.run(self._read())
 
-    async def table(self) -> pa.Table:
-        """Return the rows."""
-        checkpoints = Checkpoints(store_at(self.path), self.pipeline, self.partition)
-        one = named(await checkpoints.list(), self.name)
-        table = (await checkpoints.read(one)).tables[self.node_key]
+    async def _read(self) -> pa.Table:
+        async with store_to_read(self.store) as store:
+            checkpoints = Checkpoints(store, self.pipeline, self.partition)
+            one = named(await checkpoints.list(), self.name)
+            table = (await checkpoints.read(one)).tables[self.node_key]
         about = [self.pipeline, self.partition, one.name, json.dumps(dict(one.cut))]
         count = table.num_rows
         own = [
@@ -59,70 +62,59 @@ class State:
         return pa.table(columns, schema=pa.schema([*OWN, *table.schema]).remove_metadata())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckpointTable:
     """What ``ripple.checkpoint`` reads: one state a partition, and their columns."""
 
     states: tuple[State, ...]
-    schema: pa.Schema
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CheckpointTable:
-        """Look at the checkpoints. Raises CheckpointError and InputError."""
+        """Look at what is kept. Raises CheckpointError, DamagedError, InputError, StoreError."""
         found = given.checked(options, OPTIONS, ("path",), "ripple.checkpoint")
         return asyncio.run(_look(found))
 
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns, for which a state is read: manifests do not have them."""
+        return self.states[0].read().schema
+
 
 async def _look(found: Mapping[str, str]) -> CheckpointTable:
-    path, number = given.absolute_folder(found["path"]), found.get("partition")
-    chosen = [
-        (pipeline, partition)
-        for pipeline, partition in await partitions(store_at(path))
-        if found.get("pipeline") in (None, pipeline)
-        and (number is None or given.whole_number(number, "partition") == partition)
-    ]
-    if len({pipeline for pipeline, _ in chosen}) != 1:
-        names = ", ".join(sorted({pipeline for pipeline, _ in chosen})) or "none that fit"
-        raise CheckpointError(f"{path} has checkpoints of {names}: say which, as 'pipeline'")
-    states = []
-    for pipeline, partition in sorted(chosen):
-        present = await Checkpoints(store_at(path), pipeline, partition).list()
-        if not present and "checkpoint" not in found:
-            continue
-        one = named(present, found.get("checkpoint"))
-        node_key = _fold_of(one, found.get("fold"))
-        states.append(State(path, pipeline, partition, one.name, node_key))
+    place = given.absolute_store(found["path"])
+    number = given.whole_number(found["partition"], "partition") if "partition" in found else None
+    async with store_to_read(place) as store:
+        present = await partitions(store)
+        chosen = [
+            (pipeline, partition)
+            for pipeline, partition in present
+            if found.get("pipeline") in (None, pipeline) and number in (None, partition)
+        ]
+        if not chosen:
+            there = ", ".join(f"{pipeline}/{partition}" for pipeline, partition in present)
+            such = (
+                f"such checkpoints below {place}: there are {there}"
+                if there
+                else (f"checkpoints below {place}")
+            )
+            raise CheckpointError(f"there are no {such}")
+        names = sorted({pipeline for pipeline, _ in chosen})
+        if len(names) > 1:
+            raise CheckpointError(
+                f"{place} has checkpoints of {', '.join(names)}: say which, as 'pipeline'"
+            )
+        states = []
+        for pipeline, partition in chosen:
+            listed = await Checkpoints(store, pipeline, partition).list()
+            if not listed and "checkpoint" not in found:
+                continue
+            one = named(listed, found.get("checkpoint"))
+            keys = [part.node_key for part in one.parts]
+            node_key = fold_named(keys, found.get("fold"), "the option 'fold'")
+            states.append(State(place, pipeline, partition, one.name, node_key))
     if not states:
-        raise CheckpointError(f"{path} has no checkpoints yet")
-    return CheckpointTable(tuple(states), (await states[0].table()).schema)
-
-
-def store_at(path: str) -> DiskStore:
-    """Return the store in a folder, to read. Raises CheckpointError if there is none."""
-    if not Path(path).is_dir():
-        raise CheckpointError(f"there is no folder {path}")
-    return DiskStore(LiveDisk(path, make=False))
-
-
-def named(present: tuple[Checkpoint, ...], name: str | None) -> Checkpoint:
-    """Return the checkpoint of that name, the latest without one. Raises CheckpointError."""
-    for one in present:
-        if name in (None, one.name):
-            return one
-    names = ", ".join(one.name for one in present) or "none"
-    raise CheckpointError(f"there is no checkpoint {name or ''}: there are {names}")
-
-
-def _fold_of(one: Checkpoint, fold: str | None) -> str:
-    # A node's key is PIPELINE/.../NAME#DIGEST.
-    folds = {
-        part.node_key.rpartition("#")[0].rpartition("/")[2]: part.node_key for part in one.parts
-    }
-    if fold is None and len(folds) == 1:
-        return next(iter(folds.values()))
-    if fold not in folds:
-        raise CheckpointError(f"checkpoint {one.name} has {', '.join(folds)}: say which, as 'fold'")
-    return folds[fold]
+        raise CheckpointError(f"{place} has no checkpoints yet")
+    return CheckpointTable(tuple(states))
 
 
 def batches_of(state: State) -> Iterator[pa.RecordBatch]:

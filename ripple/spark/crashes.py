@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ripple.spark.progress import Teller
     from ripple.spark.shares import Share
 
+CRASHES_DEFAULT = 100
 _BATCH_ROWS = (7, 64, 1000, 8192, 65_536)
 _BATCHES_MAX = 200
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.batch import Batch
 from ripple.partition.drive import Drive
-from ripple.spark.against import Fresh
 from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference
+from ripple.spark.fresh import Fresh
 from ripple.spark.oracle import Oracle, first_difference
 from ripple.spark.progress import tell
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ripple.spark.progress import Teller
     from ripple.spark.shares import Share
 
+ORACLE_ROWS_DEFAULT = 100_000
 _CHECK_ROWS = 1 << 14
 
 

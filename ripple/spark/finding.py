@@ -128,11 +128,11 @@ def difference(
         return Difference(f"{where}: rows that were final before differ", output.name)
     key, one, other = differing
     row = one or other or {}
-    events = _events_of(plan, row, shares, cut)
+    events = events_of(plan, row, shares, cut)
     return Difference(where, output.name, repr(key), one, other, events)
 
 
-def _events_of(
+def events_of(
     plan: Plan, row: Mapping[str, Any], shares: Sequence[Share], cut: Mapping[str, int]
 ) -> list[Mapping[str, Any]]:
     """Return the first events with the fields that the row's key names, in its window."""

@@ -119,7 +119,7 @@ class LogTable:
         rows = given.whole_number(found.get("batch_rows", str(BATCH_ROWS)), "batch_rows")
         if rows < 1:
             raise InputError("batch_rows must be 1 or more")
-        place = given.absolute_folder(f"{LogPlace.parse(found['path']).folder}/{topic.path}")
+        place = given.absolute_topic(found["path"], topic)
         splits = tuple(
             Split(place, number, *range_of(topic, number, start, stop), rows) for number in numbers
         )

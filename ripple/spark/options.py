@@ -6,6 +6,7 @@ Executors work in folders of their own, so what they are sent has no relative pa
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -13,12 +14,17 @@ from typing import TYPE_CHECKING
 from ripple.arguments import shown
 from ripple.connectors.registry import find
 from ripple.errors import InputError
+from ripple.log_place import LogPlace
 from ripple.store.s3_settings import is_s3
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
+    from typing import TypeAlias
 
     from ripple.connectors.registry import UseName
+    from ripple.log import Topic
+
+    Place: TypeAlias = "int | str | Mapping[int, int] | Bound | None"
 
 # Records that a task takes in at once, unless somebody says otherwise.
 BATCH_ROWS = 1 << 16
@@ -99,6 +105,19 @@ class Bound:
         whole_us = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
         return cls(time_ns=whole_us * 1000)
 
+    @classmethod
+    def of(cls, place: Place) -> Bound:
+        """Return a bound as Python's callers give it. Raises InputError."""
+        if place is None:
+            return NOWHERE
+        if isinstance(place, Bound):
+            return place
+        if isinstance(place, Mapping):
+            return cls(by_partition=dict(place))
+        if isinstance(place, bool) or not isinstance(place, (int, str)):
+            raise InputError(f"a range begins and ends at an offset or a time, not {place!r}")
+        return cls(offset=place) if isinstance(place, int) else cls.parse(place, "a bound")
+
     def at(self, partition: int) -> int | None:
         """Return the offset at which it is in a partition; None where it is by time, or nowhere."""
         if self.by_partition is not None:
@@ -117,6 +136,18 @@ def absolute(place: str, use: UseName) -> str:
     return f"{place[: len(place) - len(found.path)]}{os.path.abspath(found.path)}"
 
 
-def absolute_folder(store: str) -> str:
-    """Return a folder, or ``s3://bucket/prefix``, that is the same from every folder."""
-    return store if is_s3(store) else os.path.abspath(store)
+def absolute_topic(place: str, topic: Topic) -> str:
+    """Return the path of a topic, found at a place, that is the same from every folder."""
+    return os.path.abspath(f"{LogPlace.parse(place).folder}/{topic.path}")
+
+
+def absolute_store(place: str) -> str:
+    """Return a store of checkpoints that is the same from every folder.
+
+    Raises InputError for what is neither a folder nor ``s3://bucket/prefix``.
+    """
+    if is_s3(place):
+        return place
+    if not place or "://" in place:
+        raise InputError(f"{shown(place)} is neither a folder nor s3://bucket/prefix")
+    return os.path.abspath(place)

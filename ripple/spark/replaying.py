@@ -10,39 +10,38 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ripple.engine.arrow_types import arrow_fields
-from ripple.errors import InputError, OutputError
+from ripple.errors import OutputError
 from ripple.extras import needed
 from ripple.spark import packets
 from ripple.spark.draft import Draft
-from ripple.spark.fold import Wanted, laid_out
-from ripple.spark.options import NOWHERE, Bound
-from ripple.spark.packets import LETTERS, REPORT, ROWS, packets_in
+from ripple.spark.fold import laid_out
+from ripple.spark.giving import Wanted
+from ripple.spark.options import Bound
+from ripple.spark.packets import LETTERS, REPORT, ROWS
 from ripple.spark.parcel import Parcel
 from ripple.spark.progress import Listener, Standing, listening
 from ripple.spark.report import Report
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
-from ripple.spark.sources import Conforming, arrow_schema, spark_schema
-from ripple.spark.work import packets_from, pickled
+from ripple.spark.sources import arrow_schema, spark_schema
+from ripple.spark.work import Unpacked, packets_from, pickled
 
 with needed("spark", "ripple.spark"):
     from pyspark.sql import functions
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection
     from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from ripple.pipeline.builder import Pipeline
     from ripple.pipeline.plan import Plan
     from ripple.spark.draft import Desk
-    from ripple.spark.fold import Gather
+    from ripple.spark.gather import Gather
+    from ripple.spark.options import Place
     from ripple.spark.progress import Teller
-
-    Place = int | str | Mapping[int, int] | Bound | None
 
 FORMATS = ("parquet", "csv", "json", "orc", "delta")
 
@@ -90,7 +89,7 @@ class Replay:
         self._parcel = Parcel.of(pipeline, pickled)
         self.plan = self._parcel.plan()
         self.source = source_at(
-            source, self.plan, start=_bound(start), stop=_bound(stop), header=header
+            source, self.plan, start=Bound.of(start), stop=Bound.of(stop), header=header
         )
         self._closes = closes
 
@@ -221,19 +220,6 @@ def gathered(found: DataFrame, gather: Gather, targets: int) -> DataFrame:
     return in_order.mapInArrow(gather, spark_schema(packets.SCHEMA))
 
 
-class Unpacked:
-    """Makes rows of packets."""
-
-    def __init__(self, schema: StructType) -> None:
-        self._schema = schema
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of each packet's body."""
-        conforming = Conforming(self._schema)
-        for packet in packets_in(batches):
-            yield conforming(packet.rows())
-
-
 def _as_text(letters: DataFrame) -> DataFrame:
     """Return letters as lines of JSON have them: raw as text, or what is not UTF-8 as base64."""
     is_text = functions.is_valid_utf8(letters.raw.cast("string"))
@@ -255,15 +241,3 @@ def _place(text: str) -> tuple[str, str]:
     if form not in FORMATS:
         raise OutputError(f"Spark cannot write {text!r} here: there are {', '.join(FORMATS)}")
     return form, folder
-
-
-def _bound(place: Place) -> Bound:
-    if place is None:
-        return NOWHERE
-    if isinstance(place, Bound):
-        return place
-    if isinstance(place, Mapping):
-        return Bound(by_partition=dict(place))
-    if isinstance(place, bool) or not isinstance(place, (int, str)):
-        raise InputError(f"a range begins and ends at an offset or a time, not {place!r}")
-    return Bound(offset=place) if isinstance(place, int) else Bound.parse(place, "a bound")

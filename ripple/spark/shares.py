@@ -15,16 +15,16 @@ from ripple.connectors.registry import find
 from ripple.connectors.source_inputs import SourceInputs
 from ripple.engine.division import Division
 from ripple.errors import InputError
-from ripple.log_place import PREFIX, LogPlace
+from ripple.log_place import PREFIX
 from ripple.partition.plain import at_once
 from ripple.pipeline.stages import divided_why
 from ripple.spark.kafka_shares import PREFIX as KAFKA
 from ripple.spark.kafka_shares import ranges_at
 from ripple.spark.log_table import open_topic, range_of
-from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
+from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound, absolute_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from ripple.batch import Batch, Marker
     from ripple.connectors.inputs import Inputs
@@ -174,9 +174,8 @@ def source_at(
 
 def _log(place: str, plan: Plan, start: Bound, stop: Bound) -> Source:
     topic, only = open_topic(place)
-    at = LogPlace.parse(place)
     numbers = [only] if only is not None else list(range(topic.partitions))
-    path = os.path.abspath(f"{at.folder}/{topic.path}")
+    path = absolute_topic(place, topic)
     shares = []
     for rank, number in enumerate(numbers):
         first, end = range_of(topic, number, start, stop)
@@ -231,8 +230,3 @@ def _end(file: str, stop: int | None) -> int | None:
     if rows is not None and stop > rows:
         raise InputError(f"{file} has {rows} records, and {stop} were asked for")
     return stop
-
-
-def cut_of(shares: Mapping[str, int]) -> str:
-    """Return how far inputs were read, for people."""
-    return ", ".join(f"{name}:{offset}" for name, offset in shares.items())

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ripple.checkpoint import partitions
 from ripple.errors import InputError
 from ripple.log_place import PREFIX
 from ripple.spark import packets
-from ripple.spark.against import AgainstCheckpoints, AgainstLog
-from ripple.spark.checkpoint_table import store_at
-from ripple.spark.crashes import Crashes
-from ripple.spark.exact import AgainstOracle
+from ripple.spark.against import CHECKPOINTS, AgainstCheckpoints, AgainstLog, checkpoints_at
+from ripple.spark.crashes import CRASHES_DEFAULT, Crashes
+from ripple.spark.exact import ORACLE_ROWS_DEFAULT, AgainstOracle
 from ripple.spark.finding import OUR_ENGINE
 from ripple.spark.log_table import open_topic
-from ripple.spark.options import NOWHERE, Bound, absolute, absolute_folder
+from ripple.spark.options import NOWHERE, Bound, absolute
 from ripple.spark.parcel import Parcel
 from ripple.spark.progress import listening
 from ripple.spark.session import blaming, register
@@ -40,10 +37,7 @@ if TYPE_CHECKING:
 
     Check: TypeAlias = Crashes | AgainstOracle | AgainstCheckpoints | AgainstLog
 
-CRASHES_DEFAULT = 100
 CRASHES_PER_TASK = 50
-ORACLE_ROWS_DEFAULT = 100_000
-CHECKPOINTS = "checkpoints:"
 
 
 def validate(
@@ -65,9 +59,9 @@ def validate(
 
     crashes: over all shares. oracle_rows: of each share's first records, compared with the oracle;
     0 for none. against: ``log:DIR/TOPIC`` (for ``OUTPUT=log:...`` where there are several outputs)
-    or ``checkpoints:DIR``, as live runs have written them from this input. seed: of the crashes.
-    engine: what is under test. show: told how far it is. Raises PlanError, InputError, OutputError
-    and SparkJobError.
+    or ``checkpoints:`` and a folder or ``s3://bucket/prefix``, as live runs have written them from
+    this input. seed: of the crashes. engine: what is under test. show: told how far it is. Raises
+    PlanError, InputError, OutputError, StoreError and SparkJobError.
     """
     register(spark)
     parcel = Parcel.of(pipeline, pickled)
@@ -160,14 +154,10 @@ def _against(
     parcel: Parcel, plan: Plan, source: Source, place: str, engine: str
 ) -> list[AgainstCheckpoints | AgainstLog]:
     if place.startswith(CHECKPOINTS):
-        path = absolute_folder(place.removeprefix(CHECKPOINTS))
-        found = asyncio.run(partitions(store_at(path)))
-        own = [number for pipeline, number in found if pipeline == plan.name]
-        if not own:
-            raise InputError(f"{path} has no checkpoints of pipeline {plan.name!r}")
+        store, begun = checkpoints_at(place, plan)
         return [
-            AgainstCheckpoints(parcel, source.shares, path, plan.name, number, engine)
-            for number in sorted(own)
+            AgainstCheckpoints(parcel, source.shares, store, plan.name, number, engine)
+            for number in begun
         ]
     output, equals, rest = place.partition("=")
     if not equals or ":" in output:
@@ -178,8 +168,8 @@ def _against(
     plan.output(output)
     if not rest.startswith(PREFIX):
         raise InputError(
-            f"cannot compare with {place!r}: name log:DIR/TOPIC or checkpoints:DIR, as a live run "
-            "has written them"
+            f"cannot compare with {place!r}: name log:DIR/TOPIC, checkpoints:DIR or "
+            "checkpoints:s3://BUCKET/PREFIX, as a live run has written them"
         )
     rest = absolute(rest, "continued_sink")
     topic, only = open_topic(rest)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ripple.extras import needed
 from ripple.spark import packets
+from ripple.spark.packets import packets_in
 from ripple.spark.sources import Conforming, spark_schema
 
 with needed("spark", "ripple.spark"):
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from ripple.spark.fold import Job
 
@@ -52,3 +54,16 @@ class Working:
                 job: Job = cloudpickle.loads(self._jobs[number])
                 for packet in job.run():
                     yield conforming(packet.as_batch())
+
+
+class Unpacked:
+    """Makes rows of packets."""
+
+    def __init__(self, schema: StructType) -> None:
+        self._schema = schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of each packet's body."""
+        conforming = Conforming(self._schema)
+        for packet in packets_in(batches):
+            yield conforming(packet.rows())

@@ -70,7 +70,7 @@ class RetryingStore:
 
     async def list(self, prefix: str) -> list[str]:
         """Return the names that start with ``prefix``, sorted."""
-        return await self._repeat(lambda: self._store.list(prefix), f"list {prefix}")
+        return await self._repeat(lambda: self._store.list(prefix), f"list {prefix}".rstrip())
 
     async def delete(self, name: str) -> None:
         """Forget an object."""

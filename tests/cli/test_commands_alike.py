@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -50,12 +52,16 @@ def test_every_command_that_tells_has_the_same_forms() -> None:
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
 def test_examples_are_commands_that_parse(name: str) -> None:
-    module, _ = parser_of(name)
+    module, parser = parser_of(name)
     text = ripple(name, "--help")
     assert text.code == 0
     for example in getattr(module, "EXAMPLES", ()):
         assert example in text.out
         assert f"ripple {name}" in example
+        words = shlex.split(re.sub(r'"?\$\((.*)\)"?', r"\1", example))  # whatever shells do with it
+        given = words[words.index("ripple") + 2 :]
+        ends = [at for at, word in enumerate(given) if word in ("--", "|", ">")]
+        parser.parse_args(given[: min(ends, default=None)])
 
 
 @pytest.mark.parametrize(

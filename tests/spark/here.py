@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from ripple.pipeline.plan import Plan
 from ripple.spark import packets
-from ripple.spark.fold import Gather, Wanted, laid_out
+from ripple.spark.fold import laid_out
+from ripple.spark.gather import Gather
+from ripple.spark.giving import Wanted
 from ripple.spark.packets import Packet, packets_in
 from ripple.spark.parcel import Parcel
 from ripple.spark.report import Report

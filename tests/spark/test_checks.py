@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ripple.checkpoint import Checkpoint, Checkpoints
 from ripple.cli.main import main
+from ripple.engine.snapshot import Snapshot
 from ripple.errors import InputError
 from ripple.log import PartitionReader, PartitionWriter
 from ripple.pipeline.plan import Plan
@@ -22,8 +24,10 @@ from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
 from ripple.spark.sampling import Sample
 from ripple.spark.shares import source_at
-from ripple.world import LiveClock
+from ripple.store.opening import open_store
+from ripple.world import LiveClock, LiveRandom
 from tests.examples import EXAMPLES
+from tests.spark.kept import falsify
 from tests.spark.logs import topic_of
 
 SOURCE = """
@@ -190,6 +194,84 @@ def test_what_a_run_has_written_is_what_it_should_be(
     broken = "tests.spark.broken:Inflates"
     about = found(AgainstCheckpoints(parcel, shares, f"{folder}/kept", "p", 0, broken).run())
     assert about["differences"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_checkpoints_of_a_run_hold_what_a_fresh_evaluation_has(
+    kind: str, file: Path, plans: dict[str, Plan], tmp_path: Path
+) -> None:
+    plan = plans[kind]
+    place = topic_of(tmp_path / "lg", plan, events(300), partitions=1)
+    arguments = ["--checkpoint-dir", f"{tmp_path}/kept", "--batch", "17", "--keep", "9"]
+    arguments += ["--commit-interval", "0s", "--checkpoint-interval", "0s"]
+    assert main(["run", f"{file}:{kind}", "--source", place, "--sink", f"log:{tmp_path}/lg/out",
+                 *arguments]) == 0  # fmt: skip
+    about = found(
+        AgainstCheckpoints(
+            parcel_of(plan), source_at(place, plan).shares, f"{tmp_path}/kept", "p", 0
+        ).run()
+    )
+    assert about["differences"] == []
+    assert about["cases"] >= 2
+
+
+def test_a_checkpoint_that_no_engine_has_computed_is_found(
+    live: tuple[Path, str], plans: dict[str, Plan]
+) -> None:
+    # It is at the cut of the one before, which is right.
+    folder, place = live
+    plan = plans["tumbling"]
+    wrong = falsify(f"{folder}/kept", "p", "count")
+    about = found(
+        AgainstCheckpoints(
+            parcel_of(plan), source_at(place, plan).shares, f"{folder}/kept", "p", 0
+        ).run()
+    )
+    (first,) = about["differences"]
+    assert f"checkpoint {wrong} at 300: the state of rows" in first["what"]  # of open windows
+    assert first["found"]["n.count"] == first["expected"]["n.count"] + 1
+    assert len(first["events"]) == min(10, first["expected"]["n.count"])
+
+
+def test_a_checkpoint_that_is_damaged_is_a_difference(
+    live: tuple[Path, str], plans: dict[str, Plan]
+) -> None:
+    folder, place = live
+    plan = plans["tumbling"]
+    *_, file = sorted((folder / "kept").glob("p/00000/state/*.arrow"))
+    file.write_bytes(file.read_bytes()[:-9])
+    about = found(
+        AgainstCheckpoints(
+            parcel_of(plan), source_at(place, plan).shares, f"{folder}/kept", "p", 0
+        ).run()
+    )
+    (first,) = about["differences"]
+    assert f"cannot be read: p/00000/state/{file.name} is cut" in first["what"]
+
+
+def test_a_checkpoint_that_its_owner_deletes_meanwhile_is_no_difference(
+    live: tuple[Path, str], plans: dict[str, Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, place = live
+    plan = plans["tumbling"]
+    read, gone = Checkpoints.read, []
+
+    async def late(self: Checkpoints, checkpoint: Checkpoint) -> Snapshot:
+        if not gone:
+            async with open_store(f"{folder}/kept") as store:
+                owner = await Checkpoints(store, "p", 0).claim(LiveClock(), LiveRandom())
+                gone.append(owner.present[0].name)
+                await owner.delete(gone[0])
+        return await read(self, checkpoint)
+
+    monkeypatch.setattr(Checkpoints, "read", late)
+    about = found(
+        AgainstCheckpoints(
+            parcel_of(plan), source_at(place, plan).shares, f"{folder}/kept", "p", 0
+        ).run()
+    )
+    assert about["differences"] == []
+    assert about["cases"] >= 1
 
 
 def test_inputs_of_one_partition_stand_in_the_order_of_their_numbers(

@@ -10,7 +10,7 @@ import pytest
 
 from ripple.log import PartitionReader
 from ripple.pipeline.plan import Plan
-from ripple.spark import fold
+from ripple.spark import packets, sending
 from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
 from ripple.spark.shares import source_at
@@ -47,9 +47,9 @@ def shares_of(place: str) -> list[pa.RecordBatch]:
 def test_shares_together_show_what_one_engine_shows(
     name: str, key: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fold, "BATCHES_BETWEEN_SENDS", 2)
-    monkeypatch.setattr(fold, "BATCH_ROWS", 16)
-    monkeypatch.setattr(fold.packets, "BODY_ROWS_MAX", 5)
+    monkeypatch.setattr(sending, "BATCHES_BETWEEN_SENDS", 2)
+    monkeypatch.setattr(sending, "BATCH_ROWS", 16)
+    monkeypatch.setattr(packets, "BODY_ROWS_MAX", 5)
     plan = PLANS[name]
     events = trades(Random(name), 80)
     place = topic_of(tmp_path, plan, events, partitions=2, key=key)

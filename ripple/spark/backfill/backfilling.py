@@ -13,24 +13,23 @@ import ripple
 from ripple.checkpoint.checkpoints import Checkpoints
 from ripple.checkpoint.origin import Origin, begin, folder_of, origin_in
 from ripple.engine.arrow_types import arrow_fields
-from ripple.errors import InputError, RippleError
+from ripple.errors import InputError
 from ripple.extras import needed
 from ripple.fenced import ChainError, DamagedError
 from ripple.spark.backfill.adopting import IDENTITY, Adopting
 from ripple.spark.backfill.fingerprint import fingerprint
 from ripple.spark.backfill.history import ORDER, OWN, PARTITION, readings_of
 from ripple.spark.backfill.live import Live
-from ripple.spark.backfill.receipt import Receipt, changes, differences
+from ripple.spark.backfill.receipt import BackfillError, Receipt, changes, differences
 from ripple.spark.backfill.shelf import Shelf
-from ripple.spark.options import absolute_folder
+from ripple.spark.options import absolute_store
 from ripple.spark.packets import ROWS, SCHEMA
 from ripple.spark.parcel import Parcel
 from ripple.spark.progress import listening
-from ripple.spark.replaying import Unpacked
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
 from ripple.spark.sources import spark_schema
-from ripple.spark.work import packets_from, pickled
+from ripple.spark.work import Unpacked, packets_from, pickled
 
 with needed("spark", "ripple.spark"):
     from pyspark.sql import functions
@@ -43,10 +42,6 @@ if TYPE_CHECKING:
     from ripple.pipeline.builder import Pipeline
     from ripple.pipeline.plan import Plan
     from ripple.spark.progress import Listener, Standing
-
-
-class BackfillError(RippleError):
-    """History and the live log do not fit, or somebody has begun already. Nothing was adopted."""
 
 
 class Backfill:
@@ -81,7 +76,7 @@ class Backfill:
         self.plan = self._parcel.plan()
         self._identity, self._header = tuple(identity), header
         self._check_names()
-        self._place, self._live_place, self._store = history, live, absolute_folder(store)
+        self._place, self._live_place, self._store = history, live, absolute_store(store)
         self.live = Live.at(live, self.plan, until_ns, partitions)
         self.source = source_at(history, self.plan, header=header)
         self._shelf = Shelf(
@@ -103,7 +98,7 @@ class Backfill:
         if len(found.partitions) < self.live.partitions:
             known = frozenset(int(one["partition"]) for one in found.partitions)
             found = self._receipt([*found.partitions, *self._parts(known, keeps=True, show=show)])
-        _check(found, allows_unproven=allows_unproven)
+        found.check(allows_unproven=allows_unproven)
         self._check_shelf()
         asyncio.run(self._adopt(found))
         return found
@@ -160,7 +155,7 @@ class Backfill:
         packets = packets_from(self._spark, readings)
         rows = packets.where(packets.kind == ROWS).mapInArrow(Unpacked(schema), schema)
         names = self._identity or [one.name for one in self.plan.source.fields]
-        hashed = rows.withColumn(IDENTITY, functions.xxhash64(*map(_quoted, names)))
+        hashed = rows.withColumn(IDENTITY, functions.xxhash64(*(f"`{name}`" for name in names)))
         divided = hashed.repartition(self.live.partitions, PARTITION)
         return divided.sortWithinPartitions(*ORDER)
 
@@ -252,21 +247,3 @@ class Backfill:
                     f"records cannot be told apart by {name!r}: {self.plan.source.name} has "
                     f"{', '.join(names)}"
                 )
-
-
-def _check(found: Receipt, *, allows_unproven: bool) -> None:
-    broken, unproven = found.broken(), found.unproven()
-    if broken:
-        raise BackfillError(
-            "history and the log do not meet, so nothing was adopted:\n  " + "\n  ".join(broken)
-        )
-    if unproven and not allows_unproven:
-        raise BackfillError(
-            f"nothing shows that history reaches the log in {', '.join(unproven)}: the log has no "
-            "record there before the end of history, so it cannot be compared. Give an earlier "
-            "--until; or say --allow-unproven if you know it. Nothing was adopted"
-        )
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"

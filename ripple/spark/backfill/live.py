@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,14 +13,14 @@ from ripple.batch import Batch
 from ripple.connectors.inputs import Signal, keyed_by
 from ripple.connectors.locate import open_inputs
 from ripple.errors import InputError
-from ripple.log_place import PREFIX, LogPlace
+from ripple.log_place import PREFIX
 from ripple.partition.restoring import notes_of
 from ripple.pipeline.stages import divided_why, stages_of
 from ripple.spark.fold import check_triggers
 from ripple.spark.kafka_shares import PREFIX as KAFKA
 from ripple.spark.kafka_shares import one_of
 from ripple.spark.log_table import open_topic, range_of
-from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
+from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound, absolute_topic
 from ripple.spark.shares import Share
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ async def _in_log(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tupl
         name: range_of(topic, number, until, NOWHERE)[0]
         for name, number in zip(inputs.names, numbers, strict=True)
     }
-    path = os.path.abspath(f"{LogPlace.parse(place).folder}/{topic.path}")
+    path = absolute_topic(place, topic)
     return await _inputs_at(plan, inputs, cut, [(path, number) for number in numbers])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ripple.arguments import shown
 from ripple.checkpoint.format import Checkpoint, checkpoint_of
-from ripple.errors import InputError
+from ripple.errors import InputError, RippleError
 from ripple.spark.backfill.seam import BROKEN, PROVEN, UNPROVEN
 
 FORMAT = 1
@@ -24,6 +24,10 @@ _BROKEN = {
     "doubled": "the log has {count:,} behind where it is live that history has, too",
     "unknown": "history has {count:,} more than the log, or than it may",
 }
+
+
+class BackfillError(RippleError):
+    """History and the live log do not fit, or somebody has begun already. Nothing was adopted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,20 @@ class Receipt:
     def unproven(self) -> list[str]:
         """Return the inputs of which nothing shows that history reaches the log."""
         return [one["name"] for one in self._inputs() if one["verdict"] == UNPROVEN]
+
+    def check(self, *, allows_unproven: bool) -> None:
+        """Raise BackfillError where it is no ground to adopt anything."""
+        broken, unproven = self.broken(), self.unproven()
+        if broken:
+            raise BackfillError(
+                "history and the log do not meet, so nothing was adopted:\n  " + "\n  ".join(broken)
+            )
+        if unproven and not allows_unproven:
+            raise BackfillError(
+                f"nothing shows that history reaches the log in {', '.join(unproven)}: the log has "
+                "no record there before the end of history, so it cannot be compared. Give an "
+                "earlier --until; or say --allow-unproven if you know it. Nothing was adopted"
+            )
 
     def _inputs(self) -> Iterator[Mapping[str, Any]]:
         for part in self.partitions:

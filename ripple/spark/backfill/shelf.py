@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from ripple.checkpoint.origin import folder_of
 from ripple.fenced import DamagedError
 from ripple.store import RetryingStore
 from ripple.store.opening import open_store
-from ripple.store.s3_settings import S3Settings
 from ripple.world import LiveClock, LiveRandom
 
 if TYPE_CHECKING:
@@ -42,8 +40,7 @@ class Shelf:
     @asynccontextmanager
     async def opened(self, *, is_probed: bool = False) -> AsyncIterator[ObjectStore]:
         """Open the store. is_probed: first prove that it refuses a second put."""
-        settings = S3Settings.of_environment(os.environ)
-        async with open_store(self.store, settings, is_probed=is_probed) as store:
+        async with open_store(self.store, is_probed=is_probed) as store:
             yield RetryingStore(store, LiveClock(), LiveRandom())
 
     async def put(self, name: str, value: Mapping[str, Any]) -> None:

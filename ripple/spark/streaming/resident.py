@@ -115,7 +115,7 @@ class _Lived:
     async def begin(self, attempt: int) -> None:
         """Restore, up to where it is live. attempt: how many claims have failed."""
         stream, world = self._stream, self._world
-        bare = await self._closing.enter_async_context(open_store(stream.store, stream.s3))
+        bare = await self._closing.enter_async_context(open_store(stream.store))
         store = RetryingStore(bare, world.clock, world.random)
         checkpoints = Checkpoints(store, self._plan.name, self._partition, executor=world.executor)
         newest = await checkpoints.manifest.newest()

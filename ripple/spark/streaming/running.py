@@ -201,5 +201,5 @@ def _host(spark: SparkSession) -> str:
 
 async def _probed(made: Stream) -> None:
     """Raise UnsafeStoreError for a store that does not keep its promise."""
-    async with open_store(made.store, made.s3, is_probed=True):
+    async with open_store(made.store, is_probed=True):
         pass

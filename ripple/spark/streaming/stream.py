@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,8 +15,7 @@ from ripple.partition.grouping import commit_interval_ns, group_at
 from ripple.partition.settings import Settings
 from ripple.pipeline.stages import divided_why, stages_of
 from ripple.spark.fold import check_triggers
-from ripple.spark.options import absolute, absolute_folder
-from ripple.store.s3_settings import S3Settings
+from ripple.spark.options import absolute, absolute_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +69,7 @@ class Stream:
             parcel,
             absolute(source, "continued_source"),
             tuple((name, absolute(place, "continued_sink")) for name, place in sinks.items()),
-            absolute_folder(store),
+            absolute_store(store),
             1,
             batch_rows,
             keep,
@@ -103,11 +101,6 @@ class Stream:
         why = divided_why(plan, keyed_by(self.inputs(plan, None)))
         if why is not None:
             raise InputError(f"{self.source} cannot be read partition by partition: {why}; {one}")
-
-    @property
-    def s3(self) -> S3Settings:
-        """What the environment of this process says of S3. Raises SettingsError."""
-        return S3Settings.of_environment(os.environ)
 
     def settings(self) -> Settings:
         """Return the settings of a life; what is between two micro-batches is committed by them."""

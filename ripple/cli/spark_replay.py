@@ -1,0 +1,88 @@
+"""A range of an input through a pipeline on Spark: its rows, its letters, its digests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ripple.cli.forms import add_format, write
+from ripple.cli.places import a_place
+from ripple.cli.spark_input import configure_input, range_of
+from ripple.cli.spark_session import Progress, check_files, configure_session, opened
+from ripple.cli.user_file import load_plan
+from ripple.connectors.locate import sinks_by_output
+from ripple.errors import OutputError
+from ripple.spark.shares import source_at
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ripple.spark.report import Report
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ripple spark replay``."""
+    configure_input(parser)
+    parser.add_argument(
+        "--sink",
+        type=a_place,
+        action="append",
+        metavar="[OUTPUT=][FORMAT:]DIR",
+        help="a folder for an output's rows; parquet unless csv:, json:, orc: or delta: is before",
+    )
+    parser.add_argument(
+        "--digest-only", action="store_true", help="print the digest of all outputs, and no more"
+    )
+    parser.add_argument(
+        "--open",
+        action="store_true",
+        help="leave windows open at the end, as a live run does at that cut",
+    )
+    parser.add_argument(
+        "--dead-letter", type=a_place, metavar="DIR", help="write refused records there, as JSON"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace folders that are there")
+    parser.add_argument(
+        "--report", type=a_place, metavar="FILE", help="write the report there, as JSON"
+    )
+    add_format(parser)
+    configure_session(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Replay; return the exit code."""
+    check_files(options.report)
+    plan = load_plan(options.file)
+    source_at(options.source, plan, **range_of(options))  # before a JVM is started
+    sinks = sinks_by_output(plan, options.sink or [])
+    if options.digest_only and (sinks or options.dead_letter):
+        raise OutputError("--digest-only writes nothing: leave out --sink and --dead-letter")
+    if not sinks and not options.digest_only:
+        raise OutputError("name a folder for the output with --sink, or ask for --digest-only")
+    arguments = range_of(options)
+    # Rows of other formats are written by the JVM.
+    is_brief = all(":" not in place for place in sinks.values())
+    with opened(options, is_brief=is_brief) as spark:
+        from ripple.spark.replaying import Replay  # noqa: PLC0415 - imports pyspark
+
+        one = Replay(spark, options.file, options.source, closes=not options.open, **arguments)
+        with Progress() as progress:
+            if options.digest_only:
+                report = one.report(show=progress.show)
+            else:
+                report = one.write(
+                    sinks,
+                    letters=options.dead_letter,
+                    overwrite=options.overwrite,
+                    show=progress.show,
+                )
+    _say(options, report)
+    return 0
+
+
+def _say(options: argparse.Namespace, report: Report) -> None:
+    if options.report is not None:
+        Path(options.report).write_text(json.dumps(report.as_dict(), indent=1) + "\n")
+    text = report.digest if options.digest_only else report.text()
+    write(options.format, report.as_dict(), lambda: print(text))

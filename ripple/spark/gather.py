@@ -1,0 +1,123 @@
+"""Partitions of a stage, folded from what tasks before have sent them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ripple.batch import Batch
+from ripple.engine import Engine
+from ripple.engine.edge_changes import EdgeChanges
+from ripple.engine.follower import Follower
+from ripple.engine.router import OFFSET, WATERMARK
+from ripple.partition.drive import Drive
+from ripple.pipeline.stages import divided_into, stages_of
+from ripple.spark import packets
+from ripple.spark.giving import Giving
+from ripple.spark.packets import packets_in
+from ripple.spark.sending import sending_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ripple.pipeline.plan import Plan
+    from ripple.spark.giving import Wanted
+    from ripple.spark.packets import Packet
+    from ripple.spark.parcel import Parcel
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Partitions of a stage, each from what came for it; what is not for the stage passes through.
+
+    stage: 0 where records were divided anew. senders: the names of the inputs, or how many
+    partitions the stage before has.
+    """
+
+    parcel: Parcel
+    stage: int
+    senders: tuple[str, ...]
+    wanted: Wanted
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take packets in the order of kind, target, turn, sender and piece."""
+        for packet in self.run(packets_in(batches)):
+            yield packet.as_batch()
+
+    def targets(self, plan: Plan) -> int:
+        """Return how many partitions the stage has."""
+        if self.stage == 0:
+            return divided_into(plan)
+        count = stages_of(plan)[self.stage].partitions
+        assert count is not None
+        return count
+
+    @property
+    def takes(self) -> str:
+        """The kind of the packets that are for it."""
+        return packets.EDGE if self.stage else packets.DIVIDED
+
+    def run(self, given: Iterable[Packet]) -> Iterator[Packet]:
+        """Yield what the partitions have to give."""
+        for target, found in groupby(given, key=self._target):
+            if target is None:
+                yield from found
+            elif self.stage:
+                yield from self._follow(target, found)
+            else:
+                yield from self._fold(target, found)
+
+    def _target(self, packet: Packet) -> int | None:
+        is_ours = (packet.kind, packet.stage) == (self.takes, self.stage)
+        return packet.target if is_ours else None
+
+    def _fold(self, target: int, given: Iterable[Packet]) -> Iterator[Packet]:
+        plan = self.parcel.plan()
+        staged = len(stages_of(plan)) > 1
+        engine = Engine(plan, target, self.senders, staged=staged, finals=True)
+        drive, giving = Drive(engine), Giving(plan, engine, self.wanted, target)
+        sending = sending_of(plan, engine, target)
+        for packet in given:
+            giving.refuse(packet.name, drive.apply(packet.name, divided_batch(packet, plan)))
+            yield from giving.changed(drive.bring_up())
+            yield from sending.batch()
+        if self.wanted.closes:
+            yield from giving.changed(drive.close())
+        yield from sending.all()
+        yield from giving.end()
+
+    def _follow(self, target: int, given: Iterable[Packet]) -> Iterator[Packet]:
+        plan = self.parcel.plan()
+        follower = Follower(plan, self.stage, self.senders, target, finals=True)
+        giving = Giving(plan, follower, self.wanted, target)
+        sending = sending_of(plan, follower, target)
+        for _, turn in groupby(given, key=lambda packet: packet.turn):
+            for sender, changes in _changes(turn):
+                follower.follow(str(sender), 0, changes)
+            yield from giving.changed(follower.stabilize())
+            yield from sending.batch()
+        yield from sending.all()
+        yield from giving.end()
+
+
+def divided_batch(packet: Packet, plan: Plan) -> Batch:
+    """Return records that were divided anew as a batch, at their own offsets."""
+    rows = packet.rows()
+    offsets = rows.column(OFFSET).to_numpy()
+    records = rows.select([one.name for one in plan.source.fields])
+    if packet.about["whole"]:
+        end, watermark_ns = packet.about["cut"], packet.about["watermark_ns"]
+    else:
+        end, watermark_ns = int(offsets[-1]) + 1, rows.column(WATERMARK)[-1].as_py()
+    return Batch(records, end, (), offsets, watermark_ns)
+
+
+def _changes(given: Iterable[Packet]) -> Iterator[tuple[int, EdgeChanges]]:
+    for sender, pieces in groupby(given, key=lambda packet: packet.sender):
+        found = list(pieces)
+        rows = found[0].rows() if len(found) == 1 else pa.concat_batches([p.rows() for p in found])
+        about = found[0].about
+        yield sender, EdgeChanges(about["since"], about["cut"], about["watermark_ns"], rows)

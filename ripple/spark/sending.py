@@ -1,0 +1,110 @@
+"""What an engine of a task has for the next stage, or for those among whom records are divided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.engine.router import Router
+from ripple.pipeline.stages import divided_into, stages_of
+from ripple.spark import packets
+from ripple.spark.options import BATCH_ROWS
+from ripple.spark.packets import Packet, packets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.engine.partition import Partition
+    from ripple.pipeline.plan import Plan
+
+# After so many batches a sender gives away what it has for the next stage, where rows become final.
+BATCHES_BETWEEN_SENDS = 16
+
+
+class Sending:
+    """What an engine of a task has for the next stage; nothing where there is none."""
+
+    def __init__(self, engine: Partition, stage: int, number: int, *, often: bool) -> None:
+        """Send to ``stage``. often: whether what waits grows with the input."""
+        self._engine = engine
+        self._stage = stage
+        self._number = number
+        self._often = often
+        self._batches = self._turn = 0
+        engine.send_as_log()
+
+    def batch(self) -> Iterator[Packet]:
+        """Yield what waits, if it is time to."""
+        self._batches += 1
+        if self._often and self._batches % BATCHES_BETWEEN_SENDS == 0:
+            yield from self.all()
+
+    def all(self) -> Iterator[Packet]:
+        """Yield what waits."""
+        for target, changes in enumerate(self._engine.outgoing()):
+            since = None if changes.since is None else dict(changes.since)
+            about = {
+                "since": since,
+                "cut": dict(changes.cut),
+                "watermark_ns": changes.watermark_ns,
+            }
+            packet = Packet(
+                packets.EDGE, "", self._stage, target, self._turn, self._number, about=about
+            )
+            yield from packets_of(changes.rows, packet)
+        self._turn += 1
+
+
+class Dividing:
+    """What a router has for the partitions of the first stage."""
+
+    def __init__(self, engine: Router, number: int) -> None:
+        self._engine = engine
+        self._number = number
+        self._given = 0
+
+    def batch(self) -> Iterator[Packet]:
+        """Yield the records of a batch, to those who have some."""
+        yield from self._take(whole=False)
+
+    def all(self) -> Iterator[Packet]:
+        """Tell all how far the input goes."""
+        yield from self._take(whole=True)
+
+    def _take(self, *, whole: bool) -> Iterator[Packet]:
+        ((name, end),) = self._engine.cut.items()
+        targets = range(divided_into(self._engine.plan))  # of the one input that it has
+        for target, changes in self._engine.outgoing_to(targets).items():
+            if not changes.rows.num_rows and not whole:
+                continue
+            about = {"cut": end, "watermark_ns": changes.watermark_ns}
+            # Inputs are read side by side; those of one are told apart by their pieces.
+            packet = Packet(
+                packets.DIVIDED,
+                name,
+                0,
+                target,
+                end // BATCH_ROWS,
+                self._number,
+                self._given,
+                about,
+            )
+            yield from packets_of(changes.rows, packet)
+        self._given += 1 + BATCH_ROWS // packets.BODY_ROWS_MAX
+
+
+class _Nowhere:
+    def batch(self) -> Iterator[Packet]:
+        return iter(())
+
+    all = batch
+
+
+def sending_of(plan: Plan, engine: Partition, number: int) -> Sending | Dividing | _Nowhere:
+    """Return what an engine sends with, by what follows it."""
+    if isinstance(engine, Router):
+        return Dividing(engine, number)
+    stage = engine.stage
+    if stage is None or stage + 1 == len(stages_of(plan)):
+        return _Nowhere()
+    often = plan.frees(plan.folds[0])
+    return Sending(engine, stage + 1, number, often=often)

@@ -1,0 +1,53 @@
+"""State compared as it is, also that of windows which have shown no row yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ripple.pipeline.plan import INTERNAL_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+_ROWS_AT_ONCE = 1 << 12
+
+
+def first_difference(
+    expected: pa.Table, found: pa.Table
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]] | None:
+    """Return a key, and in what its state differs: what should be there, and what is.
+
+    Of two engines of one plan, so with the same columns. Nothing is there of a key that only one
+    of them has.
+    """
+    # What aggregates keep has a dot in its name, NAME.PART, and fields have none.
+    names = [
+        name
+        for name in expected.column_names
+        if "." not in name and not name.startswith(INTERNAL_PREFIX)
+    ]
+    order = [(name, "ascending") for name in names]
+    both = [table.sort_by(order) if order else table for table in (expected, found)]
+    counts = [table.num_rows for table in both]
+    for start in range(0, max(counts), _ROWS_AT_ONCE):
+        one, other = (table.slice(start, _ROWS_AT_ONCE).to_pylist() for table in both)
+        for at in range(max(len(one), len(other))):
+            left, right = (rows[at] if at < len(rows) else {} for rows in (one, other))
+            if repr(left) != repr(right):  # in which -0.0 and nan are what they are
+                return _told(names, left, right)
+    return None
+
+
+def _told(
+    names: list[str], left: Mapping[str, Any], right: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    keys = [{name: row[name] for name in names} for row in (left, right) if row]
+    first = min(keys, key=lambda key: [(value is None, value) for value in key.values()])
+    if len(keys) == 2 and keys[0] == keys[1]:
+        differing = [name for name in left if repr(left[name]) != repr(right[name])]
+        return first, {n: left[n] for n in differing}, {n: right[n] for n in differing}
+    # In their order the first one is that which the other side lacks.
+    is_left = bool(left) and first == keys[0]
+    return (first, dict(left), {}) if is_left else (first, {}, dict(right))
