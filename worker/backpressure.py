@@ -13,7 +13,6 @@ no queue: each partition has at most one under way.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -163,9 +162,10 @@ class Intake:
     @property
     def queues(self) -> tuple[Queue, ...]:
         """How full each queue is, of all partitions together."""
-        held: Counter[str] = Counter()
+        held = dict.fromkeys(self._limit_of, 0)
         for one in self._held.values():
-            held.update(one())
+            for name, count in one().items():
+                held[name] += count
         return tuple([Queue(name, held[name], limit) for name, limit in self._limit_of.items()])
 
     def look(self) -> Pressure:

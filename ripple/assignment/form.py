@@ -7,6 +7,7 @@ not know would be lost: another form is refused, and so is a field too many.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ripple.assignment.errors import AssignmentError
@@ -19,6 +20,7 @@ FORM = 2
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
 class AssignmentContent:
     """Versions as the fields of an entry."""
 

@@ -37,12 +37,14 @@ _PLAIN = (
 )
 # Where the flatbuffers Message keeps its header, and RecordBatch its compression.
 _MESSAGE_HEADER, _BATCH_COMPRESSION = 2, 3
+# Else Arrow looks into the environment, each time, for how it should write.
+_WRITING = pa.ipc.IpcWriteOptions()
 
 
 def dumps(batch: pa.RecordBatch, notes: Mapping[str, str] | None = None) -> pa.Buffer:
     """Return the body that carries ``batch``; ``notes`` go with it, as its custom metadata."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    with pa.ipc.new_stream(sink, batch.schema, options=_WRITING) as writer:
         writer.write_batch(batch, custom_metadata=notes or None)
     return sink.getvalue()
 

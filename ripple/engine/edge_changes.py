@@ -50,6 +50,13 @@ def targets_of(rows: pa.RecordBatch, key: Sequence[str], targets: int) -> Ints:
     return partition_numbers(rows, key, targets).astype(np.int64)
 
 
+def those_of(rows: pa.RecordBatch, chosen: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+    """Return the rows that are chosen: bool[n]. Mostly it is all of them, or none."""
+    if chosen.all():
+        return rows
+    return rows.filter(pa.array(chosen)) if chosen.any() else rows[:0]
+
+
 def ops_of(rows: pa.RecordBatch) -> npt.NDArray[np.int8]:
     """Return what becomes of each row: int8[n]."""
     ops: npt.NDArray[np.int8] = rows.column(OP).to_numpy()

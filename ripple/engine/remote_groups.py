@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.aggregate.parts import Tally
-from ripple.engine.edge_changes import ops_of
+from ripple.engine.edge_changes import ops_of, those_of
 from ripple.engine.groups import MEMBERS
 from ripple.engine.internal import internal
 from ripple.engine.ledger import Ledger
@@ -69,7 +69,7 @@ class RemoteGroups:
 
     def take_in(self, sender: int, rows: pa.RecordBatch, *, whole: bool) -> None:
         """Take a sender's changes, or its whole table. Raises InputError with nothing changed."""
-        rows = rows.filter(pa.array(self._ends.are_open(rows)))
+        rows = self._ends.open_of(rows)
         groups = self._groups(rows)
         pairs = self._pairs.slots_of(groups, np.full(len(groups), sender))
         self._pairs.adopt(pairs)
@@ -87,7 +87,7 @@ class RemoteGroups:
         self._members.clear(touched)
         self._copies.clear(touched)
         self._emptied.append(emptied)
-        self._load(pairs[is_set], pa.table(rows.filter(pa.array(is_set))))
+        self._load(pairs[is_set], pa.table(those_of(rows, is_set)))
         self._touched.add(self._pairs.index.pairs_at(touched)[0], self.keys.capacity)
 
     def _groups(self, rows: pa.RecordBatch | pa.Table) -> Ints:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.engine.arrow_types import arrow_fields
-from ripple.engine.edge_changes import ops_of
+from ripple.engine.edge_changes import ops_of, those_of
 from ripple.engine.ledger import Ledger
 from ripple.engine.outgoing import row_values
 from ripple.engine.remote_groups import SENDER
@@ -79,7 +79,7 @@ class RemoteRows:
 
     def take_in(self, sender: int, rows: pa.RecordBatch, *, whole: bool) -> None:
         """Take a sender's changes, or its whole table. Raises InputError with nothing changed."""
-        rows = rows.filter(pa.array(self._ends.are_open(rows)))
+        rows = self._ends.open_of(rows)
         slots = self._slots(rows)
         self._check(slots, sender)
         ops = ops_of(rows)
@@ -91,7 +91,7 @@ class RemoteRows:
         self.column.erase(erased)
         self._owners[erased] = _NOBODY
         self._erased.append(erased)
-        self._put(slots[is_set], pa.table(rows.filter(pa.array(is_set))), sender)
+        self._put(slots[is_set], pa.table(those_of(rows, is_set)), sender)
         if not self._keeps_final:
             self._ends.add(slots[ops == OP_FINAL])
 

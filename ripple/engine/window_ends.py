@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ripple.engine.edge_changes import those_of
 from ripple.window import watermark
 from ripple.window.timers import Timers
 
@@ -36,12 +37,11 @@ class WindowEnds:
         self._over: list[Ints] = []
         self._reached_ns = watermark.NONE
 
-    def are_open(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """Return which rows may be taken in: bool[n]."""
+    def open_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that may be taken in."""
         if self._closes_after_ns is None:
-            return np.ones(rows.num_rows, np.bool_)
-        open_: npt.NDArray[np.bool_] = self._ends_ns(rows) > self._reached_ns
-        return open_
+            return rows
+        return those_of(rows, self._ends_ns(rows) > self._reached_ns)
 
     def arm(self, slots: Ints, rows: pa.RecordBatch | pa.Table) -> None:
         """Wait for the windows of ``rows``, which are at ``slots``."""

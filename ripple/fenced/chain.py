@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from ripple.errors import LimitError
@@ -23,6 +24,7 @@ from ripple.world.ports import Guards, ObjectStore, all_guards
 
 # Entries behind the newest that stay readable, and as many again before they are deleted at once.
 ENTRIES_KEPT = 8
+NAMES_REMEMBERED = 1024
 
 _NAME = re.compile(r"(\d{16})(\.boundary)?\.json")
 
@@ -79,8 +81,8 @@ class Chain(Generic[T]):
     async def _names(self) -> dict[str, tuple[int, bool]]:
         """Return the number of each object, and whether it is a boundary."""
         names = await self.store.list(self.prefix)
-        matches = {name: _NAME.fullmatch(name.removeprefix(self.prefix)) for name in names}
-        return {name: (int(m[1]), bool(m[2])) for name, m in matches.items() if m}
+        read = {name: _number_of(name.removeprefix(self.prefix)) for name in names}
+        return {name: one for name, one in read.items() if one is not None}
 
     async def get(self, number: int) -> Entry[T] | None:
         """Return an entry, None if there is none. Raises DamagedError."""
@@ -168,6 +170,16 @@ class Chain(Generic[T]):
         for name, (number, _) in (await self._names()).items():
             if number < boundary:
                 await self.store.delete(name)
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED)
+def _number_of(name: str) -> tuple[int, bool] | None:
+    """Return an entry's number, and whether its name is that of a boundary; None for others.
+
+    Who looks for the newest entry again and again lists mostly the same names.
+    """
+    match = _NAME.fullmatch(name)
+    return None if match is None else (int(match[1]), bool(match[2]))
 
 
 def _fit(before: Entry[T], entry: Entry[T]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -13,6 +13,7 @@ from ripple.fenced.errors import ChainError, DamagedError
 
 FORMAT = 1
 BYTES_MAX = 1 << 20
+ENTRIES_REMEMBERED = 16  # of this process, as they were read last
 
 T = TypeVar("T")
 
@@ -20,6 +21,7 @@ T = TypeVar("T")
 class Content(Protocol[T]):
     """What a chain's entries hold, as JSON: the codec that its user brings.
 
+    It is a value, and nobody changes what it returns: the same entry may be read by others, too.
     A field is named neither ``format``, ``number``, ``owner`` nor ``previous``.
     """
 
@@ -30,6 +32,8 @@ class Content(Protocol[T]):
     def from_fields(self, fields: Mapping[str, Any], /) -> T:
         """Return the content of what ``to_fields`` made, in this release or an earlier one."""
         ...
+
+    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,12 @@ def decode_entry(
     checksum, _, body = data.partition(b"\n")
     if is_verified and (not body.endswith(b"\n") or _checksum(body[:-1]) != checksum):
         raise DamagedError(f"{name} is damaged: it does not have its checksum")
+    return _entry_of(body, name, codec)
+
+
+@lru_cache(maxsize=ENTRIES_REMEMBERED)
+def _entry_of(body: bytes, name: str, codec: Content[T]) -> Entry[T]:
+    """Return the entry of a body; who reads the newest one again and again has it at once."""
     held: dict[str, Any] = json.loads(body)
     version = held.pop("format")
     if version > FORMAT:

@@ -52,6 +52,7 @@ class Truth:
         self.divides = divided_why(plan) is not None
         # Who reads the source: a stage in front of the plan's, where its records are divided anew.
         self.reading = DIVIDING if self.divides else 0
+        self._last = stages[-1].number if self.is_spread else 0  # which sends nothing to anybody
         self._digests: OrderedDict[Any, dict[str, str]] = OrderedDict()
         self._engines: OrderedDict[Any, Engine | Follower] = OrderedDict()
         self._given: OrderedDict[Any, EdgeChanges] = OrderedDict()
@@ -142,9 +143,10 @@ class Truth:
                 of = {n.removeprefix(prefix): at for n, at in cut.items() if n.startswith(prefix)}
                 made.follow(sender, 1, self._sent(stage, number, int(sender), first, of))
         made.stabilize()
-        self._engines[key] = made
-        if len(self._engines) > ENGINES_KEPT:
-            self._engines.popitem(last=False)
+        if stage != self._last:
+            self._engines[key] = made
+            if len(self._engines) > ENGINES_KEPT:
+                self._engines.popitem(last=False)
         return made
 
     def _divided(self, number: int, name: str, end: int) -> Batch:

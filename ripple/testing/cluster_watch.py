@@ -33,7 +33,7 @@ class Watch:
     def __init__(self, cluster: SimCluster, truth: Truth, first: int) -> None:
         """Look at a cluster whose first stage has ``first`` partitions."""
         self._objects = cluster.store._objects
-        self._known = (0, "")  # how many objects there were, and which came last
+        self._count, self._last = 0, ""  # how many objects there were, and which came last
         self._note = cluster.note
         self._broken: AssertionError | None = None
         self._seen: dict[str, int] = {}
@@ -124,10 +124,10 @@ class Watch:
         if self._broken is not None:
             raise self._broken
         objects = self._objects
-        count, last = self._known
-        if len(objects) == count and next(reversed(objects), "") == last:
+        last = next(reversed(objects), "")
+        if last is self._last and len(objects) == self._count:
             return
-        self._known = len(objects), next(reversed(objects), "")
+        self._count, self._last = len(objects), last
         for name in [name for name in objects if name not in self._seen]:
             self._seen[name] = crc32c(objects[name])
             found = _ENTRY.fullmatch(name)

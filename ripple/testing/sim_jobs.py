@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHUNK_SEEDS_MAX = 500
-CHUNKS_MIN = 4  # for each process, so that none waits long for another
+CHUNKS_MIN = 8  # for each process, so that none waits long for another
+# Most of what a run makes is not garbage before it ends: to look for some seldom is enough.
+GARBAGE_AFTER = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ def _chunk(work: tuple[Job, range]) -> tuple[bool, str]:
     job, seeds = work
     scenario, options = find(job.scenario), job.options()
     gc.freeze()  # what was imported stays, and need not be looked through again and again
+    gc.set_threshold(GARBAGE_AFTER)
     try:
         report = explore(scenario, seeds=seeds, **options)
     except SimulationError as error:

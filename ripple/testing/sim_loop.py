@@ -55,9 +55,15 @@ class SimTask(asyncio.Task[Any]):
 
 
 class SimHandle(asyncio.TimerHandle):
-    """What is to be called; made without asking whether the loop debugs, as for each step."""
+    """What is to be called; made and cancelled without asking whether the loop debugs.
+
+    There is one for each step, and most of what asyncio keeps in it is always the same.
+    """
 
     __slots__ = ()
+    _repr = None
+    _source_traceback = None
+    _scheduled = False
 
     def __init__(  # deliberately not the one of asyncio
         self,
@@ -72,10 +78,12 @@ class SimHandle(asyncio.TimerHandle):
         self._callback = callback
         self._args = args
         self._cancelled = False
-        self._repr = None
-        self._source_traceback = None
-        self._scheduled = False
         self._when = when
+
+    def cancel(self) -> None:  # the timeline finds out when it is due
+        self._cancelled = True
+        self._callback = None  # type: ignore[assignment]  # as asyncio has it
+        self._args = None  # type: ignore[assignment]
 
 
 class SimLoop(asyncio.AbstractEventLoop):
@@ -199,15 +207,13 @@ class SimLoop(asyncio.AbstractEventLoop):
     # Time.
 
     def time(self) -> float:
-        return self._now_ns() / 1e9
+        return self.timeline.now_ns * self._rate // 1_000_000 / 1e9
 
     def time_ns(self) -> int:
         """Return virtual nanoseconds since the timeline began; looking takes one microsecond."""
-        self.timeline.now_ns += 1000
-        return self._now_ns()
-
-    def _now_ns(self) -> int:
-        return self.timeline.now_ns * self._rate // 1_000_000
+        timeline = self.timeline
+        timeline.now_ns += 1000
+        return timeline.now_ns * self._rate // 1_000_000
 
     # Scheduling.
 
@@ -231,7 +237,8 @@ class SimLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        return self._call_at(self._now_ns() + round(delay * 1e9), callback, args, context)
+        now_ns = self.timeline.now_ns * self._rate // 1_000_000
+        return self._call_at(now_ns + round(delay * 1e9), callback, args, context)
 
     def call_at(
         self,

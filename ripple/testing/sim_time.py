@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 STEPS_MAX = 1_000_000
 TIME_NS_MAX = 24 * 3600 * 1_000_000_000
+NEVER_NS = 1 << 62
 
 
 class SimulationStuckError(AssertionError):
@@ -105,13 +106,14 @@ class Timeline:
         timers = self._timers
         while timers and timers[0][4]._cancelled:
             heapq.heappop(timers)
-        due_ns = [loop.free_ns for loop in self._loops if loop.ready and not loop.paused]
-        if timers:
-            due_ns.append(timers[0][0])
-        if not due_ns:
+        due_ns = timers[0][0] if timers else NEVER_NS
+        for loop in self._loops:
+            if loop.ready and not loop.paused and loop.free_ns < due_ns:
+                due_ns = loop.free_ns
+        if due_ns == NEVER_NS:
             waiting = [text for loop in self._loops for text in loop.waiting()]
             raise SimulationStuckError(f"nothing will ever happen; waiting: {', '.join(waiting)}")
-        now_ns = self.now_ns = max(self.now_ns, min(due_ns))
+        now_ns = self.now_ns = max(self.now_ns, due_ns)
         if now_ns > TIME_NS_MAX:
             raise SimulationStuckError(
                 f"not finished after {TIME_NS_MAX / 1e9:.0f} simulated seconds"
