@@ -141,6 +141,7 @@ class _Mover:
         self._told_s = time.monotonic()
         self.moved: list[_Span] = []
         self.stayed: list[_Span] = []
+        self._pauses: list[float] = []  # of those that have moved, as far as was told
 
     async def move_all(self) -> None:
         """Move until enough have moved; who has stayed meanwhile is noted, too."""
@@ -171,9 +172,10 @@ class _Mover:
         if now_s - self._told_s < TELL_S or not self.moved:
             return
         self._told_s = now_s
-        pauses = [self._watch.pause(*one) for one in self.moved]
+        new = self.moved[len(self._pauses) :]
+        self._pauses += [self._watch.pause(*one) for one in new]
         figures = ", ".join(
-            f"{name} {_share(pauses, percent):.0f} ms" for name, percent in SHARES.items()
+            f"{name} {_share(self._pauses, percent):.0f} ms" for name, percent in SHARES.items()
         )
         done = f"{len(self.moved)} of {self._moves} moves"
         print(f"{done}; pause: {figures}", file=sys.stderr, flush=True)
