@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 CALL_S = 10.0
-# A token is used for this part of its time, so that none expires on its way.
+# A token is used for this part of its time, so that none expires on its way. When it does it says
+# in whole seconds, so that it may be good for a second less than its issuer says.
 USED_PART = 0.8
+WHOLE_S = 1.0
 EXPIRES_S = 300.0  # of an issuer that does not say
 _ANSWER_BYTES_MAX = 1 << 20
 
@@ -53,7 +55,8 @@ class Tokens:
                     if time.monotonic() >= self._ends_s:
                         raise
                     return self._held  # it is good for a while yet
-                self._until_s, self._ends_s = began_s + USED_PART * seconds, began_s + seconds
+                good_s = max(0.0, seconds - WHOLE_S)
+                self._until_s, self._ends_s = began_s + USED_PART * good_s, began_s + good_s
             return self._held
 
     def _read(self) -> str:

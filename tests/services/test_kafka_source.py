@@ -472,13 +472,13 @@ def test_tokens_of_oauth_are_used_and_never_told(tmp_path: Path, folder: Path) -
 def test_sessions_that_end_with_their_tokens_are_renewed_before(
     tmp_path: Path, folder: Path
 ) -> None:
-    """Nothing is told, and nothing waits, while tokens of three seconds come and go."""
+    """Nothing is told, and nothing waits, while tokens of six seconds come and go."""
     try:
         sessions = {"connections.max.reauth.ms": "60000"}
         broker = Broker(tmp_path / "kafka", sessions, takes_tokens=True)
     except MissingError as error:
         skip(error)
-    good_s = 3
+    good_s = 6
 
     def token() -> str:
         now = int(time.time())
