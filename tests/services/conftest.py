@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.services.kafka import Broker
 from tests.services.missing import MissingError, skip
+from tests.services.s3 import ObjectServer, S3Proxy
 
 NAMEABLE = {code: "-" for code in range(128) if not chr(code).isalnum()}
 
@@ -27,3 +29,17 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 def topic(request: pytest.FixtureRequest) -> str:
     """A name for the test's topic, and for its group: nobody else has it."""
     return f"{request.node.name}-{id(request)}".translate(NAMEABLE)
+
+
+@pytest.fixture
+def s3_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
+    """A store of the test's own with an empty ``bucket``, which the environment leads to."""
+    try:
+        server = S3Proxy(tmp_path / "s3")
+    except MissingError as error:
+        skip(error)
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    with server:
+        server.make_bucket("bucket")
+        yield server

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,26 +20,11 @@ from ripple.store.s3_settings import S3Settings
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 from tests.log.trades import read_all
 from tests.partition.test_dead_letter_command import TRADES, leave_letters
-from tests.services.missing import MissingError, skip
-from tests.services.s3 import ObjectServer, S3Proxy
+from tests.services.s3 import ObjectServer
 
 pytestmark = pytest.mark.services
 
 URL = "s3://bucket/prefix"
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
-    try:
-        server = S3Proxy(tmp_path / "s3")
-    except MissingError as error:
-        skip(error)
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    with server:
-        server.make_bucket("bucket")
-        asyncio.run(_refuse())
-        yield server
 
 
 async def _refuse() -> None:
@@ -58,8 +42,9 @@ def _asked(partition: int, offset: int | None, cause: str | None = None) -> Retr
 
 
 def test_letters_in_s3_are_retried_once_and_by_nobody_beside_a_writer(
-    tmp_path: Path, server: ObjectServer, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, s3_server: ObjectServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    asyncio.run(_refuse())
     assert main(["log", "create", str(tmp_path / "trades")]) == 0
     source = f"log:{tmp_path / 'trades'}"
 

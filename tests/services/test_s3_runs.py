@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ from tests.cluster.cluster import cluster, ripple
 from tests.partition import kill_nine
 from tests.services.missing import MissingError, skip
 from tests.services.proxy import Proxy
-from tests.services.s3 import Moto, ObjectServer, S3Proxy
+from tests.services.s3 import Moto, ObjectServer
 from tests.spark.logs import topic_of
 from tests.spark.test_streaming import SOURCE, events, stream_of, turns
 
@@ -36,21 +36,8 @@ KILLED_TRADES = 100_000
 URL = "s3://bucket/prefix"
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
-    try:
-        server = S3Proxy(tmp_path / "s3")
-    except MissingError as error:
-        skip(error)
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    with server:
-        server.make_bucket("bucket")
-        yield server
-
-
 def test_a_run_that_is_killed_again_and_again_writes_what_it_would_have(
-    tmp_path: Path, server: ObjectServer
+    tmp_path: Path, s3_server: ObjectServer
 ) -> None:
     topic = tmp_path / "trades"
     kill_nine.append(topic, KILLED_TRADES)
@@ -112,19 +99,19 @@ QUICK = ("--checkpoint-interval", "200ms", "--commit-interval", "50ms")
 
 
 def test_an_outage_of_the_store_costs_checkpoints_and_no_commit(
-    tmp_path: Path, server: ObjectServer
+    tmp_path: Path, s3_server: ObjectServer
 ) -> None:
     run = Run(tmp_path, *QUICK)
     run.append()
     run.until(lambda: run.committed == TRADES)
-    server.kill()
+    s3_server.kill()
     run.append()
     run.until(lambda: run.committed == 2 * TRADES)
     run.says("a checkpoint was not stored .* no answer")
     assert "commit waits" not in run.said
     run.append()
     run.until(lambda: run.committed == 3 * TRADES)
-    server.start()
+    s3_server.start()
     time.sleep(1)
     run.append()
     shown = ("checkpoint", "show", "--dir", URL)
@@ -133,12 +120,12 @@ def test_an_outage_of_the_store_costs_checkpoints_and_no_commit(
 
 
 def test_a_commit_waits_for_its_dead_letters_while_the_store_is_away(
-    tmp_path: Path, server: ObjectServer
+    tmp_path: Path, s3_server: ObjectServer
 ) -> None:
     run = Run(tmp_path, "--checkpoint-interval", "1h", "--commit-interval", "50ms")
     run.append()
     run.until(lambda: run.committed == TRADES)
-    server.kill()
+    s3_server.kill()
     bad = tmp_path / "bad.jsonl"  # of a clock that is ahead
     trade = '{"symbol": "A", "price": 1.0, "size": 1, "timestamp_ns": %d, "venue": "X"}\n'
     bad.write_text(trade % (1 << 62))
@@ -146,7 +133,7 @@ def test_a_commit_waits_for_its_dead_letters_while_the_store_is_away(
     run.append()
     run.says("the next commit waits for the store", times=3)
     assert run.committed < 2 * TRADES
-    server.start()
+    s3_server.start()
     run.until(lambda: run.committed == 2 * TRADES + 1)
     run.end()
     letters = ripple("dead-letter", "list", "--checkpoint-dir", URL)
@@ -192,7 +179,7 @@ def test_a_store_that_lets_a_second_put_win_is_refused_by_name(
 
 @pytest.mark.parametrize("name", ["totals", "venues"])
 def test_a_cluster_goes_on_whoever_is_killed(
-    tmp_path: Path, server: ObjectServer, name: str
+    tmp_path: Path, s3_server: ObjectServer, name: str
 ) -> None:
     partitions = 4
     job = job_of(name, tmp_path, partitions)
@@ -206,9 +193,9 @@ def test_a_cluster_goes_on_whoever_is_killed(
                 await asyncio.to_thread(append_trades, job.source, partitions, step, 2)
                 os.kill(up.pid(f"worker-{1 + step % 2}"), signal.SIGKILL)
                 if step == 3:
-                    server.kill()
+                    s3_server.kill()
                     await asyncio.sleep(3)
-                    await asyncio.to_thread(server.start)
+                    await asyncio.to_thread(s3_server.start)
                 await up.caught_up(WITHIN_S)
             await asyncio.to_thread(append_trades, job.source, partitions, 5, 1, is_end=True)
             await up.caught_up(WITHIN_S)
@@ -221,7 +208,7 @@ def test_a_cluster_goes_on_whoever_is_killed(
 
 
 def test_a_worker_without_a_folder_for_what_stages_hand_over_in_logs_says_so(
-    tmp_path: Path, server: ObjectServer
+    tmp_path: Path, s3_server: ObjectServer
 ) -> None:
     job = job_of("events", tmp_path, 4)
     given = ["--store", URL, "--source", f"log:{job.source}", "--sink", job.sinks(job.folder)[0]]
@@ -234,7 +221,7 @@ def test_a_worker_without_a_folder_for_what_stages_hand_over_in_logs_says_so(
 
 
 def test_micro_batches_of_spark_go_on_from_checkpoints_in_s3(
-    tmp_path: Path, server: ObjectServer
+    tmp_path: Path, s3_server: ObjectServer
 ) -> None:
     path = tmp_path / "streamed.py"
     path.write_text(SOURCE)

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,8 @@ from ripple.errors import InputError
 from ripple.pipeline_file import load_plan
 from ripple.spark.checkpoint_table import CheckpointTable
 from ripple.store import StoreRefusedError
-from tests.services.missing import MissingError, skip
 from tests.services.package import ROOT
-from tests.services.s3 import PASSWORD, ObjectServer, S3Proxy
+from tests.services.s3 import PASSWORD, ObjectServer
 from tests.services.spark_session import QUICK, spark
 from tests.services.test_spark import file, pytestmark, trades
 from tests.spark.kept import falsify
@@ -42,20 +40,7 @@ print(table._jdf.queryExecution().toString())
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
-    try:
-        server = S3Proxy(tmp_path / "s3")
-    except MissingError as error:
-        skip(error)
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    with server:
-        server.make_bucket("bucket")
-        yield server
-
-
-@pytest.fixture
-def live(file: Path, server: ObjectServer, tmp_path: Path) -> str:
+def live(file: Path, s3_server: ObjectServer, tmp_path: Path) -> str:
     """A log, and a run over it that has kept its checkpoints in S3."""
     plan = load_plan(f"{file}:whole")
     place = topic_of(tmp_path / "lg", plan, trades(1000), partitions=2, key=("symbol",))
