@@ -11,16 +11,18 @@ from ripple.cli.user_file import FILE_HELP
 from ripple.spark.options import Bound
 
 
+def configure_source(parser: argparse.ArgumentParser, places: str) -> None:
+    """Add the pipeline's file and --source. places: what it may be."""
+    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument("--source", type=a_place, required=True, metavar="PLACE", help=places)
+
+
 def configure_input(parser: argparse.ArgumentParser) -> None:
     """Add the pipeline's file, --source, --from, --to and --header."""
-    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument(
-        "--source",
-        type=a_place,
-        required=True,
-        metavar="PLACE",
-        help="log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file of any connector, a folder or a pattern "
-        "of files",
+    configure_source(
+        parser,
+        "log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file of any connector, a folder or a pattern of "
+        "files",
     )
     parser.add_argument(
         "--from", dest="start", metavar="WHERE", help="an offset, 0=17,1=20 by partition, or a time"

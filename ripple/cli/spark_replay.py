@@ -54,13 +54,13 @@ def run(options: argparse.Namespace) -> int:
     """Replay; return the exit code."""
     check_files(options.report)
     plan = load_plan(options.file)
-    source_at(options.source, plan, **range_of(options))  # before a JVM is started
+    arguments = range_of(options)
+    source_at(options.source, plan, **arguments)  # before a JVM is started
     sinks = sinks_by_output(plan, options.sink or [])
     if options.digest_only and (sinks or options.dead_letter):
         raise OutputError("--digest-only writes nothing: leave out --sink and --dead-letter")
     if not sinks and not options.digest_only:
         raise OutputError("name a folder for the output with --sink, or ask for --digest-only")
-    arguments = range_of(options)
     # Rows of other formats are written by the JVM.
     is_brief = all(":" not in place for place in sinks.values())
     with opened(options, is_brief=is_brief) as spark:

@@ -11,9 +11,10 @@ from ripple import cut as cuts
 from ripple.cli.exits import SignalledError, say
 from ripple.cli.numbers import count, positive
 from ripple.cli.places import STORE, a_place, a_store
+from ripple.cli.spark_input import configure_source
 from ripple.cli.spark_session import PROGRAM, Stopping, configure_session, opened
 from ripple.cli.statistics import say_statistics, throughput
-from ripple.cli.user_file import FILE_HELP, load_plan
+from ripple.cli.user_file import load_plan
 from ripple.connectors.locate import sinks_by_output
 from ripple.errors import InputError
 from ripple.runner import BATCH_ROWS
@@ -29,14 +30,7 @@ _LOOK_S = 0.2
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``ripple spark run``."""
-    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument(
-        "--source",
-        type=a_place,
-        required=True,
-        metavar="PLACE",
-        help="log:DIR/TOPIC or kafka:BROKERS/TOPIC, which all executors reach",
-    )
+    configure_source(parser, "log:DIR/TOPIC or kafka:BROKERS/TOPIC, which all executors reach")
     parser.add_argument(
         "--sink",
         type=a_place,

@@ -57,7 +57,8 @@ def run(options: argparse.Namespace) -> int:
     spark_watch.check(options)
     check_files(options.json, options.html)
     plan = load_plan(options.file)  # before a JVM is started, as the places
-    source_at(options.source, plan, **range_of(options))
+    arguments = range_of(options)
+    source_at(options.source, plan, **arguments)
     for place in options.against:
         if place.startswith(CHECKPOINTS):
             checkpoints_at(place, plan)
@@ -77,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
                 seed=options.seed or 0,
                 engine=options.engine,
                 show=progress.show,
-                **range_of(options),
+                **arguments,
             )
     if options.json is not None:
         Path(options.json).write_text(json.dumps(verdict.as_dict(), indent=1) + "\n")
