@@ -92,8 +92,9 @@ class AgainstCheckpoints:
             finding.note = "it began from history that was backfilled, which is in no log"
             kept = []
         rising = cuts.in_order([checkpoint.cut for checkpoint, _ in kept])
+        kept.sort(key=lambda one: rising.index(one[0].cut))
         fresh: Fresh | None = None
-        for checkpoint, snapshot in sorted(kept, key=lambda one: sorted(one[0].cut.items())):
+        for checkpoint, snapshot in kept:
             where = f"checkpoint {checkpoint.name} at {cuts.text(checkpoint.cut)}"
             if checkpoint.topology_hash != plan.topology_hash:
                 raise InputError(
@@ -134,47 +135,51 @@ class AgainstCheckpoints:
         self, fresh: Fresh, checkpoint: Checkpoint, snapshot: Snapshot | RippleError, where: str
     ) -> Iterator[Difference]:
         """Yield in what a checkpoint differs from an engine that has read up to its cut."""
-        plan, engine = fresh.plan, fresh.engine
         if isinstance(snapshot, RippleError):
             yield Difference(f"{where} cannot be read: {snapshot}")
             return
-        ours, cut_read = engine.snapshot(), dict(checkpoint.cut)
-        differing = [
-            name for name, both in checkpoint.digests.items() if both != ours.digests[name]
-        ]
         try:
-            cut = {name: snapshot.cut[name] for name in engine.cut}
-            restored = Engine.restore(plan, replace(snapshot, cut=cut))
+            cut = {name: snapshot.cut[name] for name in fresh.engine.cut}
+            restored = Engine.restore(fresh.plan, replace(snapshot, cut=cut))
         except RippleError as error:
             yield Difference(f"{where} cannot be restored: {error}")
             return
-        told = False
+        ours = fresh.engine.snapshot()
+        told = list(self._of_rows(fresh, restored, ours, checkpoint, where))
+        # Windows that are open have shown nothing yet.
+        yield from told or self._of_state(fresh, restored, ours, checkpoint, where)
+
+    def _of_rows(
+        self, fresh: Fresh, restored: Engine, ours: Snapshot, checkpoint: Checkpoint, where: str
+    ) -> Iterator[Difference]:
+        plan, engine, read = fresh.plan, fresh.engine, (self.shares, dict(checkpoint.cut))
+        stored = checkpoint.digests.items()
+        differing = [name for name, both in stored if both != ours.digests[name]]
         for output in plan.outputs:
             if output.name not in restored.digests:
                 continue
             expected = table_of(engine.table(output.name), plan, output)
             there = table_of(restored.table(output.name), plan, output)
             if output.of in differing or first_difference(expected, there) is not None:
-                told = True
-                read = self.shares, cut_read
                 yield difference(plan, output, where, (expected, there), read)
-        if told:
-            return
-        # Windows that are open have shown nothing yet.
+
+    def _of_state(
+        self, fresh: Fresh, restored: Engine, ours: Snapshot, checkpoint: Checkpoint, where: str
+    ) -> Iterator[Difference]:
         theirs = restored.snapshot()
         for node_key, table in ours.tables.items():
             parted = state.first_difference(table, theirs.tables[node_key])
-            if parted is not None:
-                key, expected_state, found_state = parted
-                yield Difference(
-                    f"{where}: the state of {fold_name(node_key)} at {key} is "
-                    f"{found_state or 'not there'}, and {expected_state or 'not there'} in a fresh "
-                    "evaluation",
-                    key=repr(key),
-                    expected=expected_state,
-                    found=found_state,
-                    events=events_of(plan, key, self.shares, cut_read),
-                )
+            if parted is None:
+                continue
+            key, expected, found = parted
+            yield Difference(
+                f"{where}: the state of {fold_name(node_key)} at {key} is {found or 'not there'}, "
+                f"and {expected or 'not there'} in a fresh evaluation",
+                key=repr(key),
+                expected=expected,
+                found=found,
+                events=events_of(fresh.plan, key, self.shares, dict(checkpoint.cut)),
+            )
 
 
 @dataclass(frozen=True, slots=True)
