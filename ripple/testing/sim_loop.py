@@ -207,13 +207,15 @@ class SimLoop(asyncio.AbstractEventLoop):
     # Time.
 
     def time(self) -> float:
-        return self.timeline.now_ns * self._rate // 1_000_000 / 1e9
+        return self._now_ns() / 1e9
 
     def time_ns(self) -> int:
         """Return virtual nanoseconds since the timeline began; looking takes one microsecond."""
-        timeline = self.timeline
-        timeline.now_ns += 1000
-        return timeline.now_ns * self._rate // 1_000_000
+        self.timeline.now_ns += 1000
+        return self._now_ns()
+
+    def _now_ns(self) -> int:
+        return self.timeline.now_ns * self._rate // 1_000_000
 
     # Scheduling.
 
@@ -237,8 +239,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        now_ns = self.timeline.now_ns * self._rate // 1_000_000
-        return self._call_at(now_ns + round(delay * 1e9), callback, args, context)
+        return self._call_at(self._now_ns() + round(delay * 1e9), callback, args, context)
 
     def call_at(
         self,
