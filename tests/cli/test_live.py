@@ -48,6 +48,19 @@ def test_trickling_trades_give_rows_at_once_until_a_signal(tmp_path, number, cod
     assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
 
 
+def test_line_is_answered_as_soon_as_nothing_more_is_waiting():
+    took_s = []
+    with start(DEMO, "--stdin") as process:
+        for at in range(20):
+            time.sleep(0.01)
+            began_s = time.perf_counter()
+            send(process, f"AAPL,150,100,{at},X")
+            assert next_row(process) == f"AAPL,150.0000,{100 * (at + 1)},{at + 1}"
+            took_s.append(time.perf_counter() - began_s)
+        process.kill()
+    assert min(took_s) < 0.02, "about 1 ms on a machine that has nothing else to do"
+
+
 def test_interrupted_run_leaves_its_file_as_it_was(tmp_path):
     output = tmp_path / "vwap.csv"
     output.write_text("before\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from decimal import Decimal
 
 import numpy as np
@@ -124,6 +125,17 @@ def test_the_front_of_a_large_table_is_that_of_all_of_it_sorted(
 def test_lists_have_no_order() -> None:
     with pytest.raises(AskedError, match="has no order"):
         window(pa.table({"l": [[1]]}), [], by="l", is_down=False, words="", first=0, rows=1)
+
+
+def test_ten_thousand_rows_ten_times_a_second_are_a_few_percent_of_a_processor() -> None:
+    chance = np.random.default_rng(1)
+    table = pa.table(
+        {"key": [f"SYM{n:05}" for n in range(10_000)], "value": chance.normal(size=10_000)}
+    )
+    began_s = time.process_time()
+    for _ in range(20):
+        window(table, ["key"], by="value", is_down=True, words="SYM value>0", first=0, rows=60)
+    assert (time.process_time() - began_s) / 20 < 0.04
 
 
 def test_engines_in_browsers_get_types_that_they_know() -> None:
