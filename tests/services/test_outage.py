@@ -17,7 +17,7 @@ from tests.cluster.cluster import ripple
 from tests.services.kafka import Broker
 from tests.services.missing import MissingError, skip
 from tests.services.s3 import ObjectServer
-from tests.services.test_s3_runs import QUICK, TRADES, Run, server  # noqa: F401 - a fixture
+from tests.services.test_s3_runs import QUICK, TRADES, Run
 
 pytestmark = pytest.mark.services
 
@@ -54,14 +54,13 @@ def fed(run: Run, memory: Memory, done: Callable[[], bool]) -> int:
 
 
 def test_an_outage_of_the_store_costs_replay_debt_that_is_told_and_no_memory(
-    tmp_path: Path,
-    server: ObjectServer,  # noqa: F811
+    tmp_path: Path, s3_server: ObjectServer
 ) -> None:
     run = Run(tmp_path, *QUICK)
     for _ in range(3):  # what is needed at work is there then
         run.append()
     run.until(lambda: run.committed == 3 * TRADES)
-    server.kill()
+    s3_server.kill()
     memory = Memory(run)
     told = r"none could be for (\d+\.\d) s, and (\d+) events would be replayed"
     count = 3 + fed(run, memory, lambda: len(re.findall(told, run.said)) >= 3)
@@ -71,7 +70,7 @@ def test_an_outage_of_the_store_costs_replay_debt_that_is_told_and_no_memory(
     assert waited[-1][0] > OUTAGE_S / 2
     assert 2 * TRADES < waited[-1][1] <= count * TRADES
     assert memory.growth < GROWTH_BYTES_MAX, f"{memory.growth / 1e6:.0f} MB more"
-    server.start()
+    s3_server.start()
     shown = ("checkpoint", "show", "--dir", "s3://bucket/prefix")
     run.append()
     run.until(lambda: f"next offset {(count + 1) * TRADES}," in ripple(*shown))
