@@ -111,10 +111,10 @@ class KafkaBroker(KafkaReader):
         await self.connected()
         configs = CUTS_CONFIG if is_compacted else LANES_CONFIG if is_kept else {}
         client = self.open_client
-        if not (await self._topic_error(topic)):
-            return
 
         async def ask() -> int:
+            if not (await self._client.topic_errors([topic]))[topic]:
+                return 0
             node = await private.controller(client)
             code = await private.make_topic(client, node, topic, partitions, configs)
             return 0 if code == THERE else code
@@ -229,19 +229,21 @@ class KafkaBroker(KafkaReader):
         found = self._bytes_max.get(topic)
         if found is None:
             await self.partitions(topic)
-            client = self.open_client
-            told = await private.batch_bytes_max(client, await private.controller(client), topic)
-            found = min(told or BATCH_BYTES_DEFAULT, BATCH_BYTES_MAX)
-            self._bytes_max[topic] = found
+            client, told = self.open_client, [0]
+
+            async def ask() -> int:
+                node = await private.controller(client)
+                told[0] = await private.batch_bytes_max(client, node, topic) or BATCH_BYTES_DEFAULT
+                return 0
+
+            await self.until_done(f"what topic {topic!r} takes", ask)
+            found = self._bytes_max[topic] = min(*told, BATCH_BYTES_MAX)
         return found
 
     def forget(self) -> None:
         """Ask again who leads what, and who answers for what."""
         self._coordinators.clear()
         self._is_stale = True
-
-    async def _topic_error(self, topic: str) -> int:
-        return (await self._client.topic_errors([topic]))[topic]
 
     async def until_done(self, what: str, ask: Callable[[], Awaitable[int]]) -> None:
         """Ask for what may be done twice, until the broker has done it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -217,3 +218,33 @@ def test_a_source_that_was_removed_is_named_where_its_offsets_are_noted(
             await owner.close()
 
     asyncio.run(story())
+
+
+def test_brokers_that_are_gone_are_an_error_of_the_port_at_each_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another error would end the partition, which waits for these."""
+    monkeypatch.setattr("ripple.kafka.broker.PATIENCE_S", 0.5)
+    monkeypatch.setattr("ripple.kafka.client.PATIENCE_S", 0.5)
+
+    async def story(server: Broker) -> None:
+        broker = KafkaBroker(server.bootstrap, Security())
+        try:
+            await broker.make("there", 1)
+            server.kill()
+            asked: list[Callable[[], Awaitable[object]]] = [
+                lambda: broker.make("there", 1),
+                lambda: broker.batch_bytes_max("new"),
+                lambda: broker.producer("name"),
+                lambda: broker.prepare("name", "group"),
+                lambda: broker.read_by("group"),
+                lambda: broker.remove_before({Place("there", 0): 1}),
+            ]
+            for ask in asked:
+                with pytest.raises(BrokerError):
+                    await ask()
+        finally:
+            await broker.close()
+
+    with Broker(tmp_path) as server:
+        asyncio.run(asyncio.wait_for(story(server), 2 * WITHIN_S))
