@@ -15,13 +15,14 @@ PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 30.0
 # A process that lived for so long starts anew with the shortest pause.
 STEADY_S = 30.0
-# One that refuses to start so often in a row will not start.
+# One that refuses to start so often, and has done nothing else, will not start. What has worked
+# before refuses for a reason that passes, such as brokers that are away.
 REFUSALS_MAX = 3
 LINE_BYTES_MAX = 1 << 16
 
 
 class WillNotStartError(Exception):
-    """A process has refused to start several times in a row; what it said was passed on."""
+    """A process has only ever refused to start; what it said was passed on."""
 
 
 class Process:
@@ -56,8 +57,8 @@ class Process:
             if self._is_ending:
                 return
             lived_s = time.monotonic() - began_s
-            refusals = refusals + 1 if code == 1 and lived_s < STEADY_S else 0
-            if refusals == REFUSALS_MAX:
+            refusals += code == 1 and lived_s < STEADY_S
+            if refusals == self.starts and refusals >= REFUSALS_MAX:
                 raise WillNotStartError(f"{self.name} does not start: see what it says")
             pause_s = PAUSE_MIN_S if lived_s >= STEADY_S else min(2 * pause_s, PAUSE_MAX_S)
             self._say(self.name, f"{_ended(code)}; it is started again in {pause_s:g} s")

@@ -1,0 +1,56 @@
+"""Processes of ``ripple cluster up``: which of them are started again."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ripple.cli.up import process as module
+from ripple.cli.up.plan import Planned
+from ripple.cli.up.process import REFUSALS_MAX, Process, WillNotStartError
+
+WITHIN_S = 30.0
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAUSE_MIN_S", 0.01)
+    monkeypatch.setattr(module, "PAUSE_MAX_S", 0.02)
+
+
+def planned(folder: Path, *lives: str) -> Planned:
+    """Return a process that does one thing after the other, a life each; the last one for ever."""
+    count = folder / "count"
+    count.write_text("")
+    begun = f"echo >> {count}; case $(wc -l < {count}) in "
+    cases = "".join(f"{number}) {life};; " for number, life in enumerate(lives[:-1], 1))
+    return Planned("worker-1", ("sh", "-c", f"{begun}{cases}*) {lives[-1]};; esac"), True)
+
+
+async def lived(process: Process) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        await process.live()
+
+
+def test_one_that_only_refuses_will_not_start(tmp_path: Path) -> None:
+    process = Process(planned(tmp_path, "exit 1"), lambda *_: None)
+    with pytest.raises(WillNotStartError, match="worker-1 does not start"):
+        asyncio.run(lived(process))
+    assert process.starts == REFUSALS_MAX
+
+
+def test_what_has_worked_is_started_until_it_does_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    away = ["exit 1"] * (REFUSALS_MAX + 2)
+
+    def say(_: str, line: str) -> None:
+        said.append(line)
+        if line == "back":
+            process.end()
+
+    process = Process(planned(tmp_path, "kill -9 $$", *away, "echo back >&2; sleep 60"), say)
+    asyncio.run(lived(process))
+    assert process.starts == len(away) + 2
+    assert any("was killed by SIGKILL" in line for line in said)
