@@ -42,6 +42,7 @@ END_S = 300.0
 MOVED_S = 60.0
 NOBODY = -1
 AT_ONCE = 500
+LINES = 40
 
 
 @dataclass(frozen=True)
@@ -281,7 +282,17 @@ async def leaders(bootstrap: str, topic: str) -> dict[int, int]:
         await client.close()
 
 
-Records = dict[int, list[tuple[bytes, bytes | None]]]
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a reader is given. time_ms: when its commit was written."""
+
+    offset: int
+    time_ms: int
+    key: bytes
+    value: bytes | None
+
+
+Records = dict[int, list[Record]]
 
 
 async def read(bootstrap: str, topic: str) -> Records:
@@ -299,7 +310,9 @@ async def read(bootstrap: str, topic: str) -> Records:
         for place in places:
             while await consumer.position(place) < ends[place]:
                 for records in (await consumer.getmany(place, timeout_ms=1000)).values():
-                    found[place.partition] += [(one.key, one.value) for one in records]
+                    found[place.partition] += [
+                        Record(one.offset, one.timestamp, one.key, one.value) for one in records
+                    ]
         return found
 
 
@@ -307,28 +320,32 @@ def table(records: Records) -> dict[bytes, Any]:
     """Return the rows that are left."""
     found: dict[bytes, Any] = {}
     for part in records.values():
-        for key, value in part:
-            if value is None:
-                found.pop(key, None)
+        for one in part:
+            if one.value is None:
+                found.pop(one.key, None)
             else:
-                found[key] = json.loads(value)
+                found[one.key] = json.loads(one.value)
     return found
 
 
-def check_order(records: Records) -> None:
+def check_order(topic: str, records: Records) -> None:
     """Raise unless each key's turnover grows with each of its records: once, and in order."""
-    newest: dict[bytes, float] = {}
-    for part in records.values():
-        for key, value in part:
-            turnover = json.loads(value or b"{}")["turnover"]
-            assert turnover > newest.get(key, -1.0), f"{key!r}: {turnover} behind {newest[key]}"
-            newest[key] = turnover
+    newest: dict[bytes, tuple[float, Record]] = {}
+    wrong: list[str] = []
+    for number, part in records.items():
+        for one in part:
+            turnover = json.loads(one.value or b"{}")["turnover"]
+            before = newest.get(one.key)
+            if before is not None and turnover <= before[0]:
+                wrong.append(f"{topic}/{number}: {one} behind {before[1]}")
+            newest[one.key] = turnover, one
+    assert not wrong, "\n".join([f"{len(wrong)} records out of order", *wrong[:LINES]])
 
 
 def check_cuts(records: Records) -> int:
     """Raise unless cut records rise, by partition; return how many there are."""
     for part in records.values():
-        cuts = [json.loads(value or b"") for _, value in part]
+        cuts = [json.loads(one.value or b"") for one in part]
         numbers = [(cut["epoch"], cut["number"]) for cut in cuts]
         assert numbers == sorted(set(numbers)), numbers
         reached = [sum(sum(one["cut"].values()) for one in cut["outputs"].values()) for cut in cuts]
@@ -382,7 +399,7 @@ async def disturb(plan: Plan, folder: Path, say: Callable[[str], None]) -> Done:
         for output in plan.story.outputs:
             made = await read(brokers.bootstrap, output)
             alone = await read(brokers.bootstrap, f"alone-{output}")
-            check_order(made)
+            check_order(output, made)
             assert table(made) == table(alone), output
             assert made
             done.records += sum(map(len, made.values()))
