@@ -79,10 +79,10 @@ class KafkaBroker(KafkaReader):
         await self.connected()
         return await super().earliest(places)
 
-    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
-        """Return, by partition, the offset before which a reader sees everything now."""
+    async def ends(self, places: Sequence[Place], *, committed: bool = True) -> dict[Place, int]:
+        """Return, by partition, the offset before which a reader sees everything; see Broker."""
         await self.connected()
-        return await super().ends(places)
+        return await super().ends(places, committed=committed)
 
     def consumer(self, *, ahead: bool = True) -> KafkaConsumer:
         """Return a reader, which gives headers; for who is connected."""

@@ -19,6 +19,7 @@ from ripple.errors import OutputError
 from ripple.events import CommitWaits, Tell, untold
 from ripple.fenced import FencedError
 from ripple.kafka.cuts import Cuts, Reached, committed, newest, topic_of
+from ripple.kafka.hanging import end_what_hangs
 from ripple.kafka.place import KafkaPlace
 from ripple.kafka.rows import divided, joined
 from ripple.kafka.together import together
@@ -92,6 +93,9 @@ class KafkaGroup:
     way; what is in ``_waiting`` was written since the last commit began, which has what was there
     before until it is certain that it is in the log; a producer in ``_producer`` has no transaction
     whose outcome is unknown. ``_way_s`` is 0 unless this owner was fenced since its last commit.
+    ``_end`` is where the cut records ended when they were read, None once something was written
+    behind: a leader that was replaced and does not know it yet may have answered, and then the
+    next record does not lie there.
     """
 
     commits_beside = True
@@ -131,6 +135,7 @@ class KafkaGroup:
         self._epoch = 0
         self._way_s = 0.0
         self._last = Cuts(0, 0)
+        self._end: int | None = None
         self._partitions: dict[str, int] = {}
         self._waiting: dict[Place, list[Records]] = {}
         self._ends: dict[str, dict[Place, int]] = {}
@@ -312,15 +317,25 @@ class KafkaGroup:
         """
         place = self._whose.place
         await self._drop()
+        self._end = None
         early = None if self._guards("fence_first") else await newest(self._broker, place)
         producer = await self._broker.producer(self._whose.name)
         self._producer = producer
-        latest, _ = await together(newest(self._broker, place), beside())
+        latest, *_ = await together(newest(self._broker, place), self._find_end(producer), beside())
         found = early if early is not None else latest
         if found is None:
             return Cuts(0, 0)
         self._check_epoch(found)
         return found
+
+    async def _find_end(self, producer: Producer) -> None:
+        """Learn where the cut records end, once no transaction is open there."""
+        if not self._guards("ends_what_hangs"):
+            return
+        topics = self._partitions.items()
+        written = [Place(topic, number) for topic, of in topics for number in range(of)]
+        others = [*written, *self._lanes.values()]
+        self._end = await end_what_hangs(self._broker, producer, self._whose.place, others)
 
     async def _give_way(self, wanted: Cuts) -> None:
         """Let whoever has fenced this owner write its record first, if it is the next one.
@@ -361,7 +376,13 @@ class KafkaGroup:
         parts[whose.place] = Records.of([record])
         # An owner who begins has read no further than the one before.
         offsets = {} if wanted.outputs == self._last.outputs else self._read_by(wanted)
-        await producer.send_all(parts, (whose.pipeline, offsets) if offsets else None)
+        found = await producer.send_all(parts, (whose.pipeline, offsets) if offsets else None)
+        end, self._end = self._end, None
+        if end not in (None, found[whose.place]) and self._guards("right_behind"):
+            raise BrokerError(
+                f"{whose.place} ends at {found[whose.place]}, and who was asked said at {end}",
+                done=False,
+            )
         await producer.commit()
 
     def _read_by(self, cuts: Cuts) -> dict[Place, int]:

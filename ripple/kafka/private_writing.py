@@ -140,17 +140,17 @@ async def write(
     node: int,
     name: str | None,
     batches: Mapping[Place, bytes],
-) -> dict[Place, int]:
-    """Write a batch to each of some partitions; return their errors."""
+) -> dict[Place, tuple[int, int]]:
+    """Write a batch to each of some partitions; return their errors, and their offsets."""
     topics: dict[str, list[tuple[int, bytes]]] = {}
     for place, batch in batches.items():
         topics.setdefault(place.topic, []).append((place.partition, batch))
     asked = Produce(name, ALL_IN_SYNC, WRITE_MS, list(topics.items()))
     answer = await client.send(node, asked)
     return {
-        Place(topic, partition): int(code)
+        Place(topic, partition): (int(code), int(offset))
         for topic, parts in answer.topics
-        for partition, code, *_ in parts
+        for partition, code, offset, *_ in parts
     }
 
 

@@ -70,7 +70,7 @@ class KafkaProducer:
         self,
         parts: Mapping[Place, Records],
         offsets: tuple[str, Mapping[Place, int]] | None = None,
-    ) -> None:
+    ) -> Mapping[Place, int]:
         """Write records to partitions at once, and then offsets; see Producer.
 
         A broker asks the coordinator about each request of a transaction. Of two that it asks about
@@ -82,10 +82,11 @@ class KafkaProducer:
         async with _Sure(self._state, f"{self._name}: cannot write to {places:.200}"):
             if self._name is not None:
                 await self._add([place for place in parts if place not in self._added])
-            await self._write(parts)
+            found = await self._write(parts)
             if offsets is not None:
                 await self._write_offsets(*offsets)
         self._state.sent()
+        return found
 
     async def commit(self) -> None:
         """Let everything be read, or nothing; see Producer."""
@@ -121,8 +122,9 @@ class KafkaProducer:
         await self._broker.until_done(f"transaction of {name!r}", add)
         self._added.update(places)
 
-    async def _write(self, parts: Mapping[Place, Records]) -> None:
+    async def _write(self, parts: Mapping[Place, Records]) -> dict[Place, int]:
         """Write records in rounds of requests, each with a batch of many partitions."""
+        found: dict[Place, int] = {}
         left = {
             place: batches(
                 records, place, await self._broker.batch_bytes_max(place.topic), self._compression
@@ -133,11 +135,11 @@ class KafkaProducer:
             round_: dict[Place, bytes] = {}
             size = 0
             for place, rest in list(left.items()):
-                found = next(rest, None)
-                if found is None:
+                batch = next(rest, None)
+                if batch is None:
                     del left[place]
                     continue
-                count, body, head = found
+                count, body, head = batch
                 sequence = self._sequences.get(place, 0)
                 round_[place] = head.with_body(
                     body, self._who, sequence, is_transactional=self._name is not None
@@ -146,10 +148,12 @@ class KafkaProducer:
                 size += len(body)
                 if size > REQUEST_BYTES_MAX:
                     break
-            await self._write_round(round_)
+            found = await self._write_round(round_) | found
+        return found
 
-    async def _write_round(self, round_: dict[Place, bytes]) -> None:
+    async def _write_round(self, round_: dict[Place, bytes]) -> dict[Place, int]:
         """Write batches to their leaders; what is sent again is there once, by its number."""
+        found: dict[Place, int] = {}
 
         async def write() -> int:
             led: dict[int, dict[Place, bytes]] = {}
@@ -158,17 +162,19 @@ class KafkaProducer:
             client = self._broker.open_client
             asked = [private.write(client, node, self._name, some) for node, some in led.items()]
             refused = 0
-            for codes in await together(*asked):
-                for place, code in codes.items():
+            for answers in await together(*asked):
+                for place, (code, offset) in answers.items():
                     if code and code != TWICE:
                         refused = refused or code
                     else:
+                        found[place] = -1 if code else offset
                         del round_[place]
             return refused
 
         places = ", ".join(map(str, round_))
         if round_:
             await self._broker.until_done(f"{places:.200}", write)
+        return found
 
     async def _write_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         name, who, broker = self._named, self._who, self._broker

@@ -46,9 +46,9 @@ class KafkaReader:
         """Return the first offset that was written at a time or later, -1 for none."""
         return await self._client.since(places, time_ms)
 
-    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
-        """Return, by partition, the offset before which a reader sees everything now."""
-        return await self._client.ends(places)
+    async def ends(self, places: Sequence[Place], *, committed: bool = True) -> dict[Place, int]:
+        """Return, by partition, the offset before which a reader sees everything; see Broker."""
+        return await self._client.ends(places, committed=committed)
 
     def consumer(self, *, ahead: bool = True) -> KafkaConsumer:
         """Return a reader; see Broker."""

@@ -17,6 +17,7 @@ from ripple.errors import InputError
 from ripple.hashing import xxh64_of
 from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.cuts import committed
+from ripple.kafka.hanging import end_what_hangs
 from ripple.kafka.originals import at_rows, kept_of
 from ripple.kafka.place import PREFIX, KafkaPlace
 from ripple.kafka.rows import joined
@@ -133,6 +134,8 @@ class KafkaRetries:
     async def _begin(self) -> None:
         """Get a producer, and then read what was retried: nobody else adds to it any more."""
         self._producer: KafkaProducer = await self._broker.producer(self._id)
+        written = [Place(self._topic, number) for number in range(self._partitions)]
+        await end_what_hangs(self._broker, self._producer, self._journal, written)
         places = [self._journal]
         first = (await self._broker.earliest(places))[self._journal]
         end = (await self._broker.ends(places))[self._journal]

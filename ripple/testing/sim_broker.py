@@ -93,6 +93,10 @@ class SimBroker:
             raise NoTopicError(f"there is no partition {place}")
         return self._topics[place.topic][place.partition]
 
+    def seen(self, place: Place) -> BrokerLog:
+        """Return a partition as whoever answers readers has it. Raises NoTopicError."""
+        return self.log(place)
+
     def begin_producer(self, name: str) -> int:
         """Fence all producers of an id, abort what they left open; return the new one's epoch."""
         transactions = self._ids.setdefault(name, Transactions())
@@ -105,19 +109,21 @@ class SimBroker:
 
     def send(
         self, name: str, epoch: int, place: Place, sequence: int, records: tuple[Record, ...]
-    ) -> None:
+    ) -> int:
         """Add records to the open transaction, or begin one; what is sent again is there once.
 
-        Raises FencedError.
+        Returns the offset of the first, -1 for what was sent again. Raises FencedError.
         """
         transactions = self._of(name, epoch)
         log = self.log(place)
         if sequence < transactions.sent.get(place, 0):
-            return
+            return -1
         transactions.sent[place] = sequence + 1
         self._open(name, transactions)
         transactions.open[place] = log
+        first = log.end
         log.append(name, records)
+        return first
 
     def send_offsets(self, name: str, epoch: int, group: str, offsets: Mapping[Place, int]) -> None:
         """Note in the open transaction, or begin one, how far a group has read."""

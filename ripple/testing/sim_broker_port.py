@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ripple.testing.sim_broker import SimBroker
+    from ripple.testing.sim_broker_log import BrokerLog
     from ripple.testing.sim_chance import Chance
     from ripple.testing.sim_effects import Effects
     from ripple.testing.sim_faults import Fault
@@ -76,14 +77,17 @@ class SimBrokerPort:
         return await self.ask(
             "broker_read",
             f"earliest {len(places)}",
-            lambda: {place: self.broker.log(place).start for place in places},
+            lambda: {place: self.broker.seen(place).start for place in places},
         )
 
-    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+    async def ends(self, places: Sequence[Place], *, committed: bool = True) -> dict[Place, int]:
+        def end(log: BrokerLog) -> int:
+            return log.stable_end if committed else log.end
+
         return await self.ask(
             "broker_read",
             f"ends {len(places)}",
-            lambda: {place: self.broker.log(place).stable_end for place in places},
+            lambda: {place: end(self.broker.seen(place)) for place in places},
         )
 
     async def prepare(self, name: str, group: str | None) -> None:
@@ -145,23 +149,30 @@ class SimProducer:
         self._has_sent = False
 
     async def send(self, place: Place, records: Records) -> None:
-        sent = tuple(records)
-        sequence = self._sequences.get(place, 0)
-        await self._send(
-            f"{place} {sequence} {zlib.crc32(repr(sent).encode()):08x}",
-            lambda: self._port.broker.send(self._name, self.epoch, place, sequence, sent),
-        )
-        self._sequences[place] = sequence + 1
+        await self.send_all({place: records})
 
     async def send_all(
         self,
         parts: Mapping[Place, Records],
         offsets: tuple[str, Mapping[Place, int]] | None = None,
-    ) -> None:
-        for place, records in parts.items():
-            await self.send(place, records)
+    ) -> Mapping[Place, int]:
+        found = {place: await self._send_to(place, records) for place, records in parts.items()}
         if offsets is not None:
             await self.send_offsets(*offsets)
+        return found
+
+    async def _send_to(self, place: Place, records: Records) -> int:
+        sent = tuple(records)
+        sequence = self._sequences.get(place, 0)
+        found: list[int] = []
+        await self._send(
+            f"{place} {sequence} {zlib.crc32(repr(sent).encode()):08x}",
+            lambda: found.append(
+                self._port.broker.send(self._name, self.epoch, place, sequence, sent)
+            ),
+        )
+        self._sequences[place] = sequence + 1
+        return found[-1]
 
     async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         sent = dict(offsets)
@@ -264,7 +275,7 @@ class SimConsumer:
         """Read where the broker is; if there is nothing, let it tell when there is."""
         found: dict[Place, Read] = {}
         for place in places:
-            read = self._port.broker.log(place).read(asked[place], records_max)
+            read = self._port.broker.seen(place).read(asked[place], records_max)
             if read.next_offset > asked[place]:
                 found[place] = read
                 records_max -= len(read.records)

@@ -179,10 +179,11 @@ class Producer(Protocol):
         self,
         parts: Mapping[Place, Records],
         offsets: tuple[str, Mapping[Place, int]] | None = None,
-    ) -> None:
+    ) -> Mapping[Place, int]:
         """Write records to partitions, and how far a group has read, at once; raises as ``send``.
 
-        It may be any of them that is there already when it fails.
+        It may be any of them that is there already when it fails. Returns the offset of the first
+        record by partition, -1 where who has it does not say.
         """
         ...
 
@@ -263,8 +264,11 @@ class Broker(Protocol):
         """Return the first offset that may still be there, by partition."""
         ...
 
-    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
-        """Return, by partition, the offset before which a reader sees everything now."""
+    async def ends(self, places: Sequence[Place], *, committed: bool = True) -> dict[Place, int]:
+        """Return, by partition, the offset before which a reader sees everything now.
+
+        Not ``committed``: that behind all that was written.
+        """
         ...
 
     async def prepare(self, name: str, group: str | None) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+import copy
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +23,9 @@ from ripple.testing import (
     repeat,
 )
 from ripple.testing.sim_broker import SimBroker
-from ripple.world.broker import Place
+from ripple.testing.sim_broker_log import BrokerLog
+from ripple.testing.sim_service import NoReplyError
+from ripple.world.broker import Place, Record
 from tests.examples import EXAMPLES
 from tests.kafka.owners import (
     INPUT,
@@ -37,6 +41,7 @@ from tests.kafka.owners import (
     undisturbed,
 )
 
+READS_OF_AN_OWNER = 5
 KINDS = (
     "broker_late",
     "broker_lost_reply",
@@ -52,17 +57,18 @@ def readers() -> Readers:
     return found
 
 
-def one_owner_after_the_other(readers: Readers, *, lets_ends_arrive: bool = False) -> Any:
+def one_owner_after_the_other(
+    readers: Readers, provoke: Callable[[SimBroker], None] = lambda _: None
+) -> Any:
     """A life, and another one whenever it has died, until the input is done.
 
-    lets_ends_arrive: the end of a transaction that was lost comes at the last possible moment.
+    provoke: makes the broker do what it may, and seldom does.
     """
 
     @on_cluster
     async def scenario(cluster: SimCluster, seed: int) -> None:
         make_topics(cluster)
-        if lets_ends_arrive:
-            let_ends_arrive(cluster.broker)
+        provoke(cluster.broker)
         cluster.always(lambda: readers.look(cluster))
         done: list[bool] = []
         for turn in range(60):
@@ -95,6 +101,64 @@ def let_ends_arrive(broker: SimBroker) -> None:
         return begin_producer(name)
 
     broker.begin_producer = begin  # type: ignore[method-assign]
+
+
+def lose_markers(broker: SimBroker) -> None:
+    """Let transactions end without a marker now and then, by a broker that then does not answer.
+
+    So does Kafka where partitions have no leader as their transaction ends (KAFKA-20734).
+    """
+    end, begin_producer, turns = broker.end, broker.begin_producer, itertools.count()
+
+    def lose(name: str) -> bool:
+        before = broker._ids.get(name)
+        is_lost = before is not None and before.is_open and next(turns) % 3 == 1
+        if before is not None and is_lost:
+            before.open.clear()
+        return is_lost
+
+    def ended(name: str, epoch: int, *, commits: bool) -> None:
+        is_lost = lose(name)
+        end(name, epoch, commits=commits)
+        if is_lost:
+            raise NoReplyError
+
+    def begin(name: str) -> int:
+        lose(name)
+        return begin_producer(name)
+
+    broker.end = ended  # type: ignore[method-assign]
+    broker.begin_producer = begin  # type: ignore[method-assign]
+
+
+def answer_from_the_past(broker: SimBroker) -> None:
+    """Let a leader that was replaced answer now and then what it knew before the last commit."""
+    send, begin_producer, turns = broker.send, broker.begin_producer, itertools.count()
+    before: dict[Place, BrokerLog] = {}
+    left = 0
+
+    def sent(
+        name: str, epoch: int, place: Place, sequence: int, records: tuple[Record, ...]
+    ) -> int:
+        if place == WHOSE.place:
+            before[place] = copy.deepcopy(broker.log(place))
+        return send(name, epoch, place, sequence, records)
+
+    def begin(name: str) -> int:
+        nonlocal left
+        left = READS_OF_AN_OWNER if next(turns) % 2 else 0
+        return begin_producer(name)
+
+    def seen(place: Place) -> BrokerLog:
+        nonlocal left
+        if place in before and left:
+            left -= 1
+            return before[place]
+        return broker.log(place)
+
+    broker.send = sent  # type: ignore[method-assign]
+    broker.begin_producer = begin  # type: ignore[method-assign]
+    broker.seen = seen  # type: ignore[method-assign]
 
 
 def two_owners(readers: Readers) -> Any:
@@ -169,8 +233,34 @@ def test_delayed_end_txn_cannot_tear(readers: Readers) -> None:
 
 
 def test_end_that_arrives_just_before_the_next_producer_is_not_missed(readers: Readers) -> None:
-    scenario = one_owner_after_the_other(readers, lets_ends_arrive=True)
+    scenario = one_owner_after_the_other(readers, let_ends_arrive)
     assert at_each(scenario, "broker_end", ("broker_unsent",))
+
+
+def test_what_a_broker_has_left_open_is_ended_before_it_is_decided_with_what_follows(
+    readers: Readers,
+) -> None:
+    scenario = one_owner_after_the_other(readers, lose_markers)
+    assert at_each(scenario, "broker_end", ("kill_after", "broker_lost_reply"))
+
+
+def test_what_hangs_is_seen_by_readers_where_it_is_not_ended(readers: Readers) -> None:
+    scenario = one_owner_after_the_other(readers, lose_markers)
+    found = next(errors_of(scenario, range(3), "ends_what_hangs"))
+    assert "cut records" in found or "torn" in found
+
+
+def test_a_replaced_leader_that_answers_is_found_out(readers: Readers) -> None:
+    scenario = one_owner_after_the_other(readers, answer_from_the_past)
+    assert at_each(scenario, "broker_end", ("kill_after", "broker_lost_reply"))
+
+
+def test_what_a_replaced_leader_does_not_know_is_written_again_without_a_look(
+    readers: Readers,
+) -> None:
+    scenario = one_owner_after_the_other(readers, answer_from_the_past)
+    with pytest.raises(AssertionError, match=r"torn|went back|cut records"):
+        at_each(scenario, "broker_end", ("broker_lost_reply",), without=("right_behind",))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -194,7 +284,7 @@ def test_superseded_owner_cannot_refence_producer(readers: Readers) -> None:
 
 
 def test_missing_fence_before_reading_is_found_out(readers: Readers) -> None:
-    scenario = one_owner_after_the_other(readers, lets_ends_arrive=True)
+    scenario = one_owner_after_the_other(readers, let_ends_arrive)
     with pytest.raises(AssertionError, match=r"torn|went back|cut records"):
         at_each(scenario, "broker_end", ("broker_unsent",), without=("fence_first",))
 
@@ -231,9 +321,9 @@ class Slow:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
 
-    async def ends(self, places: Any) -> Any:
+    async def ends(self, places: Any, **given: Any) -> Any:
         await self._clock.sleep(0.5)
-        return await self._broker.ends(places)
+        return await self._broker.ends(places, **given)
 
     async def producer(self, name: str) -> Any:
         self.begun += 1
@@ -312,8 +402,9 @@ def test_who_prepares_stops_nobody_and_then_begins_with_few_requests() -> None:
         await cluster.host("a").ended()
 
     assert repeat(scenario, seed=0).error is None
-    # The fence, where cut records and rows begin and end, the newest record, and one of its own.
-    assert asked == ["broker_init", *["broker_read"] * 5, "broker_send", "broker_end"]
+    # The fence, where cut records and rows begin and end, whether a transaction hangs there, the
+    # newest record, and one of its own.
+    assert asked == ["broker_init", *["broker_read"] * 7, "broker_send", "broker_end"]
 
 
 def test_who_looks_again_asks_where_it_ends_until_more_has_come() -> None:

@@ -47,8 +47,9 @@ class Prefixed:
     async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
         return self.bare(await self._broker.earliest([self.full(place) for place in places]))
 
-    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
-        return self.bare(await self._broker.ends([self.full(place) for place in places]))
+    async def ends(self, places: Sequence[Place], *, committed: bool = True) -> dict[Place, int]:
+        full = [self.full(place) for place in places]
+        return self.bare(await self._broker.ends(full, committed=committed))
 
     async def producer(self, name: str) -> PrefixedProducer:
         return PrefixedProducer(await self._broker.producer(self._prefix + name), self)

@@ -8,8 +8,10 @@ from typing import Any, Protocol
 
 import pytest
 
+from ripple.kafka.hanging import end_what_hangs
 from ripple.world.broker import (
     Broker,
+    BrokerError,
     Consumer,
     FencedError,
     NoTopicError,
@@ -194,6 +196,39 @@ class BrokerContract:
                 await producer.close()
             await broker.producer("p")
             assert await values(broker, A) == [b"seen"] * 3
+
+        self.run(main)
+
+    def test_end_of_all_that_was_written_is_where_the_next_record_lies(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            producer = await broker.producer("p")
+            for turn in range(2):
+                written = await broker.ends([A], committed=False)
+                assert written == await broker.ends([A])
+                producer.begin()
+                found = await producer.send_all({A: Records.of([Record(None, b"x")] * 3)})
+                assert found == written
+                assert await broker.ends([A]) == written
+                assert await broker.ends([A], committed=False) == {A: written[A] + 3}
+                await producer.abort()
+                producer = await broker.producer("p")
+                assert await broker.ends([A]) == {A: 4 * (turn + 1)}
+
+        self.run(main)
+
+    def test_what_another_id_has_open_does_not_end_with_what_hangs(self) -> None:
+        async def main(broker: Broker, topics: Topics) -> None:
+            await topics.create("in", 1)
+            other, producer = await broker.producer("other"), await broker.producer("p")
+            other.begin()
+            await other.send(A, Records.of([Record(None, b"x")]))
+            with pytest.raises(BrokerError, match="a transaction is open there"):
+                await end_what_hangs(broker, producer, A, [])
+            await broker.producer("other")
+            end = await end_what_hangs(broker, producer, A, [])
+            producer.begin()
+            assert await producer.send_all({A: Records.of([Record(None, b"y")])}) == {A: end}
 
         self.run(main)
 
