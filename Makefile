@@ -121,7 +121,8 @@ kill: $(VENV)/.dev
 
 # A cluster of real processes and a hundred disturbances: minutes. SEED=7 for others. The last one
 # reads and writes topics, and has the broker of Kafka and the object store among its victims: first
-# with one broker, then with three, where others lead once one is gone.
+# with one broker, then with three, where others lead once one is gone. After each of them owners do
+# nothing but commit while brokers are killed.
 chaos: $(VENV)/.dev
 	for pipeline in windows sessions totals; do \
 		$(PYTHON) -m tests.cluster.chaos --pipeline $$pipeline --events $(or $(EVENTS),100) \
@@ -130,6 +131,7 @@ chaos: $(VENV)/.dev
 	for brokers in 1 3; do \
 		$(PYTHON) -m tests.services.kafka_chaos --events $(or $(EVENTS),100) \
 			--seed $(or $(SEED),0) --brokers $$brokers || exit 1; \
+		$(PYTHON) -m tests.services.kafka_owners --seed $(or $(SEED),0) --brokers $$brokers || exit 1; \
 	done
 
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.

@@ -91,13 +91,13 @@ class PrefixedProducer:
         self,
         parts: Mapping[Place, Records],
         offsets: tuple[str, Mapping[Place, int]] | None = None,
-    ) -> None:
+    ) -> dict[Place, int]:
         full = {self._broker.full(place): records for place, records in parts.items()}
         if offsets is not None:
             group, at = offsets
             read = {self._broker.full(place): offset for place, offset in at.items()}
             offsets = self._broker.named(group), read
-        await self._producer.send_all(full, offsets)
+        return self._broker.bare(await self._producer.send_all(full, offsets))
 
     async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         full = {self._broker.full(place): offset for place, offset in offsets.items()}

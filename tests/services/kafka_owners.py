@@ -1,0 +1,191 @@
+"""Owners of partitions that commit all the time and replace each other, while brokers are killed.
+
+    python -m tests.services.kafka_owners --kills 30 --brokers 3
+
+Nothing but the group of outputs is at work, so that each kill strikes a transaction of every
+partition in some state: a chaos of a whole cluster has one of those in minutes. A reader of
+committed records must see each row of each partition once and in order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from ripple.connectors.connector import Part
+from ripple.connectors.contract import Commit
+from ripple.errors import OutputError
+from ripple.fenced import FencedError
+from ripple.kafka.broker import KafkaBroker
+from ripple.kafka.group import KafkaGroup, Whose, Written
+from ripple.kafka.rows import Rows
+from ripple.kafka.settings import Security
+from ripple.ops import OP, OP_SET
+from ripple.world.broker import Place
+from ripple.world.live import LiveClock
+from tests.services.kafka import Brokers
+from tests.services.kafka_chaos import LINES, check_cuts, read
+from tests.services.kafka_topics import Topics
+from tests.services.test_kafka_group import PLAN
+
+PARTITIONS, KEYS, OUTPUT_PARTITIONS = 6, 20, 4
+OWNER_S_MAX = 15.0
+END_S = 60.0
+
+
+@dataclass
+class Owners:
+    """The owners of all partitions, one after the other, and sometimes two at a time."""
+
+    bootstrap: str
+    chance: random.Random
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    done: Counter[str] = field(default_factory=Counter)
+
+    async def follow_each_other(self, part: int) -> None:
+        """Let a partition be owned until ``stop``; the last owner ends with its last commit."""
+        lives: set[asyncio.Task[None]] = set()
+        last: asyncio.Task[None] | None = None
+        epoch = 0
+        while not self.stop.is_set():
+            epoch += 1
+            begun = asyncio.Event()
+            if last is not None and self.chance.random() < 0.5:
+                last.cancel()
+            last = asyncio.create_task(self._own(part, epoch, begun))
+            lives.add(last)
+            await begun.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.stop.wait(), self.chance.uniform(0.5, OWNER_S_MAX))
+        async with asyncio.timeout(END_S):
+            for result in await asyncio.gather(*lives, return_exceptions=True):
+                if isinstance(result, Exception):
+                    raise result
+
+    async def _own(self, part: int, epoch: int, begun: asyncio.Event) -> None:
+        broker = KafkaBroker(self.bootstrap, Security())
+        rows = Rows(PLAN, PLAN.outputs[0], "out")
+        group = KafkaGroup(
+            broker,
+            Whose("owned", Part(part, PARTITIONS)),
+            {"out": Written("out", rows)},
+            clock=LiveClock(),
+            offsets=lambda cut: {Place("numbers", part): cut["numbers"]},
+        )
+        try:
+            number = await self._opened(group, epoch)
+            begun.set()
+            while not self.stop.is_set():
+                number += 1
+                await self._commit(group, part, number)
+                await asyncio.sleep(self.chance.choice((0, 0.005, 0.02, 0.1)))
+        except FencedError:
+            self.done["fenced"] += 1
+        finally:
+            begun.set()
+            await group.close()
+
+    async def _opened(self, group: KafkaGroup, epoch: int) -> int:
+        """Return how many commits there are; brokers that are away are waited for."""
+        while True:
+            try:
+                committed = (await group.open(epoch))["out"].committed
+            except OutputError:
+                continue  # after 15 s of patience
+            self.done["owners"] += 1
+            return 0 if committed is None else committed.cut["numbers"]
+
+    async def _commit(self, group: KafkaGroup, part: int, number: int) -> None:
+        reached = Commit({"numbers": number}, f"{number:016x}")
+        columns = {
+            "x": [part * KEYS + key for key in range(KEYS)],
+            OP: pa.array([OP_SET] * KEYS, pa.int8()),
+            "count": [number] * KEYS,
+        }
+        group.write("out", pa.record_batch(columns), reached)
+        await group.commit({"out": reached})
+        self.done["commits"] += 1
+
+
+async def strike(brokers: Brokers, kills: int, owners: Owners, say: Callable[[str], None]) -> None:
+    """Kill a broker so many times, and freeze one now and then."""
+    chance, killed = owners.chance, 0
+    longest_s = 1 if len(brokers.brokers) == 1 else 4  # until others lead
+    while killed < kills:
+        await asyncio.sleep(chance.uniform(0.5, 4))
+        broker = chance.choice(brokers.brokers)
+        if chance.random() < 0.7:
+            killed += 1
+            broker.kill()
+            await asyncio.sleep(chance.choice((0, 0.3, longest_s)))
+            await asyncio.to_thread(broker.start)
+            say(f"{killed} kills: {dict(owners.done)}")
+        else:
+            owners.done["freezes"] += 1
+            broker.pause()
+            await asyncio.sleep(chance.choice((0.5, 2, 2 * longest_s)))
+            broker.resume()
+
+
+async def check(bootstrap: str) -> tuple[int, int]:
+    """Raise AssertionError unless all is there once; return how many records and cuts there are."""
+    made = await read(bootstrap, "out")
+    seen: dict[int, int] = {}
+    wrong = []
+    for number, part in made.items():
+        for one in part:
+            row = json.loads(one.value or b"")
+            if row["count"] != seen.get(row["x"], 0) + 1:
+                wrong.append(f"out/{number}: {one} behind {seen.get(row['x'], 0)}")
+            seen[row["x"]] = row["count"]
+    assert not wrong, "\n".join([f"{len(wrong)} records out of order", *wrong[:LINES]])
+    assert len(seen) == PARTITIONS * KEYS
+    return sum(map(len, made.values())), check_cuts(await read(bootstrap, "owned.cuts"))
+
+
+async def disturb(
+    folder: Path, count: int, kills: int, seed: int, say: Callable[[str], None]
+) -> str:
+    """Do it all. Raises AssertionError, which says what is not as it must be."""
+    with Brokers(folder, count) as brokers:
+        async with Topics(brokers.bootstrap) as topics:
+            await topics.create("numbers", PARTITIONS, copies=count)
+            await topics.create("out", OUTPUT_PARTITIONS, copies=count)
+        owners = Owners(brokers.bootstrap, random.Random(seed))
+        lives = [asyncio.create_task(owners.follow_each_other(part)) for part in range(PARTITIONS)]
+        await strike(brokers, kills, owners, say)
+        owners.stop.set()
+        await asyncio.gather(*lives)
+        records, cuts = await check(brokers.bootstrap)
+    return f"{dict(owners.done)}; {records} records of {cuts} cuts: each once"
+
+
+def main() -> int:
+    """Run as a command; return 0 if nobody who reads has noticed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    for name, default in (("kills", 30), ("seed", 0), ("brokers", 1)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    options = parser.parse_args()
+
+    def say(line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+
+    with tempfile.TemporaryDirectory(prefix="ripple-owners-") as folder:
+        done = disturb(Path(folder), options.brokers, options.kills, options.seed, say)
+        say(asyncio.run(done))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""A short form of what ``make chaos`` does to owners of partitions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.services
+
+ROOT = Path(__file__).resolve().parents[2]
+WITHIN_S = 240.0
+
+
+def test_rows_of_owners_that_replace_each_other_are_there_once_whatever_brokers_do() -> None:
+    command = [sys.executable, "-m", "tests.services.kafka_owners", "--kills", "4"]
+    ended = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-6000:]
+    assert "each once" in ended.stderr
