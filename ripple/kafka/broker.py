@@ -226,19 +226,18 @@ class KafkaBroker(KafkaReader):
 
     async def batch_bytes_max(self, topic: str) -> int:
         """Return how large a batch of a topic may be. Raises NoTopicError and BrokerError."""
-        found = self._bytes_max.get(topic)
-        if found is None:
+        if topic not in self._bytes_max:
             await self.partitions(topic)
-            client, told = self.open_client, [0]
+            client = self.open_client
 
             async def ask() -> int:
                 node = await private.controller(client)
-                told[0] = await private.batch_bytes_max(client, node, topic) or BATCH_BYTES_DEFAULT
+                told = await private.batch_bytes_max(client, node, topic)
+                self._bytes_max[topic] = min(told or BATCH_BYTES_DEFAULT, BATCH_BYTES_MAX)
                 return 0
 
             await self.until_done(f"what topic {topic!r} takes", ask)
-            found = self._bytes_max[topic] = min(*told, BATCH_BYTES_MAX)
-        return found
+        return self._bytes_max[topic]
 
     def forget(self) -> None:
         """Ask again who leads what, and who answers for what."""

@@ -332,8 +332,7 @@ class KafkaGroup:
         """Learn where the cut records end, once no transaction is open there."""
         if not self._guards("ends_what_hangs"):
             return
-        topics = self._partitions.items()
-        written = [Place(topic, number) for topic, of in topics for number in range(of)]
+        written = [place for topic in self._partitions for place in self._places(topic)]
         others = [*written, *self._lanes.values()]
         self._end = await end_what_hangs(self._broker, producer, self._whose.place, others)
 
@@ -395,9 +394,10 @@ class KafkaGroup:
 
     async def _look_for_ends(self) -> None:
         for output, written in self._outputs.items():
-            count = self._partitions[written.topic]
-            places = [Place(written.topic, number) for number in range(count)]
-            self._ends[output] = await self._broker.ends(places)
+            self._ends[output] = await self._broker.ends(self._places(written.topic))
+
+    def _places(self, topic: str) -> list[Place]:
+        return [Place(topic, number) for number in range(self._partitions[topic])]
 
     async def _surely(
         self,

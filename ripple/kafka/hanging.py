@@ -1,9 +1,9 @@
 """Ends what a broker has left open of a transaction that it takes for ended.
 
-Kafka 4 passes over partitions without a leader when a transaction ends (KAFKA-20734): a broker that
-is alone and is killed between the decision and its markers writes none. Readers wait in front of
-such records, and the marker of the next transaction of the same id decides them, too. A commit that
-was looked for, not found, and sent again would then be there twice.
+Kafka 4.3 and 4.4 pass over partitions without a leader when a transaction ends (KAFKA-20734): a
+broker that is alone and is killed between the decision and its markers writes none. Readers wait in
+front of such records, and the marker of the next transaction of the same id decides them, too. A
+commit that was looked for, not found, and sent again would then be there twice.
 """
 
 from __future__ import annotations

@@ -135,10 +135,8 @@ class KafkaRetries:
         """Get a producer, and then read what was retried: nobody else adds to it any more."""
         self._producer: KafkaProducer = await self._broker.producer(self._id)
         written = [Place(self._topic, number) for number in range(self._partitions)]
-        await end_what_hangs(self._broker, self._producer, self._journal, written)
-        places = [self._journal]
-        first = (await self._broker.earliest(places))[self._journal]
-        end = (await self._broker.ends(places))[self._journal]
+        end = await end_what_hangs(self._broker, self._producer, self._journal, written)
+        first = (await self._broker.earliest([self._journal]))[self._journal]
         self._done = {
             record.key
             async for read in committed(self._broker, self._journal, first, end)
