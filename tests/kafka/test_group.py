@@ -112,10 +112,10 @@ def lose_markers(broker: SimBroker) -> None:
 
     def lose(name: str) -> bool:
         before = broker._ids.get(name)
-        is_lost = before is not None and before.is_open and next(turns) % 3 == 1
-        if before is not None and is_lost:
-            before.open.clear()
-        return is_lost
+        if before is None or not before.is_open or next(turns) % 3 != 1:
+            return False
+        before.open.clear()
+        return True
 
     def ended(name: str, epoch: int, *, commits: bool) -> None:
         is_lost = lose(name)

@@ -24,13 +24,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.client import AIOKafkaClient
 
 from tests.services.kafka import Broker, Brokers
 from tests.services.kafka_kill_nine import ripple
+from tests.services.kafka_reader import Row, check_cuts, check_order, read, table
 from tests.services.kafka_topics import Topics
 from tests.services.proxy import Proxy
 from tests.services.s3 import S3Proxy
@@ -42,7 +42,6 @@ END_S = 300.0
 MOVED_S = 60.0
 NOBODY = -1
 AT_ONCE = 500
-LINES = 40
 
 
 @dataclass(frozen=True)
@@ -282,75 +281,9 @@ async def leaders(bootstrap: str, topic: str) -> dict[int, int]:
         await client.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What a reader is given. time_ms: when its commit was written."""
-
-    offset: int
-    time_ms: int
-    key: bytes
-    value: bytes | None
-
-
-Records = dict[int, list[Record]]
-
-
-async def read(bootstrap: str, topic: str) -> Records:
-    """Return what a reader of committed records sees, by partition."""
-    async with AIOKafkaConsumer(
-        bootstrap_servers=bootstrap, isolation_level="read_committed", enable_auto_commit=False
-    ) as consumer:
-        async with Topics(bootstrap) as topics:
-            (told,) = await topics.described(topic)
-        places = [TopicPartition(topic, number) for number in range(told)]
-        consumer.assign(places)
-        await consumer.seek_to_beginning(*places)
-        ends = await consumer.end_offsets(places)
-        found: Records = {place.partition: [] for place in places}
-        for place in places:
-            while await consumer.position(place) < ends[place]:
-                for records in (await consumer.getmany(place, timeout_ms=1000)).values():
-                    found[place.partition] += [
-                        Record(one.offset, one.timestamp, one.key, one.value) for one in records
-                    ]
-        return found
-
-
-def table(records: Records) -> dict[bytes, Any]:
-    """Return the rows that are left."""
-    found: dict[bytes, Any] = {}
-    for part in records.values():
-        for one in part:
-            if one.value is None:
-                found.pop(one.key, None)
-            else:
-                found[one.key] = json.loads(one.value)
-    return found
-
-
-def check_order(topic: str, records: Records) -> None:
-    """Raise unless each key's turnover grows with each of its records: once, and in order."""
-    newest: dict[bytes, tuple[float, Record]] = {}
-    wrong: list[str] = []
-    for number, part in records.items():
-        for one in part:
-            turnover = json.loads(one.value or b"{}")["turnover"]
-            before = newest.get(one.key)
-            if before is not None and turnover <= before[0]:
-                wrong.append(f"{topic}/{number}: {one} behind {before[1]}")
-            newest[one.key] = turnover, one
-    assert not wrong, "\n".join([f"{len(wrong)} records out of order", *wrong[:LINES]])
-
-
-def check_cuts(records: Records) -> int:
-    """Raise unless cut records rise, by partition; return how many there are."""
-    for part in records.values():
-        cuts = [json.loads(one.value or b"") for one in part]
-        numbers = [(cut["epoch"], cut["number"]) for cut in cuts]
-        assert numbers == sorted(set(numbers)), numbers
-        reached = [sum(sum(one["cut"].values()) for one in cut["outputs"].values()) for cut in cuts]
-        assert reached == sorted(reached), reached
-    return sum(map(len, records.values()))
+def grows(before: Row | None, row: Row) -> bool:
+    """Return whether a key's turnover has grown, as it does with each trade."""
+    return before is None or row["turnover"] > before["turnover"]
 
 
 async def disturb(plan: Plan, folder: Path, say: Callable[[str], None]) -> Done:
@@ -399,14 +332,13 @@ async def disturb(plan: Plan, folder: Path, say: Callable[[str], None]) -> Done:
         for output in plan.story.outputs:
             made = await read(brokers.bootstrap, output)
             alone = await read(brokers.bootstrap, f"alone-{output}")
-            check_order(output, made)
+            check_order(output, made, grows)
             assert table(made) == table(alone), output
             assert made
             done.records += sum(map(len, made.values()))
         done.moves = chaos.moves
-        done.cuts = sum(
-            [check_cuts(await read(brokers.bootstrap, topic)) for topic in plan.story.cuts]
-        )
+        for topic in plan.story.cuts:
+            done.cuts += len(check_cuts(await read(brokers.bootstrap, topic)))
     done.seconds = time.monotonic() - began_s
     return done
 

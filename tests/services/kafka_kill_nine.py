@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -10,9 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
-
-from aiokafka import AIOKafkaConsumer
 
 from tests.services.kafka import Broker
 
@@ -89,37 +85,3 @@ def kill_often(run: Run, broker: Broker, kills: int, broker_kills: int) -> list[
         process.send_signal(signal.SIGKILL)
         said.append(first + process.communicate(timeout=RUN_S)[0])
     return said
-
-
-async def read_all(bootstrap: str, topic: str) -> list[tuple[bytes, bytes | None]]:
-    """Return what a consumer of committed records sees of a topic."""
-    consumer = AIOKafkaConsumer(
-        topic,
-        bootstrap_servers=bootstrap,
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-    )
-    await consumer.start()
-    try:
-        places = sorted(consumer.assignment())
-        ends = await consumer.end_offsets(places)
-        found = []
-        for place in places:
-            while await consumer.position(place) < ends[place]:
-                for records in (await consumer.getmany(place, timeout_ms=1000)).values():
-                    found += [(record.key, record.value) for record in records]
-        return found
-    finally:
-        await consumer.stop()
-
-
-def check_cuts(records: list[tuple[bytes, bytes | None]]) -> dict[str, Any]:
-    """Raise unless cut records rise; return the last."""
-    cuts = [json.loads(value or b"") for _, value in records]
-    numbers = [(cut["epoch"], cut["number"]) for cut in cuts]
-    assert numbers == sorted(set(numbers))
-    reached = [sum(one["cut"]["trades"] for one in cut["outputs"].values()) for cut in cuts]
-    assert reached == sorted(reached)
-    last: dict[str, Any] = cuts[-1]
-    return last

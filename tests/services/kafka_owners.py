@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import random
 import sys
 import tempfile
@@ -21,23 +20,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow as pa
-
 from ripple.connectors.connector import Part
-from ripple.connectors.contract import Commit
 from ripple.errors import OutputError
 from ripple.fenced import FencedError
 from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.group import KafkaGroup, Whose, Written
-from ripple.kafka.rows import Rows
+from ripple.kafka.group import KafkaGroup, Whose
 from ripple.kafka.settings import Security
-from ripple.ops import OP, OP_SET
 from ripple.world.broker import Place
-from ripple.world.live import LiveClock
 from tests.services.kafka import Brokers
-from tests.services.kafka_chaos import LINES, check_cuts, read
+from tests.services.kafka_numbers import commit_rows, group_of, opened
+from tests.services.kafka_reader import Row, check_cuts, check_order, read, table
 from tests.services.kafka_topics import Topics
-from tests.services.test_kafka_group import PLAN
 
 PARTITIONS, KEYS, OUTPUT_PARTITIONS = 6, 20, 4
 OWNER_S_MAX = 15.0
@@ -75,20 +68,16 @@ class Owners:
 
     async def _own(self, part: int, epoch: int, begun: asyncio.Event) -> None:
         broker = KafkaBroker(self.bootstrap, Security())
-        rows = Rows(PLAN, PLAN.outputs[0], "out")
-        group = KafkaGroup(
-            broker,
-            Whose("owned", Part(part, PARTITIONS)),
-            {"out": Written("out", rows)},
-            clock=LiveClock(),
-            offsets=lambda cut: {Place("numbers", part): cut["numbers"]},
-        )
+        whose = Whose("owned", Part(part, PARTITIONS))
+        group = group_of(broker, whose, "out", Place("numbers", part))
+        keys = range(part * KEYS, (part + 1) * KEYS)
         try:
-            number = await self._opened(group, epoch)
+            number = await self._begin(group, epoch)
             begun.set()
             while not self.stop.is_set():
                 number += 1
-                await self._commit(group, part, number)
+                await commit_rows(group, number, keys)
+                self.done["commits"] += 1
                 await asyncio.sleep(self.chance.choice((0, 0.005, 0.02, 0.1)))
         except FencedError:
             self.done["fenced"] += 1
@@ -96,26 +85,13 @@ class Owners:
             begun.set()
             await group.close()
 
-    async def _opened(self, group: KafkaGroup, epoch: int) -> int:
+    async def _begin(self, group: KafkaGroup, epoch: int) -> int:
         """Return how many commits there are; brokers that are away are waited for."""
         while True:
-            try:
-                committed = (await group.open(epoch))["out"].committed
-            except OutputError:
-                continue  # after 15 s of patience
-            self.done["owners"] += 1
-            return 0 if committed is None else committed.cut["numbers"]
-
-    async def _commit(self, group: KafkaGroup, part: int, number: int) -> None:
-        reached = Commit({"numbers": number}, f"{number:016x}")
-        columns = {
-            "x": [part * KEYS + key for key in range(KEYS)],
-            OP: pa.array([OP_SET] * KEYS, pa.int8()),
-            "count": [number] * KEYS,
-        }
-        group.write("out", pa.record_batch(columns), reached)
-        await group.commit({"out": reached})
-        self.done["commits"] += 1
+            with suppress(OutputError):  # after 15 s of patience
+                found = await opened(group, epoch)
+                self.done["owners"] += 1
+                return found
 
 
 async def strike(brokers: Brokers, kills: int, owners: Owners, say: Callable[[str], None]) -> None:
@@ -138,20 +114,18 @@ async def strike(brokers: Brokers, kills: int, owners: Owners, say: Callable[[st
             broker.resume()
 
 
+def counts(before: Row | None, row: Row) -> bool:
+    """Return whether a row is of the commit behind that of the row before."""
+    return bool(row["count"] == 1 + (0 if before is None else before["count"]))
+
+
 async def check(bootstrap: str) -> tuple[int, int]:
     """Raise AssertionError unless all is there once; return how many records and cuts there are."""
     made = await read(bootstrap, "out")
-    seen: dict[int, int] = {}
-    wrong = []
-    for number, part in made.items():
-        for one in part:
-            row = json.loads(one.value or b"")
-            if row["count"] != seen.get(row["x"], 0) + 1:
-                wrong.append(f"out/{number}: {one} behind {seen.get(row['x'], 0)}")
-            seen[row["x"]] = row["count"]
-    assert not wrong, "\n".join([f"{len(wrong)} records out of order", *wrong[:LINES]])
-    assert len(seen) == PARTITIONS * KEYS
-    return sum(map(len, made.values())), check_cuts(await read(bootstrap, "owned.cuts"))
+    check_order("out", made, counts)
+    assert len(table(made)) == PARTITIONS * KEYS
+    cuts = check_cuts(await read(bootstrap, "owned.cuts"))
+    return sum(map(len, made.values())), len(cuts)
 
 
 async def disturb(

@@ -7,42 +7,23 @@ import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-import ripple as rp
 from ripple.connectors.connector import Part
-from ripple.connectors.contract import Commit
 from ripple.fenced import FencedError
 from ripple.kafka import private_writing as private
 from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.group import KafkaGroup, Whose, Written
+from ripple.kafka.group import KafkaGroup, Whose
 from ripple.kafka.producer import KafkaProducer
-from ripple.kafka.rows import Rows
 from ripple.kafka.settings import Security
-from ripple.ops import OP, OP_SET
 from ripple.world.broker import BrokerError, NoTopicError, Place, UnknownOutcomeError
-from ripple.world.live import LiveClock
 from tests.services.kafka import Broker
-from tests.services.kafka_kill_nine import read_all
+from tests.services.kafka_numbers import commit_rows, group_of, opened
+from tests.services.kafka_reader import read
 
 pytestmark = pytest.mark.services
 
 WITHIN_S = 60
-
-
-@rp.record(version=1)
-class Number:
-    x: int
-
-
-PLAN = (
-    rp.Pipeline("seen")
-    .source("numbers", Number)
-    .partition("by-x", key="x")
-    .fold("seen", count=rp.count())
-    .sink("out")
-).plan()
 
 
 class Owners:
@@ -57,15 +38,14 @@ class Owners:
         """Return the owner of an epoch, and what it has found committed: so many records."""
         broker = KafkaBroker(self.bootstrap, Security())
         self._brokers.append(broker)
-        written = {"out": Written(self.topic, Rows(PLAN, PLAN.outputs[0], self.topic))}
-        group = KafkaGroup(broker, Whose(self.topic, Part(0, 1)), written, clock=LiveClock())
-        committed = (await group.open(epoch))["out"].committed
-        return group, 0 if committed is None else committed.cut["numbers"]
+        group = group_of(broker, Whose(self.topic, Part(0, 1)), self.topic)
+        return group, await opened(group, epoch)
 
     async def seen(self) -> list[int]:
         """Return which rows a reader of committed records sees."""
-        found = await read_all(self.bootstrap, self.topic)
-        return [json.loads(value)["x"] for _, value in found if value]
+        found = await read(self.bootstrap, self.topic)
+        rows = [one.value for part in found.values() for one in part]
+        return [json.loads(row)["x"] for row in rows if row]
 
     async def close(self) -> None:
         for broker in self._brokers:
@@ -74,10 +54,7 @@ class Owners:
 
 async def commit(group: KafkaGroup, number: int) -> None:
     """Write row ``number``, and commit with it that so many records were read."""
-    reached = Commit({"numbers": number}, f"{number:016x}")
-    columns = {"x": [number], OP: pa.array([OP_SET], pa.int8()), "count": [1]}
-    group.write("out", pa.record_batch(columns), reached)
-    await group.commit({"out": reached})
+    await commit_rows(group, number, range(number, number + 1))
 
 
 def lived(broker: Broker, topic: str, story: Callable[[Owners], Awaitable[None]]) -> None:
