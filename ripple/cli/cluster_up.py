@@ -184,13 +184,13 @@ class _Cluster:
         await asyncio.wait(lives)
 
     def _code(self, status: _Status, lives: Sequence[asyncio.Future[None]]) -> int:
-        for life in lives:
-            error = life.exception()
-            if isinstance(error, WillNotStartError):
-                say(f"{PROGRAM}: {error}")
-                return EXIT_FAILURE
-            if error is not None:
+        errors = [error for life in lives if (error := life.exception()) is not None]
+        for error in errors:
+            if not isinstance(error, WillNotStartError):
                 raise error
+            say(f"{PROGRAM}: {error}")
+        if errors:
+            return EXIT_FAILURE
         if self._number is signal.SIGINT:
             return 128 + signal.SIGINT
         if self._number is None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ripple.cli.cluster_up import _Cluster
 from ripple.cli.up import process as module
 from ripple.cli.up.plan import Planned
 from ripple.cli.up.process import REFUSALS_MAX, Process, WillNotStartError
@@ -50,7 +53,27 @@ def test_what_has_worked_is_started_until_it_does_again(tmp_path: Path) -> None:
         if line == "back":
             process.end()
 
-    process = Process(planned(tmp_path, "kill -9 $$", *away, "echo back >&2; sleep 60"), say)
+    process = Process(planned(tmp_path, "kill -9 $$", *away, "echo back >&2; exec sleep 60"), say)
     asyncio.run(lived(process))
     assert process.starts == len(away) + 2
     assert any("was killed by SIGKILL" in line for line in said)
+
+
+def test_each_of_several_that_will_not_start_is_named_and_none_is_a_traceback(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    forgotten: list[dict[str, Any]] = []
+
+    async def main() -> int:
+        asyncio.get_running_loop().set_exception_handler(lambda _, about: forgotten.append(about))
+        refused = [Process(planned(tmp_path, "exit 1"), lambda *_: None) for _ in range(2)]
+        lives = [asyncio.ensure_future(lived(process)) for process in refused]
+        await asyncio.wait(lives)
+        code = _Cluster(refused)._code(None, lives)  # type: ignore[arg-type]
+        lives.clear()
+        gc.collect()
+        return code
+
+    assert asyncio.run(main()) == 1
+    assert capfd.readouterr().err.count("worker-1 does not start") == 2
+    assert not forgotten
