@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 PAUSE_MIN_S = 0.1
 PAUSE_MAX_S = 30.0
-STEADY_S = 60.0
+# One that has worked for so long, and not only loaded what it needs, is none that cannot.
+STEADY_S = 5.0
 WATCH_S = 1.0
 START_S = 60.0  # a process that has said nothing yet loads what it needs
 DUMP_S = 1.0
@@ -113,6 +114,7 @@ class Slot:
         self._has_pending = asyncio.Event()
         self._stopping = asyncio.Event()
         self._heard_ns = 0
+        self._working_ns: int | None = None  # since when, from its first report on
         self._asked: list[asyncio.Future[list[Any]]] = []
         self.greeting: Callable[[], list[dict[str, Any]]] = list
         """What a new process is told first."""
@@ -161,7 +163,7 @@ class Slot:
         """Have a process until told to stop; a killed one is never left alone."""
         pause_s = PAUSE_MIN_S
         while not self._stopping.is_set():
-            began_ns = self._clock.monotonic_ns()
+            self._working_ns = None
             try:
                 how = await self._live()
             except OSError as error:
@@ -171,13 +173,18 @@ class Slot:
             self._say(f"process {self.number} has ended: {how}; another one begins")
             self._exited(self.number, self.start)
             self.start += 1
-            if self._clock.monotonic_ns() - began_ns > STEADY_S * NS:
+            if self._is_steady():
                 pause_s = PAUSE_MIN_S
             self._changed()
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._stopping.wait()
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+    def _is_steady(self) -> bool:
+        """Whether the present process, or the last one, has worked for a while."""
+        began_ns = self._working_ns
+        return began_ns is not None and self._clock.monotonic_ns() - began_ns > STEADY_S * NS
 
     async def _live(self) -> str:
         """Be with one process from its start to its end; return how it ended."""
@@ -212,6 +219,8 @@ class Slot:
             while (message := await engine.pipe.read()) is not None:
                 self._heard_ns = self._clock.monotonic_ns()
                 if message["say"] == "report":
+                    if self._working_ns is None:
+                        self._working_ns = self._heard_ns
                     self.report, self.standings = words.reported(message)
                     self.queues = words.queues(message)
                     self._measured = words.measured(message) or self._measured

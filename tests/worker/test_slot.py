@@ -1,0 +1,100 @@
+"""When a process of a worker is started again, told by a simulated clock."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from ripple.assignment import Report
+from ripple.testing.sim_chance import Chance
+from ripple.testing.sim_loop import SimLoop
+from ripple.testing.sim_world import SimClock
+from worker import slot, words
+from worker.slot import Slot
+
+STARTS = 12
+
+
+class Talk:
+    """What a process says: one report, and nothing more until it is gone."""
+
+    def __init__(self, *, reports: bool) -> None:
+        self._reports = reports
+
+    async def read(self) -> dict[str, Any] | None:
+        if self._reports:
+            self._reports = False
+            return words.report(Report(), {})
+        await asyncio.Event().wait()
+        return None
+
+    async def write(self, message: dict[str, Any]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Engine:
+    """A process that lives for so long."""
+
+    def __init__(self, lives_s: float, *, reports: bool) -> None:
+        self._lives_s = lives_s
+        self.pipe = Talk(reports=reports)
+
+    async def wait(self) -> str:
+        await asyncio.sleep(self._lives_s)
+        return "by SIGKILL"
+
+    def dump(self) -> None:
+        pass
+
+    def kill(self) -> None:
+        pass
+
+
+def pauses(lives_s: float, *, reports: bool) -> list[float]:
+    """Return how long a slot was without a process, between the first STARTS of them."""
+    chance = Chance(0)
+    loop = SimLoop(chance)
+    began_s: list[float] = []
+
+    async def spawn(_slot: int) -> Engine:
+        began_s.append(loop.time())
+        if len(began_s) == STARTS:
+            one.stop()
+        return Engine(lives_s, reports=reports)
+
+    one = Slot(
+        0,
+        spawn,
+        SimClock(loop, chance),
+        hung_after_s=30.0,
+        changed=lambda: None,
+        exited=lambda _slot, _start: None,
+        say=lambda _line: None,
+    )
+    try:
+        loop.run_until_complete(one.run())
+    finally:
+        loop.close()
+    return [after - before - lives_s for before, after in pairwise(began_s)]
+
+
+@pytest.mark.parametrize("lives_s", [slot.STEADY_S + 0.1, 3600.0])
+def test_process_that_has_worked_is_followed_at_once_each_time(lives_s: float) -> None:
+    assert pauses(lives_s, reports=True) == pytest.approx(
+        [slot.PAUSE_MIN_S] * (STARTS - 1), abs=1e-3
+    )
+
+
+@pytest.mark.parametrize(("lives_s", "reports"), [(1.0, True), (20.0, False)])
+def test_process_that_cannot_work_is_started_ever_more_rarely(
+    lives_s: float, reports: bool
+) -> None:
+    found = pauses(lives_s, reports=reports)
+    expected = [min(slot.PAUSE_MIN_S * 2**at, slot.PAUSE_MAX_S) for at in range(STARTS - 1)]
+    assert found == pytest.approx(expected, abs=1e-3)
