@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cli import fork_server
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 DEMO = [sys.executable, "-m", "ripple.cli.vwap_demo"]
 RIPPLE = [sys.executable, "-m", "ripple.cli.main"]
-TIMEOUT_S = 60
 
 BOOK_TRADES = """\
 # symbol,price,size,timestamp_ns,venue
@@ -54,14 +54,14 @@ def run(
     texts = [str(argument) for argument in arguments]
     given = given.encode() if isinstance(given, str) else given
     if command in (DEMO, RIPPLE):
-        code, out, err = fork_server.run(command[-1], texts, given, TIMEOUT_S, through)
+        code, out, err = fork_server.run(command[-1], texts, given, PATIENCE_S, through)
         return Ended(code, out.decode(), err.decode())
     ended = subprocess.run(
         [*through, *command, *texts],
         input=given,
         capture_output=True,
         cwd=ROOT,
-        timeout=TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())

@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from tests.cli.processes import DEMO, RIPPLE, TIMEOUT_S, start
+from tests.cli.processes import DEMO, RIPPLE, start
+from tests.patience import PATIENCE_S
 
 
 def send(process: subprocess.Popen[bytes], line: str) -> None:
@@ -22,7 +23,7 @@ def send(process: subprocess.Popen[bytes], line: str) -> None:
 def next_row(process: subprocess.Popen[bytes]) -> str:
     """Return the next row of a command whose input stays open."""
     assert process.stdout is not None
-    ready, _, _ = select.select([process.stdout], [], [], TIMEOUT_S)
+    ready, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
     assert ready, "no row came"
     return process.stdout.readline().decode().rstrip()
 
@@ -42,7 +43,7 @@ def test_trickling_trades_give_rows_at_once_until_a_signal(tmp_path, number, cod
         send(process, "AAPL,151,100,2,X")
         assert next_row(process) == "AAPL,150.5000,200,2"
         process.send_signal(number)
-        assert process.wait(TIMEOUT_S) == code
+        assert process.wait(PATIENCE_S) == code
         assert process.stderr is not None
         assert process.stderr.read().decode().splitlines() == [said]
     assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
@@ -70,7 +71,7 @@ def test_interrupted_run_leaves_its_file_as_it_was(tmp_path):
         send(process, "AAPL,150,100,1,X")
         assert next_row(process) == "150.0,15000.0,1"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(TIMEOUT_S) == 143
+        assert process.wait(PATIENCE_S) == 143
     assert output.read_text() == "before\n"
     assert [path.name for path in tmp_path.iterdir()] == ["vwap.csv"]
 
@@ -81,7 +82,7 @@ def test_trickling_file_that_nobody_writes_yet_can_be_interrupted(tmp_path):
     with start(DEMO, "--file", fifo) as process:
         writer = os.open(fifo, os.O_WRONLY)  # returns when the command has opened it
         process.send_signal(signal.SIGINT)
-        assert process.wait(TIMEOUT_S) == 130
+        assert process.wait(PATIENCE_S) == 130
         os.close(writer)
 
 
@@ -90,7 +91,7 @@ def test_progress_is_drawn_on_a_terminal_and_gone_at_the_end():
     seen = b""
     with start(DEMO, "--stdin", stderr=theirs) as process:
         os.close(theirs)
-        deadline_s = time.monotonic() + TIMEOUT_S
+        deadline_s = time.monotonic() + PATIENCE_S
         while b"/s" not in seen and time.monotonic() < deadline_s:
             send(process, "AAPL,150,100,1,X")
             if select.select([terminal], [], [], 0.1)[0]:
@@ -98,7 +99,7 @@ def test_progress_is_drawn_on_a_terminal_and_gone_at_the_end():
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None
-        process.communicate(timeout=TIMEOUT_S)
+        process.communicate(timeout=PATIENCE_S)
         while not seen.endswith(b"Output records:    " + seen.rsplit(b" ", 1)[-1]):
             seen += os.read(terminal, 4096)
         assert process.returncode == 0

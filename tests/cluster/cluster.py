@@ -19,8 +19,7 @@ from ripple.cli.up.reach import Reach
 from ripple.pipeline_file import load_plan
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import ripple as command
-
-END_S = 60.0
+from tests.patience import PATIENCE_S
 
 
 def ripple(*arguments: object) -> str:
@@ -158,11 +157,13 @@ class Cluster:
             some = [one for one in self.processes.values() if one.is_worker == is_worker]
             for one in some:
                 one.end()
-            _, late = await asyncio.wait([self._lives[one.name] for one in some], timeout=END_S)
+            _, late = await asyncio.wait(
+                [self._lives[one.name] for one in some], timeout=PATIENCE_S
+            )
             for one in some:
                 if self._lives[one.name] in late:
                     one.end(signal.SIGKILL)
-            assert not late, f"not ended within {END_S} s: {self.tail()}"
+            assert not late, f"not ended within {PATIENCE_S} s: {self.tail()}"
 
 
 @asynccontextmanager

@@ -18,11 +18,11 @@ import pytest
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cluster.chaos import append, job_of
 from tests.cluster.test_up import Up
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.services
 
 PARTITIONS = 4
-WITHIN_S = 60.0
 
 
 class Asked:
@@ -55,7 +55,7 @@ class Asked:
     def say(self, *arguments: str, code: int = 0) -> str:
         """Return what a command prints."""
         started = self.start(*arguments)
-        out, err = started.communicate(timeout=WITHIN_S)
+        out, err = started.communicate(timeout=PATIENCE_S)
         assert started.returncode == code, (out, err)
         return out if not code else err
 
@@ -65,10 +65,10 @@ class Asked:
 
     def until(self, sql: str, wanted: Any) -> Any:
         """Ask until the answer is as wanted; return all of it."""
-        until_s = time.monotonic() + 2 * WITHIN_S
+        until_s = time.monotonic() + 2 * PATIENCE_S
         while True:
             asking = self.start("query", sql, "--format", "json")
-            out, said = asking.communicate(timeout=WITHIN_S)
+            out, said = asking.communicate(timeout=PATIENCE_S)
             if asking.returncode == 0 and json.loads(out)["rows"] == wanted:
                 return json.loads(out)
             # Partitions of a worker that has died have no answer until others have them.
@@ -190,12 +190,12 @@ def test_top_draws_on_a_terminal(asked: Asked) -> None:
         stdin=write,
     )
     os.close(write)
-    shown, until_s = b"", time.monotonic() + WITHIN_S
+    shown, until_s = b"", time.monotonic() + PATIENCE_S
     while shown.count(b"\x1b[H") < 3:
         assert time.monotonic() < until_s, shown
         shown += os.read(read, 4096)
     top.send_signal(signal.SIGINT)
-    assert top.wait(WITHIN_S) == 130
+    assert top.wait(PATIENCE_S) == 130
     os.close(read)
     assert b"\x1b[32m3/3 workers active" in shown
 
@@ -226,7 +226,7 @@ def test_a_tap_shows_what_changes_and_ends(asked: Asked) -> None:
             break
     time.sleep(1)
     asked.append(1)
-    out, _ = tap.communicate(timeout=WITHIN_S)
+    out, _ = tap.communicate(timeout=PATIENCE_S)
     assert tap.returncode == 0
     lines = out.splitlines()
     assert len(lines) == 5
@@ -275,7 +275,7 @@ def test_while_a_worker_dies_a_tap_stalls_and_goes_on_and_a_query_is_the_truth(
         asked.until("SELECT trades::BIGINT AS n FROM portfolio", [{"n": records}])
         rows: dict[str, int] = {}
         cuts: dict[int, int] = {}
-        until_s = time.monotonic() + WITHIN_S
+        until_s = time.monotonic() + PATIENCE_S
         while sum(rows.values()) != records:
             assert time.monotonic() < until_s, (rows, asked.up.said[-3000:])
             change = json.loads(tap.stdout.readline())
@@ -286,7 +286,7 @@ def test_while_a_worker_dies_a_tap_stalls_and_goes_on_and_a_query_is_the_truth(
             rows[change["key"]["symbol"]] = change["row"]["trades"]
     finally:
         tap.send_signal(signal.SIGINT)
-        tap.communicate(timeout=WITHIN_S)
+        tap.communicate(timeout=PATIENCE_S)
     assert tap.returncode == 130
     tables = {
         row["symbol"]: row["trades"] for row in asked.value("query", "SELECT * FROM out")["rows"]

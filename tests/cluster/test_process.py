@@ -13,8 +13,7 @@ from ripple.cli.cluster_up import _Cluster
 from ripple.cli.up import process as module
 from ripple.cli.up.plan import Planned
 from ripple.cli.up.process import REFUSALS_MAX, Process, WillNotStartError
-
-WITHIN_S = 30.0
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +32,7 @@ def planned(folder: Path, *lives: str) -> Planned:
 
 
 async def lived(process: Process) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await process.live()
 
 

@@ -15,10 +15,10 @@ from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import ripple as command
 from tests.cluster.chaos import append, job_of
 from tests.cluster.cluster import Job
+from tests.patience import PATIENCE_S
 
 NUMBERS = itertools.count()
 PARTITIONS = 4
-WITHIN_S = 60
 
 
 @pytest.fixture(params=["totals"])
@@ -52,7 +52,7 @@ class Up:
 
     def says(self, pattern: str) -> re.Match[str]:
         """Wait until it has said this."""
-        until_s = time.monotonic() + WITHIN_S
+        until_s = time.monotonic() + PATIENCE_S
         while (match := re.search(pattern, self.said)) is None:
             assert self.process.poll() is None, self.said
             assert time.monotonic() < until_s, self.said
@@ -62,7 +62,7 @@ class Up:
     def ended(self) -> int:
         """Wait for its end; return its exit code."""
         try:
-            return self.process.wait(WITHIN_S)
+            return self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             pytest.fail(f"it goes on:\n{self.said}")
         finally:
@@ -117,7 +117,7 @@ def test_nobody_is_left_when_it_is_killed(job: Job) -> None:
     assert len(ours) == 3
     up.process.kill()
     assert up.ended() == -signal.SIGKILL
-    until_s = time.monotonic() + WITHIN_S
+    until_s = time.monotonic() + PATIENCE_S
     while left := [pid for pid in ours if Path(f"/proc/{pid}").exists()]:
         assert time.monotonic() < until_s, left
         time.sleep(0.05)

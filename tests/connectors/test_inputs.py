@@ -26,6 +26,7 @@ from ripple.schema.types import Field, Int64, Schema
 from ripple.world import LiveClock, LiveDisk
 from ripple.world.live import LiveExecutor
 from ripple.world.live_disk import LiveFile
+from tests.patience import PATIENCE_S
 
 SCHEMA = Schema("tick", (Field("number", Int64()),))
 ROWS = 25
@@ -34,7 +35,7 @@ BATCH_ROWS = 10
 
 def run(story: Awaitable[None]) -> None:
     async def within() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await story
 
     asyncio.run(within())

@@ -15,6 +15,7 @@ from ripple.connectors.prefetch import prefetched
 from ripple.connectors.synthetic.source import SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.connectors.text.sink import TextSink
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ def test_no_more_is_computed_than_allowed() -> None:
     ahead = prefetched(items(), 3, lambda: None)
     next(ahead)
     for _ in range(5):  # one taken, three waiting, one in hand
-        assert computed.acquire(timeout=10)
+        assert computed.acquire(timeout=PATIENCE_S)
     assert not computed.acquire(timeout=0.1)
     ahead.close()
 
@@ -77,7 +78,11 @@ batches = source.batches()
 print(next(batches).next_offset)
 """
     ended = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
     )
     assert (ended.stdout, ended.stderr) == ("1000\n", "")
 

@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from tests.cli.processes import ROOT
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.services
 
 STORIES = Path(__file__).with_name("delta_lake_stories.py")
-WITHIN_S = 120
 
 
 def test_the_stories_of_delta_lake_hold() -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", STORIES]
     ended = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S, check=False
+        command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
     assert " passed" in ended.stdout

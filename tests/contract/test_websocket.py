@@ -32,6 +32,7 @@ from ripple.websocket.source import (
     open_plain,
     open_secure,
 )
+from tests.patience import PATIENCE_S
 from tests.services.certificate import certified
 
 SHAPE = RecordShape(schema_of(Tick), checks_of(Tick))
@@ -75,7 +76,7 @@ def serving(
 
     thread = threading.Thread(target=run)
     thread.start()
-    ready.wait(10)
+    ready.wait(PATIENCE_S)
     try:
         yield f"//127.0.0.1:{port}/feed"
     finally:

@@ -30,12 +30,12 @@ from ripple.world.live_control import LiveControl
 from tests.assignment.examples import CODE, candidate
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import run as run_command
+from tests.patience import PATIENCE_S
 from worker.membership import Membership
 
 COORDINATOR = [sys.executable, "-m", "coordinator", "--log-format", "text"]
 FAST = ("--partitions=4", "--join-collect-ms=200", "--version-interval-ms=100", "--jitter-ms=50")
 FREE = ("--port=0", "--health-port=0", "--metrics-port=0")
-DEADLINE_S = 30
 LISTENS = re.compile(r"listens at (\S+), /health and /ready at (\S+), /metrics at (\S+)")
 
 
@@ -61,7 +61,7 @@ class Process:
     def end(self, number: int) -> tuple[int, str]:
         """Send a signal; return the exit code, and what it has written since it listens."""
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=DEADLINE_S)
+        _, said = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, said
 
     def page(self, path: str) -> tuple[int, str]:
@@ -119,7 +119,7 @@ class Worker:
 
 
 async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not what():
             await asyncio.sleep(0.02)
 
@@ -273,7 +273,7 @@ def test_not_ready_while_the_store_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "assign").mkdir()
     (tmp_path / "assign" / f"{1:016d}.json").mkdir()  # what cannot be read as a file
     with started(tmp_path) as one:
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + PATIENCE_S
         while one.page("/ready")[0] != 503:
             assert time.monotonic() < deadline
         assert one.page("/health")[0] == 200
@@ -290,7 +290,7 @@ def test_check_config_says_where_everything_came_from(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=DEADLINE_S,
+        timeout=PATIENCE_S,
         check=True,
     )
     for line in (
@@ -339,7 +339,7 @@ def test_port_that_is_taken_is_named_with_its_setting(tmp_path: Path, name: str)
             capture_output=True,
             text=True,
             cwd=ROOT,
-            timeout=DEADLINE_S,
+            timeout=PATIENCE_S,
             check=False,
         )
     assert ended.returncode == 1

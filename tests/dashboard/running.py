@@ -22,11 +22,11 @@ from ripple.log.router import TopicWriter
 from ripple.world import LiveClock, LiveDisk
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cluster.cluster import ripple
+from tests.patience import PATIENCE_S
 
 PIPELINE = Path(__file__).parent / "market.py"
 OUTPUTS = {"vwap": "vwap", "venue-volume": "venues", "turnover": "turnover"}
 PARTITIONS = 8
-WITHIN_S = 90
 SYMBOLS = [f"{a}{b}{c}" for a in "ABCDEGHN" for b in "AFMRT" for c in "CLPX"]
 VENUES = ("ARCA", "BATS", "IEX", "NSDQ", "NYSE")
 
@@ -48,7 +48,7 @@ class Feed:
 
     def end(self) -> None:
         self._ending.set()
-        self._thread.join(WITHIN_S)
+        self._thread.join(PATIENCE_S)
 
     def _run(self) -> None:
         topic = Topic.open(LiveDisk(str(self._topic.parent)), self._topic.name)
@@ -116,7 +116,7 @@ class Running:
 
     def says(self, pattern: str) -> re.Match[str]:
         """Wait until it has said this."""
-        until_s = time.monotonic() + WITHIN_S
+        until_s = time.monotonic() + PATIENCE_S
         while (match := re.search(pattern, self.said)) is None:
             assert self.process.poll() is None, self.said
             assert time.monotonic() < until_s, self.said
@@ -140,6 +140,6 @@ def running(folder: Path, rate: float = 1000.0, **more: Any) -> Iterator[tuple[R
         cluster.feed.end()
         cluster.process.send_signal(signal.SIGINT)
         try:
-            cluster.process.wait(WITHIN_S)
+            cluster.process.wait(PATIENCE_S)
         finally:
             cluster.process.kill()

@@ -14,8 +14,7 @@ from typing import Any
 from tests.cli.processes import RIPPLE, ROOT, ripple
 from tests.dashboard.running import PIPELINE, Feed
 from tests.dashboard.running import ripple as must
-
-WITHIN_S = 60
+from tests.patience import PATIENCE_S
 
 
 def asked(url: str, what: str) -> Any:
@@ -39,7 +38,7 @@ def test_a_run_shows_what_it_does_and_ends_as_before(tmp_path: Path) -> None:
             stderr=to,
         )
     try:
-        until_s = time.monotonic() + WITHIN_S
+        until_s = time.monotonic() + PATIENCE_S
         while (found := re.search(r"the dashboard at (http://\S+)", said.read_text())) is None:
             assert process.poll() is None, said.read_text()
             assert time.monotonic() < until_s
@@ -64,7 +63,7 @@ def test_a_run_shows_what_it_does_and_ends_as_before(tmp_path: Path) -> None:
     finally:
         feed.end()
         process.send_signal(signal.SIGINT)
-        assert process.wait(WITHIN_S) == 130, said.read_text()
+        assert process.wait(PATIENCE_S) == 130, said.read_text()
 
 
 def test_a_run_that_ends_soon_shows_nothing(tmp_path: Path) -> None:

@@ -31,11 +31,11 @@ from ripple.world import LiveClock
 from ripple.world.control import UNKNOWN_CALLER
 from tests.cli.processes import ROOT, ripple
 from tests.dashboard.test_ticks import Counted
+from tests.patience import PATIENCE_S
 
 LISTENS = re.compile(r"listens at (\S+), .*the dashboard at http://(\S+)/")
 TOKENS = {role: f"{role.value}-" + role.value[0] * 32 for role in Role if role is not Role.NOBODY}
 WRONG = "wrong-" + "w" * 32
-WITHIN_S = 20
 REFLECTION = "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 
 READ = {Role.PROCESS, Role.READER, Role.OPERATOR, Role.ADMIN}
@@ -120,7 +120,7 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
         yield Shown(*found.groups())
     finally:
         process.terminate()
-        process.communicate(timeout=WITHIN_S)
+        process.communicate(timeout=PATIENCE_S)
 
 
 def test_the_walk_is_over_all_there_is() -> None:
@@ -139,12 +139,12 @@ async def _called(channel: grpc.aio.Channel, method: str, request: bytes, token:
     metadata = (("authorization", f"Bearer {token}"),) if token else None
     try:
         if method == methods.CONVERSE:
-            doing = channel.stream_stream(f"/{method}")(metadata=metadata, timeout=WITHIN_S)
+            doing = channel.stream_stream(f"/{method}")(metadata=metadata, timeout=PATIENCE_S)
             await doing.done_writing()
             async for _ in doing:
                 pass
         else:
-            await channel.unary_unary(f"/{method}")(request, metadata=metadata, timeout=WITHIN_S)
+            await channel.unary_unary(f"/{method}")(request, metadata=metadata, timeout=PATIENCE_S)
     except grpc.aio.AioRpcError as error:
         if error.code() is grpc.StatusCode.PERMISSION_DENIED:
             return str(error.details())
@@ -338,7 +338,7 @@ def test_a_command_shows_the_token_that_a_file_holds(coordinator: Shown, tmp_pat
 def test_a_connection_that_asks_nothing_is_hung_up_on(coordinator: Shown) -> None:
     host, _, port = coordinator.web.partition(":")
     with socket.create_connection((host, int(port))) as silent:
-        silent.settimeout(WITHIN_S)
+        silent.settimeout(PATIENCE_S)
         silent.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
         assert silent.recv(100) == b""
 

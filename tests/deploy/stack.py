@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import Self
 
 from tests.deploy.compose import ROOT, Service, in_order, services
+from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import Topics
 from tests.services.s3 import PASSWORD, USER, S3Proxy
 
-HEALTHY_S = 90.0
-JOB_S = 120.0
 # What stands for the services of others.
 BROKER, STORE, TOPICS, BUCKET = "broker", "store", "topics", "bucket"
 IN_IMAGE = {"/opt/ripple/healthy.py": str(ROOT / "deploy/docker/healthy.py")}
@@ -68,7 +67,7 @@ class Stack:
     def run(self, name: str) -> str:
         """Run a service to its end, which must be good; return what it printed."""
         process = self._process(self.services[name], subprocess.PIPE)
-        said = process.communicate(timeout=JOB_S)[0].decode()
+        said = process.communicate(timeout=PATIENCE_S)[0].decode()
         assert process.returncode == 0, f"{name}: {said}\n{self.log(name)}"
         return said
 
@@ -94,7 +93,7 @@ class Stack:
         """Wait until the image's health check finds a service healthy."""
         service = self.services[name]
         check = [sys.executable, "-I", "-S", IN_IMAGE["/opt/ripple/healthy.py"]]
-        ends = time.monotonic() + HEALTHY_S
+        ends = time.monotonic() + PATIENCE_S
         while subprocess.run(check, env=self._environment(service), check=False).returncode:
             assert name in self._running, f"{name} was never started"
             assert self._running[name].poll() is None, f"{name} has ended:\n{self.log(name)}"

@@ -23,12 +23,12 @@ from aiokafka import AIOKafkaConsumer
 from tests.deploy.compose import ROOT
 from tests.deploy.scraper import Prometheus
 from tests.deploy.stack import Stack
+from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 
 pytestmark = pytest.mark.deploy
 
 TRADES = 20_000
-WITHIN_S = 90.0
 WORKERS = ("worker-1", "worker-2", "worker-3")
 COORDINATORS = ("coordinator-1", "coordinator-2")
 QUIET = "letters|deltas_(sent|received)|delta_bytes|remaining"
@@ -186,7 +186,7 @@ async def _consumed(bootstrap: str) -> Rows:
 
 
 def _wait(is_so, stack: Stack) -> None:  # type: ignore[no-untyped-def]
-    ends = time.monotonic() + WITHIN_S
+    ends = time.monotonic() + PATIENCE_S
     while not is_so():
         said = "\n".join(stack.log(name) for name in (*WORKERS, *COORDINATORS))
         assert time.monotonic() < ends, said

@@ -13,10 +13,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.cli.processes import ROOT
+from tests.patience import PATIENCE_S
 from tests.services.server import free_port
 
-READY_S = 60
-ENDED_S = 15
 SAID = "gateway.log"
 SAID_CHARACTERS = 8000
 
@@ -35,14 +34,14 @@ async def gateway(coordinator: str, folder: Path, *more: str) -> AsyncIterator[s
             [sys.executable, "-m", "ripple.flight", *given], cwd=ROOT, stderr=log, stdout=log
         )
     try:
-        ends = time.monotonic() + READY_S
+        ends = time.monotonic() + PATIENCE_S
         while not await asyncio.to_thread(_is_ready, health):
             assert process.poll() is None, "it has ended"
             assert time.monotonic() < ends, "it is not ready"
             await asyncio.sleep(0.05)
         yield f"127.0.0.1:{port}"
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(process.wait, ENDED_S) == 0
+        assert await asyncio.to_thread(process.wait, PATIENCE_S) == 0
         assert "has failed" not in said.read_text()
     except Exception as error:
         error.add_note(said.read_text()[-SAID_CHARACTERS:])

@@ -22,11 +22,11 @@ from ripple.world import LiveDisk
 from tests.cluster.chaos import append, job_of
 from tests.cluster.cluster import Cluster, Job, cluster, signalled
 from tests.flight.gateways import gateway
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.services
 
 PARTITIONS = 4
-WITHIN_S = 60
 KILLS = 3
 
 
@@ -39,7 +39,7 @@ async def client_of(address: str) -> AsyncIterator[fl.FlightClient]:
 
 def got_at_last(client: fl.FlightClient, output: str) -> pa.Table:
     """Ask again while partitions are between two owners."""
-    ends = time.monotonic() + WITHIN_S
+    ends = time.monotonic() + PATIENCE_S
     while True:
         try:
             return got(client, output)
@@ -80,7 +80,7 @@ async def asked(
 ) -> int:
     """Ask while workers are killed, until all records are there; return how many answers came."""
     reached = answers = kills = 0
-    ends = time.monotonic() + 2 * WITHIN_S
+    ends = time.monotonic() + 2 * PATIENCE_S
     while reached < records or kills < KILLS:
         assert time.monotonic() < ends, up.tail()
         if kills < KILLS and random.random() < 0.05:
@@ -111,7 +111,7 @@ def test_clients_see_the_outputs_of_a_cluster_whose_workers_are_killed(tmp_path:
             client_of(address) as client,
         ):
             assert await asked(client, up, job, records, Random(1)) > KILLS
-            await up.caught_up(WITHIN_S)
+            await up.caught_up(PATIENCE_S)
             for output, expected in zip(job.outputs, job.tables_made(), strict=True):
                 table = await asyncio.to_thread(got_at_last, client, output)
                 assert rows_of(table) == sorted(
@@ -155,7 +155,7 @@ def test_what_clients_put_is_what_the_cluster_reads(tmp_path: Path) -> None:
             writer.close()
             assert [one["rows"] for one in said] == [1000] * 5
             assert sum(said[-1]["reached"].values()) == rows
-            await up.caught_up(WITHIN_S)
+            await up.caught_up(PATIENCE_S)
             assert sum(got_at_last(client, "out").column("trades").to_pylist()) == rows
             writer, _ = client.do_put(path, table.drop(["venue"]).schema)
             with pytest.raises((fl.FlightError, pa.ArrowInvalid), match="lack"):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from ripple.hashing import partition_of
 from tests.cli.processes import BOOK_TRADES, RIPPLE, ripple, start
+from tests.patience import PATIENCE_S
 
 ROWS = [
     {"symbol": "AAPL", "price": 150.0, "size": 100, "timestamp_ns": 1_709_000_000 * 10**9},
@@ -183,9 +184,9 @@ def test_tail_follows_a_writer_in_another_process(tmp_path: Path) -> None:
         assert f"ripple log append, process {writer.pid}" in refused.err
         writer.stdin.write(BOOK_TRADES.encode())
         assert [json.loads(tail.stdout.readline()) for _ in range(4)] == TRADES
-        assert tail.wait(20) == 0
+        assert tail.wait(PATIENCE_S) == 0
         writer.stdin.close()
-        assert writer.wait(20) == 0
+        assert writer.wait(PATIENCE_S) == 0
 
 
 def test_killed_writer_leaves_a_log_that_goes_on(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from tests.examples import THINNED
 from tests.log.frozen import Frozen
 from tests.log.trades import SCHEMA, ManualClock, read_all, records_of, rows_of, topic_of
 from tests.log.turns import shared
+from tests.patience import PATIENCE_S
 
 APPENDS = 7
 ROWS = 3
@@ -392,7 +393,7 @@ def test_process_that_was_frozen_acknowledges_nothing_when_it_goes_on(tmp_path: 
             begin = writer.next_offset
             writer.append(records_of(rows_of(begin, 5)))
             os.kill(old.pid, signal.SIGCONT)
-            rest, _ = old.communicate(timeout=60)
+            rest, _ = old.communicate(timeout=PATIENCE_S)
             writer.append(records_of(rows_of(begin + 5, 5)))
         *more, refusal = rest.splitlines()
         assert "epoch 0 was replaced by that of epoch 1" in refusal

@@ -12,7 +12,7 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-WITHIN_S = 60.0
+from tests.patience import PATIENCE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Collector:
 
     def wait(self, traces: list[str], spans: int) -> None:
         """Wait until each of the traces has so many spans."""
-        until_s = time.monotonic() + WITHIN_S
+        until_s = time.monotonic() + PATIENCE_S
         while any(len(self.of(trace)) < spans for trace in traces):
             assert time.monotonic() < until_s, self.spans
             time.sleep(0.05)

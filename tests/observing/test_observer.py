@@ -21,6 +21,7 @@ from tests.engine.test_stages import PLANS, trades
 from tests.examples import EXAMPLES
 from tests.exchange.hosts import Hosts, Pipeline
 from tests.exchange.test_hosts import RARELY, TIGHT, Trouble, finish
+from tests.patience import PATIENCE_S
 from tests.world.clusters import simulate
 
 SECONDS_MAX = 600
@@ -253,7 +254,7 @@ def test_processes_that_show_nothing_are_not_waited_for_longer_than_asked() -> N
             done.set()
 
         cluster.host("eye").start(main)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await done.wait()
 
     simulate(scenario)

@@ -15,7 +15,8 @@ from ripple.cli.user_file import load_plan
 from ripple.partition.in_flight import InFlight
 from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.world import LiveDisk
-from tests.cli.processes import RIPPLE, TIMEOUT_S, Ended, ripple, start
+from tests.cli.processes import RIPPLE, Ended, ripple, start
+from tests.patience import PATIENCE_S
 
 PIPELINE = Path(__file__).with_name("pipeline_vwap.py")
 SYMBOLS = 100  # of the synthetic trades, one a millisecond
@@ -111,7 +112,7 @@ def test_signal_ends_a_run_in_good_order(place: Place) -> None:
             told(process, "restored checkpoint")
             process.send_signal(number)
             said = told(process, "stopped in good order")
-            assert process.wait(TIMEOUT_S) == code
+            assert process.wait(PATIENCE_S) == code
         assert "Checkpoint:        0000" in said
 
 
@@ -153,7 +154,7 @@ def test_second_process_is_refused_by_name(place: Place) -> None:
         assert second.code == 1
         assert f"is held by ripple run, process {process.pid}" in second.only_line
         process.terminate()
-        process.wait(TIMEOUT_S)
+        process.wait(PATIENCE_S)
 
 
 def test_output_that_was_removed_is_written_again_alone(place: Place) -> None:

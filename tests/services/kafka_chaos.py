@@ -28,6 +28,7 @@ from pathlib import Path
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.client import AIOKafkaClient
 
+from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker, Brokers
 from tests.services.kafka_kill_nine import ripple
 from tests.services.kafka_reader import Row, check_cuts, check_order, read, table
@@ -38,8 +39,6 @@ from tests.services.server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTITIONS, WORKERS, SYMBOLS = 4, 3, 40
-END_S = 300.0
-MOVED_S = 60.0
 NOBODY = -1
 AT_ONCE = 500
 
@@ -133,7 +132,7 @@ class Up(Server):
 
     async def is_at_work(self) -> None:
         """Wait until all workers have joined: one that cannot begin is a user's error."""
-        async with asyncio.timeout(END_S):
+        async with asyncio.timeout(PATIENCE_S):
             while self.log.read_text().count(" has joined, as") < WORKERS:
                 assert self.is_running, self.log.read_text()[-6000:]
                 await asyncio.sleep(0.2)
@@ -190,7 +189,7 @@ class Chaos:
         former = before[0]
         others = [one for one in self._brokers.brokers if one is not self._leader(before)]
         bootstrap = ",".join(broker.bootstrap for broker in others)
-        async with asyncio.timeout(MOVED_S):
+        async with asyncio.timeout(PATIENCE_S):
             while {former, NOBODY} & set((await leaders(bootstrap, "trades")).values()):
                 await asyncio.sleep(0.2)
         self.moves += sum(leader == former for leader in before.values())
@@ -320,7 +319,7 @@ async def disturb(plan: Plan, folder: Path, say: Callable[[str], None]) -> Done:
                 up.until_end = True
                 up.start()
                 say("all is written")
-                ends = time.monotonic() + END_S
+                ends = time.monotonic() + PATIENCE_S
                 while up.is_running:
                     assert time.monotonic() < ends, up.log.read_text()[-6000:]
                     await asyncio.sleep(0.2)
@@ -355,7 +354,7 @@ def _alone(story: Story, folder: Path, bootstrap: str) -> None:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=END_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

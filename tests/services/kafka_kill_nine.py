@@ -10,12 +10,12 @@ import sys
 import time
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
 
 ROOT = Path(__file__).resolve().parents[2]
 PIPELINE = ROOT / "tests" / "partition" / "pipeline_vwap.py"
 TOPICS = ("out", "total")
-RUN_S = 120
 
 
 def ripple(*words: str) -> list[str]:
@@ -63,7 +63,7 @@ class Run:
 
     def finish(self) -> str:
         process = self.start()
-        output, _ = process.communicate(timeout=RUN_S)
+        output, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, output
         return output
 
@@ -83,5 +83,5 @@ def kill_often(run: Run, broker: Broker, kills: int, broker_kills: int) -> list[
             broker.start()
             time.sleep(draw.random())
         process.send_signal(signal.SIGKILL)
-        said.append(first + process.communicate(timeout=RUN_S)[0])
+        said.append(first + process.communicate(timeout=PATIENCE_S)[0])
     return said

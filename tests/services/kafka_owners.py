@@ -27,6 +27,7 @@ from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.group import KafkaGroup, Whose
 from ripple.kafka.settings import Security
 from ripple.world.broker import Place
+from tests.patience import PATIENCE_S
 from tests.services.kafka import Brokers
 from tests.services.kafka_numbers import commit_rows, group_of, opened
 from tests.services.kafka_reader import Row, check_cuts, check_order, read, table
@@ -34,7 +35,6 @@ from tests.services.kafka_topics import Topics
 
 PARTITIONS, KEYS, OUTPUT_PARTITIONS = 6, 20, 4
 OWNER_S_MAX = 15.0
-END_S = 60.0
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Owners:
             await begun.wait()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.stop.wait(), self.chance.uniform(0.5, OWNER_S_MAX))
-        async with asyncio.timeout(END_S):
+        async with asyncio.timeout(PATIENCE_S):
             for result in await asyncio.gather(*lives, return_exceptions=True):
                 if isinstance(result, Exception):
                     raise result

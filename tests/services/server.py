@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import Self
 
-START_S = 60.0
+from tests.patience import PATIENCE_S
+
 STOP_S = 30.0
 POLL_S = 0.05
 # Below what the system gives to those who connect, so that a port is free while its server is down.
@@ -80,7 +81,7 @@ class Server:
 
     def wait(self) -> None:
         """Wait until it answers."""
-        ends = time.monotonic() + START_S
+        ends = time.monotonic() + PATIENCE_S
         while True:
             try:
                 if self.answers():

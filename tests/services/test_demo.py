@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.services.jars import java
 from tests.services.missing import MissingError, skip
 
 pytestmark = pytest.mark.services
-
-LATER_S = 240
 
 
 def test_the_demo_shows_committed_results_and_ends(tmp_path: Path) -> None:
@@ -27,7 +26,7 @@ def test_the_demo_shows_committed_results_and_ends(tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=LATER_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -15,6 +15,7 @@ import aiokafka.errors
 import pytest
 from aiokafka import admin
 
+from tests.patience import PATIENCE_S
 from tests.services.cache import kept
 from tests.services.certificate import certified
 from tests.services.jars import Jars
@@ -22,8 +23,6 @@ from tests.services.kafka import Broker, Brokers, Secure
 from tests.services.missing import MissingError, skip
 
 pytestmark = pytest.mark.services
-
-LATER_S = 30
 
 
 async def made(bootstrap: str, topic: str, copies: int = 1, **security: object) -> None:
@@ -58,7 +57,7 @@ async def read(bootstrap: str, topic: str, count: int, **security: object) -> li
 
 
 def within(story) -> None:
-    asyncio.run(asyncio.wait_for(story, LATER_S))
+    asyncio.run(asyncio.wait_for(story, PATIENCE_S))
 
 
 def test_the_shared_broker_takes_a_record_and_gives_it(broker: Broker, topic: str) -> None:
@@ -154,7 +153,7 @@ def test_it_dies_with_the_process_that_started_it(tmp_path: Path, own: Broker) -
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
-    asyncio.run(asyncio.wait_for(_gone(int(ended.stdout)), LATER_S))
+    asyncio.run(asyncio.wait_for(_gone(int(ended.stdout)), PATIENCE_S))
 
 
 async def _gone(pid: int) -> None:

@@ -17,13 +17,12 @@ from ripple.kafka.group import KafkaGroup, Whose
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.settings import Security
 from ripple.world.broker import BrokerError, NoTopicError, Place, UnknownOutcomeError
+from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
 from tests.services.kafka_numbers import commit_rows, group_of, opened
 from tests.services.kafka_reader import read
 
 pytestmark = pytest.mark.services
-
-WITHIN_S = 60
 
 
 class Owners:
@@ -61,7 +60,7 @@ def lived(broker: Broker, topic: str, story: Callable[[Owners], Awaitable[None]]
     async def main() -> None:
         owners = Owners(broker.bootstrap, topic[-60:])
         try:
-            await asyncio.wait_for(story(owners), WITHIN_S)
+            await asyncio.wait_for(story(owners), PATIENCE_S)
         finally:
             await owners.close()
 
@@ -224,4 +223,4 @@ def test_brokers_that_are_gone_are_an_error_of_the_port_at_each_question(
             await broker.close()
 
     with Broker(tmp_path) as server:
-        asyncio.run(asyncio.wait_for(story(server), 2 * WITHIN_S))
+        asyncio.run(asyncio.wait_for(story(server), 2 * PATIENCE_S))

@@ -40,7 +40,6 @@ BAD = [
     Record(b"k%d" % number, value, 5, (("n", b"\xff%d" % number),))
     for number, value in enumerate((b"-1", b"no number", b"\xff\0", b"-2", b"-3"))
 ]
-LATER_S = 60
 
 
 async def written(broker: Broker, topic: str, partitions: Sequence[Sequence[Record]]) -> None:

@@ -11,13 +11,12 @@ from ripple.kafka.client import KafkaClient
 from ripple.kafka.consumer import KafkaConsumer
 from ripple.kafka.settings import Security
 from ripple.world.broker import Place
+from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import SlowProducer, Topics
 from tests.world.broker_contract import BrokerContract, Main
 
 pytestmark = pytest.mark.services
-
-LATER_S = 60
 
 
 class Reading:
@@ -81,7 +80,7 @@ class TestReading:
             finally:
                 await client.close()
 
-        asyncio.run(asyncio.wait_for(story(), LATER_S))
+        asyncio.run(asyncio.wait_for(story(), PATIENCE_S))
 
     test_as_they_are = BrokerContract.test_committed_records_are_read_in_order_and_as_they_are
     test_committed = BrokerContract.test_nothing_is_read_before_it_is_committed_and_then_all_of_it

@@ -33,6 +33,7 @@ from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import Turn
 from ripple.world.broker import Place, Record, Records
 from tests.kafka.test_tokens import Issuer
+from tests.patience import PATIENCE_S
 from tests.services.certificate import certified
 from tests.services.kafka import Broker, Secure
 from tests.services.kafka_topics import Topics
@@ -42,7 +43,6 @@ from tests.spark.here import replayed
 
 pytestmark = pytest.mark.services
 
-LATER_S = 60
 ROWS = 6_000
 PARTITIONS = 4
 PIPELINE = """
@@ -110,7 +110,7 @@ def started(folder: Path, *given: str, **environment: str) -> subprocess.Popen[s
 def ran(folder: Path, *given: str, **environment: str) -> str:
     """Run to the end; return what was said."""
     process = started(folder, *given, **environment)
-    _, said = process.communicate(timeout=LATER_S)
+    _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
     return said
 
@@ -118,7 +118,7 @@ def ran(folder: Path, *given: str, **environment: str) -> str:
 def refused(folder: Path, *given: str, **environment: str) -> str:
     """Run, and return the only line of what was said."""
     process = started(folder, "--sink", "none.csv", *given, **environment)
-    out, said = process.communicate(timeout=LATER_S)
+    out, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, said
     assert not out
     (line,) = said.splitlines()
@@ -131,7 +131,7 @@ def story(bootstrap: str, told: Callable[[Topics], Awaitable[None]], **security:
         async with Topics(bootstrap, **security) as topics:
             await told(topics)
 
-    asyncio.run(asyncio.wait_for(main(), LATER_S))
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
 
 
 def filled(bootstrap: str, topic: str, rows, partitions: int = 1, **how: object) -> None:
@@ -233,7 +233,7 @@ def test_run_that_is_killed_goes_on_and_writes_each_cut_once(
     for number in range(4):
         process = started(folder, *source, *lasting, *often)
         before = (folder / "lives.csv").stat().st_size if number else 0
-        grown(folder / "lives.csv", before, LATER_S if number in (0, 2) else 2)
+        grown(folder / "lives.csv", before, PATIENCE_S if number in (0, 2) else 2)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         if number == 1:
@@ -247,7 +247,7 @@ def test_run_that_is_killed_goes_on_and_writes_each_cut_once(
     assert closed.items() <= last_of_each(folder / "file.csv").items()
 
 
-def grown(path: Path, beyond: int = 0, within_s: float = LATER_S) -> None:
+def grown(path: Path, beyond: int = 0, within_s: float = PATIENCE_S) -> None:
     """Wait until a file has more than so many bytes."""
     until = time.monotonic() + within_s
     while (path.stat().st_size if path.exists() else 0) <= beyond and time.monotonic() < until:
@@ -283,7 +283,7 @@ def test_run_goes_on_when_its_broker_comes_back(tmp_path: Path, folder: Path) ->
         story(own.bootstrap, lambda topics: added(topics, "t", rows[half:], 1))
         grown(folder / "topic.csv", before)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=LATER_S)
+        _, said = process.communicate(timeout=PATIENCE_S)
         ran(folder, "--source", place, *lasting)
         assert said.count("does not answer") == 1
         assert said.count("answers again") == 1
@@ -505,7 +505,7 @@ def test_sessions_that_end_with_their_tokens_are_renewed_before(
         story(broker.bootstrap, more)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=LATER_S)
+        _, said = process.communicate(timeout=PATIENCE_S)
         issuer.shutdown()
         assert len(issuer.asked) >= 4
         assert asyncio.run(read_by(broker.bootstrap, "vwap")) == {Place("t", 0): ROWS}

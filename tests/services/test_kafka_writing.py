@@ -12,14 +12,13 @@ from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.settings import Security
 from ripple.world.broker import Place, Record, Records, TooLargeError
+from tests.patience import PATIENCE_S
 from tests.repartition.lane_contract import LaneContract
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import MARKED_S, Topics
 from tests.world.broker_contract import A, BrokerContract, Main, read_all
 
 pytestmark = pytest.mark.services
-
-LATER_S = 60
 
 
 class Prefixed:
@@ -134,7 +133,7 @@ class Stories:
             finally:
                 await live.close()
 
-        asyncio.run(asyncio.wait_for(story(), LATER_S))
+        asyncio.run(asyncio.wait_for(story(), PATIENCE_S))
 
 
 class TestLiveBroker(Stories, BrokerContract):

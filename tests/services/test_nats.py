@@ -31,13 +31,13 @@ from ripple.testing import Tick, sink_suite, source_suite
 from ripple.testing.connector_rows import CUTS, OUTPUT, PLAN, changes, newest, reached, ticks
 from ripple.wire.liftbridge import ACK, Message, dumps, dumps_message
 from tests.cli.processes import RIPPLE, ROOT
+from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.nats_server import Nats
 
 pytestmark = pytest.mark.services
 
 RUNNING: list[Nats] = []
-WITHIN_S = 60
 READING = Reading("ticks", RecordShape(schema_of(Tick), checks_of(Tick)), 10)
 WRITING = Writing(PLAN, OUTPUT)
 PIPELINE = """
@@ -93,7 +93,7 @@ def publish(stream: str, payloads: list[bytes]) -> None:
             for one in some:
                 await js._nc.publish(f"{stream}.x", one)
             end += len(some)
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while (await js.stream_info(stream)).state.last_seq < end:
                     await asyncio.sleep(0.005)
 
@@ -260,13 +260,13 @@ def test_killed_runs_write_what_an_undisturbed_one_does(server: Nats, tmp_path: 
         run = subprocess.Popen(command("killed"), stderr=subprocess.DEVNULL)
         time.sleep(chance.uniform(0.3, 1.8))
         run.send_signal(signal.SIGKILL)
-        run.wait(WITHIN_S)
+        run.wait(PATIENCE_S)
         if kill == 3:
             server.kill()
             server.start()
     for name in ("killed", "undisturbed"):
         ended = subprocess.run(
-            command(name), capture_output=True, text=True, timeout=WITHIN_S, check=False
+            command(name), capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
         assert ended.returncode == 0, ended.stderr
     last = [

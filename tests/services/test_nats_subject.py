@@ -25,6 +25,7 @@ from ripple.testing import Tick
 from ripple.testing.connector_rows import ticks
 from ripple.wire.liftbridge import Message, dumps, dumps_message
 from tests.cli.processes import RIPPLE, ROOT
+from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.nats_server import Nats
 
@@ -151,7 +152,7 @@ pipeline = (
         [*environment, *RIPPLE, *asked, "--sink", "out.csv", "--checkpoint-dir", "kept"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert kept.returncode == 1
@@ -164,7 +165,7 @@ pipeline = (
         time.sleep(0.5)
         if time.monotonic() > ends - 26:
             break
-    said, _ = run.communicate(timeout=60)
+    said, _ = run.communicate(timeout=PATIENCE_S)
     assert run.returncode == 0
     assert said.startswith("N0,")
 

@@ -15,11 +15,11 @@ import pytest
 from tests.cluster.cluster import Job, cluster
 from tests.cluster.test_traces import FILE, PARTITIONS, append, parent, trace
 from tests.deploy import tools
+from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.server import free_port
 
 pytestmark = pytest.mark.services
-WITHIN_S = 60.0
 CONFIG = """
 receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}
 exporters: {{debug: {{verbosity: detailed}}}}
@@ -49,7 +49,7 @@ class Collector:
 
     def wait(self) -> None:
         """Wait until each trace has two spans."""
-        until_s = time.monotonic() + WITHIN_S
+        until_s = time.monotonic() + PATIENCE_S
         while any(len(self.of(number)) < 2 for number in range(PARTITIONS)):
             assert time.monotonic() < until_s, self._printed.read_text()
             time.sleep(0.1)
@@ -67,7 +67,7 @@ def collecting(folder: Path) -> Iterator[Collector]:
     with printed.open("w") as out:
         running = subprocess.Popen([program, "--config", config], stdout=out, stderr=out)
     try:
-        until_s = time.monotonic() + WITHIN_S
+        until_s = time.monotonic() + PATIENCE_S
         while "Everything is ready" not in printed.read_text():
             assert running.poll() is None, printed.read_text()
             assert time.monotonic() < until_s, printed.read_text()
@@ -75,7 +75,7 @@ def collecting(folder: Path) -> Iterator[Collector]:
         yield Collector(port, printed)
     finally:
         running.terminate()
-        assert running.wait(30) == 0, printed.read_text()
+        assert running.wait(PATIENCE_S) == 0, printed.read_text()
 
 
 def test_a_collector_has_the_spans_of_two_workers(

@@ -25,13 +25,13 @@ from ripple.errors import OutputError
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cluster.cluster import ripple
 from tests.partition import kill_nine
+from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.postgres import Postgres
 from tests.services.proxy import Proxy
 
 pytestmark = pytest.mark.services
 
-WITHIN_S = 60
 TRADES = 60_000
 
 
@@ -329,7 +329,7 @@ class Run:
     def end(self, how: signal.Signals) -> int:
         assert self.process is not None
         self.process.send_signal(how)
-        return self.process.wait(WITHIN_S)
+        return self.process.wait(PATIENCE_S)
 
     @property
     def is_running(self) -> bool:
@@ -354,7 +354,7 @@ def tables(server: Postgres, prefix: str = "") -> tuple[object, object]:
 
 
 def until(is_so: Callable[[], bool], said: Path) -> None:
-    ends = time.monotonic() + WITHIN_S
+    ends = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < ends, said.read_text()
         time.sleep(0.05)
@@ -423,7 +423,7 @@ def test_a_cluster_of_which_a_worker_is_killed_writes_one_table(
         until(lambda: "worker-1" in said.read_text(), said)
         time.sleep(2)
         subprocess.run(["pkill", "-9", "-P", str(up.pid), "-f", "worker-1"], check=True)
-        assert up.wait(WITHIN_S * 2) == 0, said.read_text()
+        assert up.wait(PATIENCE_S * 2) == 0, said.read_text()
     finally:
         up.kill()
     assert server.rows("SELECT part, parts FROM ripple_outputs ORDER BY 1") == [

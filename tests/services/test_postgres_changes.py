@@ -31,13 +31,13 @@ from ripple.records import checks_of, schema_of
 from ripple.testing import Tick, source_suite
 from ripple.testing.connector_rows import ticks
 from tests.cli.processes import RIPPLE, ROOT
+from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.postgres import Postgres
 
 pytestmark = pytest.mark.services
 
 RUNNING: list[Postgres] = []
-WITHIN_S = 60
 TICKS = (
     'number bigint, name text, price float8, size bigint, at_ns bigint, note text, "Odd, one" text'
 )
@@ -313,7 +313,7 @@ def command(folder: Path, table: str, name: str, *more: str) -> list[str]:
 
 
 def ended(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def known(table: str) -> int:
@@ -351,11 +351,11 @@ def test_killed_runs_and_a_killed_server_leave_what_an_undisturbed_run_does(
                 assert process.poll() is None, Path(log.name).read_text()
             elif number % 2:
                 process.send_signal(signal.SIGKILL)
-                process.wait(WITHIN_S)
+                process.wait(PATIENCE_S)
                 process = subprocess.Popen(following, stderr=log)
         _until_known(table, max(5000, known(table) + 1), log.name)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(WITHIN_S) == 0, Path(log.name).read_text()
+        assert process.wait(PATIENCE_S) == 0, Path(log.name).read_text()
     finally:
         process.kill()
         log.close()
@@ -369,7 +369,7 @@ def test_killed_runs_and_a_killed_server_leave_what_an_undisturbed_run_does(
 
 def _until_known(table: str, changes: int, log: str) -> None:
     """Wait until the slot has let so many changes go."""
-    ends = time.monotonic() + WITHIN_S
+    ends = time.monotonic() + PATIENCE_S
     while known(table) < changes:
         insert(table, ticks(0, 3))  # checkpoints rotate
         assert time.monotonic() < ends, Path(log).read_text()
@@ -427,14 +427,14 @@ def test_a_table_that_changes_ends_the_run_behind_what_was_before(tmp_path: Path
     insert(table, ticks(80, 90))
     run(f"ALTER TABLE {table} RENAME size TO volume")
     run(f"INSERT INTO {table} (number, name, price) VALUES (90, 'N1', 1.5)")
-    said = process.communicate(timeout=WITHIN_S)[1]
+    said = process.communicate(timeout=PATIENCE_S)[1]
     assert process.returncode == 1
     assert f"postgres:{table} has no column 'size' any more behind" in said.splitlines()[-1]
     assert ",89," in out.read_text()
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    ends = time.monotonic() + WITHIN_S
+    ends = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < ends
         time.sleep(0.05)

@@ -25,13 +25,13 @@ from ripple.redis.places import open_source
 from ripple.testing import Tick, source_suite
 from ripple.testing.connector_rows import ticks
 from tests.cli.processes import RIPPLE, ROOT
+from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.redis_server import RedisServer
 
 pytestmark = pytest.mark.services
 
 RUNNING: list[RedisServer] = []
-WITHIN_S = 60
 READING = Reading("ticks", RecordShape(schema_of(Tick), checks_of(Tick)), 10)
 PIPELINE = """
 import ripple as rp
@@ -151,7 +151,7 @@ def command(folder: Path, stream: str, name: str) -> list[str]:
 
 
 def ended(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def test_killed_runs_write_what_an_undisturbed_one_does(
@@ -165,7 +165,7 @@ def test_killed_runs_write_what_an_undisturbed_one_does(
         run = subprocess.Popen(command(tmp_path, stream, "killed"), stderr=subprocess.DEVNULL)
         time.sleep(chance.uniform(0.3, 1.8))
         run.send_signal(signal.SIGKILL)
-        run.wait(WITHIN_S)
+        run.wait(PATIENCE_S)
         if kill == 3:
             server.kill()
             server.start()

@@ -21,6 +21,7 @@ from tests.cluster.chaos import append as append_trades
 from tests.cluster.chaos import job_of
 from tests.cluster.cluster import cluster, ripple
 from tests.partition import kill_nine
+from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.proxy import Proxy
 from tests.services.s3 import Moto, ObjectServer
@@ -29,7 +30,6 @@ from tests.spark.test_streaming import SOURCE, events, stream_of, turns
 
 pytestmark = pytest.mark.services
 
-WITHIN_S = 60
 PIPELINE = kill_nine.PIPELINE
 TRADES = 20_000
 KILLED_TRADES = 100_000
@@ -75,7 +75,7 @@ class Run:
         return self.log.read_text()
 
     def until(self, is_so: Callable[[], bool]) -> None:
-        ends = time.monotonic() + WITHIN_S
+        ends = time.monotonic() + PATIENCE_S
         while not is_so():
             assert self.process.poll() is None, self.said
             assert time.monotonic() < ends, self.said
@@ -92,7 +92,7 @@ class Run:
 
     def end(self) -> None:
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(WITHIN_S) == 0, self.said
+        assert self.process.wait(PATIENCE_S) == 0, self.said
 
 
 QUICK = ("--checkpoint-interval", "200ms", "--commit-interval", "50ms")
@@ -173,7 +173,7 @@ def test_a_store_that_lets_a_second_put_win_is_refused_by_name(
 
     with server:
         server.make_bucket("bucket")
-        asyncio.run(asyncio.wait_for(main(), WITHIN_S))
+        asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -188,7 +188,7 @@ def test_a_cluster_goes_on_whoever_is_killed(
     async def main() -> None:
         up_now = cluster(job, tmp_path / "state", workers=2, store=URL)
         async with up_now as up:
-            await up.caught_up(WITHIN_S)
+            await up.caught_up(PATIENCE_S)
             for step in range(1, 5):
                 await asyncio.to_thread(append_trades, job.source, partitions, step, 2)
                 os.kill(up.pid(f"worker-{1 + step % 2}"), signal.SIGKILL)
@@ -196,9 +196,9 @@ def test_a_cluster_goes_on_whoever_is_killed(
                     s3_server.kill()
                     await asyncio.sleep(3)
                     await asyncio.to_thread(s3_server.start)
-                await up.caught_up(WITHIN_S)
+                await up.caught_up(PATIENCE_S)
             await asyncio.to_thread(append_trades, job.source, partitions, 5, 1, is_end=True)
-            await up.caught_up(WITHIN_S)
+            await up.caught_up(PATIENCE_S)
 
     asyncio.run(main())
     expected = job.alone(tmp_path), job.tables_alone(tmp_path)
@@ -214,7 +214,12 @@ def test_a_worker_without_a_folder_for_what_stages_hand_over_in_logs_says_so(
     given = ["--store", URL, "--source", f"log:{job.source}", "--sink", job.sinks(job.folder)[0]]
     command = [sys.executable, "-m", "worker", str(job.pipeline), "--coordinator", "localhost:1"]
     ended = subprocess.run(
-        [*command, *given], cwd=ROOT, capture_output=True, text=True, check=False, timeout=WITHIN_S
+        [*command, *given],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
     )
     assert ended.returncode == 1
     assert "give --lanes, a folder that all workers have" in ended.stderr

@@ -19,6 +19,7 @@ from ripple.engine import Engine
 from ripple.pipeline.plan import Plan
 from ripple.pipeline_file import load_plan
 from tests.cli.processes import RIPPLE
+from tests.patience import PATIENCE_S
 from tests.services.spark_session import spark
 from tests.spark.logs import append, topic_of
 
@@ -271,7 +272,7 @@ def test_a_python_process_that_begins_too_slowly_is_told(tmp_path: Path) -> None
         env={**os.environ, "PYSPARK_PYTHON": str(slow)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         check=False,
     )  # fmt: skip
     assert ended.returncode == 1

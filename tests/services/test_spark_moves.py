@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ripple.pipeline_file import load_plan
+from tests.patience import PATIENCE_S
 from tests.services.spark_session import QUICK
 from tests.services.test_spark_run import file
 from tests.spark.logs import append, topic_of
@@ -26,7 +27,7 @@ def asked(*words: str) -> tuple[str, str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
     command = [sys.executable, "-m", "ripple.cli.main", *words]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
     return done.stdout, done.stdout + done.stderr

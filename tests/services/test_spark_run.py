@@ -19,6 +19,7 @@ from ripple.pipeline_file import load_plan
 from ripple.spark.parcel import Parcel
 from ripple.spark.report import digests_of
 from ripple.spark.shares import source_at
+from tests.patience import PATIENCE_S
 from tests.services.family import below, until_gone
 from tests.services.spark_session import QUICK, spark
 from tests.spark.here import replayed
@@ -166,7 +167,7 @@ def test_executors_and_the_driver_are_killed_and_the_outputs_are_the_same(
         driver.wait()
         append(place, file, given[5400:])
         again = started(file, place, tmp_path, "local[2]", said)
-        assert again.wait(400) == 0, log.read_text()
+        assert again.wait(PATIENCE_S) == 0, log.read_text()
     assert kills == 3
     text = log.read_text()
     assert f"Digest:            {expected(place, file)}" in text, text
@@ -185,7 +186,7 @@ def test_a_signal_while_spark_starts_ends_it_in_a_line_and_leaves_no_jvm(
             time.sleep(0.05)
         family = below(driver.pid)
         driver.terminate()
-        assert driver.wait(60) == 128 + signal.SIGTERM
+        assert driver.wait(PATIENCE_S) == 128 + signal.SIGTERM
     lines = [line for line in log.read_text().splitlines() if not line.startswith("WARNING: ")]
     assert lines == ["ripple: ended by SIGTERM"]
     until_gone(family, within_s=60)
@@ -202,7 +203,7 @@ def test_a_signal_in_the_middle_ends_it_in_good_order_and_the_jvm_says_nothing(
         (jvm,) = [pid for pid, line in family.items() if "SparkSubmit" in line]
         assert os.getpgid(jvm) != os.getpgid(driver.pid), "signals at a terminal reach it"
         driver.terminate()
-        assert driver.wait(120) == 0, log.read_text()
+        assert driver.wait(PATIENCE_S) == 0, log.read_text()
     lines = [line for line in log.read_text().splitlines() if "went on from" not in line]
     assert lines[0] == f"--- {plan.name} ---", log.read_text()
     assert lines[-1] == "ripple: stopped in good order by SIGTERM"
@@ -216,7 +217,7 @@ def test_a_jvm_that_is_killed_is_named(file: str, tmp_path: Path) -> None:
         driver = started(file, place, tmp_path, "local[2]", said, "--follow")
         family = at_work(driver, tmp_path, log)
         killed([pid for pid, line in family.items() if "SparkSubmit" in line])
-        assert driver.wait(120) == 1, log.read_text()
+        assert driver.wait(PATIENCE_S) == 1, log.read_text()
     lines = [line for line in log.read_text().splitlines() if "went on from" not in line]
     assert lines == ["ripple: the JVM in which Spark runs has ended"]
     until_gone(family, within_s=60)

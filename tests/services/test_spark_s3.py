@@ -16,6 +16,7 @@ from ripple.errors import InputError
 from ripple.pipeline_file import load_plan
 from ripple.spark.checkpoint_table import CheckpointTable
 from ripple.store import StoreRefusedError
+from tests.patience import PATIENCE_S
 from tests.services.package import ROOT
 from tests.services.s3 import PASSWORD, ObjectServer
 from tests.services.spark_session import QUICK, spark
@@ -27,7 +28,6 @@ __all__ = ["file", "pytestmark", "spark"]
 
 URL = "s3://bucket/prefix"
 EXECUTORS = "local-cluster[2,1,1024]"
-WITHIN_S = 300
 READS = f"""
 import ripple.spark
 from ripple.spark.session import session
@@ -57,7 +57,7 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        timeout=WITHIN_S,
+        timeout=PATIENCE_S,
         check=False,
     )
 

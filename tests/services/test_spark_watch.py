@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ripple.pipeline_file import load_plan
+from tests.patience import PATIENCE_S
 from tests.services.family import below, until_gone
 from tests.services.package import ROOT
 from tests.services.server import free_port
@@ -57,16 +58,16 @@ def test_a_watch_sees_what_a_live_run_writes_and_ends_in_a_line(file: Path, tmp_
         assert 'ripple_validate_differences_total{pipeline="trades"} 0.0' in page
         family = below(watch.pid)
         watch.terminate()
-        assert watch.wait(60) == 0, said.read_text()
+        assert watch.wait(PATIENCE_S) == 0, said.read_text()
     finally:
         live.send_signal(signal.SIGINT)
-        assert live.wait(60) == 128 + signal.SIGINT
+        assert live.wait(PATIENCE_S) == 128 + signal.SIGINT
     until_gone(family, within_s=60)
     *lines, last = said.read_text().splitlines()
     assert all(re.search(r": part 1 of 1: \d+ compared, all equal$", line) for line in lines), lines
     assert last == "ripple: stopped in good order by SIGTERM"
     row = falsified(out, "top")
     watch = begun(tmp_path, "watch", *watching, "--rounds", "1")
-    assert watch.wait(120) == 1, said.read_text()
+    assert watch.wait(PATIENCE_S) == 1, said.read_text()
     assert f"first key ({row['symbol']!r},)" in said.read_text()
     assert "1 differ" in said.read_text()

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 pytest.importorskip("pyspark", reason="a JVM is of Spark")
 pytestmark = pytest.mark.services
 
@@ -37,7 +39,7 @@ def speak(closed: str) -> tuple[str, list[str]]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     return ended.stdout.strip(), ended.stderr.splitlines()
 

@@ -15,6 +15,7 @@ from ripple.store.s3 import S3Store
 from ripple.store.s3_settings import S3Settings
 from ripple.testing import Chance
 from ripple.world import LiveClock, LiveRandom, ObjectStore, StoreError
+from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.proxy import Proxy, a
 from tests.services.s3 import Moto, ObjectServer, S3Proxy
@@ -24,7 +25,6 @@ pytestmark = pytest.mark.services
 
 MIB = 1 << 20
 PART_BYTES = 5 * MIB  # the least that S3 takes
-LATER_S = 120
 
 
 @pytest.fixture(scope="module", params=[S3Proxy, Moto], ids=["s3proxy", "moto"])
@@ -52,7 +52,7 @@ def bucket(
 
 
 def within(main: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(main, LATER_S))
+    asyncio.run(asyncio.wait_for(main, PATIENCE_S))
 
 
 class TestS3(StoreContract):

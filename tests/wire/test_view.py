@@ -31,6 +31,7 @@ from ripple.wire.messages import (
     to_frame,
 )
 from ripple.wire.view import View, spaced
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,7 +166,7 @@ def test_a_patch_that_does_not_fit_is_refused_on_either_side() -> None:
 
 def _run(*arguments: str, **options) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "ripple.wire", *arguments]
-    return subprocess.run(command, capture_output=True, timeout=30, check=False, **options)
+    return subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False, **options)
 
 
 def test_a_capture_is_printed(tmp_path: Path) -> None:
@@ -222,7 +223,7 @@ def test_a_reader_that_leaves_ends_it_quietly(tmp_path: Path) -> None:
         assert process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
-        assert process.wait(30) == 141
+        assert process.wait(PATIENCE_S) == 141
         assert process.stderr.read() == b""
 
 

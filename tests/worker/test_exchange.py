@@ -20,6 +20,7 @@ from ripple.world.live import live_world
 from tests.engine.staged import Spread
 from tests.engine.test_stages import PLANS, trades
 from tests.exchange.processes import Partition
+from tests.patience import PATIENCE_S
 from tests.world.test_networks import LiveCertificates
 from worker import exchange
 from worker.exchange import ExchangePort
@@ -85,7 +86,7 @@ class Live:
         """Read all there is, and let everybody follow."""
         for reader in self.parts[0]:
             reader.node.read(len(reader.node.events))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 for part in self.all:
                     if part.stage:
@@ -242,7 +243,7 @@ def test_plain_bytes_do_not_leave_the_machine_unasked(tmp_path: Path) -> None:
 
 async def ended(tasks: list[asyncio.Task[None]], holds: Callable[[], bool]) -> None:
     """Wait until it holds, then end the tasks."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():
             await asyncio.sleep(0.01)
     for task in tasks:

@@ -12,11 +12,11 @@ import pytest
 from ripple.log import LogSettings, Topic
 from ripple.pipeline_file import load_plan
 from ripple.world import LiveDisk
+from tests.patience import PATIENCE_S
 from worker.identity import PORTS_APART
 
 ROOT = Path(__file__).parents[2]
 PIPELINE = ROOT / "examples" / "portfolio.py"  # its stages follow each other
-WITHIN_S = 60
 
 
 @pytest.mark.parametrize("name", ["health-port", "metrics-port", "rpc-port"])
@@ -42,7 +42,7 @@ def test_port_that_is_taken_is_named_with_its_setting(tmp_path: Path, name: str)
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=WITHIN_S,
+            timeout=PATIENCE_S,
             check=False,
         )
     assert ended.returncode == 1, ended.stderr

@@ -21,6 +21,7 @@ from ripple.batch import Batch
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
 from ripple.schema.columns import records_of
 from ripple.world import LiveClock, LiveDisk
+from tests.patience import PATIENCE_S
 from tests.worker.processes import given
 from worker.spawning import Process, Spawner
 from worker.state import State
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 FILE = Path(__file__).parent / "pipeline_counts.py"
-LIMIT_S = 60.0
 # A process that waits this long for a processor, or for a disk, is killed as if it were frozen.
 HUNG_S = 10.0
 ROWS = 4000
@@ -151,7 +151,7 @@ class Spawned:
 
 
 async def until(is_so: Callable[[], bool], why: str) -> None:
-    async with asyncio.timeout(LIMIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not is_so():
             await asyncio.sleep(0.02)
     assert is_so(), why
@@ -169,7 +169,7 @@ async def worker(
         yield one, script, spawned
         stopping.set()
         await running
-        assert await one.stop(move_away_s=1, stop_s=LIMIT_S, reason="the test ends")
+        assert await one.stop(move_away_s=1, stop_s=PATIENCE_S, reason="the test ends")
         assert one.lifecycle.state is State.STOPPED
         assert script.has_left
     finally:
@@ -250,7 +250,7 @@ def test_first_signal_ends_it_in_good_order_and_a_second_one_at_once(tmp_path: P
         for process in (first, second):
             assert "worker w0 of 1 processes" in heading(process)
         first.send_signal(signal.SIGTERM)
-        _, rest = first.communicate(timeout=LIMIT_S)
+        _, rest = first.communicate(timeout=PATIENCE_S)
         assert (first.returncode, rest.splitlines()[-1].split()[-1]) == (0, "stopped")
         children = Path(f"/proc/{second.pid}/task/{second.pid}/children").read_text().split()
         for child in children:
@@ -259,7 +259,7 @@ def test_first_signal_ends_it_in_good_order_and_a_second_one_at_once(tmp_path: P
         assert second.stderr is not None
         next(line for line in second.stderr if "is told to stop" in line)
         second.send_signal(signal.SIGTERM)
-        assert second.wait(timeout=10) == 128 + signal.SIGTERM
+        assert second.wait(timeout=PATIENCE_S) == 128 + signal.SIGTERM
         assert children
         for child in children:
             os.kill(int(child), signal.SIGCONT)

@@ -22,6 +22,7 @@ from ripple.testing import (
 from ripple.testing.__main__ import main
 from ripple.testing.sim_faults import CLUSTER_KINDS, FAULTS_OF, KINDS
 from tests.examples import EXAMPLES
+from tests.patience import PATIENCE_S
 from tests.world import scenarios
 
 RIGHT = [scenarios.temp_and_rename, scenarios.counting_workers, scenarios.one_winner]
@@ -202,7 +203,7 @@ def test_command_tries_seeds_in_several_processes() -> None:
     def tried(*words: str) -> tuple[int, str]:
         command = [sys.executable, "-m", "ripple.testing", "tests.world.scenarios:temp_and_rename"]
         done = subprocess.run(
-            [*command, *words], capture_output=True, text=True, timeout=60, check=False
+            [*command, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
         return done.returncode, done.stdout
 

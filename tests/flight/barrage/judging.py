@@ -17,9 +17,9 @@ import pyarrow as pa
 from ripple.flight.barrage.rows import Rows
 from tests.flight.barrage.rows import digest_in_order, plain
 from tests.flight.barrage.workload import LAYOUT, TABLE
+from tests.patience import PATIENCE_S
 
 HERE = Path(__file__).parent
-ANSWER_S = 60
 
 
 class Judge:
@@ -28,7 +28,7 @@ class Judge:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
-    async def says(self, timeout_s: float = ANSWER_S) -> str:
+    async def says(self, timeout_s: float = PATIENCE_S) -> str:
         """Return its next line; none after ``timeout_s``."""
         assert self._process.stdout is not None
         try:

@@ -19,13 +19,13 @@ from tests.cluster.cluster import Cluster, Job, cluster, signalled
 from tests.flight.barrage.judging import Judge, judge, session_of
 from tests.flight.barrage.test_judges import ticking
 from tests.flight.gateways import gateway
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.services
 
 PARTITIONS = 4
 ROUNDS = 4  # before each but the first a worker is killed
 BATCHES = 2
-WITHIN_S = 120
 
 
 def truths(job: Job) -> dict[str, list[float]]:
@@ -78,7 +78,7 @@ class Watch:
 async def watched(client: Judge, watch: Watch, up: Cluster, job: Job) -> None:
     """Kill a worker and append more, again and again; judge all that the client shows."""
     random, appended = Random(1), 0
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         for step in range(ROUNDS):
             if step:
                 while not (pid := up.pid(f"worker-{random.choice([1, 2])}")):
