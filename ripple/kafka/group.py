@@ -18,8 +18,8 @@ import pyarrow as pa
 from ripple.errors import OutputError
 from ripple.events import CommitWaits, Tell, untold
 from ripple.fenced import FencedError
+from ripple.kafka.alone import check_right_behind, end_what_hangs
 from ripple.kafka.cuts import Cuts, Reached, committed, newest, topic_of
-from ripple.kafka.hanging import end_what_hangs
 from ripple.kafka.place import KafkaPlace
 from ripple.kafka.rows import divided, joined
 from ripple.kafka.together import together
@@ -377,11 +377,8 @@ class KafkaGroup:
         offsets = {} if wanted.outputs == self._last.outputs else self._read_by(wanted)
         found = await producer.send_all(parts, (whose.pipeline, offsets) if offsets else None)
         end, self._end = self._end, None
-        if end not in (None, found[whose.place]) and self._guards("right_behind"):
-            raise BrokerError(
-                f"{whose.place} ends at {found[whose.place]}, and who was asked said at {end}",
-                done=False,
-            )
+        if end is not None and self._guards("right_behind"):
+            check_right_behind(whose.place, end, found[whose.place])
         await producer.commit()
 
     def _read_by(self, cuts: Cuts) -> dict[Place, int]:

@@ -15,9 +15,9 @@ import numpy as np
 from ripple.connectors.background import Background
 from ripple.errors import InputError
 from ripple.hashing import xxh64_of
+from ripple.kafka.alone import check_right_behind, end_what_hangs
 from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.cuts import committed
-from ripple.kafka.hanging import end_what_hangs
 from ripple.kafka.originals import at_rows, kept_of
 from ripple.kafka.place import PREFIX, KafkaPlace
 from ripple.kafka.rows import joined
@@ -136,6 +136,7 @@ class KafkaRetries:
         self._producer: KafkaProducer = await self._broker.producer(self._id)
         written = [Place(self._topic, number) for number in range(self._partitions)]
         end = await end_what_hangs(self._broker, self._producer, self._journal, written)
+        self._end: int | None = end  # until something is written behind
         first = (await self._broker.earliest([self._journal]))[self._journal]
         self._done = {
             record.key
@@ -163,7 +164,7 @@ class KafkaRetries:
     async def _send(self, left: dict[bytes, _One], outcome: Outcome) -> None:
         attempts = 0
         while left:
-            load = _load(left)
+            load = looked = _load(left)
             try:
                 await self._deliver(load)
                 self._done.update(load)
@@ -175,10 +176,13 @@ class KafkaRetries:
                     raise
                 await asyncio.sleep(PAUSE_S)
                 await self._begin()  # which finds out what has become of it
-            for key in load:
-                if key in self._done:
-                    del left[key]
+                looked = left
+            for key in [key for key in looked if key in self._done]:
+                del left[key]
+                if key in load:
                     outcome.sent += 1
+                else:  # who was asked first did not know it
+                    outcome.before += 1
 
     async def _deliver(self, load: Mapping[bytes, _One]) -> None:
         now_ms = self._clock.now_ns() // 1_000_000
@@ -195,7 +199,10 @@ class KafkaRetries:
         ]
         self._producer.begin()
         parts = {place: joined(found) for place, found in groups.items()}
-        await self._producer.send_all({**parts, self._journal: Records.of(noted)})
+        found = await self._producer.send_all({**parts, self._journal: Records.of(noted)})
+        end, self._end = self._end, None
+        if end is not None:
+            check_right_behind(self._journal, end, found[self._journal])
         await self._producer.commit()
 
 

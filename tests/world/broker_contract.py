@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from ripple.kafka.hanging import end_what_hangs
+from ripple.kafka.alone import end_what_hangs
 from ripple.world.broker import (
     Broker,
     BrokerError,
