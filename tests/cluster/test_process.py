@@ -58,6 +58,28 @@ def test_what_has_worked_is_started_until_it_does_again(tmp_path: Path) -> None:
     assert any("was killed by SIGKILL" in line for line in said)
 
 
+def test_what_dies_again_and_again_has_short_pauses_if_it_lived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAUSE_MAX_S", 60.0)
+
+    def pauses(deaths: int) -> list[str]:
+        said: list[str] = []
+
+        def say(_: str, line: str) -> None:
+            said.extend(line.partition("started again in ")[2].split()[:1])
+            if len(said) == deaths:
+                process.end()
+
+        process = Process(planned(tmp_path, "kill -9 $$"), say)
+        asyncio.run(lived(process))
+        return said
+
+    assert pauses(4) == ["0.01", "0.02", "0.04", "0.08"]
+    monkeypatch.setattr(module, "STEADY_S", 0.0)
+    assert pauses(4) == ["0.01"] * 4
+
+
 def test_each_of_several_that_will_not_start_is_named_and_none_is_a_traceback(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,10 +14,11 @@ from ripple.cli.up.plan import Planned
 PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 30.0
 # A process that lived for so long starts anew with the shortest pause.
-STEADY_S = 30.0
+STEADY_S = 10.0
 # One that refuses to start so often, and has done nothing else, will not start. What has worked
 # before refuses for a reason that passes, such as brokers that are away.
 REFUSALS_MAX = 3
+REFUSED_WITHIN_S = 30.0
 LINE_BYTES_MAX = 1 << 16
 
 
@@ -57,12 +58,14 @@ class Process:
             if self._is_ending:
                 return
             lived_s = time.monotonic() - began_s
-            refusals += code == 1 and lived_s < STEADY_S
+            refusals += code == 1 and lived_s < REFUSED_WITHIN_S
             if refusals == self.starts and refusals >= REFUSALS_MAX:
                 raise WillNotStartError(f"{self.name} does not start: see what it says")
-            pause_s = PAUSE_MIN_S if lived_s >= STEADY_S else min(2 * pause_s, PAUSE_MAX_S)
+            if lived_s >= STEADY_S:
+                pause_s = PAUSE_MIN_S
             self._say(self.name, f"{_ended(code)}; it is started again in {pause_s:g} s")
             await self._pause(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Ask it to end, or with SIGKILL make it; it is not started again."""
