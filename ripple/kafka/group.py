@@ -7,83 +7,45 @@ left open, and then the cut record says whether the transaction counts. See ``do
 
 from __future__ import annotations
 
-import asyncio
-import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from ripple.errors import OutputError
-from ripple.events import CommitWaits, Tell, untold
+from ripple.events import Tell, untold
 from ripple.fenced import FencedError
 from ripple.kafka.alone import check_right_behind, end_what_hangs
-from ripple.kafka.cuts import Cuts, Reached, committed, newest, topic_of
+from ripple.kafka.cuts import Cuts, Reached, newest
+from ripple.kafka.patience import Patience
 from ripple.kafka.place import KafkaPlace
+from ripple.kafka.reading_back import ReadingBack
 from ripple.kafka.rows import divided, joined
 from ripple.kafka.together import together
-from ripple.keys.partitioner import partition_numbers
 from ripple.partition.group import Standing
 from ripple.traces import FIELD
 from ripple.world import broker as brokers
-from ripple.world.broker import BrokerError, NoTopicError, Place, Records, TooLargeError, make_lanes
+from ripple.world.broker import BrokerError, Place, Records, make_lanes
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
     from typing import Any
 
-    from ripple.connectors.connector import Carried, Part
+    from ripple.connectors.connector import Carried
     from ripple.connectors.contract import Commit
-    from ripple.kafka.rows import Rows
+    from ripple.kafka.written import Whose, Written
     from ripple.world.broker import Broker, Producer
     from ripple.world.ports import Clock, Guards
 
-# Less than the minute after which the broker ends a transaction by itself.
-ATTEMPT_S = 30.0
-PATIENCE_S = 180.0
 OPEN_PATIENCE_S = 15.0  # an address may be wrong
-PAUSE_S, PAUSE_S_MAX = 0.02, 2.0
 # How long an owner that was fenced lets the other one begin, and how often it looks meanwhile.
 WAY_S, WAY_S_MAX, LOOK_S = 3.0, 12.0, 0.05
-TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and then so often
 
 
 async def _nothing() -> None:
     pass
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Where an output goes. topic: made if there is none."""
-
-    topic: str
-    rows: Rows
-
-
-@dataclass(frozen=True, slots=True)
-class Whose:
-    """The partition of a pipeline's stage that a group belongs to.
-
-    stage: its number, or RECORDS. key: the fields by which rows of the stage were divided among
-    its partitions.
-    """
-
-    pipeline: str
-    part: Part
-    stage: int | str = 0
-    key: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Return the id of its transactions."""
-        return f"ripple.{self.pipeline}.{self.stage}.{self.part.number}"
-
-    @property
-    def place(self) -> Place:
-        """Return where its cut records are."""
-        return Place(topic_of(self.pipeline, self.stage), self.part.number)
 
 
 class KafkaGroup:
@@ -138,14 +100,14 @@ class KafkaGroup:
         self._end: int | None = None
         self._partitions: dict[str, int] = {}
         self._waiting: dict[Place, list[Records]] = {}
-        self._ends: dict[str, dict[Place, int]] = {}
         self._is_marked = self._is_prepared = False
         self._context: str | None = None
-        self._tell: Tell = untold
+        self._patience = Patience(clock, where, self._failed)
+        self._back = ReadingBack(broker, whose, self._outputs, where)
 
     async def prepare(self) -> None:
         """Connect, and learn what the first transactions need; see PreparedGroup."""
-        await self._surely("begin to write to", self._prepare, OPEN_PATIENCE_S)
+        await self._patience.surely("begin to write to", self._prepare, OPEN_PATIENCE_S)
 
     async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
         """Fence whoever wrote before, read what was reached, and note whose turn it is now.
@@ -154,7 +116,7 @@ class KafkaGroup:
         """
         if epoch is None:
             raise OutputError(f"{self._where} is written in transactions by an owner alone")
-        self._epoch, self._tell = epoch, tell
+        self._epoch, self._patience.tell = epoch, tell
 
         async def begin() -> None:
             if not self._is_prepared:
@@ -167,7 +129,7 @@ class KafkaGroup:
             await self._transact(mine, {})
             self._last, self._way_s = mine, 0.0
 
-        await self._surely("begin to write to", begin, OPEN_PATIENCE_S)
+        await self._patience.surely("begin to write to", begin, OPEN_PATIENCE_S)
         return {
             output: Standing(self._named(output), True, self._commit_of(output), unfinished=None)
             for output in (*self._outputs, *self._lanes)
@@ -234,13 +196,13 @@ class KafkaGroup:
             await self._transact(wanted, rows)
 
         count = sum(len(records) for records in rows.values())
-        await self._surely("commit to", settle, rows=count)
+        await self._patience.surely("commit to", settle, rows=count)
         self._last, self._way_s = wanted, 0.0
         if not self._guards("rows_of_the_cut"):
             self._waiting = {}
         if self._is_marked:
             self._is_marked = False
-            await self._surely("look at", self._look_for_ends)
+            await self._patience.surely("look at", self._look_for_ends)
 
     async def close(self) -> None:
         """Release the connections; a transaction that is open is ended by the next owner."""
@@ -252,37 +214,14 @@ class KafkaGroup:
     def mark(self, output: str) -> str:
         """Return where an output was at a commit; what lies behind was written later, or seen."""
         self._is_marked = True
-        ends = self._ends[output]
-        return json.dumps([self._outputs[output].topic, [end for _, end in sorted(ends.items())]])
+        return self._back.mark(output)
 
-    async def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
+    def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
         """Yield the keys of this partition's rows behind a mark, with ``op``; see ReadableSink."""
-        written = self._outputs[output]
-        places = sorted(self._ends[output])
-        topic, starts = json.loads(mark) if mark else (written.topic, [])
-        if topic != written.topic or len(starts) > len(places):
-            raise OutputError(
-                f"{self._named(output)} is another topic than the checkpoint speaks of, "
-                f"{topic}: begin with another folder of checkpoints"
-            )
-        starts += [0] * (len(places) - len(starts))
-        earliest = await self._broker.earliest(places)
-        for place, start in zip(places, starts, strict=True):
-            begin, end = max(start, earliest[place]), self._ends[output][place]
-            async for read in committed(self._broker, place, begin, end):
-                if len(read.records):
-                    yield self._own(written.rows.back(read.records))
+        return self._back.written_since(output, mark)
 
     def supersede(self, output: str) -> None:
         """Do nothing: a transaction is there as a whole, or not at all."""
-
-    def _own(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Leave out what other partitions of the stage have written."""
-        number, of = self._whose.part
-        if of == 1 or not self._whose.key:
-            return rows
-        numbers = partition_numbers(rows, self._whose.key, of)
-        return rows.filter(pa.array(numbers == number))
 
     # --- what happens at the broker ---
 
@@ -390,50 +329,16 @@ class KafkaGroup:
         return offsets
 
     async def _look_for_ends(self) -> None:
-        for output, written in self._outputs.items():
-            self._ends[output] = await self._broker.ends(self._places(written.topic))
+        await self._back.look_for_ends({topic: self._places(topic) for topic in self._partitions})
 
     def _places(self, topic: str) -> list[Place]:
         return [Place(topic, number) for number in range(self._partitions[topic])]
 
-    async def _surely(
-        self,
-        what: str,
-        act: Callable[[], Awaitable[None]],
-        patience_s: float = PATIENCE_S,
-        *,
-        rows: int = 0,
-    ) -> None:
-        """Do something until it is done, with a new producer each time; tell who waits for it.
-
-        Raises OutputError where that would not help, or has not for too long.
-        """
-        began_ns = self._clock.monotonic_ns()
-        until_ns = began_ns + int(patience_s * 1e9)
-        pause_s, tell_at_s = PAUSE_S, TELL_FIRST_S
-        while True:
-            try:
-                async with asyncio.timeout(ATTEMPT_S):
-                    await act()
-                return
-            except (TooLargeError, NoTopicError) as error:
-                raise OutputError(f"cannot {what} {self._where}: {error}") from error
-            except (BrokerError, TimeoutError) as error:
-                await self._drop()
-                if isinstance(error, brokers.FencedError):
-                    self._way_s = min(2 * self._way_s, WAY_S_MAX) or WAY_S
-                why = str(error) or f"no answer within {ATTEMPT_S:.0f} s"
-                waited_s = (self._clock.monotonic_ns() - began_ns) / 1e9
-                if waited_s >= tell_at_s:
-                    tell_at_s = waited_s + TELL_S
-                    self._tell(CommitWaits(waited_s, rows, f"{self._where}: {why}"))
-                if self._clock.monotonic_ns() >= until_ns:
-                    raise OutputError(
-                        f"cannot {what} {self._where}, for {patience_s:.0f} s now: {why}. What was "
-                        "committed stays; start again once the brokers answer"
-                    ) from error
-            await self._clock.sleep(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+    async def _failed(self, error: BrokerError | TimeoutError) -> None:
+        """Begin with a new producer the next time."""
+        await self._drop()
+        if isinstance(error, brokers.FencedError):
+            self._way_s = min(2 * self._way_s, WAY_S_MAX) or WAY_S
 
     async def _drop(self) -> None:
         producer, self._producer = self._producer, None

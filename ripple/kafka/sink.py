@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ripple.connectors.background import Background
     from ripple.connectors.contract import Commit
     from ripple.kafka.broker import KafkaBroker
-    from ripple.kafka.group import Written
     from ripple.kafka.producer import KafkaProducer
+    from ripple.kafka.written import Written
     from ripple.world.ports import Clock
 
 RECORDS_AT_ONCE = 1 << 14

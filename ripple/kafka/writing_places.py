@@ -14,13 +14,14 @@ from ripple.errors import InputError, OutputError
 from ripple.kafka.batches import COMPRESSIONS, Compression
 from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.cuts import RECORDS, Looks, topic_of
-from ripple.kafka.group import KafkaGroup, Whose, Written
+from ripple.kafka.group import KafkaGroup
 from ripple.kafka.place import PARTITION, PREFIX, SUBJECT, KafkaPlace
 from ripple.kafka.registry import registry_given
 from ripple.kafka.row_values import FORMS, REGISTERED, ValueForm, row_values
 from ripple.kafka.rows import Rows
 from ripple.kafka.settings import security_given
 from ripple.kafka.sink import KafkaSink
+from ripple.kafka.written import Whose, Written
 from ripple.partition.group import Groups
 from ripple.pipeline.stages import stages_of
 from ripple.settings import SettingsError

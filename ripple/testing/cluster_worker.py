@@ -16,7 +16,8 @@ from ripple.connectors.log.sink import LogSink, committed_in, topic_for
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text.cut_record import Owner
 from ripple.kafka.cuts import RECORDS
-from ripple.kafka.group import KafkaGroup, Whose
+from ripple.kafka.group import KafkaGroup
+from ripple.kafka.written import Whose
 from ripple.log import Topic
 from ripple.partition.group import Groups, SinkGroup
 from ripple.store import RetryingStore

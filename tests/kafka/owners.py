@@ -10,8 +10,9 @@ from ripple.checkpoint import Checkpoints
 from ripple.connectors.connector import Part
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
-from ripple.kafka.group import KafkaGroup, Whose, Written
+from ripple.kafka.group import KafkaGroup
 from ripple.kafka.rows import Rows
+from ripple.kafka.written import Whose, Written
 from ripple.log import Topic
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life

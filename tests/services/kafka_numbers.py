@@ -7,8 +7,9 @@ import pyarrow as pa
 import ripple as rp
 from ripple.connectors.contract import Commit
 from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.group import KafkaGroup, Whose, Written
+from ripple.kafka.group import KafkaGroup
 from ripple.kafka.rows import Rows
+from ripple.kafka.written import Whose, Written
 from ripple.ops import OP, OP_SET
 from ripple.world.broker import Place
 from ripple.world.live import LiveClock

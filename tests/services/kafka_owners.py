@@ -24,8 +24,9 @@ from ripple.connectors.connector import Part
 from ripple.errors import OutputError
 from ripple.fenced import FencedError
 from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.group import KafkaGroup, Whose
+from ripple.kafka.group import KafkaGroup
 from ripple.kafka.settings import Security
+from ripple.kafka.written import Whose
 from ripple.world.broker import Place
 from tests.patience import PATIENCE_S
 from tests.services.kafka import Brokers

@@ -13,9 +13,10 @@ from ripple.connectors.connector import Part
 from ripple.fenced import FencedError
 from ripple.kafka import private_writing as private
 from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.group import KafkaGroup, Whose
+from ripple.kafka.group import KafkaGroup
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.settings import Security
+from ripple.kafka.written import Whose
 from ripple.world.broker import BrokerError, NoTopicError, Place, UnknownOutcomeError
 from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
