@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 CONNECT_S = 5.0
 PAUSE_S = 0.1
-PAUSE_MAX_S = 5.0
+PAUSE_MAX_S = 1.0  # most are away because they are started again, which takes a second or two
+STEADY_S = 1.0
 UNTOLD_S = 3.0  # a process that begins listens when it has loaded all
 FREE_S = 5.0  # for which a port may be another's before that is an error
 LOOK_S = 1.0  # how often it is looked who is wanted, where nobody says that it has changed
@@ -118,7 +119,7 @@ class ExchangePort:
             began_ns = self._clock.monotonic_ns()
             why = await self._connect(peer)
             now_ns = self._clock.monotonic_ns()
-            if now_ns - began_ns > CONNECT_S * 2e9:
+            if why is None and now_ns - began_ns > STEADY_S * 1e9:
                 pause_s = PAUSE_S
             if why is None:
                 well_ns = now_ns

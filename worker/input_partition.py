@@ -16,7 +16,7 @@ from ripple.partition.tracing import Traces
 from ripple.partition.warm import Warm
 from ripple.traces import TracedInputs
 from worker.hosted import Doing
-from worker.owned import PAUSE_MAX_S, PAUSE_MIN_S, Owned
+from worker.owned import NS, PAUSE_MAX_S, PAUSE_MIN_S, STEADY_S, Owned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -111,6 +111,7 @@ class InputPartition(Owned):
         """Follow until told to own; what fails is told, and the owner goes on."""
         clock, pause_s = self._site.world.clock, PAUSE_MIN_S
         while self._is_following:
+            began_ns = clock.monotonic_ns()
             try:
                 reached = None if self._duty.reached is None else self._duty.reached()
                 if reached is None:
@@ -133,6 +134,8 @@ class InputPartition(Owned):
             except Exception as error:
                 self._warm = None
                 self._failed(error, 0)
+            if clock.monotonic_ns() - began_ns > STEADY_S * NS:
+                pause_s = PAUSE_MIN_S
             await clock.sleep(pause_s if self._is_following else 0)
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
@@ -176,6 +179,7 @@ class InputPartition(Owned):
             holder=site.holder,
             ready=partial(self._ready, is_handed_over=is_handed_over),
             is_handed_over=is_handed_over,
+            has_survived=self._has_noted,
             parks=lambda: self._is_resuming and not self._is_leaving,
         )
         sending = None
@@ -209,6 +213,7 @@ class InputPartition(Owned):
             await life.run()
         finally:
             self._taken_over()
+            self._has_noted = keeper.has_noted
             self._inputs = self._keeper = None
             if gate is not None:
                 gate.close()

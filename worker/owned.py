@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from ripple.assignment import ATTEMPTS_MAX, epoch_of
-from ripple.events import PartitionFailed, Stored
+from ripple.events import PartitionFailed, Restored, Stored
 from worker.hosted import Doing, Standing
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ PARK_S = 30.0
 PAUSE_MIN_S = 0.1
 PAUSE_MAX_S = 30.0
 # Whoever was live for so long fails anew, and not again.
-STEADY_S = 60.0
+STEADY_S = 5.0
 NS = 1_000_000_000
 
 
@@ -39,10 +39,12 @@ class Owned(ABC):
         self._report: Report | None = None  # of the life that goes on
         self._is_following = self._is_leaving = False
         self._is_giving_way = self._is_resuming = False
-        self._failure: str | None = None
+        self._failure: str | None = None  # of the last try
+        self._live_ns: int | None = None  # since when the present life is live, or the last one was
         self._epoch: int | None = None
         self._events = self._rows_out = self._stored = 0
         self._is_spent = False
+        self._has_noted = False  # in flight, by a try since it was owned
 
     @property
     def standing(self) -> Standing:
@@ -64,6 +66,7 @@ class Owned(ABC):
     def own(self, since: int, *, is_handed_over: bool = False) -> None:
         """Own it since a version, with what was followed, or is left of when it was owned."""
         self._is_following = False
+        self._failure = None
         if self._is_giving_way:
             self._is_resuming = True
             if self.standing.is_live:
@@ -103,9 +106,10 @@ class Owned(ABC):
     async def _own(self, since: int, *, is_handed_over: bool) -> None:
         """Live again and again, until told to end, or until another owner has it."""
         self._is_giving_way = self._is_resuming = self._is_spent = False
+        self._has_noted = False
         attempt, pause_s = 0, PAUSE_MIN_S
         while not (self._is_leaving or self._is_giving_way):
-            began_ns = self._clock.monotonic_ns()
+            self._live_ns = None
             try:
                 self._epoch = epoch_of(since, attempt)
                 await self._live(self._epoch, is_handed_over=is_handed_over and not attempt)
@@ -116,7 +120,7 @@ class Owned(ABC):
                     self._failed(error, self._epoch or 0)
             if self._is_giving_way:
                 break
-            if self._clock.monotonic_ns() - began_ns > STEADY_S * NS:
+            if self._was_steady:
                 pause_s = PAUSE_MIN_S
             await self._clock.sleep(0 if self._is_leaving else pause_s)
             attempt, pause_s = attempt + 1, min(2 * pause_s, PAUSE_MAX_S)
@@ -126,6 +130,12 @@ class Owned(ABC):
         if not self._is_to_stop:
             await self._clock.sleep(PARK_S)
             self._forget()
+
+    @property
+    def _was_steady(self) -> bool:
+        """Whether the last life was live for a while."""
+        since_ns = self._live_ns
+        return since_ns is not None and self._clock.monotonic_ns() - since_ns > STEADY_S * NS
 
     def _forget(self) -> None:  # noqa: B027 - not everybody leaves something
         """Forget what the last life has left."""
@@ -138,6 +148,8 @@ class Owned(ABC):
         """Take what happens in a life, and tell it."""
         if isinstance(event, Stored):
             self._stored += 1
+        if isinstance(event, Restored):
+            self._live_ns = self._clock.monotonic_ns()
         self._tell(event)
 
     def _over(self, report: Report) -> None:

@@ -87,7 +87,7 @@ class Spawner:
     ) -> None:
         """Take what makes the first message for a slot.
 
-        spares: how many wait; they are started once nothing was asked for so long.
+        spares: how many wait; they are started so long after one was asked for.
         """
         self._begin = begin
         self._wanted, self._after_s = spares, spares_after_s
@@ -126,9 +126,8 @@ class Spawner:
 
     def _fill(self) -> None:
         """Start what is missing, later: whoever was asked for now has the processors first."""
-        if self._filling is not None:
-            self._filling.cancel()
-        self._filling = asyncio.ensure_future(self._filled()) if self._wanted else None
+        if self._wanted and (self._filling is None or self._filling.done()):
+            self._filling = asyncio.ensure_future(self._filled())
 
     async def _filled(self) -> None:
         await asyncio.sleep(self._after_s)

@@ -21,6 +21,7 @@ from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError
 from ripple.fenced.errors import ChainError, DamagedError, FencedError
 from ripple.world.ports import Guards, all_guards
+from ripple.world.together import together
 
 if TYPE_CHECKING:
     from ripple.world.ports import ObjectStore, Random
@@ -30,6 +31,7 @@ OPEN_ATTEMPTS_MAX = 16
 NONCE_BYTES = 16
 # So many objects after those before a whole one were deleted, they are deleted again.
 FORGET_AT = 64
+DELETES_MAX = 16  # at a time
 
 _MAGIC = b"RJNL"
 _HEADER = struct.Struct("<4sI")
@@ -98,9 +100,10 @@ class Journal:
         if self._number - self._first < FORGET_AT:
             return
         self._first = self._number
-        for number in await self._numbers():
-            if number < self._first:
-                await self._store.delete(self._name(number))
+        passed = [number for number in await self._numbers() if number < self._first]
+        for at in range(0, len(passed), DELETES_MAX):
+            some = passed[at : at + DELETES_MAX]
+            await together(*(self._store.delete(self._name(number)) for number in some))
 
     async def _add(self, data: bytes, *, is_whole: bool) -> bool:
         """Return whether it was added: not where an owner before was faster."""

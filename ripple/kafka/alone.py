@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.kafka.together import together
 from ripple.world.broker import BrokerError, Records
+from ripple.world.together import together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

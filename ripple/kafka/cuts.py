@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ripple.connectors.contract import Commit
 from ripple.connectors.text.cut_record import from_json, to_json
 from ripple.errors import OutputError
-from ripple.kafka.together import together
 from ripple.world.broker import Place, Record
+from ripple.world.together import together
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

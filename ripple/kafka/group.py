@@ -22,12 +22,12 @@ from ripple.kafka.patience import Patience
 from ripple.kafka.place import KafkaPlace
 from ripple.kafka.reading_back import ReadingBack
 from ripple.kafka.rows import divided, joined
-from ripple.kafka.together import together
 from ripple.partition.group import Standing
 from ripple.traces import FIELD
 from ripple.world import broker as brokers
 from ripple.world.broker import BrokerError, Place, Records, make_lanes
 from ripple.world.ports import all_guards
+from ripple.world.together import together
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping

@@ -9,7 +9,6 @@ from ripple.extras import needed
 from ripple.kafka import private_writing as private
 from ripple.kafka.batches import ProducerId, batches
 from ripple.kafka.refusals import TWICE, refusal, words
-from ripple.kafka.together import together
 from ripple.world.broker import (
     BrokerError,
     FencedError,
@@ -18,6 +17,7 @@ from ripple.world.broker import (
     UnknownOutcomeError,
 )
 from ripple.world.producer_state import ProducerState
+from ripple.world.together import together
 
 with needed("kafka", "a kafka: place"):
     from aiokafka import errors

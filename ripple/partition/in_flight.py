@@ -72,8 +72,8 @@ class InFlight:
 
     A calm one keeps those notes to itself, where each would take a network, until a life was killed
     that has got no output any further; then it is careful up to where that may have been. So a
-    record that kills costs up to two more deaths until it is found out, and kills from outside cost
-    nothing. What applying raises is noted all the same, with the records.
+    record that kills costs up to two more deaths until it is found out, and one kill from outside
+    costs nothing. What applying raises is noted all the same, with the records.
 
     The file: lines of a checksum and a JSON array; the first says how many lines after it were made
     durable together. Those must be whole; the rest counts up to the first line that is not.
@@ -87,7 +87,7 @@ class InFlight:
         shown: Mapping[str, int] = MappingProxyType({}),
         bytes_max: int = FILE_BYTES_MAX,
         is_calm: bool = False,
-        is_handed_over: bool = False,
+        has_survived: bool = False,
     ) -> None:
         """Read what the lives before left, count the death of the last one, and judge.
 
@@ -95,7 +95,8 @@ class InFlight:
         shown: per input, the offset up to which an output shows the records: they have been passed
         once, and without them the output could not be gone on with, so that none is quarantined.
         bytes_max: of the file, beyond which it begins anew. is_calm: see the class.
-        is_handed_over: whether the last life is not over, and no death if it has not said so.
+        has_survived: whether the process of the last life goes on: it has not died, if it could not
+        say how it ended.
         Raises InputError when the file is damaged or of a later release, and OSError.
         """
         self._file = file
@@ -104,7 +105,7 @@ class InFlight:
             self._suspicion = Suspicion.of(_entries_of(file.read()))
         except InputError as error:
             raise InputError(f"{file.place} {error}") from error
-        if is_handed_over and self._suspicion.reason is None:
+        if has_survived and self._suspicion.reason is None:
             self._suspicion.note(["ended", ""])
         before = self._suspicion.shown
         self._suspicion.note(["opened", version])

@@ -72,6 +72,7 @@ class Keeper:
         is_remote: bool | None = None,
         ready: Callable[[], Awaitable[WarmState | None]] = _nothing,
         is_handed_over: bool = False,
+        has_survived: bool = False,
         parks: Callable[[], bool] = lambda: False,
         catch_up: CatchUp = _REPLAY,
         rebuild: Collection[str] = (),
@@ -85,7 +86,8 @@ class Keeper:
         flight; by default on that disk, too, and where it is remote in the store of the
         checkpoints. ready: asked, right before the outputs are opened, for what a follower has got
         ready; nothing is restored where it fits. is_handed_over: whether the owner before is there
-        until then, and has not died. parks: asked at the end whether to store no checkpoint, since
+        until then, and has not died. has_survived: whether the life before was in this process, and
+        had noted what is in flight. parks: asked at the end whether to store no checkpoint, since
         the next life has ``left``. rebuild: folds that may be computed from the log's first record.
         holder: who runs it, for people.
         """
@@ -99,6 +101,8 @@ class Keeper:
         self.place = place
         self.ready = ready
         self.is_handed_over = is_handed_over
+        self.has_noted = has_survived
+        """Whether notes of what is in flight are by this process."""
         self.parks = parks
         self.left: WarmState | None = None
         """What a life that has ended has left, as a follower would."""
@@ -193,8 +197,9 @@ class Keeper:
             version=parts.plan.topology_hash,
             shown=shown,
             is_calm=self._is_remote,
-            is_handed_over=self.is_handed_over,
+            has_survived=self.is_handed_over or self.has_noted,
         )
+        self.has_noted = True
         for event in found.remarks():
             parts.tell(event)
         return found

@@ -2,11 +2,14 @@
 
 They are two journals (``ripple.fenced``) under the partition's prefix: ``letters/``, a batch of
 rows an object, and ``notes/``, the lines since the object before, or all that is left of them.
+Whoever opens it reads all that counts, one object after the other, so letters are put together now
+and then, and the oldest are not kept for ever.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from ripple.partition.letter import Letter
     from ripple.world.ports import Guards, ObjectStore, Random
 
+LETTER_BYTES_MAX = 32 << 20  # kept, beyond which the oldest go
+LETTER_OBJECTS_MAX = 256  # beyond, one takes their place
 _LETTERS = re.compile(r"([^/]+)/(\d{5,})/letters/")
 
 
@@ -53,6 +58,7 @@ class StorePlace:
         self._note_journal = Journal(store, f"{self._prefix}notes/", guards=guards)
         self._random = random
         self._letters = _Letters((), self._prefix)
+        self._letter_objects = 0  # that whoever opens it next would read
         self._notes = _Notes((), self._prefix)
         self._is_open = False
 
@@ -61,6 +67,7 @@ class StorePlace:
         letters = await self._letter_journal.open(epoch, self._random)
         notes = await self._note_journal.open(epoch, self._random)
         self._letters = _Letters(letters, self._prefix)
+        self._letter_objects = len(letters) + 1
         self._notes = _Notes(notes, self._prefix)
         self._is_open = True
 
@@ -77,6 +84,10 @@ class StorePlace:
         while self._letters.synced:
             await self._letter_journal.add(self._letters.synced[0])
             del self._letters.synced[0]
+            self._letter_objects += 1
+        if self._letter_objects > LETTER_OBJECTS_MAX:
+            await self._letter_journal.add(self._letters.whole(), is_whole=True)
+            self._letter_objects = 1
         notes = self._notes
         if notes.is_replaced or notes.pending:
             data = notes.data if notes.is_replaced else notes.pending
@@ -92,22 +103,37 @@ class StorePlace:
 
 
 class _Letters:
-    """Rows of letters: those that were there, those that wait for a sync, and for a flush."""
+    """Rows of letters: those that are kept, those that wait for a sync, and for a flush."""
 
     def __init__(self, there: Iterable[Added], prefix: str) -> None:
-        self._there = list(_batches(there, prefix))
+        self._kept: deque[pa.RecordBatch] = deque()
+        self._kept_bytes = 0
+        for rows in _batches(there, prefix):
+            self._keep(rows)
         self._waiting: list[pa.RecordBatch] = []
         self.synced: list[bytes] = []
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        yield from self._there
+        yield from self._kept
 
     def append(self, rows: pa.RecordBatch) -> None:
         self._waiting.append(rows)
 
     def sync(self) -> None:
         self.synced += [arrow.dumps(rows).to_pybytes() for rows in self._waiting]
+        for rows in self._waiting:
+            self._keep(rows)
         self._waiting.clear()
+
+    def whole(self) -> bytes:
+        """Return all that is kept as one object, once what was synced is there."""
+        return arrow.dumps(pa.concat_batches(self._kept)).to_pybytes() if self._kept else b""
+
+    def _keep(self, rows: pa.RecordBatch) -> None:
+        self._kept.append(rows)
+        self._kept_bytes += rows.nbytes
+        while self._kept_bytes > LETTER_BYTES_MAX and len(self._kept) > 1:
+            self._kept_bytes -= self._kept.popleft().nbytes
 
     def close(self) -> None:
         self.sync()

@@ -145,6 +145,18 @@ def test_no_coordinator_restarts_evict_anybody() -> None:
     assert one.newest.members == members
 
 
+def test_a_worker_that_is_started_again_at_once_does_not_wait() -> None:
+    one = started()
+    for _ in range(4):
+        one.kill(1)
+        one.start(1)
+        begun = one.step_number
+        while not is_member(one, 1):
+            one.step()
+            assert one.step_number - begun < 4 * 14  # until the silence of the one before is found
+        one.run(12)
+
+
 def test_a_flapping_worker_waits_longer_each_time() -> None:
     one = started()
     waits = []

@@ -59,6 +59,21 @@ def test_record_that_an_output_shows_is_not_quarantined(tmp_path) -> None:
     life.close()
 
 
+def test_life_that_could_not_say_how_it_ended_has_not_died_where_its_process_goes_on(
+    tmp_path,
+) -> None:
+    """A store that is away took the note of a piece, and none of how the life ended."""
+    disk = LiveDisk(tmp_path)
+    for first, end in ((0, 10), (4, 5), *[(4, 5)] * DEATHS_MAX):
+        life = InFlight(NoteFile(disk, PATH), version="v1", has_survived=True)
+        assert not life.was_killed
+        life.begin("trades", first, end)
+        life.close()
+    life = InFlight(NoteFile(disk, PATH), version="v1", has_survived=True)
+    assert life.newly_quarantined == []
+    life.close()
+
+
 def test_killer_is_quarantined_and_stays_so(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     for first, end in ((0, 10), (4, 5), (4, 5)):

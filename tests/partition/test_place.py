@@ -11,7 +11,8 @@ from ripple.batch import Rejected
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.source_inputs import SourceInputs
 from ripple.engine import Engine
-from ripple.fenced import DamagedError, FencedError, Journal
+from ripple.fenced import DamagedError, FencedError, Journal, journal
+from ripple.partition import store_place
 from ripple.partition.in_flight import InFlight
 from ripple.partition.keeper import Keeper
 from ripple.partition.letter import QUARANTINE
@@ -308,6 +309,37 @@ def test_owners_that_add_nothing_leave_nothing_to_be_read() -> None:
             assert b"".join(one.data for one in found) == b"one"
 
     world.loop.run_until_complete(story())
+
+
+def test_letters_of_weeks_are_read_as_a_few_objects_and_the_oldest_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(store_place, "LETTER_OBJECTS_MAX", 10)
+    monkeypatch.setattr(store_place, "LETTER_BYTES_MAX", 4000)
+    owners = Owners("store")
+
+    async def story() -> None:
+        kept: list[tuple[int, str]] = []
+        for first in range(0, 200, 20):  # owners
+            place, log = await owners.letters()
+            for offset in range(first, first + 20):
+                again = [offset - 1] if 0 < offset == first else []  # by the owner before
+                assert log.write("trades", map(bad, [*again, offset])) == 1
+                log.sync()
+                await place.flush()
+            log.close()
+            await place.close()
+            found = await owners.kept()
+            assert found[-20:] == [(offset, "v1") for offset in range(first, first + 20)]
+            kept = found
+        letters = [name for name in owners.world.store.image() if "/letters/" in name]
+        assert len(letters) < journal.FORGET_AT + 2 * 10
+        there = await Journal(owners.world.store, "vwap/00000/letters/").read()
+        assert len(there) <= 10 + 2
+        assert 20 <= len(kept) < 100
+        assert [offset for offset, _ in kept] == list(range(200 - len(kept), 200))
+
+    owners.run(story())
 
 
 # --- lives ---

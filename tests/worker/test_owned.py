@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
 
 from ripple.assignment import ATTEMPTS_MAX, epoch_of
-from ripple.events import Event, PartitionFailed, Stored
+from ripple.events import Event, PartitionFailed, Restored, Stored
 from ripple.partition.report import Report
+from ripple.testing.sim_chance import Chance
+from ripple.testing.sim_loop import SimLoop
+from ripple.testing.sim_world import SimClock
 from ripple.world import LiveClock
 from worker import owned
 
@@ -56,6 +60,57 @@ def test_failure_that_is_over_is_reported_no_more_and_work_is_counted_once() -> 
         await partition.ended()
         then = partition.standing
         assert (then.is_live, then.events, then.checkpoints) == (False, 3, 1)
+
+    asyncio.run(main())
+
+
+class Restless(Flaky):
+    """A partition whose lives end by errors, each after it was live for so long."""
+
+    lives_s = 0.0
+
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+        self._told(Restored(None, {}, {}, (), 0, 0.0, "as it was"))
+        await self._clock.sleep(self.lives_s)
+        raise OSError("the output is away")
+
+
+@pytest.mark.parametrize(("lives_s", "pauses_s"), [(0.0, [0.1, 0.2, 0.4]), (5.1, [0.1] * 3)])
+def test_pauses_grow_only_where_lives_are_short(lives_s: float, pauses_s: list[float]) -> None:
+    chance = Chance(0)
+    loop = SimLoop(chance)
+    began_s = []
+
+    class Timed(Restless):
+        async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+            began_s.append(loop.time())
+            await super()._live(epoch, is_handed_over=is_handed_over)
+
+    async def main() -> None:
+        partition = Timed()
+        partition._clock = SimClock(loop, chance)
+        partition.lives_s = lives_s
+        partition.own(7)
+        while len(began_s) <= len(pauses_s):
+            await asyncio.sleep(0.01)
+        partition.leave()
+        await partition.ended()
+
+    loop.run_until_complete(main())
+    found = [after - before - lives_s for before, after in pairwise(began_s)]
+    assert found == pytest.approx(pauses_s, abs=1e-3)
+
+
+def test_failure_of_another_time_is_no_failure_of_a_move() -> None:
+    async def main() -> None:
+        partition = Flaky()
+        partition._failed(OSError("a follower's"), 0)
+        assert partition.standing.failure is not None
+        partition.own(8)
+        assert partition.standing.failure is None
+        await partition.is_live.wait()
+        partition.leave()
+        await partition.ended()
 
     asyncio.run(main())
 

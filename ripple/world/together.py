@@ -1,4 +1,4 @@
-"""Several requests at a time."""
+"""Several requests of a network at a time."""
 
 from __future__ import annotations
 
