@@ -200,8 +200,9 @@ class Coordinator:
                 continue
             is_orderly = who in self._left or before.by_id[who[0]].is_leaving
             lived_ns = now_ns - self._since_ns.pop(who, now_ns)
-            # One that asks again already was started anew; whoever starts it paces that.
-            if not is_orderly and who[0] not in self.waiting.ids:
+            # One that asks again already was started anew: no flap, if it lived for a while.
+            is_anew = who[0] in self.waiting.ids and lived_ns >= self.limits.rejoin_step_ms * MS
+            if not (is_orderly or is_anew):
                 self.waiting.evicted(who[0], lived_ns, now_ns)
             self._left.discard(who)
             done.append(Evict(who, f"version {after.version} is without it: {after.cause}"))

@@ -25,6 +25,7 @@ PAUSE_S = 0.1
 PAUSE_MAX_S = 1.0  # most are away because they are started again, which takes a second or two
 STEADY_S = 1.0
 UNTOLD_S = 3.0  # a process that begins listens when it has loaded all
+TOLD_AGAIN_S = 30.0
 FREE_S = 5.0  # for which a port may be another's before that is an error
 LOOK_S = 1.0  # how often it is looked who is wanted, where nobody says that it has changed
 
@@ -114,7 +115,7 @@ class ExchangePort:
     async def _keep(self, peer: str) -> None:
         """Keep a connection with a process."""
         pause_s = PAUSE_S
-        well_ns = self._clock.monotonic_ns()
+        untold_ns = self._clock.monotonic_ns() + int(UNTOLD_S * 1e9)
         while True:
             began_ns = self._clock.monotonic_ns()
             why = await self._connect(peer)
@@ -122,8 +123,9 @@ class ExchangePort:
             if why is None and now_ns - began_ns > STEADY_S * 1e9:
                 pause_s = PAUSE_S
             if why is None:
-                well_ns = now_ns
-            elif now_ns - well_ns >= UNTOLD_S * 1e9:
+                untold_ns = now_ns + int(UNTOLD_S * 1e9)
+            elif now_ns >= untold_ns:
+                untold_ns = now_ns + int(TOLD_AGAIN_S * 1e9)
                 self._tell(PeerLost(peer, why))
             # So that not all come back at once to one that was gone.
             share = 0.5 + self._random.below(1024) / 2048

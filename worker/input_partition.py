@@ -134,6 +134,8 @@ class InputPartition(Owned):
             except Exception as error:
                 self._warm = None
                 self._failed(error, 0)
+                if not self._is_following:
+                    self._failure = None  # the life that begins now is another try
             if clock.monotonic_ns() - began_ns > STEADY_S * NS:
                 pause_s = PAUSE_MIN_S
             await clock.sleep(pause_s if self._is_following else 0)

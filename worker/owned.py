@@ -39,7 +39,7 @@ class Owned(ABC):
         self._report: Report | None = None  # of the life that goes on
         self._is_following = self._is_leaving = False
         self._is_giving_way = self._is_resuming = False
-        self._failure: str | None = None  # of the last try
+        self._failure: str | None = None  # of the last try, to own it or to follow
         self._live_ns: int | None = None  # since when the present life is live, or the last one was
         self._epoch: int | None = None
         self._events = self._rows_out = self._stored = 0

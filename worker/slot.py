@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PAUSE_MIN_S = 0.1
 PAUSE_MAX_S = 30.0
-# One that has worked for so long, and not only loaded what it needs, is none that cannot.
+# One that had a live partition for so long, and not only loaded what it needs, is none that cannot.
 STEADY_S = 5.0
 WATCH_S = 1.0
 START_S = 60.0  # a process that has said nothing yet loads what it needs
@@ -114,7 +114,7 @@ class Slot:
         self._has_pending = asyncio.Event()
         self._stopping = asyncio.Event()
         self._heard_ns = 0
-        self._working_ns: int | None = None  # since when, from its first report on
+        self._working_ns: int | None = None  # since when it owns or follows something
         self._asked: list[asyncio.Future[list[Any]]] = []
         self.greeting: Callable[[], list[dict[str, Any]]] = list
         """What a new process is told first."""
@@ -219,9 +219,11 @@ class Slot:
             while (message := await engine.pipe.read()) is not None:
                 self._heard_ns = self._clock.monotonic_ns()
                 if message["say"] == "report":
-                    if self._working_ns is None:
-                        self._working_ns = self._heard_ns
                     self.report, self.standings = words.reported(message)
+                    if self._working_ns is None and any(
+                        one.is_live or one.behind is not None for one in self.standings.values()
+                    ):
+                        self._working_ns = self._heard_ns
                     self.queues = words.queues(message)
                     self._measured = words.measured(message) or self._measured
                     if "inspected" in message:

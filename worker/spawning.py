@@ -125,7 +125,7 @@ class Spawner:
         return None
 
     def _fill(self) -> None:
-        """Start what is missing, later: whoever was asked for now has the processors first."""
+        """Start what is missing, later: who was asked for has the processors first."""
         if self._wanted and (self._filling is None or self._filling.done()):
             self._filling = asyncio.ensure_future(self._filled())
 

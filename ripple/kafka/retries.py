@@ -170,13 +170,15 @@ class KafkaRetries:
                 self._done.update(load)
             except (FencedError, TooLargeError):
                 raise
-            except BrokerError:
+            except BrokerError as error:
                 attempts += 1
                 if attempts == ATTEMPTS_MAX:
                     raise
                 await asyncio.sleep(PAUSE_S)
                 await self._begin()  # which finds out what has become of it
                 looked = left
+                if error.done is False:
+                    load = {}  # what is there was there before
             for key in [key for key in looked if key in self._done]:
                 del left[key]
                 if key in load:

@@ -87,9 +87,9 @@ class Keeper:
         checkpoints. ready: asked, right before the outputs are opened, for what a follower has got
         ready; nothing is restored where it fits. is_handed_over: whether the owner before is there
         until then, and has not died. has_survived: whether the life before was in this process, and
-        had noted what is in flight. parks: asked at the end whether to store no checkpoint, since
-        the next life has ``left``. rebuild: folds that may be computed from the log's first record.
-        holder: who runs it, for people.
+        the notes of what was in flight are its own. parks: asked at the end whether to store no
+        checkpoint, since the next life has ``left``. rebuild: folds that may be computed from the
+        log's first record. holder: who runs it, for people.
         """
         self.partition = checkpoints.partition
         self.checkpoints = checkpoints
@@ -102,7 +102,7 @@ class Keeper:
         self.ready = ready
         self.is_handed_over = is_handed_over
         self.has_noted = has_survived
-        """Whether notes of what is in flight are by this process."""
+        """Whether the last notes of what is in flight that are there are by this process."""
         self.parks = parks
         self.left: WarmState | None = None
         """What a life that has ended has left, as a follower would."""
@@ -199,7 +199,6 @@ class Keeper:
             is_calm=self._is_remote,
             has_survived=self.is_handed_over or self.has_noted,
         )
-        self.has_noted = True
         for event in found.remarks():
             parts.tell(event)
         return found
@@ -249,6 +248,7 @@ class Claimed:
         endings.add(in_flight.close)
         if not keeper.is_handed_over or in_flight.newly_quarantined:
             await place.flush()  # else with the first commit
+            keeper.has_noted = True
         storing = Storing(
             self.owner,
             parts.settings.snapshot_rows,

@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from ripple.world.ports import Guards, ObjectStore, Random
 
 LETTER_BYTES_MAX = 32 << 20  # kept, beyond which the oldest go
-LETTER_OBJECTS_MAX = 256  # beyond, one takes their place
+# Beyond, one object takes the place of all.
+LETTER_OBJECTS_MAX = 256
+LETTER_OBJECT_BYTES_MAX = 2 * LETTER_BYTES_MAX
+PIECE_BYTES = 64 << 10
 _LETTERS = re.compile(r"([^/]+)/(\d{5,})/letters/")
 
 
@@ -58,7 +61,7 @@ class StorePlace:
         self._note_journal = Journal(store, f"{self._prefix}notes/", guards=guards)
         self._random = random
         self._letters = _Letters((), self._prefix)
-        self._letter_objects = 0  # that whoever opens it next would read
+        self._letter_objects = self._letter_bytes = 0  # that whoever opens it next would read
         self._notes = _Notes((), self._prefix)
         self._is_open = False
 
@@ -68,6 +71,7 @@ class StorePlace:
         notes = await self._note_journal.open(epoch, self._random)
         self._letters = _Letters(letters, self._prefix)
         self._letter_objects = len(letters) + 1
+        self._letter_bytes = sum(len(one.data) for one in letters)
         self._notes = _Notes(notes, self._prefix)
         self._is_open = True
 
@@ -83,16 +87,20 @@ class StorePlace:
         """Put what is not there yet: letters first, up to the last sync."""
         while self._letters.synced:
             await self._letter_journal.add(self._letters.synced[0])
-            del self._letters.synced[0]
             self._letter_objects += 1
-        if self._letter_objects > LETTER_OBJECTS_MAX:
-            await self._letter_journal.add(self._letters.whole(), is_whole=True)
-            self._letter_objects = 1
+            self._letter_bytes += len(self._letters.synced.pop(0))
         notes = self._notes
         if notes.is_replaced or notes.pending:
             data = notes.data if notes.is_replaced else notes.pending
             await self._note_journal.add(data, is_whole=notes.is_replaced)
             notes.is_replaced, notes.pending = False, b""
+        if (
+            self._letter_objects > LETTER_OBJECTS_MAX
+            or self._letter_bytes > LETTER_OBJECT_BYTES_MAX
+        ):
+            whole = self._letters.whole()
+            await self._letter_journal.add(whole, is_whole=True)
+            self._letter_objects, self._letter_bytes = 1, len(whole)
 
     async def close(self) -> None:
         """Put what can be put; who has lost the partition, or the store, leaves it."""
@@ -109,7 +117,10 @@ class _Letters:
         self._kept: deque[pa.RecordBatch] = deque()
         self._kept_bytes = 0
         for rows in _batches(there, prefix):
-            self._keep(rows)
+            # What was put together goes piece by piece, too.
+            step = max(1, len(rows) * PIECE_BYTES // max(1, rows.nbytes))
+            for at in range(0, len(rows), step):
+                self._keep(rows.slice(at, step))
         self._waiting: list[pa.RecordBatch] = []
         self.synced: list[bytes] = []
 

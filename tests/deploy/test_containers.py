@@ -18,8 +18,9 @@ import pytest
 from tests.deploy import test_stack
 from tests.deploy.compose import ROOT, Service
 from tests.deploy.engine import IMAGE, Engine
-from tests.deploy.stack import HEALTHY_S, Stack
+from tests.deploy.stack import Stack
 from tests.deploy.test_stack import COORDINATORS, TRADES, WORKERS
+from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 
 pytestmark = pytest.mark.containers
@@ -50,7 +51,7 @@ class Containers(Stack):
         return Path(self._engine.docker(*where).strip())
 
     def wait_healthy(self, name: str) -> None:
-        ends = time.monotonic() + HEALTHY_S
+        ends = time.monotonic() + PATIENCE_S
         state = ["inspect", "--format={{.State.Health.Status}}", name]
         while self._engine.docker(*state).strip() != "healthy":
             assert self._running[name].poll() is None, f"{name} has ended:\n{self.log(name)}"
@@ -91,7 +92,7 @@ class Containers(Stack):
         return text.replace("http://store:9000", self.store.endpoint)
 
     def _wait_created(self, name: str) -> None:
-        ends = time.monotonic() + HEALTHY_S
+        ends = time.monotonic() + PATIENCE_S
         while not self._engine.docker("ps", "--all", "--quiet", f"--filter=name=^{name}$").strip():
             assert time.monotonic() < ends, f"{name} was not made:\n{self.log(name)}"
             time.sleep(0.2)

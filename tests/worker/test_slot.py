@@ -13,21 +13,22 @@ from ripple.testing.sim_chance import Chance
 from ripple.testing.sim_loop import SimLoop
 from ripple.testing.sim_world import SimClock
 from worker import slot, words
+from worker.hosted import Standing
 from worker.slot import Slot
 
 STARTS = 12
 
 
 class Talk:
-    """What a process says: one report, and nothing more until it is gone."""
+    """What a process says: how its partition stands, and nothing more until it is gone."""
 
-    def __init__(self, *, reports: bool) -> None:
-        self._reports = reports
+    def __init__(self, standing: Standing | None) -> None:
+        self._standing = standing
 
     async def read(self) -> dict[str, Any] | None:
-        if self._reports:
-            self._reports = False
-            return words.report(Report(), {})
+        if self._standing is not None:
+            standing, self._standing = self._standing, None
+            return words.report(Report(), {3: standing})
         await asyncio.Event().wait()
         return None
 
@@ -41,9 +42,9 @@ class Talk:
 class Engine:
     """A process that lives for so long."""
 
-    def __init__(self, lives_s: float, *, reports: bool) -> None:
+    def __init__(self, lives_s: float, standing: Standing | None) -> None:
         self._lives_s = lives_s
-        self.pipe = Talk(reports=reports)
+        self.pipe = Talk(standing)
 
     async def wait(self) -> str:
         await asyncio.sleep(self._lives_s)
@@ -56,7 +57,7 @@ class Engine:
         pass
 
 
-def pauses(lives_s: float, *, reports: bool) -> list[float]:
+def pauses(lives_s: float, standing: Standing | None) -> list[float]:
     """Return how long a slot was without a process, between the first STARTS of them."""
     chance = Chance(0)
     loop = SimLoop(chance)
@@ -66,7 +67,7 @@ def pauses(lives_s: float, *, reports: bool) -> list[float]:
         began_s.append(loop.time())
         if len(began_s) == STARTS:
             one.stop()
-        return Engine(lives_s, reports=reports)
+        return Engine(lives_s, standing)
 
     one = Slot(
         0,
@@ -85,16 +86,21 @@ def pauses(lives_s: float, *, reports: bool) -> list[float]:
 
 
 @pytest.mark.parametrize("lives_s", [slot.STEADY_S + 0.1, 3600.0])
-def test_process_that_has_worked_is_followed_at_once_each_time(lives_s: float) -> None:
-    assert pauses(lives_s, reports=True) == pytest.approx(
-        [slot.PAUSE_MIN_S] * (STARTS - 1), abs=1e-3
-    )
-
-
-@pytest.mark.parametrize(("lives_s", "reports"), [(1.0, True), (20.0, False)])
-def test_process_that_cannot_work_is_started_ever_more_rarely(
-    lives_s: float, reports: bool
+@pytest.mark.parametrize("standing", [Standing(is_live=True), Standing(behind=2)])
+def test_process_that_has_worked_is_followed_at_once_each_time(
+    lives_s: float, standing: Standing
 ) -> None:
-    found = pauses(lives_s, reports=reports)
+    assert pauses(lives_s, standing) == pytest.approx([slot.PAUSE_MIN_S] * (STARTS - 1), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("lives_s", "standing"),
+    [(1.0, Standing(is_live=True)), (20.0, Standing()), (20.0, None)],
+    ids=["dies at once", "dies as it restores", "dies as it loads"],
+)
+def test_process_that_cannot_work_is_started_ever_more_rarely(
+    lives_s: float, standing: Standing | None
+) -> None:
+    found = pauses(lives_s, standing)
     expected = [min(slot.PAUSE_MIN_S * 2**at, slot.PAUSE_MAX_S) for at in range(STARTS - 1)]
     assert found == pytest.approx(expected, abs=1e-3)
