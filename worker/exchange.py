@@ -10,6 +10,7 @@ from ripple.events import PeerConnected, PeerLost, Tell, untold
 from ripple.exchange.exchange import Exchange
 from ripple.exchange.speaking import speak
 from ripple.world import addresses
+from ripple.world.pauses import Pauses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,14 +115,12 @@ class ExchangePort:
 
     async def _keep(self, peer: str) -> None:
         """Keep a connection with a process."""
-        pause_s = PAUSE_S
+        pauses = Pauses(self._clock.monotonic_ns, PAUSE_S, PAUSE_MAX_S, steady_s=STEADY_S)
         untold_ns = self._clock.monotonic_ns() + int(UNTOLD_S * 1e9)
         while True:
-            began_ns = self._clock.monotonic_ns()
-            why = await self._connect(peer)
+            pauses.begin()
+            why = await self._connect(peer, pauses.works)
             now_ns = self._clock.monotonic_ns()
-            if why is None and now_ns - began_ns > STEADY_S * 1e9:
-                pause_s = PAUSE_S
             if why is None:
                 untold_ns = now_ns + int(UNTOLD_S * 1e9)
             elif now_ns >= untold_ns:
@@ -129,10 +128,9 @@ class ExchangePort:
                 self._tell(PeerLost(peer, why))
             # So that not all come back at once to one that was gone.
             share = 0.5 + self._random.below(1024) / 2048
-            await self._clock.sleep(pause_s * share)
-            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+            await self._clock.sleep(pauses.next_s() * share)
 
-    async def _connect(self, peer: str) -> str | None:
+    async def _connect(self, peer: str, works: Callable[[], None]) -> str | None:
         """Connect, and speak until that ends; return why nobody could be reached."""
         address = self.exchange.peers().get(peer)
         if address is None or self.exchange.is_connected(peer):
@@ -145,6 +143,7 @@ class ExchangePort:
             return f"{address} does not answer within {CONNECT_S:g} s"
         except (OSError, ValueError) as error:
             return str(error)
+        works()
         try:
             await self._speak(stream, peer)
         finally:

@@ -31,6 +31,11 @@ class Standing:
     checkpoints: int = 0
     is_spent: bool = False
 
+    @property
+    def has_state(self) -> bool:
+        """Whether it is owned or followed, with its state restored."""
+        return self.is_live or self.behind is not None
+
 
 class Hosted(Protocol):
     """One partition in this process. It does nothing before it is told to follow, or to own.

@@ -16,7 +16,7 @@ from ripple.partition.tracing import Traces
 from ripple.partition.warm import Warm
 from ripple.traces import TracedInputs
 from worker.hosted import Doing
-from worker.owned import NS, PAUSE_MAX_S, PAUSE_MIN_S, STEADY_S, Owned
+from worker.owned import Owned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -109,9 +109,10 @@ class InputPartition(Owned):
 
     async def _follow(self) -> None:
         """Follow until told to own; what fails is told, and the owner goes on."""
-        clock, pause_s = self._site.world.clock, PAUSE_MIN_S
+        clock, pauses = self._site.world.clock, self._new_pauses()
         while self._is_following:
-            began_ns = clock.monotonic_ns()
+            pauses.begin()
+            pauses.works()
             try:
                 reached = None if self._duty.reached is None else self._duty.reached()
                 if reached is None:
@@ -136,10 +137,7 @@ class InputPartition(Owned):
                 self._failed(error, 0)
                 if not self._is_following:
                     self._failure = None  # the life that begins now is another try
-            if clock.monotonic_ns() - began_ns > STEADY_S * NS:
-                pause_s = PAUSE_MIN_S
-            await clock.sleep(pause_s if self._is_following else 0)
-            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+            await clock.sleep(pauses.next_s() if self._is_following else 0)
 
     async def _ready(self, *, is_handed_over: bool) -> WarmState | None:
         """Return what was followed, as far as that has come by now, or what a life has left.

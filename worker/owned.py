@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.assignment import ATTEMPTS_MAX, epoch_of
 from ripple.events import PartitionFailed, Restored, Stored
+from ripple.world.pauses import Pauses
 from worker.hosted import Doing, Standing
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ PAUSE_MIN_S = 0.1
 PAUSE_MAX_S = 30.0
 # Whoever was live for so long fails anew, and not again.
 STEADY_S = 5.0
-NS = 1_000_000_000
 
 
 class Owned(ABC):
@@ -40,7 +40,7 @@ class Owned(ABC):
         self._is_following = self._is_leaving = False
         self._is_giving_way = self._is_resuming = False
         self._failure: str | None = None  # of the last try, to own it or to follow
-        self._live_ns: int | None = None  # since when the present life is live, or the last one was
+        self._pauses = self._new_pauses()
         self._epoch: int | None = None
         self._events = self._rows_out = self._stored = 0
         self._is_spent = False
@@ -107,9 +107,9 @@ class Owned(ABC):
         """Live again and again, until told to end, or until another owner has it."""
         self._is_giving_way = self._is_resuming = self._is_spent = False
         self._has_noted = False
-        attempt, pause_s = 0, PAUSE_MIN_S
+        self._pauses, attempt = self._new_pauses(), 0
         while not (self._is_leaving or self._is_giving_way):
-            self._live_ns = None
+            self._pauses.begin()
             try:
                 self._epoch = epoch_of(since, attempt)
                 await self._live(self._epoch, is_handed_over=is_handed_over and not attempt)
@@ -120,10 +120,8 @@ class Owned(ABC):
                     self._failed(error, self._epoch or 0)
             if self._is_giving_way:
                 break
-            if self._was_steady:
-                pause_s = PAUSE_MIN_S
-            await self._clock.sleep(0 if self._is_leaving else pause_s)
-            attempt, pause_s = attempt + 1, min(2 * pause_s, PAUSE_MAX_S)
+            await self._clock.sleep(0 if self._is_leaving else self._pauses.next_s())
+            attempt += 1
             if attempt == ATTEMPTS_MAX and not (self._is_leaving or self._is_giving_way):
                 self._is_spent = True  # a version that gives it anew has further ones
                 return
@@ -131,11 +129,8 @@ class Owned(ABC):
             await self._clock.sleep(PARK_S)
             self._forget()
 
-    @property
-    def _was_steady(self) -> bool:
-        """Whether the last life was live for a while."""
-        since_ns = self._live_ns
-        return since_ns is not None and self._clock.monotonic_ns() - since_ns > STEADY_S * NS
+    def _new_pauses(self) -> Pauses:
+        return Pauses(self._clock.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)
 
     def _forget(self) -> None:  # noqa: B027 - not everybody leaves something
         """Forget what the last life has left."""
@@ -149,7 +144,7 @@ class Owned(ABC):
         if isinstance(event, Stored):
             self._stored += 1
         if isinstance(event, Restored):
-            self._live_ns = self._clock.monotonic_ns()
+            self._pauses.works()
         self._tell(event)
 
     def _over(self, report: Report) -> None:

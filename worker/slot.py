@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ripple.assignment import Report
 from ripple.observe.samples import Samples
+from ripple.world.pauses import Pauses
 from worker import words
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Slot:
         self._has_pending = asyncio.Event()
         self._stopping = asyncio.Event()
         self._heard_ns = 0
-        self._working_ns: int | None = None  # since when it owns or follows something
+        self._pauses = Pauses(clock.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)
         self._asked: list[asyncio.Future[list[Any]]] = []
         self.greeting: Callable[[], list[dict[str, Any]]] = list
         """What a new process is told first."""
@@ -161,9 +162,8 @@ class Slot:
 
     async def run(self) -> None:
         """Have a process until told to stop; a killed one is never left alone."""
-        pause_s = PAUSE_MIN_S
         while not self._stopping.is_set():
-            self._working_ns = None
+            self._pauses.begin()
             try:
                 how = await self._live()
             except OSError as error:
@@ -173,18 +173,10 @@ class Slot:
             self._say(f"process {self.number} has ended: {how}; another one begins")
             self._exited(self.number, self.start)
             self.start += 1
-            if self._is_steady():
-                pause_s = PAUSE_MIN_S
             self._changed()
             with suppress(TimeoutError):
-                async with asyncio.timeout(pause_s):
+                async with asyncio.timeout(self._pauses.next_s()):
                     await self._stopping.wait()
-            pause_s = min(2 * pause_s, PAUSE_MAX_S)
-
-    def _is_steady(self) -> bool:
-        """Whether the present process, or the last one, has worked for a while."""
-        began_ns = self._working_ns
-        return began_ns is not None and self._clock.monotonic_ns() - began_ns > STEADY_S * NS
 
     async def _live(self) -> str:
         """Be with one process from its start to its end; return how it ended."""
@@ -220,10 +212,8 @@ class Slot:
                 self._heard_ns = self._clock.monotonic_ns()
                 if message["say"] == "report":
                     self.report, self.standings = words.reported(message)
-                    if self._working_ns is None and any(
-                        one.is_live or one.behind is not None for one in self.standings.values()
-                    ):
-                        self._working_ns = self._heard_ns
+                    if any(one.has_state for one in self.standings.values()):
+                        self._pauses.works()
                     self.queues = words.queues(message)
                     self._measured = words.measured(message) or self._measured
                     if "inspected" in message:

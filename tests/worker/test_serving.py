@@ -9,23 +9,10 @@ import pytest
 
 from ripple.assignment import Report
 from ripple.world import LiveClock
+from tests.worker.pipes import Silent
 from worker.hosted import Standing
 from worker.runtime import Runtime
 from worker.serving import serve
-
-
-class Silent:
-    """A supervisor that says nothing, and hears whatever it is told."""
-
-    async def read(self) -> dict[str, Any] | None:
-        await asyncio.Event().wait()
-        return None
-
-    async def write(self, message: dict[str, Any]) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 class Broken(Runtime):

@@ -12,6 +12,7 @@ from ripple.assignment import Report
 from ripple.testing.sim_chance import Chance
 from ripple.testing.sim_loop import SimLoop
 from ripple.testing.sim_world import SimClock
+from tests.worker.pipes import Silent
 from worker import slot, words
 from worker.hosted import Standing
 from worker.slot import Slot
@@ -19,7 +20,7 @@ from worker.slot import Slot
 STARTS = 12
 
 
-class Talk:
+class Talk(Silent):
     """What a process says: how its partition stands, and nothing more until it is gone."""
 
     def __init__(self, standing: Standing | None) -> None:
@@ -29,14 +30,7 @@ class Talk:
         if self._standing is not None:
             standing, self._standing = self._standing, None
             return words.report(Report(), {3: standing})
-        await asyncio.Event().wait()
-        return None
-
-    async def write(self, message: dict[str, Any]) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
+        return await super().read()
 
 
 class Engine:

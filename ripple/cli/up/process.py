@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ripple.cli.up.plan import Planned
+from ripple.world.pauses import Pauses
 
 PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 30.0
@@ -51,9 +52,12 @@ class Process:
 
     async def live(self) -> None:
         """Start it again and again until ``end`` was called. Raises WillNotStartError."""
-        pause_s, refusals = PAUSE_MIN_S, 0
+        pauses = Pauses(time.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)
+        refusals = 0
         while not self._is_ending:
             began_s = time.monotonic()
+            pauses.begin()
+            pauses.works()
             code = await self._run()
             if self._is_ending:
                 return
@@ -61,11 +65,9 @@ class Process:
             refusals += code == 1 and lived_s < REFUSED_WITHIN_S
             if refusals == self.starts and refusals >= REFUSALS_MAX:
                 raise WillNotStartError(f"{self.name} does not start: see what it says")
-            if lived_s >= STEADY_S:
-                pause_s = PAUSE_MIN_S
+            pause_s = pauses.next_s()
             self._say(self.name, f"{_ended(code)}; it is started again in {pause_s:g} s")
             await self._pause(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Ask it to end, or with SIGKILL make it; it is not started again."""
