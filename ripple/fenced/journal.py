@@ -58,6 +58,8 @@ class Journal:
         self._epoch = 0
         self._nonce = b""
         self._first = 0
+        self.objects = self.length_bytes = 0
+        """What counts: how many objects, of how many bytes, the next owner would read."""
 
     async def read(self) -> list[Added]:
         """Return what counts, in order; anybody may, at any time. Raises DamagedError."""
@@ -74,6 +76,8 @@ class Journal:
             self._check_epoch(max((one.epoch for one in found), default=-1))
             self._number = max(numbers, default=0)
             self._first = min(numbers, default=1)
+            self.objects = len(found)
+            self.length_bytes = sum(len(one.data) for one in found)
             # Otherwise each owner would read what all before it have begun with.
             is_whole = not any(one.data for one in found)
             if await self._add(b"", is_whole=is_whole):
@@ -117,6 +121,10 @@ class Journal:
                 self._check_epoch(-1 if there is None else _decoded(there, name).epoch)
                 return False
         self._number += 1
+        if is_whole:
+            self.objects = self.length_bytes = 0
+        self.objects += 1
+        self.length_bytes += len(data)
         return True
 
     async def _read(self) -> tuple[list[int], list[Added]]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LETTER_BYTES_MAX = 32 << 20  # kept, beyond which the oldest go
 # Beyond, one object takes the place of all.
 LETTER_OBJECTS_MAX = 256
-LETTER_OBJECT_BYTES_MAX = 2 * LETTER_BYTES_MAX
+JOURNAL_BYTES_MAX = 2 * LETTER_BYTES_MAX
 PIECE_BYTES = 64 << 10
 _LETTERS = re.compile(r"([^/]+)/(\d{5,})/letters/")
 
@@ -61,7 +61,6 @@ class StorePlace:
         self._note_journal = Journal(store, f"{self._prefix}notes/", guards=guards)
         self._random = random
         self._letters = _Letters((), self._prefix)
-        self._letter_objects = self._letter_bytes = 0  # that whoever opens it next would read
         self._notes = _Notes((), self._prefix)
         self._is_open = False
 
@@ -70,8 +69,6 @@ class StorePlace:
         letters = await self._letter_journal.open(epoch, self._random)
         notes = await self._note_journal.open(epoch, self._random)
         self._letters = _Letters(letters, self._prefix)
-        self._letter_objects = len(letters) + 1
-        self._letter_bytes = sum(len(one.data) for one in letters)
         self._notes = _Notes(notes, self._prefix)
         self._is_open = True
 
@@ -87,20 +84,15 @@ class StorePlace:
         """Put what is not there yet: letters first, up to the last sync."""
         while self._letters.synced:
             await self._letter_journal.add(self._letters.synced[0])
-            self._letter_objects += 1
-            self._letter_bytes += len(self._letters.synced.pop(0))
+            del self._letters.synced[0]
         notes = self._notes
         if notes.is_replaced or notes.pending:
             data = notes.data if notes.is_replaced else notes.pending
             await self._note_journal.add(data, is_whole=notes.is_replaced)
             notes.is_replaced, notes.pending = False, b""
-        if (
-            self._letter_objects > LETTER_OBJECTS_MAX
-            or self._letter_bytes > LETTER_OBJECT_BYTES_MAX
-        ):
-            whole = self._letters.whole()
-            await self._letter_journal.add(whole, is_whole=True)
-            self._letter_objects, self._letter_bytes = 1, len(whole)
+        journal = self._letter_journal
+        if journal.objects > LETTER_OBJECTS_MAX or journal.length_bytes > JOURNAL_BYTES_MAX:
+            await journal.add(self._letters.whole(), is_whole=True)
 
     async def close(self) -> None:
         """Put what can be put; who has lost the partition, or the store, leaves it."""
