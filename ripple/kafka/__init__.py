@@ -9,7 +9,7 @@ inputs, source      of a life, of a plain run; dividing: by which hash of keys
 rows, row_values, row_writing, batch_writing, batches   changes as records, as bytes
 producer, cuts, group   transactions; the record in each; a partition's outputs, committed by it
 alone, patience     answers not to be believed; what fails is done again, for a time
-written, reading_back   what goes where, and whose it is; which keys readers have
+whose, written, reading_back    of which partition; what goes where; which keys readers have
 broker, reader      the broker port, live
 private, private_connecting, private_writing    all that is private of aiokafka
 """

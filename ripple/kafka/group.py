@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from ripple.connectors.connector import Carried
     from ripple.connectors.contract import Commit
-    from ripple.kafka.written import Whose, Written
+    from ripple.kafka.whose import Whose
+    from ripple.kafka.written import Written
     from ripple.world.broker import Broker, Producer
     from ripple.world.ports import Clock, Guards
 

@@ -14,7 +14,8 @@ from ripple.keys.partitioner import partition_numbers
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from ripple.kafka.written import Whose, Written
+    from ripple.kafka.whose import Whose
+    from ripple.kafka.written import Written
     from ripple.world.broker import Broker, Place
 
 

@@ -21,7 +21,8 @@ from ripple.kafka.row_values import FORMS, REGISTERED, ValueForm, row_values
 from ripple.kafka.rows import Rows
 from ripple.kafka.settings import security_given
 from ripple.kafka.sink import KafkaSink
-from ripple.kafka.written import Whose, Written
+from ripple.kafka.whose import Whose
+from ripple.kafka.written import Written
 from ripple.partition.group import Groups
 from ripple.pipeline.stages import stages_of
 from ripple.settings import SettingsError

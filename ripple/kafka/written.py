@@ -1,15 +1,11 @@
-"""What a partition of a pipeline writes to topics, and whose it is."""
+"""Where an output of a partition goes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ripple.kafka.cuts import topic_of
-from ripple.world.broker import Place
-
 if TYPE_CHECKING:
-    from ripple.connectors.connector import Part
     from ripple.kafka.rows import Rows
 
 
@@ -19,27 +15,3 @@ class Written:
 
     topic: str
     rows: Rows
-
-
-@dataclass(frozen=True, slots=True)
-class Whose:
-    """The partition of a pipeline's stage that a group belongs to.
-
-    stage: its number, or RECORDS. key: the fields by which rows of the stage were divided among
-    its partitions.
-    """
-
-    pipeline: str
-    part: Part
-    stage: int | str = 0
-    key: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Return the id of its transactions."""
-        return f"ripple.{self.pipeline}.{self.stage}.{self.part.number}"
-
-    @property
-    def place(self) -> Place:
-        """Return where its cut records are."""
-        return Place(topic_of(self.pipeline, self.stage), self.part.number)

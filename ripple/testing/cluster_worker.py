@@ -17,7 +17,7 @@ from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text.cut_record import Owner
 from ripple.kafka.cuts import RECORDS
 from ripple.kafka.group import KafkaGroup
-from ripple.kafka.written import Whose
+from ripple.kafka.whose import Whose
 from ripple.log import Topic
 from ripple.partition.group import Groups, SinkGroup
 from ripple.store import RetryingStore

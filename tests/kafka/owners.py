@@ -12,7 +12,8 @@ from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.kafka.group import KafkaGroup
 from ripple.kafka.rows import Rows
-from ripple.kafka.written import Whose, Written
+from ripple.kafka.whose import Whose
+from ripple.kafka.written import Written
 from ripple.log import Topic
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life

@@ -14,7 +14,7 @@ from ripple.cut import Cut
 from ripple.engine.edge_changes import EdgeChanges
 from ripple.errors import InputError, OutputError
 from ripple.kafka.group import KafkaGroup
-from ripple.kafka.written import Whose
+from ripple.kafka.whose import Whose
 from ripple.partition.lanes import lane_name
 from ripple.repartition import broker_reading
 from ripple.repartition.broker_reading import BrokerReading

@@ -9,7 +9,8 @@ from ripple.connectors.contract import Commit
 from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.group import KafkaGroup
 from ripple.kafka.rows import Rows
-from ripple.kafka.written import Whose, Written
+from ripple.kafka.whose import Whose
+from ripple.kafka.written import Written
 from ripple.ops import OP, OP_SET
 from ripple.world.broker import Place
 from ripple.world.live import LiveClock

@@ -26,7 +26,7 @@ from ripple.fenced import FencedError
 from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.group import KafkaGroup
 from ripple.kafka.settings import Security
-from ripple.kafka.written import Whose
+from ripple.kafka.whose import Whose
 from ripple.world.broker import Place
 from tests.patience import PATIENCE_S
 from tests.services.kafka import Brokers

@@ -16,7 +16,7 @@ from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.group import KafkaGroup
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.settings import Security
-from ripple.kafka.written import Whose
+from ripple.kafka.whose import Whose
 from ripple.world.broker import BrokerError, NoTopicError, Place, UnknownOutcomeError
 from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
