@@ -15,18 +15,14 @@ import re
 import signal
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
 from bench.row import Row, at_most
-from bench.running import OUTPUTS, PIPELINE, WORKERS, Feed, Watch, running
+from bench.running import OUTPUTS, PIPELINE, Feed, Watch, running, settled
 from bench.timing import QUICK
-from coordinator.status_messages import status_from_bytes
 from ripple.cli.up.reach import Reach
 from ripple.pipeline_file import load_plan
-from ripple.rpc.methods import STATUS
-from ripple.world.control import ControlError
 from ripple.world.live_control import LiveControl
 
 ROUNDS = 2 if QUICK else 6
@@ -80,12 +76,7 @@ async def _share(coordinator: str) -> None:
     channel = LiveControl().channel(coordinator)
     try:
         async with asyncio.timeout(WITHIN_S):
-            while True:
-                with suppress(ControlError):
-                    now = status_from_bytes(await channel.call(STATUS, b"", deadline_s=WITHIN_S))
-                    shares = [one.partitions for one in now.members]
-                    if len(shares) == len(WORKERS) and all(shares) and not now.moves:
-                        return
+            while not all(one.partitions for one in (await settled(channel)).members):
                 await asyncio.sleep(LOOK_S)
     finally:
         await channel.close()

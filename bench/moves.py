@@ -25,29 +25,35 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bench.row import Row, at_most, beside
-from bench.running import PARTITIONS, WITHIN_S, WORKERS, Feed, Plain, Watch, pause, running
+from bench.running import (
+    ASK_WITHIN_S,
+    PARTITIONS,
+    WORKERS,
+    Feed,
+    Plain,
+    Watch,
+    pause,
+    running,
+    settled,
+)
 from bench.timing import QUICK
 from coordinator.commands import Command, Move
 from coordinator.messages import command_to_bytes
-from coordinator.status_messages import status_from_bytes
 from ripple.assignment import worker_of
-from ripple.rpc.methods import COMMAND, STATUS
-from ripple.world.control import Channel, ControlError, RefusedError
+from ripple.rpc.methods import COMMAND
+from ripple.world.control import Channel, RefusedError
 from ripple.world.live_control import LiveControl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bench.running import Watching
-    from coordinator.status import Status
 
 MOVES = 12 if QUICK else 1000
 AT_ONCE = 2
 SYMBOLS = 2_000
 ROWS = 200  # every 20 ms
 SHARES = {"p50": 50, "p99": 99, "longest": 100}
-ASK_S = 0.1
-ASK_WITHIN_S = 40.0
 TELL_S = 10.0
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
@@ -145,7 +151,7 @@ class _Mover:
 
     async def move_all(self) -> None:
         """Move until enough have moved; who has stayed meanwhile is noted, too."""
-        status = await self._settled()
+        status = await settled(self._channel)
         for turn in itertools.count():
             before = [(one.owner, one.since) for one in status.owners[:PARTITIONS]]
             from_s = time.monotonic()
@@ -155,7 +161,7 @@ class _Mover:
                 (other,) = {*WORKERS} - {worker_of(owner)}
                 with suppress(RefusedError):  # it goes there already, for balance
                     await self._command(Move(partition, other, "bench"))
-            status = await self._settled()
+            status = await settled(self._channel)
             to_s = time.monotonic()
             after = [(one.owner, one.since) for one in status.owners[:PARTITIONS]]
             for partition in range(PARTITIONS):
@@ -179,18 +185,6 @@ class _Mover:
         )
         done = f"{len(self.moved)} of {self._moves} moves"
         print(f"{done}; pause: {figures}", file=sys.stderr, flush=True)
-
-    async def _settled(self) -> Status:
-        """Wait until everybody has what is theirs, and nothing is under way."""
-        until_s = time.monotonic() + WITHIN_S
-        while True:
-            with suppress(ControlError):
-                data = await self._channel.call(STATUS, b"", deadline_s=ASK_WITHIN_S)
-                status = status_from_bytes(data)
-                if len(status.members) == len(WORKERS) and not (status.moves or status.unowned):
-                    return status
-            assert time.monotonic() < until_s
-            await asyncio.sleep(ASK_S)
 
     async def _command(self, command: Command) -> None:
         await self._channel.call(COMMAND, command_to_bytes(command), deadline_s=ASK_WITHIN_S)

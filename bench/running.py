@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -18,9 +19,13 @@ from typing import Self
 import numpy as np
 
 from bench.trades import trades, vwap_plan
+from coordinator.status import Status
+from coordinator.status_messages import status_from_bytes
 from ripple.log import LogError, LogSettings, PartitionReader, Topic
 from ripple.log.router import TopicWriter
+from ripple.rpc.methods import STATUS
 from ripple.world import LiveClock, LiveDisk
+from ripple.world.control import Channel, ControlError
 
 ROOT = Path(__file__).parents[1]
 PARTITIONS = 8
@@ -28,6 +33,8 @@ EVERY_S = 0.02
 COMMIT_MS = 50
 LOOK_S = 0.02
 WITHIN_S = 60.0
+ASK_S = 0.1
+ASK_WITHIN_S = 40.0
 PIPELINE = ROOT / "examples/portfolio.py"
 OUTPUTS = ("by-symbol", "total")
 WORKERS = ("worker-1", "worker-2")
@@ -79,6 +86,19 @@ def cluster_up(
         with suppress(subprocess.TimeoutExpired):
             process.wait(60)
         process.kill()
+
+
+async def settled(channel: Channel) -> Status:
+    """Wait until everybody has what is theirs, and nothing is under way; return how it stands."""
+    until_s = time.monotonic() + WITHIN_S
+    while True:
+        with suppress(ControlError):
+            data = await channel.call(STATUS, b"", deadline_s=ASK_WITHIN_S)
+            status = status_from_bytes(data)
+            if len(status.members) == len(WORKERS) and not (status.moves or status.unowned):
+                return status
+        assert time.monotonic() < until_s
+        await asyncio.sleep(ASK_S)
 
 
 class Plain:
