@@ -10,11 +10,15 @@ import pytest
 from ripple.log import LogSettings, PartitionWriter, Topic
 from ripple.pipeline_file import load_plan
 from ripple.schema.columns import records_of
+from ripple.traces import CONTEXTS_MAX
 from ripple.world import LiveClock, LiveDisk
 from tests.cluster.cluster import Job, cluster
 from tests.observe.collector import collecting
+from tests.patience import PATIENCE_S
 
-PARTITIONS = 8
+# What is appended first may reach the next stage together with what follows: all are of one batch
+# then, and none is beyond those that a batch follows.
+PARTITIONS = CONTEXTS_MAX // 2
 FILE = Path(__file__).parent / "pipeline_traced.py"
 
 
@@ -48,9 +52,9 @@ def test_an_event_is_followed_from_its_record_to_another_worker(
 
     async def live() -> None:
         async with cluster(job, tmp_path / "state", workers=2) as up:
-            await up.caught_up(60)
+            await up.caught_up(PATIENCE_S)
             append(tmp_path, sampled=True)
-            await up.caught_up(60)
+            await up.caught_up(PATIENCE_S)
             traces = [trace(number) for number in range(PARTITIONS)]
             await asyncio.to_thread(collector.wait, traces, 2)
 

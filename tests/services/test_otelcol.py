@@ -86,9 +86,9 @@ def test_a_collector_has_the_spans_of_two_workers(
 
     async def live() -> None:
         async with cluster(job, tmp_path / "state", workers=2) as up:
-            await up.caught_up(60)
+            await up.caught_up(PATIENCE_S)
             append(tmp_path, sampled=True)
-            await up.caught_up(60)
+            await up.caught_up(PATIENCE_S)
             await asyncio.to_thread(collector.wait)
 
     with collecting(tmp_path) as collector:
