@@ -99,7 +99,10 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # likewise
         node = key[0]
         held = self._conns.get(key)
         if held is not None and not held.connected():
+            # It has read the end of its stream, but may not have acted on it: what waits for its
+            # answers would wait until it gives up, and the socket stay open.
             del self._conns[key]
+            held.close()
             held = None
         broker = self.cluster.broker_metadata(node)
         where = f"node {node}" if broker is None else f"{broker.host}:{broker.port}"

@@ -8,11 +8,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from aiokafka import errors
+from aiokafka.protocol.metadata import MetadataRequest
 
 from ripple.connectors.connector import Part
 from ripple.fenced import FencedError
 from ripple.kafka import private_writing as private
 from ripple.kafka.broker import KafkaBroker
+from ripple.kafka.client import KafkaClient
 from ripple.kafka.group import KafkaGroup
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.settings import Security
@@ -193,6 +196,31 @@ def test_a_source_that_was_removed_is_named_where_its_offsets_are_noted(
                 await producer.send_offsets("g", {Place(f"gone-{topic}", 0): 1})
         finally:
             await owner.close()
+
+    asyncio.run(story())
+
+
+def test_a_connection_that_the_broker_has_ended_is_closed_before_another_is_made(
+    broker: Broker,
+) -> None:
+    """Its end is read some time before anything acts on it."""
+
+    async def story() -> None:
+        client = KafkaClient(broker.bootstrap, Security())
+        await client.open()
+        try:
+            node = client.open_client.get_random_node()
+            held = await client.open_client._get_conn(node)
+            asked = asyncio.ensure_future(held.send(MetadataRequest([])))
+            socket = held._writer
+            held._reader.feed_eof()
+            del held  # nobody but the client knows it
+            await client.open_client._get_conn(node)
+            assert socket.is_closing()
+            with pytest.raises(errors.KafkaConnectionError):
+                await asked
+        finally:
+            await client.close()
 
     asyncio.run(story())
 
