@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 FILE_BYTES_MAX = 1 << 20
 # So many killers are no accident of the data.
 QUARANTINED_MAX = 100
-# Who is careful is so for this many records behind what an output shows: what killed is among them.
+# Who is careful is so for this many records behind what an output shows, and no further than what
+# was there when it began: what killed is among them.
 CAREFUL_RECORDS = 1 << 16
 _PASSING = ("begin", "stabilizing", "idle")
 
@@ -111,9 +112,11 @@ class InFlight:
         self._suspicion.note(["opened", version])
         self._unwritten: Entry | None = None
         self._is_calm = is_calm
+        self._shown = dict(shown)
         self._careful_below: Mapping[str, int] = {}
-        if self._suspicion.suspects or (self.was_killed and before == dict(shown)):
+        if self._suspicion.suspects or (self.was_killed and before == self._shown):
             self._careful_below = {name: offset + CAREFUL_RECORDS for name, offset in shown.items()}
+        self._is_noting = self.is_careful
         guilty = self._suspicion.guilty()
         self.newly_quarantined = [one for one in guilty if one[1] >= shown.get(one[0], 0)]
         """(input, offset) of the records that were found guilty just now."""
@@ -123,7 +126,21 @@ class InFlight:
         self.quarantine = Quarantine(_reasons(self._suspicion))
         self._write()
         if is_calm:
-            self._note(["shown", dict(shown)])
+            self._note(["shown", self._shown])
+
+    @property
+    def is_careful(self) -> bool:
+        """Whether a calm one writes down, for now, what it would keep to itself."""
+        return self._is_calm and bool(self._careful_below)
+
+    def limit(self, ends: Mapping[str, int]) -> None:
+        """Be careful no further than this: what has killed was there before ``ends``, by input."""
+        self._careful_below = {
+            name: min(below, ends.get(name, below)) for name, below in self._careful_below.items()
+        }
+        self._is_noting = any(
+            below > self._shown[name] for name, below in self._careful_below.items()
+        )
 
     @property
     def was_killed(self) -> bool:
@@ -211,20 +228,23 @@ class InFlight:
 
     def _note(self, entry: Entry) -> None:
         self._suspicion.note(entry)
-        if self._is_calm and entry[0] in _PASSING and not self._is_careful(entry):
+        if self._is_calm and entry[0] in _PASSING and not self._is_to_note(entry):
             self._unwritten = entry if entry[0] != "idle" else None
         else:
             self._unwritten = None
             self._append(entry)
 
-    def _is_careful(self, entry: Entry) -> bool:
-        """Return whether what passes is written down, too."""
-        if entry[0] == "begin" and self._careful_below and not self._suspicion.suspects:
+    def _is_to_note(self, entry: Entry) -> bool:
+        """Return whether what passes is written down, too: a batch, and what is done with it."""
+        was_noting = self._is_noting
+        if self._suspicion.suspects:
+            self._is_noting = True
+        elif entry[0] == "begin":
             name, first_offset = entry[1], entry[2]
-            if first_offset >= self._careful_below.get(name, 0):
-                self._careful_below = {}
+            self._is_noting = first_offset < self._careful_below.get(name, 0)
+            if was_noting and not self._is_noting:
                 self._append(["idle"])  # what was noted last is passed
-        return bool(self._careful_below)
+        return self._is_noting
 
     def _append(self, entry: Entry) -> None:
         line = _line(entry)

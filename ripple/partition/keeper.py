@@ -246,6 +246,8 @@ class Claimed:
         shown = outputs.stops[-1] if outputs.stops else start
         in_flight = keeper.open_in_flight(parts, place, shown)
         endings.add(in_flight.close)
+        if in_flight.is_careful:
+            in_flight.limit((await parts.inputs.bounds())[1])
         if not keeper.is_handed_over or in_flight.newly_quarantined:
             await place.flush()  # else with the first commit
             keeper.has_noted = True

@@ -446,6 +446,48 @@ def test_calm_life_notes_no_batch_and_is_careful_only_after_one_that_got_nowhere
     assert len(life.pieces("trades", 20, 30)) == 1
 
 
+def test_careful_life_notes_what_was_there_when_it_began_and_no_more(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    for _ in range(2):
+        life = calm(disk, 20)
+        life.close()  # killed, and neither has shown anything
+    life = calm(disk, 20)
+    assert life.is_careful
+    life.limit({"trades": 30})
+    before = lines(tmp_path)
+    life.begin("trades", 20, 30)
+    life.stabilizing({"trades": 30})
+    assert lines(tmp_path) == before + 2
+    life.begin("trades", 30, 40)
+    life.stabilizing({"trades": 40})
+    life.idle()
+    assert lines(tmp_path) == before + 3, "what was noted last is passed, and nothing else"
+    life.close()
+    life = calm(disk, 20)
+    life.limit({"trades": 20})
+    before = lines(tmp_path)
+    life.stabilizing({"trades": 20})
+    life.begin("trades", 20, 30)
+    assert lines(tmp_path) == before, "nothing was there that could have killed"
+
+
+def test_input_that_is_past_what_may_have_killed_leaves_others_careful(tmp_path) -> None:
+    disk = LiveDisk(tmp_path)
+    shown = {"trades": 5, "prices": 9}
+
+    def opened() -> InFlight:
+        return InFlight(NoteFile(disk, PATH), version="v1", shown=shown, is_calm=True)
+
+    for _ in range(2):
+        opened().close()
+    life = opened()
+    life.limit({"trades": 7, "prices": 9})
+    life.begin("prices", 9, 12)  # came since
+    life.begin("trades", 5, 7)  # and dies
+    life.close()
+    assert len(opened().pieces("trades", 5, 7)) == 2
+
+
 def test_calm_life_says_which_records_have_raised(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     life = calm(disk, 0)

@@ -11,6 +11,7 @@ import pytest
 from ripple.batch import Rejected
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.source_inputs import SourceInputs
+from ripple.cut import Cut
 from ripple.engine import Engine
 from ripple.fenced import DamagedError, FencedError, Journal, journal
 from ripple.partition import store_place
@@ -377,6 +378,32 @@ def test_notes_are_of_a_life_once_they_are_there() -> None:
         return found
 
     assert world.loop.run_until_complete(story()) == [False, True]
+
+
+@pytest.mark.parametrize(("end", "noted"), [(0, False), (40, True)])
+def test_lives_killed_on_a_quiet_topic_make_nobody_careful_of_what_comes_then(
+    end: int, noted: bool
+) -> None:
+    world = sim_world()
+
+    class Quiet(SourceInputs):
+        """Had nothing behind ``end`` when it was opened."""
+
+        async def bounds(self) -> tuple[Cut, Cut]:
+            return (await super().bounds())[0], {"trades": end}
+
+    async def story() -> bool:
+        place = StorePlace(world.store, PLAN.name, random=world.random)
+        for epoch in (1, 2):
+            await place.open(epoch)
+            InFlight(place.notes(), version=PLAN.topology_hash, shown={"trades": 0}, is_calm=True)
+            await place.flush()
+        keeper = Keeper(Checkpoints(world.store, PLAN.name), world, epoch=3, place=place)
+        inputs = Quiet(Compacted(7))
+        await Life(PLAN, inputs, outputs(world), keeper, settings=SETTINGS_HERE).run()
+        return b'"begin"' in (place.notes().read() or b"")
+
+    assert world.loop.run_until_complete(story()) == noted
 
 
 async def crashed(world: SimWorld, seed: int) -> None:
