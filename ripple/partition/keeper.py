@@ -248,9 +248,6 @@ class Claimed:
         endings.add(in_flight.close)
         if in_flight.is_careful:
             in_flight.limit((await parts.inputs.bounds())[1])
-        if not keeper.is_handed_over or in_flight.newly_quarantined:
-            await place.flush()  # else with the first commit
-            keeper.has_noted = True
         storing = Storing(
             self.owner,
             parts.settings.snapshot_rows,
@@ -261,7 +258,10 @@ class Claimed:
             outlives_fence=keeper.is_assigned and bool(standings),
             stored=partial(let_go, parts.inputs),
         )
-        return Opened(self, start, outputs, place, letters, in_flight, storing, warm)
+        opened = Opened(self, start, outputs, place, letters, in_flight, storing, warm)
+        if not keeper.is_handed_over or in_flight.newly_quarantined:
+            await opened.flush()  # else with the first commit
+        return opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +288,11 @@ class Opened:
             raise
         self.in_flight.idle()
         self.in_flight.ended()
+
+    async def flush(self) -> None:
+        """Put notes, and letters up to the last sync of theirs, where the next life finds them."""
+        await self.place.flush()
+        self.claimed.keeper.has_noted = True
 
     async def restore(self) -> Restoration:
         """Take the state from which every output's next change can be computed."""
@@ -328,7 +333,7 @@ class Opened:
             self.outputs,
             self.letters,
             in_flight,
-            flush=self.place.flush,
+            flush=self.flush,
             guards=world.guards,
             now_ns=world.clock.monotonic_ns,
         )
@@ -337,7 +342,7 @@ class Opened:
             parts,
             self.storing,
             world,
-            flush=self.place.flush,
+            flush=self.flush,
             start=self.start,
             origin=origin_of(self.claimed.listed),
             has_changed=bool(base.changed),

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 class StageLife:
     """One run over a partition of a later stage. ``run`` is called once.
 
-    Invariants: what was written is at the engine's cut, or, until it has come back, at less than the
-    outputs hold; a cut is offered to the next stage only once it is committed.
+    Invariants: what was written is at the engine's cut, or, until it has come back, at less than
+    the outputs hold; a cut is offered to the next stage only once it is committed.
     """
 
     def __init__(

@@ -296,6 +296,46 @@ def test_journal_begins_with_its_last_whole_object_and_forgets_those_before() ->
     world.loop.run_until_complete(story())
 
 
+def test_journal_goes_on_after_a_store_could_not_delete_all_that_is_passed() -> None:
+    world = sim_world()
+
+    class Reluctant:
+        """Refuses one deletion, at once, while others take their time."""
+
+        refused = ""
+        under_way = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.store, name)
+
+        async def delete(self, name: str) -> None:
+            if not self.refused:
+                self.refused = name
+                raise StoreError("it is not deleted", done=False)
+            self.under_way += 1
+            await world.store.delete(name)
+            self.under_way -= 1
+
+    async def story() -> None:
+        store = Reluctant()
+        ours = Journal(store, "a/")
+        await ours.open(1, world.random)
+        for _ in range(journal.FORGET_AT):
+            await ours.add(b"passed")
+        with pytest.raises(StoreError, match="it is not deleted"):
+            await ours.add(b"one", is_whole=True)
+        assert store.under_way == 0
+        await ours.add(b"two")
+        for owner in (ours, Journal(store, "a/")):
+            assert [one.data for one in await owner.read()] == [b"one", b"two"]
+        assert store.refused in world.store.image()
+        for _ in range(journal.FORGET_AT):
+            await ours.add(b"three", is_whole=True)
+        assert store.refused not in world.store.image()
+
+    world.loop.run_until_complete(story())
+
+
 def test_owners_that_add_nothing_leave_nothing_to_be_read() -> None:
     world = sim_world()
 

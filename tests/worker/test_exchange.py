@@ -1,10 +1,12 @@
-"""Processes that exchange over real sockets of this machine."""
+"""Processes that exchange over real sockets of this machine, and how often one is tried."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,6 +18,7 @@ from ripple.engine.follower import Follower
 from ripple.events import Event, PeerConnected, PeerLost
 from ripple.exchange.exchange import Route
 from ripple.exchange.limits import ExchangeLimits
+from ripple.testing import sim_world
 from ripple.world.live import live_world
 from tests.engine.staged import Spread
 from tests.engine.test_stages import PLANS, trades
@@ -188,6 +191,56 @@ def test_a_process_that_does_not_listen_yet_is_told_of_once_it_has_had_time_to_l
         assert "Errno 111" in live.told[0].reason
 
     asyncio.run(main())
+
+
+class Lasting:
+    """A connection with a process that says nothing, and that ends after so long."""
+
+    peer = "localhost:1"
+
+    def __init__(self, lasts_s: float) -> None:
+        self._lasts_s = lasts_s
+
+    async def read(self, _: int) -> bytes:
+        await asyncio.sleep(self._lasts_s)
+        return b""
+
+    async def write(self, data: bytes | memoryview) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_pauses_before_a_process_is_tried_grow_until_it_was_connected_for_a_while() -> None:
+    refused, silent, short_s, good_s = 0.0, exchange.CONNECT_S, 0.5, exchange.STEADY_S + 0.1
+    lasts_s = [refused, silent, short_s, good_s, good_s, refused, short_s, silent]
+    world, began_s = sim_world(), list[float]()
+
+    class Playing:
+        async def connect(self, address: str, *, tls: object = None) -> Lasting:
+            began_s.append(world.loop.time())
+            lasting_s = lasts_s[len(began_s) - 1]
+            if lasting_s == refused:
+                raise ConnectionRefusedError(address)
+            if lasting_s == silent:
+                await asyncio.Event().wait()
+            return Lasting(lasting_s)
+
+    async def main() -> None:
+        port = ExchangePort(
+            replace(world, network=Playing()), "p0", PLANS[NAME],
+            lambda stage, _: Route(f"p{stage}", "localhost:1"), lambda _: 1,
+            address="localhost:0",
+        )  # fmt: skip
+        port.exchange.send(0, 0, 1, lambda: None)
+        await ended([asyncio.create_task(port.run())], lambda: len(began_s) == len(lasts_s))
+
+    world.loop.run_until_complete(main())
+    tries = zip(pairwise(began_s), lasts_s, strict=False)
+    found = [after - began - lasted for (began, after), lasted in tries]
+    for pause_s, whole_s in zip(found, [0.1, 0.2, 0.4, 0.1, 0.1, 0.2, 0.4], strict=True):
+        assert whole_s / 2 - 1e-3 < pause_s < whole_s + 1e-3, found  # of which it takes a share
 
 
 def test_a_process_that_is_another_one_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""When spares of a worker are started, told by a simulated clock."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ripple.testing import sim_world
+from tests.worker.pipes import Silent
+from worker import spawning
+from worker.spawning import SPARES_AFTER_S, Spawner
+
+
+class Started:
+    """A child that hears whatever it is told."""
+
+    is_alive = True
+    pipe = Silent()
+
+
+def test_spare_is_started_in_its_time_however_often_others_die_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = sim_world().loop
+    began_s: list[float] = []
+
+    async def started() -> Started:
+        began_s.append(loop.time())
+        return Started()
+
+    monkeypatch.setattr(spawning, "_started", started)
+
+    async def story() -> None:
+        spawner = Spawner(lambda _: {}, spares=1)
+        for _ in range(8):
+            await spawner(0)
+            await asyncio.sleep(2)
+        await spawner.close()
+
+    loop.run_until_complete(story())
+    assert SPARES_AFTER_S == 5
+    # One after 5 s, which who is asked for at 6 s gets, and one so long after that.
+    assert began_s == pytest.approx([0, 2, 4, 5, 8, 10, 11, 14], abs=1e-3)

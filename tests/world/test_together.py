@@ -1,0 +1,65 @@
+"""Several requests at a time, of which some fail."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ripple.testing import sim_world
+from ripple.world.together import together
+
+
+class Asked:
+    """Requests that are answered after so many seconds."""
+
+    def __init__(self) -> None:
+        self.answered: list[str] = []
+
+    async def answer(self, after_s: float, name: str) -> str:
+        await asyncio.sleep(after_s)
+        self.answered.append(name)
+        return name
+
+    async def fail(self, after_s: float, name: str) -> str:
+        raise OSError(await self.answer(after_s, name))
+
+
+def test_answers_are_in_the_order_in_which_they_were_asked_for() -> None:
+    asked = Asked()
+
+    async def story() -> list[str]:
+        return await together(asked.answer(2, "late"), asked.answer(1, "early"))
+
+    assert sim_world().loop.run_until_complete(story()) == ["late", "early"]
+
+
+def test_first_error_is_raised_once_all_others_are_answered() -> None:
+    asked = Asked()
+
+    async def story() -> None:
+        with pytest.raises(OSError, match="first"):
+            await together(
+                asked.answer(3, "latest"),
+                asked.fail(1, "first"),
+                asked.fail(2, "second"),
+                asked.answer(0, "earliest"),
+            )
+        assert asked.answered == ["earliest", "first", "second", "latest"]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    sim_world().loop.run_until_complete(story())
+
+
+def test_who_waits_no_longer_leaves_nothing_under_way() -> None:
+    asked = Asked()
+
+    async def story() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await together(asked.answer(2, "never"), asked.answer(3, "never"))
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        await asyncio.sleep(5)
+        assert asked.answered == []
+
+    sim_world().loop.run_until_complete(story())
