@@ -13,6 +13,9 @@ from ripple.world.addresses import check_secured, is_loopback, joined, parts
 from ripple.world.tls import Tls
 
 PORT_MAX = 65_535
+# The data ports of a worker's processes, from the first one on: those beside it are the worker's
+# own, and its neighbours'.
+PROCESS_PORTS_APART = 500
 
 
 def store(help_text: str) -> Setting:

@@ -11,7 +11,7 @@ from ripple.checkpoint import Checkpoints, bare
 from ripple.connectors.log.sink import schema_of_output
 from ripple.pipeline.description import type_text
 from ripple.pipeline.stages import is_spread, stages_of
-from ripple.process_settings import PORT_MAX
+from ripple.process_settings import PORT_MAX, PROCESS_PORTS_APART
 from ripple.schema.fingerprint import fingerprint
 from ripple.settings import SettingsError
 from ripple.world.addresses import joined
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ripple.world.ports import ObjectStore
 
 PROTOCOL = 1
-PORTS_APART = 500
 
 
 def code_of(plan: Plan, *, divides: bool = False) -> Code:
@@ -96,15 +95,15 @@ def about(plan: Plan) -> dict[str, Any]:
 
 
 def delta_addresses(host: str, port: int, processes: int) -> dict[str, str]:
-    """Return the data port of each process, by purpose. Raises SettingsError for one that is none.
-
-    They are far apart: the ports beside the first are the worker's own, and its neighbours'.
-    """
-    last = port + PORTS_APART * (processes - 1)
+    """Return the data port of each process, by purpose. Raises SettingsError where one is none."""
+    last = port + PROCESS_PORTS_APART * (processes - 1)
     if not 0 < port <= last <= PORT_MAX:
         raise SettingsError(
             f"rpc_port is {port}, and the last of {processes} processes would have {last}: each "
-            f"has one {PORTS_APART} higher than the one before, from 1 to {PORT_MAX}, and others "
-            "must know it before it listens there"
+            f"has one {PROCESS_PORTS_APART} higher than the one before, from 1 to {PORT_MAX}, and "
+            "others must know it before it listens there"
         )
-    return {f"deltas/{slot}": joined(host, port + PORTS_APART * slot) for slot in range(processes)}
+    return {
+        f"deltas/{slot}": joined(host, port + PROCESS_PORTS_APART * slot)
+        for slot in range(processes)
+    }

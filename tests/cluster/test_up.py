@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ripple.cli.up.plan import Asked, processes
+from ripple.errors import InputError
+from ripple.process_settings import PROCESS_PORTS_APART
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import ripple as command
 from tests.cluster.chaos import append, job_of
@@ -80,6 +83,44 @@ def test_it_leaves_what_one_process_would(job: Job, tmp_path: Path) -> None:
     assert second.ended() == 0, second.said
     assert job.made() == job.alone(tmp_path)
     assert job.tables_made() == job.tables_alone(tmp_path)
+
+
+@pytest.mark.parametrize("per_worker", [1, 3])
+def test_free_ports_are_nobody_elses_while_a_process_is_down(per_worker: int) -> None:
+    """Nor does the system give them to whoever connects meanwhile."""
+    asked = Asked(
+        "examples/vwap.py",
+        "log:trades",
+        (),
+        "state",
+        workers=5,
+        processes=per_worker,
+        coordinators=2,
+        partitions=4,
+        free_ports=True,
+    )
+    found = [
+        (flag.partition("=")[0], int(flag.partition("=")[2]))
+        for one in processes(asked)
+        for flag in one.command
+        if re.match(r"--(\w+-)?port=", flag)
+    ]
+    further = [
+        port + PROCESS_PORTS_APART * number
+        for flag, port in found
+        if flag == "--rpc-port"
+        for number in range(1, per_worker)
+    ]
+    ports = [port for _, port in found] + further
+    assert len(set(ports)) == len(ports) == 2 * 3 + 5 * (2 + per_worker)
+    first_given, _ = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    assert max(ports) < min(int(first_given), 32_768)
+
+
+def test_a_worker_of_too_many_processes_is_told_that_there_are_no_ports() -> None:
+    asked = Asked("p.py", "log:t", (), "s", 1, 40, 1, 4, free_ports=True)
+    with pytest.raises(InputError, match=r"no 40 ports 500 apart are free .* fewer --processes"):
+        processes(asked)
 
 
 def test_what_dies_is_started_again_and_ctrl_c_ends_all(job: Job) -> None:

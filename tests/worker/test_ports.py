@@ -5,18 +5,28 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from ripple.log import LogSettings, Topic
 from ripple.pipeline_file import load_plan
+from ripple.process_settings import PROCESS_PORTS_APART
 from ripple.world import LiveDisk
 from tests.patience import PATIENCE_S
-from worker.identity import PORTS_APART
+from tests.services.server import free_port
 
 ROOT = Path(__file__).parents[2]
 PIPELINE = ROOT / "examples" / "portfolio.py"  # its stages follow each other
+
+
+def taken_at(apart: int) -> tuple[int, socket.socket]:
+    """Return a port, and who listens at the one so far behind it."""
+    while True:
+        with suppress(OSError):
+            port = free_port()
+            return port, socket.create_server(("127.0.0.1", port + apart))
 
 
 @pytest.mark.parametrize("name", ["health-port", "metrics-port", "rpc-port"])
@@ -24,12 +34,11 @@ def test_port_that_is_taken_is_named_with_its_setting(tmp_path: Path, name: str)
     schema = load_plan(str(PIPELINE)).source.schema
     settings = LogSettings(sync_appends=0)
     Topic.create(LiveDisk(tmp_path), "trades", schema, key=["symbol"], settings=settings)
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            ports = {"health-port": 0, "metrics-port": 0, "rpc-port": free.getsockname()[1]}
-        taken = other.getsockname()[1]
-        # Of two processes it is the second one whose port is taken.
-        given = ports[name] = taken - PORTS_APART * (name == "rpc-port")
+    ports = {"health-port": 0, "metrics-port": 0, "rpc-port": free_port()}
+    # Of two processes it is the second one whose port is taken.
+    given, other = taken_at(PROCESS_PORTS_APART * (name == "rpc-port"))
+    ports[name], taken = given, other.getsockname()[1]
+    with other:
         processes = 2 if name == "rpc-port" else 1
         ended = subprocess.run(
             [

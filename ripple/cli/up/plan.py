@@ -5,16 +5,23 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from ripple.connectors.registry import connector_of
 from ripple.errors import InputError
 from ripple.log_place import PREFIX, LogPlace
+from ripple.process_settings import PROCESS_PORTS_APART
+from ripple.world.live import LiveRandom
 
 HOST = "127.0.0.1"
 COORDINATOR_PORTS = 9200
 WORKER_PORTS = 9100
 PORTS_APART = 10
+# Below those that systems give to whoever connects (Linux from 32,768 on), so that a process that
+# is started again finds its own free.
+FREE_PORTS = range(15_000, 32_000)
+TRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +143,7 @@ def _ports(asked: Asked) -> list[tuple[int, int, int]]:
     """Return three ports for each process, coordinators first."""
     counts = (asked.coordinators, asked.workers)
     if asked.free_ports:
-        return _free(sum(counts))
+        return _free(asked)
     if max(counts) > (COORDINATOR_PORTS - WORKER_PORTS) // PORTS_APART:
         raise InputError("more than 10 workers or coordinators need --free-ports")
     found = [
@@ -162,10 +169,26 @@ def _check_free(port: int) -> None:
             ) from None
 
 
-def _free(processes: int) -> list[tuple[int, int, int]]:
-    """Return ports that nobody has now; all are held until all are found."""
-    held = [socket.create_server((HOST, 0)) for _ in range(3 * processes)]
-    numbers = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return [(numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3)]
+def _free(asked: Asked) -> list[tuple[int, int, int]]:
+    """Return ports that nobody has now; all are held until all are found. Raises InputError."""
+    counts = [1] * asked.coordinators + [asked.processes] * asked.workers
+    with ExitStack() as held:
+        return [(_hold(held), _hold(held, count), _hold(held)) for count in counts]
+
+
+def _hold(held: ExitStack, count: int = 1) -> int:
+    """Hold a free port, and those that further processes of its worker have; return the first."""
+    random, room = LiveRandom(), len(FREE_PORTS) - (count - 1) * PROCESS_PORTS_APART
+    for _ in range(TRIES if room > 0 else 0):
+        first = FREE_PORTS[random.below(room)]
+        with ExitStack() as tried, suppress(OSError):
+            for port in range(first, first + count * PROCESS_PORTS_APART, PROCESS_PORTS_APART):
+                tried.enter_context(socket.create_server((HOST, port)))
+            held.enter_context(tried.pop_all())
+            return first
+    raise InputError(
+        f"no {count} ports {PROCESS_PORTS_APART} apart are free from {FREE_PORTS.start} on: give "
+        "fewer --processes"
+        if count > 1
+        else f"no port from {FREE_PORTS.start} to {FREE_PORTS.stop - 1} is free"
+    )
