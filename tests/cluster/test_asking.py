@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cluster.chaos import append, job_of
+from tests.cluster.settled import settled
 from tests.cluster.test_up import Up
 from tests.patience import PATIENCE_S
 
@@ -30,16 +32,18 @@ class Asked:
 
     def __init__(self, folder: Path) -> None:
         self.job = job_of("totals", folder, PARTITIONS)
-        self.step = 0
-        self.append(3)
+        self.steps = self.batches = 0
         self.up = Up(self.job, "--workers", "3")
         where = self.up.says(r"listens at ([0-9.:]+), /health")[1]
+        asyncio.run(settled(where, 3))
+        self.append(3)
         self.environment = {**os.environ, "RIPPLE_COORDINATOR": where, "PYTHONWARNINGS": "error"}
 
     def append(self, batches: int) -> None:
         """Write some more, into all partitions."""
-        append(self.job.source, PARTITIONS, step=self.step, batches=batches)
-        self.step += 1
+        append(self.job.source, PARTITIONS, step=self.steps, batches=batches)
+        self.steps += 1
+        self.batches += batches
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command."""
@@ -214,18 +218,18 @@ def test_what_would_move_is_said_and_nothing_moves(asked: Asked) -> None:
 def test_a_move_is_waited_for(asked: Asked) -> None:
     owner = asked.value("status")["owners"][0]["owner"]
     other = "worker-2" if owner == "worker-1/0" else "worker-1"
-    asked.say("move", "0", other, "--reason", "to see", "--wait", "--timeout", "50")
+    within = ("--wait", "--timeout", f"{PATIENCE_S:.0f}")
+    asked.say("move", "0", other, "--reason", "to see", *within)
     assert asked.value("status")["owners"][0]["owner"] == f"{other}/0"
 
 
 def test_a_tap_shows_what_changes_and_ends(asked: Asked) -> None:
     tap = asked.start("debug", "tap", "--output", "out", "--limit", "5")
-    assert tap.stderr is not None
-    for line in tap.stderr:
-        if line.startswith("Press"):
-            break
-    time.sleep(1)
-    asked.append(1)
+    until_s = time.monotonic() + PATIENCE_S
+    while tap.poll() is None:  # what came before it had the tables is no change to it
+        assert time.monotonic() < until_s
+        asked.append(1)
+        time.sleep(1)
     out, _ = tap.communicate(timeout=PATIENCE_S)
     assert tap.returncode == 0
     lines = out.splitlines()
@@ -236,21 +240,28 @@ def test_a_tap_shows_what_changes_and_ends(asked: Asked) -> None:
 
 
 def test_a_tap_shows_only_what_was_asked_for(asked: Asked) -> None:
-    given = ("debug", "tap", "--output", "out", "--all", "--timeout", "3", "--format", "json")
-    rows = [json.loads(line) for line in asked.say(*given).splitlines()]
-    symbol = rows[0]["key"]["symbol"]
+    given = ("debug", "tap", "--output", "out", "--all", "--format", "json")
+
+    def tapped(count: int, *only: str) -> list[dict[str, Any]]:
+        lines = asked.say(*given, "--limit", str(count), *only).splitlines()
+        return [json.loads(line) for line in lines]
+
+    ((_, count),) = asked.value("query", "SELECT count(*) AS n FROM out")["rows"][0].items()
+    rows = tapped(count)
     assert {row["op"] for row in rows} == {"set"}
-    one = [json.loads(line) for line in asked.say(*given, "--key", symbol).splitlines()]
-    assert [row["key"]["symbol"] for row in one] == [symbol]
+    assert len({row["key"]["symbol"] for row in rows}) == count
+    symbol = rows[-1]["key"]["symbol"]
+    assert [row["key"]["symbol"] for row in tapped(1, "--key", symbol)] == [symbol]
     least = sorted(row["row"]["trades"] for row in rows)[-3]
     where = f"trades >= {least} and not symbol == 'none'"
-    many = [json.loads(line) for line in asked.say(*given, "--where", where).splitlines()]
-    assert sorted(row["key"]["symbol"] for row in many) == sorted(
-        row["key"]["symbol"] for row in rows if row["row"]["trades"] >= least
-    )
-    worker = [json.loads(line) for line in asked.say(*given, "--worker", "worker-2").splitlines()]
-    assert {row["process"] for row in worker} == {"worker-2/0"}
-    assert len(worker) < len(rows)
+    many = sorted(row["key"]["symbol"] for row in rows if row["row"]["trades"] >= least)
+    found = tapped(len(many), "--where", where)
+    assert sorted(row["key"]["symbol"] for row in found) == many
+    own = sorted(row["key"]["symbol"] for row in rows if row["process"] == "worker-2/0")
+    assert 0 < len(own) < count
+    found = tapped(len(own), "--worker", "worker-2")
+    assert sorted(row["key"]["symbol"] for row in found) == own
+    assert asked.say(*given, "--where", "trades < 0", "--timeout", "1") == ""
     assert "is no expression" in asked.say(*given, "--where", "f(trades)", code=1)
     assert "does not fit rows of" in asked.say(*given, "--where", "price > 1", code=1)
 
@@ -269,7 +280,7 @@ def test_while_a_worker_dies_a_tap_stalls_and_goes_on_and_a_query_is_the_truth(
         asked.append(2)
         asked.kill_a_worker()
         asked.append(3)
-        records = sum(n * 1000 * PARTITIONS for n in (3, 1, 2, 3))
+        records = asked.batches * 1000 * PARTITIONS
         found = asked.until('SELECT sum(trades)::BIGINT AS n FROM "out"', [{"n": records}])
         assert set(found["cut"]["out"]) == {str(number) for number in range(PARTITIONS)}
         asked.until("SELECT trades::BIGINT AS n FROM portfolio", [{"n": records}])

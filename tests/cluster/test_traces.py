@@ -13,6 +13,7 @@ from ripple.schema.columns import records_of
 from ripple.traces import CONTEXTS_MAX
 from ripple.world import LiveClock, LiveDisk
 from tests.cluster.cluster import Job, cluster
+from tests.cluster.settled import settled
 from tests.observe.collector import collecting
 from tests.patience import PATIENCE_S
 
@@ -52,6 +53,7 @@ def test_an_event_is_followed_from_its_record_to_another_worker(
 
     async def live() -> None:
         async with cluster(job, tmp_path / "state", workers=2) as up:
+            await settled(up.coordinators, 2)
             await up.caught_up(PATIENCE_S)
             append(tmp_path, sampled=True)
             await up.caught_up(PATIENCE_S)

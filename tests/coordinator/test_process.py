@@ -31,10 +31,20 @@ from tests.assignment.examples import CODE, candidate
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import run as run_command
 from tests.patience import PATIENCE_S
+from tests.services.server import free_port
 from worker.membership import Membership
 
 COORDINATOR = [sys.executable, "-m", "coordinator", "--log-format", "text"]
-FAST = ("--partitions=4", "--join-collect-ms=200", "--version-interval-ms=100", "--jitter-ms=50")
+QUICK = ("--partitions=4", "--version-interval-ms=100", "--jitter-ms=50")
+FAST = (*QUICK, "--join-collect-ms=200")
+# Two who start one after the other join together, and a slow machine is not taken for a dead one.
+PATIENT = (
+    *QUICK,
+    "--join-collect-ms=3000",
+    "--suspected-after-ms=60000",
+    "--dead-after-ms=120000",
+    "--ended-after-ms=60000",
+)
 FREE = ("--port=0", "--health-port=0", "--metrics-port=0")
 LISTENS = re.compile(r"listens at (\S+), /health and /ready at (\S+), /metrics at (\S+)")
 
@@ -67,15 +77,19 @@ class Process:
     def page(self, path: str) -> tuple[int, str]:
         where = self.metrics if path == "/metrics" else self.probes
         try:
-            with urllib.request.urlopen(f"http://{where}{path}", timeout=5) as reply:
+            with urllib.request.urlopen(f"http://{where}{path}", timeout=PATIENCE_S) as reply:
                 return reply.status, reply.read().decode()
         except HTTPError as error:
             return error.code, error.read().decode()
 
+    async def look(self, path: str) -> str:
+        """Return a page, while members of the same loop go on."""
+        return (await asyncio.to_thread(self.page, path))[1]
+
 
 @contextmanager
-def started(store: Path, *arguments: str) -> Iterator[Process]:
-    one = Process(store, *FAST, *arguments)
+def started(store: Path, *arguments: str, pace: tuple[str, ...] = FAST) -> Iterator[Process]:
+    one = Process(store, *pace, *arguments)
     try:
         yield one
     finally:
@@ -124,6 +138,12 @@ async def until(what: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
+async def until_shown(one: Process, path: str, text: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while text not in await one.look(path):
+            await asyncio.sleep(0.02)
+
+
 def with_workers(story: Callable[[list[Worker]], Awaitable[None]], *workers: Worker) -> None:
     """Run a story while workers take part."""
 
@@ -142,8 +162,8 @@ def with_workers(story: Callable[[list[Worker]], Awaitable[None]], *workers: Wor
 
 
 def test_members_outlive_a_killed_coordinator_and_are_found_again(tmp_path: Path) -> None:
-    with started(tmp_path) as one:
-        port = one.address.rpartition(":")[2]
+    port = str(free_port())
+    with started(tmp_path, "--port", port, pace=PATIENT) as one:
 
         async def story(workers: list[Worker]) -> None:
             await until(lambda: all(each.incarnation for each in workers))
@@ -151,16 +171,11 @@ def test_members_outlive_a_killed_coordinator_and_are_found_again(tmp_path: Path
             assert owned == {"w1": 2, "w2": 2}
             one.process.kill()
             one.process.wait()
-            with started(tmp_path, "--port", port) as again:
-                said: list[dict[str, object]] = []
-
-                def hears_both() -> bool:
-                    said.append(json.loads(again.page("/health")[1]))
-                    return "ripple_coordinator_conversations 2.0" in again.page("/metrics")[1]
-
-                await until(hears_both)
-                assert again.page("/ready") == (200, "READY\n")
-                assert said[-1]["workers"] == 2
+            with started(tmp_path, "--port", port, pace=PATIENT) as again:
+                await until_shown(again, "/metrics", "ripple_coordinator_conversations 2.0")
+                assert await again.look("/ready") == "READY\n"
+                health = json.loads(await again.look("/health"))
+                assert health["workers"] == 2
                 assert [each.incarnation for each in workers] == [1, 1]
                 await commands_of_people(again.address)
                 await workers[0].membership.leave()
@@ -169,7 +184,7 @@ def test_members_outlive_a_killed_coordinator_and_are_found_again(tmp_path: Path
                 code, said_last = again.end(signal.SIGTERM)
                 assert code == 0
                 left = [path.name for path in (tmp_path / "views").iterdir()]
-                assert not [name for name in left if name.startswith(str(said[-1]["replica"]))]
+                assert not [name for name in left if name.startswith(str(health["replica"]))]
                 assert said_last.splitlines()[-1].endswith(" ended")
 
         with_workers(story, *(Worker(name, tmp_path, one.address) for name in ("w1", "w2")))
@@ -206,12 +221,12 @@ def test_two_coordinators_hear_each_other_and_speak_the_standard_services(tmp_pa
 
         async def story(workers: list[Worker]) -> None:
             await until(lambda: all(each.incarnation for each in workers))
-            await until(lambda: "ripple_coordinator_replicas_heard 1.0" in two.page("/metrics")[1])
+            await until_shown(two, "/metrics", "ripple_coordinator_replicas_heard 1.0")
             async with grpc.aio.insecure_channel(one.address) as channel:
                 health = health_pb2_grpc.HealthStub(channel)
                 for service in ("", SERVICE):
                     asked = health_pb2.HealthCheckRequest(service=service)
-                    reply = await health.Check(asked, timeout=5)
+                    reply = await health.Check(asked, timeout=PATIENCE_S)
                     assert reply.status == health_pb2.HealthCheckResponse.SERVING
                 reflection = reflection_pb2_grpc.ServerReflectionStub(channel)
                 asked = reflection_pb2.ServerReflectionRequest
@@ -231,13 +246,13 @@ def test_alerts_of_members_and_strangers_are_shown_everywhere(tmp_path: Path) ->
     stale = Alert("CheckpointStale", "critical", "partition 3 has had none for 25 s", 5.0)
 
     async def shown(one: Process) -> None:
-        listed = json.loads(one.page("/alerts")[1])
+        listed = json.loads(await one.look("/alerts"))
         assert listed[0] == {"worker": "w1"} | asdict(stale)
         assert listed[1]["worker"] == "w2"
         assert "w2 does not fit this cluster: its plan hash is other" in listed[1]["cause"]
         for name, count in (("CheckpointStale", 1), ("SchemaMismatch", 1), ("WorkerSilent", 0)):
             told = f'ripple_coordinator_alerts{{alert="{name}"}} {count}.0'
-            assert told in one.page("/metrics")[1]
+            assert told in await one.look("/metrics")
         given = ("cluster", "status", "--coordinator", one.address)
         text = await asyncio.to_thread(run_command, RIPPLE, *given)
         assert "CheckpointStale  critical  w1" in text.out
@@ -252,7 +267,7 @@ def test_alerts_of_members_and_strangers_are_shown_everywhere(tmp_path: Path) ->
         async def story(workers: list[Worker]) -> None:
             await until(lambda: member.incarnation is not None)
             late = asyncio.ensure_future(other.membership.run())
-            await until(lambda: len(json.loads(one.page("/alerts")[1])) == 2)
+            await until_shown(one, "/alerts", '"w2"')
             await shown(one)
             late.cancel()
 

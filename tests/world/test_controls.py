@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ripple.world.live_control import LiveControl
+from tests.services.server import free_port
 from tests.world.control_contract import ControlContract, Main
 from tests.world.test_networks import LiveCertificates, SimCertificates, run_simulated
 
@@ -19,6 +20,9 @@ class TestLiveControl(ControlContract):
 
     def run(self, main: Main) -> None:
         asyncio.run(main(LiveControl(), self.certificates))
+
+    def lasting_place(self) -> str:
+        return f"localhost:{free_port()}"
 
 
 class TestSimControl(ControlContract):

@@ -24,6 +24,7 @@ from ripple.world.control import (
 )
 from ripple.world.live_control import LiveControl
 from tests.cli.processes import RIPPLE, run
+from tests.patience import PATIENCE_S
 from tests.world.control_contract import offered, upper
 
 
@@ -36,9 +37,9 @@ def test_bug_of_a_handler_is_told_to_its_loop_and_the_service_goes_on() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
         async with offered(LiveControl(), Service({"bad": fail, "good": upper})) as channel:
             with pytest.raises(RefusedError, match=FAILED) as caught:
-                await channel.call("bad", b"", deadline_s=5)
+                await channel.call("bad", b"", deadline_s=PATIENCE_S)
             assert "secret" not in str(caught.value)
-            assert await channel.call("good", b"a", deadline_s=5) == b"A"
+            assert await channel.call("good", b"a", deadline_s=PATIENCE_S) == b"A"
         assert [type(context["exception"]) for context in told] == [KeyError]
 
     asyncio.run(main())
@@ -49,7 +50,7 @@ def test_health_is_answered_as_every_grpc_service_does() -> None:
         server = await LiveControl().serve("localhost:0", Service())
         async with grpc.aio.insecure_channel(server.address) as channel:
             health = health_pb2_grpc.HealthStub(channel)
-            reply = await health.Check(health_pb2.HealthCheckRequest(service=""), timeout=5)
+            reply = await health.Check(health_pb2.HealthCheckRequest(service=""), timeout=PATIENCE_S)
             assert reply.status == health_pb2.HealthCheckResponse.SERVING
         await server.close()
 
@@ -88,7 +89,7 @@ def test_conversation_with_a_peer_that_no_longer_answers_breaks() -> None:
 
         proxy = await network.listen("127.0.0.1:0", between)
         channel = LiveControl().channel(proxy.address)
-        conversation = await channel.open("c", deadline_s=5)
+        conversation = await channel.open("c", deadline_s=PATIENCE_S)
         assert await conversation.receive() == b"here"
         frozen.set()
         started = asyncio.get_running_loop().time()
