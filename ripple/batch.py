@@ -9,6 +9,7 @@ number consumed.
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,8 @@ class Rejected:
     ``line_number`` counts physical lines from 1 and is None where there are no lines.
     ``reason`` is one of a few phrases, so that it can be counted; what was seen is in ``raw``,
     which holds at most the first RAW_BYTES_MAX bytes. ``step`` is the pipeline's step that refused
-    it, None for what the source refused.
+    it, None for what the source refused. ``row`` is the whole record, where the source has read one
+    that it refuses.
     """
 
     offset: int
@@ -38,6 +40,7 @@ class Rejected:
     reason: str
     raw: bytes
     step: str | None = None
+    row: pa.RecordBatch | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # The words of somebody's exception may hold half a surrogate pair, which is no UTF-8.

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ripple.batch import RAW_BYTES_MAX
 from ripple.connectors.dead_letter import text_of
 from ripple.connectors.inputs import Original
 from ripple.errors import InputError
@@ -67,7 +68,9 @@ class Letter:
 
     def _row(self) -> pa.RecordBatch:
         if self.record is None:
-            raise InputError("only its first bytes were kept")
+            if len(self.raw) >= RAW_BYTES_MAX:
+                raise InputError("only its first bytes were kept")
+            raise InputError("only its text was kept: its source could not read it as a record")
         try:
             with pa.ipc.open_stream(self.record) as stream:
                 batch = stream.read_next_batch()

@@ -139,7 +139,7 @@ class DeadLetterLog:
             if self._guards("letter_once") and held.has(bad.offset, bad.step):
                 continue
             self._check_order(name, bad)
-            row = row_at(bad.offset)
+            row = row_at(bad.offset) if bad.row is None else bad.row
             record = dumps_record(row, originals.get(bad.offset))
             letter = self._letter(name, bad, record)
             letter_bytes = RAW_BYTES_MAX + len(letter.record or b"")

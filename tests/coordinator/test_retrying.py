@@ -55,7 +55,7 @@ def test_a_letter_is_retried_once(tmp_path: Path) -> None:
 
     assert done() == "vwap/0: 1 retried: mended (me)"
     assert read_all(Topic.open(LiveDisk(tmp_path), "trades")) == TRADES[1:2]
-    with pytest.raises(AskedError, match="cannot be retried: only its first bytes were kept"):
+    with pytest.raises(AskedError, match="cannot be retried: only its text was kept"):
         done(offset="10")
     with pytest.raises(AskedError, match="--retry-source"):
         asyncio.run(retry(Retry.of(ONE, "me"), store=place["store"], source=""))

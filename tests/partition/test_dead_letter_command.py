@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +13,18 @@ import pytest
 from ripple.batch import Batch, Rejected
 from ripple.cli.main import main
 from ripple.engine import RejectedRow
-from ripple.log import Topic, TopicWriter
+from ripple.log import PartitionWriter, Topic, TopicWriter
 from ripple.partition.drive import refused
 from ripple.partition.letter_box import LetterBox, LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog
 from ripple.partition.store_place import StorePlace
+from ripple.schema.arrow import from_arrow
 from ripple.store import DiskStore
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 from tests.log.trades import read_all
 
+PIPELINE = Path(__file__).parent / "pipeline_vwap.py"
+NO_RECORD = "only its text was kept: its source could not read it as a record"
 TRADES = [
     {"symbol": "AAPL", "price": 1.5, "size": 1, "timestamp_ns": 1, "venue": "X"},
     {"symbol": "GOOG", "price": -2.0, "size": 2, "timestamp_ns": 2, "venue": "X"},
@@ -121,15 +125,32 @@ def test_retry_appends_each_record_once_and_tells_what_it_cannot(command, disk) 
     assert out.splitlines() == [
         "vwap/0: 1 retried",
         "         1  cannot be retried",
-        "                   1  only its first bytes were kept",
+        f"                   1  {NO_RECORD}",
     ]
-    assert err == "trades, offset 10 cannot be retried: only its first bytes were kept\n"
+    assert err == f"trades, offset 10 cannot be retried: {NO_RECORD}\n"
     assert command("retry", "--reason", "check: ")[1].splitlines() == [
         "vwap/0: 1 retried",
         "         1  were retried before",
     ]
     assert stored(disk) == TRADES[1:]
     assert command("list")[1].count("(retried)") == 2
+
+
+def test_record_of_a_log_that_its_class_refuses_is_given_back_whole(tmp_path, capfd) -> None:
+    """With the fields that the class does not have."""
+    rows = [row | {"note": "kept"} for row in TRADES]
+    rows[1]["size"] = 0
+    records = pa.RecordBatch.from_pylist(rows)
+    disk, schema = LiveDisk(tmp_path), from_arrow(records.schema, name="trade")
+    with PartitionWriter(Topic.create(disk, "given", schema), 0, LiveClock()) as writer:
+        writer.append(records)
+    kept = ["--checkpoint-dir", f"{tmp_path}/kept"]
+    sinks = [f"--sink={name}={tmp_path}/{name}.csv" for name in ("out", "total")]
+    assert main(["run", str(PIPELINE), "--source", f"log:{tmp_path}/given", *sinks, *kept]) == 0
+    Topic.create(disk, "again", schema)
+    assert main(["dead-letter", "retry", *kept, "--source", f"log:{tmp_path}/again"]) == 0
+    assert "1 retried" in capfd.readouterr().out
+    assert read_all(Topic.open(disk, "again")) == rows[1:2]
 
 
 def test_schema_that_no_longer_fits_is_told(command, disk, tmp_path) -> None:

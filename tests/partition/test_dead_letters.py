@@ -50,7 +50,7 @@ def test_letter_has_all_that_was_known(tmp_path) -> None:
     by_source, by_step = read_letters(LiveDisk(tmp_path), PATH)
     assert (by_source.offset, by_source.line_number, by_source.step) == (11, 4, None)
     assert by_source.raw == b"\xffAMZN,,1"
-    with pytest.raises(InputError, match="only its first bytes"):
+    with pytest.raises(InputError, match="only its text"):
         by_source.row()
     assert (by_step.input, by_step.offset, by_step.line_number) == ("trades", 12, None)
     assert (by_step.pipeline, by_step.version) == ("vwap", "v1")

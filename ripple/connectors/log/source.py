@@ -145,11 +145,14 @@ class LogSource:
     def _shaped(self, batch: Batch) -> Batch:
         if self._shape is None:
             return batch
-        if not batch.rejected:
-            return screened(batch.records, self._shape, batch.first_offset)
-        offsets = batch.offsets()
         found = screened(batch.records, self._shape, 0)
-        refused = (replace(bad, offset=int(offsets[bad.offset])) for bad in found.rejected)
+        if not (batch.rejected or found.rejected):
+            return Batch(found.records, batch.next_offset)
+        offsets = batch.offsets()
+        refused = (
+            replace(bad, offset=int(offsets[bad.offset]), row=batch.records.slice(bad.offset, 1))
+            for bad in found.rejected
+        )
         rejected = sorted((*batch.rejected, *refused), key=lambda bad: bad.offset)
         return Batch(found.records, batch.next_offset, tuple(rejected))
 
