@@ -75,17 +75,25 @@ def input_problems(counts: Mapping[str, int], now: Assignment) -> list[str]:
     ours = now.stages[0].partitions
     known = dict(now.inputs)
     for name, count in sorted(counts.items()):
-        if count < 1 or count % ours:
-            fitting = ", ".join(str(ours * times) for times in (1, 2, 3))
-            found.append(
-                f"{name} has {count} partitions, which {ours} does not divide: it may have "
-                f"{fitting} …; or start a new cluster with --partitions {_divisor(count, ours)}"
-            )
+        undivided = undivided_by(name, count, ours)
+        if undivided is not None:
+            found.append(undivided)
         elif count < known.get(name, 0):
             found.append(f"{name} has {count} partitions and had {known[name]}: they do not shrink")
         elif name not in known and len(known) >= INPUTS_MAX:
             found.append(f"{name} is one input more than {INPUTS_MAX}")
     return found
+
+
+def undivided_by(name: str, count: int, ours: int) -> str | None:
+    """Return why ``ours`` partitions cannot share an input of ``count``; None where they can."""
+    if count > 0 and count % ours == 0:
+        return None
+    fitting = ", ".join(str(ours * times) for times in (1, 2, 3))
+    return (
+        f"{name} has {count} partitions, which {ours} does not divide: it may have {fitting} …; or "
+        f"start a new cluster with --partitions {_divisor(count, ours)}"
+    )
 
 
 def _divisor(count: int, most: int) -> int:

@@ -13,6 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from coordinator.fitting import undivided_by
 from ripple.cli import cluster_down
 from ripple.cli.dashboard import configure_dashboard, url_of
 from ripple.cli.exits import EXIT_FAILURE, say, say_inline
@@ -24,7 +25,7 @@ from ripple.cli.up.reach import Reach
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.connectors.locate import sinks_by_output
 from ripple.connectors.registry import forms
-from ripple.errors import RippleError
+from ripple.errors import InputError, RippleError
 
 if TYPE_CHECKING:
     import argparse
@@ -96,6 +97,10 @@ def run(options: argparse.Namespace) -> int:
     places = sinks_by_output(plan, options.sink)
     reach = Reach(plan, options.source, places)
     reach.look()  # what is another pipeline's is refused before anything starts
+    partitions = options.partitions or reach.partitions
+    undivided = undivided_by(options.source, reach.partitions, partitions)
+    if undivided is not None:
+        raise InputError(undivided)
     asked = Asked(
         pipeline=options.file,
         source=options.source,
@@ -104,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
         workers=options.workers,
         processes=options.processes,
         coordinators=options.coordinators,
-        partitions=options.partitions or reach.partitions,
+        partitions=partitions,
         store=options.store or "",
         free_ports=options.free_ports,
         dashboard=options.dashboard,

@@ -117,6 +117,16 @@ def test_free_ports_are_nobody_elses_while_a_process_is_down(per_worker: int) ->
     assert max(ports) < min(int(first_given), 32_768)
 
 
+def test_partitions_that_do_not_fit_the_source_are_refused_before_anything_starts(
+    job: Job,
+) -> None:
+    up = Up(job, "--partitions", "3")
+    assert up.ended() == 1
+    assert "has 4 partitions, which 3 does not divide" in up.said
+    assert "--partitions 2" in up.said
+    assert not (job.source.parent / "state").exists()
+
+
 def test_a_worker_of_too_many_processes_is_told_that_there_are_no_ports() -> None:
     asked = Asked("p.py", "log:t", (), "s", 1, 40, 1, 4, free_ports=True)
     with pytest.raises(InputError, match=r"no 40 ports 500 apart are free .* fewer --processes"):
