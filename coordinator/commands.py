@@ -20,7 +20,7 @@ REASON_LENGTH_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """Change nothing but by command: nobody joins, is evicted or gets a partition."""
+    """Let nothing move: nobody joins, is evicted or gets a partition."""
 
     reason: str
 

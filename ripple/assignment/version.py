@@ -75,8 +75,8 @@ class Assignment:
     """Version ``version`` of the assignment; ``ripple.assignment.rules`` says what holds of it.
 
     cause: why it differs from the one before, for people. members: by id, sorted. shares: by
-    partition. pins: by partition, sorted. frozen: why nothing changes but by command; None when
-    it does. inputs: how many partitions each has, by name, sorted.
+    partition. pins: by partition, sorted. frozen: why no partition moves; None when they may.
+    inputs: how many partitions each has, by name, sorted.
     """
 
     version: int

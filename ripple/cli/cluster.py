@@ -39,7 +39,7 @@ _WORKER = {"worker": {"metavar": "WORKER", "help": "a worker's id"}}
 _PARTITION = {"partition": {"metavar": "PARTITION", "type": _partition, "help": "its number"}}
 # What can be commanded: help, arguments, and what they make.
 COMMANDS: dict[str, tuple[str, dict[str, Any], Callable[..., Command]]] = {
-    "freeze": ("change nothing but by command", {}, commands.Freeze),
+    "freeze": ("let no partition move, and nobody join", {}, commands.Freeze),
     "unfreeze": ("go on", {}, commands.Unfreeze),
     "pin": ("keep a partition at a worker", _PARTITION | _WORKER, commands.PinTo),
     "unpin": ("let a partition go where it belongs", _PARTITION, commands.Unpin),

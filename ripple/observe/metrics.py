@@ -175,7 +175,7 @@ OF_COORDINATORS: tuple[Metric, ...] = (
     _gauge("coordinator_ready", "1 once the chain of assignments was read"),
     _gauge("coordinator_conversations", "Workers that speak with this replica"),
     _gauge("coordinator_assignment_version", "The newest version of the assignment"),
-    _gauge("coordinator_frozen", "1 while nothing changes but by command"),
+    _gauge("coordinator_frozen", "1 while the assignment is frozen: no partition moves"),
     _gauge("coordinator_partitions", "Partitions of all stages"),
     _gauge("coordinator_partitions_unowned", "Partitions that nobody owns"),
     _gauge("coordinator_moves", "Planned moves under way"),

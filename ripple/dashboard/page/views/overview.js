@@ -35,7 +35,7 @@ function Verdict({ snapshot, may, say }) {
   const others = problems.filter((one) => one !== verdict.cause);
   const freeze = snapshot.frozen
     ? { title: "Unfreeze", about: "The cluster goes on: workers join, are evicted and get partitions.", command: { command: "unfreeze" } }
-    : { title: "Freeze", about: "Nothing changes but by command: nobody joins, is evicted or gets a partition.", command: { command: "freeze" } };
+    : { title: "Freeze", about: "No partition moves: nobody joins, is evicted or gets one, until it is unfrozen.", command: { command: "freeze" } };
   return html`<section class=${`verdict ${verdict.level}`} aria-label="How it is">
     <div><p class="sentence"><${State} level=${verdict.level}>${verdict.text}</${State}></p>
     ${verdict.cause && html`<p class="cause">${verdict.cause}</p>`}
