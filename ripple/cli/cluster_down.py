@@ -55,6 +55,12 @@ def held(folder: str) -> Lock:
     return LiveDisk(folder).lock(LOCK, f"ripple cluster up, process {os.getpid()}")
 
 
+def check_free(folder: str) -> None:
+    """Raise DiskLockedError where a cluster runs; nothing is made where none does."""
+    if Path(folder, LOCK).exists():
+        held(folder).release()
+
+
 def run(options: argparse.Namespace) -> int:
     """Let it end, and wait for that; return the exit code.
 

@@ -117,27 +117,25 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.dashboard is not None:
         say(f"{PROGRAM}: the dashboard comes to {url_of(HOST, options.dashboard)}")
-    lock = cluster_down.held(options.dir)
-    try:
-        return _run(asked, _Status(reach, until_end=options.until_end))
-    finally:
-        lock.release()
-
-
-def _run(asked: Asked, status: _Status) -> int:
+    cluster_down.check_free(options.dir)  # says more than that a port is taken
     planned = processes(asked)
+    lock = cluster_down.held(options.dir)
     say(
         f"{PROGRAM}: coordinators: {asked.coordinators}, workers: {asked.workers}; "
         f"{PROGRAM} cluster status --coordinator {coordinators_of(planned)} shows them"
     )
     width = max(len(one.name) for one in planned)
+    status = _Status(reach, until_end=options.until_end)
 
     def pass_on(name: str, line: str) -> None:
         status.clear()
         say(f"{name:<{width}} | {line}")
 
     cluster = _Cluster([Process(one, pass_on) for one in planned])
-    return asyncio.run(cluster.run(status))
+    try:
+        return asyncio.run(cluster.run(status))
+    finally:
+        lock.release()
 
 
 class _Cluster:

@@ -152,9 +152,10 @@ def test_it_is_ended_from_elsewhere_and_runs_once_in_a_folder(job: Job) -> None:
     )
     up = Up(job)
     up.says(r"coordinators: 1, workers: 2")
-    second = Up(job)
-    assert second.ended() == 1
-    assert f"is held by ripple cluster up, process {up.process.pid}" in second.said
+    for more in ([], ["--workers", "100"]):  # for which there are no ports
+        second = Up(job, *more)
+        assert second.ended() == 1
+        assert f"is held by ripple cluster up, process {up.process.pid}" in second.said
     down = command("cluster", "down", "--dir", folder)
     assert (down.code, down.only_line) == (0, f"ripple: the cluster in {folder} has ended")
     assert up.ended() == 0, up.said
