@@ -17,7 +17,10 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PATIENCE_S = 3.0
+# Nothing of what is right waits for these; a machine that is busy is slow to close things.
+PATIENCE_S = 60.0
+CHILD_S = 300.0
+POLL_S = 0.01
 READ_AHEAD_S = 0.3
 _DESCRIPTORS = "/proc/self/fd"
 
@@ -31,7 +34,7 @@ def nothing_left(rule: str) -> Iterator[None]:
     while (left := {**_more(_files(), files), **_more(_threads(), threads)}) and (
         time.monotonic() < ends
     ):
-        time.sleep(0.01)
+        time.sleep(POLL_S)
     assert not left, f"{rule}: left behind: {', '.join(left.values())}"
 
 
@@ -56,7 +59,7 @@ class Ahead:
 def killed(story: Callable[[], None]) -> None:
     """Run ``story`` in a copy of this process, and kill that: nothing is closed, nothing flushed.
 
-    Raises AssertionError if the story raises.
+    Raises AssertionError if the story raises, or does not end.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
@@ -70,8 +73,22 @@ def killed(story: Callable[[], None]) -> None:
             traceback.print_exc()
             os._exit(1)
         os.kill(os.getpid(), signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
+    status = _ended(child)
+    assert status is not None, f"the process that was to be killed hangs for {CHILD_S:.0f} s"
     assert os.WIFSIGNALED(status), "the process that was to be killed has failed; it says why"
+
+
+def _ended(child: int) -> int | None:
+    """Return how a child has ended, None if it had to be killed: a fork may hang beside threads."""
+    ends = time.monotonic() + CHILD_S
+    while time.monotonic() < ends:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return status
+        time.sleep(POLL_S)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
 
 
 def _files() -> dict[object, str]:

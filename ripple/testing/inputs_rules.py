@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
 
-WITHIN_S = 60.0
+WITHIN_S = 300.0
 SOON_S = 0.05
 AT_LEAST = 3  # records behind which a batch goes on after a pause
 

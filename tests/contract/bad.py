@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -280,7 +280,10 @@ class RefusesInputsWithoutReason(GoodInputs):
 class KeepsThread(GoodInputs):
     async def close(self) -> None:
         await super().close()
-        threading.Thread(target=threading.Event().wait, args=(20.0,), daemon=True).start()
+        told, kept = threading.Event(), ExitStack()
+        kept.callback(told.set)
+        KEPT.append(kept)
+        threading.Thread(target=told.wait, daemon=True).start()
 
 
 class ReadsAllInputs(GoodInputs):

@@ -9,8 +9,17 @@ import pytest
 
 from ripple.connectors.connector import Connector
 from ripple.errors import ConnectorError
-from ripple.testing import sink_suite, source_suite
+from ripple.testing import connector_outside, sink_suite, source_suite
 from tests.contract import bad
+
+LEFT = ("closing_at_any_time_leaves_nothing", "inputs_closed_at_any_time_leave_nothing")
+
+
+@pytest.fixture
+def hasty(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a bad connector leaves, it leaves for good: nobody need wait until it is gone."""
+    if rule in LEFT:
+        monkeypatch.setattr(connector_outside, "PATIENCE_S", 0.1)
 
 
 def broken(suite: type, folder: Path) -> list[str]:
@@ -48,16 +57,19 @@ TestWholeFile = sink(bad.WholeFile, plain=True)
 TestAtLeastOnce = sink(bad.AtLeastOnce, once=False)
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize(("kind", "rule"), bad.SOURCES.items())
 def test_bad_source_breaks_one_rule(kind: type, rule: str, tmp_path: Path) -> None:
     assert broken(source(kind), tmp_path) == [rule]
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize(("kind", "rule"), bad.INPUTS.items())
 def test_bad_inputs_break_one_rule(kind: type, rule: str, tmp_path: Path) -> None:
     assert broken(inputs(kind), tmp_path) == [rule]
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize(("kind", "rule"), bad.SINKS.items())
 def test_bad_sink_breaks_one_rule(kind: type, rule: str, tmp_path: Path) -> None:
     assert broken(sink(kind), tmp_path) == [rule]

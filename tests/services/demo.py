@@ -43,8 +43,6 @@ CLEAR = "\x1b[H\x1b[J"
 class Workers(Server):
     """``ripple cluster up`` over topics, its checkpoints in the store; it has its own log."""
 
-    stop_s = 90.0
-
     def __init__(self, folder: Path, broker: Broker, store: S3Proxy, partitions: int) -> None:
         super().__init__(folder)
         self._topics = f"kafka:{broker.bootstrap}"

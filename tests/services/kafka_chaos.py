@@ -100,8 +100,6 @@ class Done:
 class Up(Server):
     """``ripple cluster up`` from the topic of trades; ``until_end`` lets it end at its end."""
 
-    stop_s = 90.0
-
     def __init__(
         self, folder: Path, story: Story, topics: str, environment: dict[str, str]
     ) -> None:

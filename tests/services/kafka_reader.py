@@ -35,6 +35,8 @@ async def read(bootstrap: str, topic: str) -> Records:
     ) as consumer:
         async with Topics(bootstrap) as topics:
             (told,) = await topics.described(topic)
+        if not told:
+            return {}  # nobody has made it yet
         places = [TopicPartition(topic, number) for number in range(told)]
         consumer.assign(places)
         await consumer.seek_to_beginning(*places)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 
 from ripple.world.broker import Place, Record, Records
-
-MARKED_S = 0.3  # the broker says that a transaction has ended, and then marks it in the logs
+from tests.patience import PAUSE_S
 
 
 class Topics:
@@ -26,6 +25,7 @@ class Topics:
         self._given = {"bootstrap_servers": bootstrap, **security}
         self._producers: list[AIOKafkaProducer] = []
         self._plain: AIOKafkaProducer | None = None
+        self._consumer: AIOKafkaConsumer | None = None
 
     async def __aenter__(self) -> Self:
         self._admin = AIOKafkaAdminClient(**self._given)
@@ -37,6 +37,8 @@ class Topics:
     ) -> None:
         for producer in self._producers:
             await producer.stop()
+        if self._consumer is not None:
+            await self._consumer.stop()
         await self._admin.close()
 
     async def create(self, topic: str, partitions: int, copies: int = 1, **configs: str) -> None:
@@ -66,6 +68,15 @@ class Topics:
         """Remove what retention would."""
         at = TopicPartition(self._prefix + place.topic, place.partition)
         await self._admin.delete_records({at: RecordsToDelete(offset)})
+
+    async def written(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Return where partitions end, with what is of no committed transaction."""
+        if self._consumer is None:
+            self._consumer = AIOKafkaConsumer(**self._given)
+            await self._consumer.start()
+        full = [TopicPartition(self._prefix + one.topic, one.partition) for one in places]
+        found = await self._consumer.end_offsets(full)
+        return {place: found[one] for place, one in zip(places, full, strict=True)}
 
     async def producer(self, name: str) -> SlowProducer:
         """Return a producer of transactions."""
@@ -104,25 +115,42 @@ class SlowProducer:
         self._topics = topics
         self._producer = producer
         self._is_begun = False
+        self._places: dict[Place, None] = {}
 
     def begin(self) -> None:
         self._is_begun = False
+        self._places.clear()
 
     async def send(self, place: Place, records: Records) -> None:
         if not self._is_begun:
             await self._producer.begin_transaction()
             self._is_begun = True
         await self._topics._send(self._producer, place, list(records))
+        self._places[place] = None
 
     async def commit(self) -> None:
-        if self._is_begun:
-            await self._producer.commit_transaction()
-            await asyncio.sleep(MARKED_S)
+        await self._end(self._producer.commit_transaction)
 
     async def abort(self) -> None:
-        if self._is_begun:
-            await self._producer.abort_transaction()
-            await asyncio.sleep(MARKED_S)
+        await self._end(self._producer.abort_transaction)
 
     async def close(self) -> None:
         await self._producer.stop()
+
+    async def _end(self, end: Callable[[], Awaitable[None]]) -> None:
+        if self._is_begun:
+            places = list(self._places)
+            await marked(end, lambda: self._topics.written(places))
+
+
+async def marked(
+    end: Callable[[], Awaitable[None]], written: Callable[[], Awaitable[Mapping[Place, int]]]
+) -> None:
+    """End a transaction, and wait until it is marked in the logs that it has written to.
+
+    The broker says that it has ended, and marks it then. written: where these logs end.
+    """
+    before = await written()
+    await end()
+    while any(now == before[place] for place, now in (await written()).items()):
+        await asyncio.sleep(PAUSE_S)

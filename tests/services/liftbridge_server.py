@@ -10,6 +10,7 @@ import grpc
 
 from ripple.wire.liftbridge import Message, message_of
 from tests.deploy.tools import liftbridge
+from tests.patience import PATIENCE_S
 from tests.services.server import Server, free_port
 
 CONFIG = """
@@ -18,7 +19,8 @@ data.dir: data
 nats.servers: ["nats://{nats}"]
 clustering: {{raft.bootstrap.seed: true}}
 """
-EARLIEST = b"\x18\x02"  # as StartPosition of a SubscribeRequest
+# As StartPosition of a SubscribeRequest, and as its StopPosition.
+EARLIEST, LATEST = b"\x18\x02", b"\x40\x02"
 
 
 class Liftbridge(Server):
@@ -53,17 +55,18 @@ class Liftbridge(Server):
                 return error.code() is grpc.StatusCode.ALREADY_EXISTS
         return True
 
-    def messages(self, stream: str, wait_s: float = 1.0) -> list[Message]:
-        """Return what a stream has stored."""
+    def messages(self, stream: str) -> list[Message]:
+        """Return what a stream has stored until now."""
         name, found = stream.encode(), list[Message]()
         with self._channel() as channel:
-            asked = b"\x0a" + bytes((len(name),)) + name + EARLIEST
-            coming = channel.unary_stream("/proto.API/Subscribe")(asked, timeout=wait_s)
+            asked = b"\x0a" + bytes((len(name),)) + name + EARLIEST + LATEST
+            coming = channel.unary_stream("/proto.API/Subscribe")(asked, timeout=PATIENCE_S)
             try:
                 for one in coming:
                     found.append(message_of(one))
-            except grpc.RpcError:  # no more for so long
-                pass
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:  # there is no more
+                    raise
         return found[1:]  # the first says that it has begun
 
     def _channel(self) -> Any:

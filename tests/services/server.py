@@ -13,7 +13,6 @@ from typing import Self
 
 from tests.patience import PATIENCE_S
 
-STOP_S = 30.0
 POLL_S = 0.05
 # Below what the system gives to those who connect, so that a port is free while its server is down.
 PORTS = range(15_000, 32_000)
@@ -23,10 +22,7 @@ class Server:
     """A process in a folder of its own, with a log file there that stays.
 
     ``with`` starts and stops it. It dies with the process that started it, however that ends.
-    stop_s: how long it may take to end in good order.
     """
-
-    stop_s = STOP_S
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -135,7 +131,7 @@ class Server:
         process.send_signal(how)
         process.send_signal(signal.SIGCONT)
         try:
-            process.wait(self.stop_s)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

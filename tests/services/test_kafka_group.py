@@ -184,14 +184,14 @@ def test_delayed_end_txn_cannot_tear(
 def test_a_source_that_was_removed_is_named_where_its_offsets_are_noted(
     broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ripple.kafka.broker.PATIENCE_S", 0.5)
-
     async def story() -> None:
         owner = KafkaBroker(broker.bootstrap, Security())
         try:
             await owner.make(topic, 1)
             producer = await owner.producer(topic)
             producer.begin()
+            await producer.send_offsets("g", {Place(topic, 0): 1})
+            monkeypatch.setattr("ripple.kafka.broker.PATIENCE_S", 0.5)
             with pytest.raises(NoTopicError, match=f"no topic gone-{topic}, of which group 'g'"):
                 await producer.send_offsets("g", {Place(f"gone-{topic}", 0): 1})
         finally:
@@ -229,14 +229,14 @@ def test_brokers_that_are_gone_are_an_error_of_the_port_at_each_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another error would end the partition, which waits for these."""
-    monkeypatch.setattr("ripple.kafka.broker.PATIENCE_S", 0.5)
-    monkeypatch.setattr("ripple.kafka.client.PATIENCE_S", 0.5)
 
     async def story(server: Broker) -> None:
         broker = KafkaBroker(server.bootstrap, Security())
         try:
             await broker.make("there", 1)
             server.kill()
+            monkeypatch.setattr("ripple.kafka.broker.PATIENCE_S", 0.5)
+            monkeypatch.setattr("ripple.kafka.client.PATIENCE_S", 0.5)
             asked: list[Callable[[], Awaitable[object]]] = [
                 lambda: broker.make("there", 1),
                 lambda: broker.batch_bytes_max("new"),

@@ -24,6 +24,7 @@ from ripple.schema.json_schema import to_json_schema
 from ripple.schema.types import Field, Float, Int64, Schema, String
 from ripple.values.framed import head_of
 from ripple.values.registry import Registry, RegistryError
+from tests.patience import PATIENCE_S
 from tests.services.certificate import certified
 from tests.services.kafka import Broker
 from tests.services.missing import MissingError, skip
@@ -99,7 +100,7 @@ def read(bootstrap: str, topic: str) -> list[bytes]:
                 found += [record.value for record in batch.get(place, ())]
             return found
 
-    return asyncio.run(asyncio.wait_for(main(), 30))
+    return asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
 
 
 def test_avro_is_read_as_a_file_is(
@@ -167,7 +168,7 @@ def referred(server: SchemaRegistry, subject: str, document: Any, *references: A
         json.dumps(body).encode(),
         {"Content-Type": "application/vnd.schemaregistry.v1+json"},
     )
-    with urllib.request.urlopen(asked, timeout=10) as answer:
+    with urllib.request.urlopen(asked, timeout=PATIENCE_S) as answer:
         return int(json.loads(answer.read())["id"])
 
 
@@ -218,7 +219,7 @@ def test_a_registry_that_asks_for_a_password_gets_it_over_tls(
             asked = urllib.request.Request(
                 server.url + self.path, body, {"Content-Type": "application/json"}
             )
-            with urllib.request.urlopen(asked, timeout=10) as answer:
+            with urllib.request.urlopen(asked, timeout=PATIENCE_S) as answer:
                 self.send_response(answer.status)
                 self.end_headers()
                 self.wfile.write(answer.read())

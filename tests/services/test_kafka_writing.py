@@ -12,10 +12,10 @@ from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.settings import Security
 from ripple.world.broker import Place, Record, Records, TooLargeError
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, PAUSE_S
 from tests.repartition.lane_contract import LaneContract
 from tests.services.kafka import Broker
-from tests.services.kafka_topics import MARKED_S, Topics
+from tests.services.kafka_topics import Topics, marked
 from tests.world.broker_contract import A, BrokerContract, Main, read_all
 
 pytestmark = pytest.mark.services
@@ -73,18 +73,29 @@ class Prefixed:
 class PrefixedProducer:
     def __init__(self, producer: KafkaProducer, broker: Prefixed) -> None:
         self._producer, self._broker = producer, broker
-        self.begin, self.close, self.epoch = producer.begin, producer.close, producer.epoch
+        self.close, self.epoch = producer.close, producer.epoch
+        self._places: set[Place] = set()
+        self._read: dict[str, Mapping[Place, int]] = {}
+
+    def begin(self) -> None:
+        self._producer.begin()
+        self._places.clear()
+        self._read.clear()
 
     async def commit(self) -> None:
-        await self._producer.commit()
-        await asyncio.sleep(MARKED_S)
+        await marked(self._producer.commit, self._written)
+        for group, offsets in self._read.items():
+            while not offsets.items() <= (await self._broker.read_by(group)).items():
+                await asyncio.sleep(PAUSE_S)
 
     async def abort(self) -> None:
-        await self._producer.abort()
-        await asyncio.sleep(MARKED_S)
+        await marked(self._producer.abort, self._written)
+
+    async def _written(self) -> dict[Place, int]:
+        return await self._broker.ends(list(self._places), committed=False)
 
     async def send(self, place: Place, records: Records) -> None:
-        await self._producer.send(self._broker.full(place), records)
+        await self.send_all({place: records})
 
     async def send_all(
         self,
@@ -94,13 +105,15 @@ class PrefixedProducer:
         full = {self._broker.full(place): records for place, records in parts.items()}
         if offsets is not None:
             group, at = offsets
+            self._read[group] = at
             read = {self._broker.full(place): offset for place, offset in at.items()}
             offsets = self._broker.named(group), read
-        return self._broker.bare(await self._producer.send_all(full, offsets))
+        found = await self._producer.send_all(full, offsets)
+        self._places |= parts.keys()
+        return self._broker.bare(found)
 
     async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
-        full = {self._broker.full(place): offset for place, offset in offsets.items()}
-        await self._producer.send_offsets(self._broker.named(group), full)
+        await self.send_all({}, (group, offsets))
 
 
 class PrefixedConsumer:
@@ -164,7 +177,7 @@ class TestWriting(Stories):
             consumer = broker.consumer()
             consumer.assign({A: 0})
             while len(read) < len(sent):
-                read += (await consumer.read(records_max=50_000, wait_s=10))[A].records
+                read += (await consumer.read(records_max=50_000, wait_s=PATIENCE_S))[A].records
             await consumer.close()
             assert read == list(sent)
 

@@ -19,6 +19,7 @@ from ripple.nats import liftbridge
 from ripple.nats.places import check_liftbridge, liftbridge_sink
 from ripple.testing import sink_suite
 from ripple.testing.connector_rows import OUTPUT, PLAN, changes, reached
+from tests.patience import PATIENCE_S, until
 from tests.services.liftbridge_server import Liftbridge
 from tests.services.missing import MissingError, skip
 from tests.services.nats_server import Nats
@@ -46,12 +47,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Liftbridge]:
 
 def place(folder: Path) -> str:
     subject = f"s{zlib.crc32(str(folder).encode()):08x}"
-    assert RUNNING[0].create(subject)
+    until(lambda: RUNNING[0].create(subject))
     return subject
 
 
 def read(subject: str) -> list[dict[str, Any]]:
-    return [json.loads(one.value) for one in RUNNING[0].messages(subject, 0.5)]
+    return [json.loads(one.value) for one in RUNNING[0].messages(subject)]
 
 
 TestSink = sink_suite(own()["liftbridge"], place, read, once=False)
@@ -73,7 +74,7 @@ def test_a_server_that_is_away_gets_what_it_has_not_acknowledged(
     server: Liftbridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liftbridge, "ANSWER_S", 1.0)
-    monkeypatch.setattr(liftbridge, "TRIES", 30)
+    monkeypatch.setattr(liftbridge, "TRIES", int(PATIENCE_S))
     subject = place(tmp_path)
     sink = liftbridge_sink(subject, WRITING)
     sink.write(changes(0), reached(0))
@@ -83,7 +84,7 @@ def test_a_server_that_is_away_gets_what_it_has_not_acknowledged(
     time.sleep(0.5)
     assert writing.is_alive(), "nobody has acknowledged it"
     server.start()
-    writing.join(40)
+    writing.join(PATIENCE_S)
     assert not writing.is_alive()
     sink.close()
     newest = {row["name"]: row["number"] for row in read(subject)}

@@ -72,9 +72,9 @@ def unique(folder: Path) -> str:
 
 
 async def asked(what: Any) -> Any:
-    client = await nats.connect(f"nats://{RUNNING[0].address}")
+    client = await nats.connect(f"nats://{RUNNING[0].address}", connect_timeout=PATIENCE_S)
     try:
-        return await what(client.jetstream())
+        return await what(client.jetstream(timeout=PATIENCE_S))
     finally:
         await client.close()
 

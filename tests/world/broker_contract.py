@@ -20,6 +20,7 @@ from ripple.world.broker import (
     Record,
     Records,
 )
+from tests.patience import PATIENCE_S
 
 
 class Topics(Protocol):
@@ -108,7 +109,7 @@ class BrokerContract:
             position = 0
             consumer.assign({A: 0})
             while position < end:
-                position = (await consumer.read(records_max=1, wait_s=5))[A].next_offset
+                position = (await consumer.read(records_max=1, wait_s=PATIENCE_S))[A].next_offset
             assert position == end
             await consumer.close()
 
@@ -274,7 +275,7 @@ class BrokerContract:
             consumer.assign({A: 9, B: 8})
             assert await read_until(consumer, 3) == {A: [b"a9"], B: [b"b8", b"b9"]}
             consumer.assign({B: 0})
-            read = await consumer.read(records_max=4, wait_s=5)
+            read = await consumer.read(records_max=4, wait_s=PATIENCE_S)
             assert list(read) == [B]
             assert len(read[B].records) <= 4
             assert read[B].next_offset == read[B].offsets[-1] + 1
@@ -289,11 +290,11 @@ class BrokerContract:
             await topics.create("in", 1)
             consumer = broker.consumer()
             consumer.assign({A: 0})
-            reading = asyncio.ensure_future(consumer.read(records_max=10, wait_s=30))
+            reading = asyncio.ensure_future(consumer.read(records_max=10, wait_s=2 * PATIENCE_S))
             await asyncio.sleep(0.3)
             assert not reading.done()
             await topics.append(A, [Record(None, b"x")])
-            read = await asyncio.wait_for(reading, 5)
+            read = await asyncio.wait_for(reading, PATIENCE_S)
             assert [record.value for record in read[A].records] == [b"x"]
             await consumer.close()
 
@@ -322,7 +323,7 @@ class BrokerContract:
             consumer = broker.consumer()
             consumer.assign({A: 2})
             with pytest.raises(OffsetError) as caught:
-                await consumer.read(records_max=10, wait_s=5)
+                await consumer.read(records_max=10, wait_s=PATIENCE_S)
             assert caught.value.earliest == 6
             consumer.assign({A: 6})
             assert await read_until(consumer, 4) == {A: [b"6", b"7", b"8", b"9"]}
@@ -385,7 +386,7 @@ async def read_all(broker: Broker, place: Place) -> tuple[list[int], list[Record
     consumer = broker.consumer()
     consumer.assign({place: position})
     while position < end:
-        read = (await consumer.read(records_max=3, wait_s=5))[place]
+        read = (await consumer.read(records_max=3, wait_s=PATIENCE_S))[place]
         offsets += read.offsets.tolist()
         records += read.records
         position = read.next_offset
@@ -401,7 +402,7 @@ async def read_until(consumer: Consumer, count: int) -> dict[Place, list[bytes |
     """Return the values of the next ``count`` records, by partition."""
     seen: dict[Place, list[bytes | None]] = {}
     while sum(map(len, seen.values())) < count:
-        found = await consumer.read(records_max=10, wait_s=5)
+        found = await consumer.read(records_max=10, wait_s=PATIENCE_S)
         assert found, f"only {seen}"
         for place, read in found.items():
             seen.setdefault(place, []).extend(record.value for record in read.records)

@@ -11,6 +11,7 @@ import pytest
 from ripple.errors import LimitError
 from ripple.world import Disk, DiskLockedError, NotALockError
 from ripple.world.replacing import replace
+from tests.patience import PATIENCE_S
 
 
 def grow(disk: Disk, path: str) -> None:
@@ -41,7 +42,7 @@ class DiskContract:
     """Subclasses give the fixture ``disk``: an empty one; and run what waits, until it is done."""
 
     def run(self, story: Awaitable[None]) -> None:
-        asyncio.run(within(story, seconds=10.0))
+        asyncio.run(within(story))
 
     @pytest.mark.parametrize("happening", HAPPENINGS.values(), ids=HAPPENINGS)
     def test_watch_tells_whatever_happens_to_the_files_of_a_folder(
@@ -296,6 +297,6 @@ class DiskContract:
             assert disk.list("") == ["a"]
 
 
-async def within(story: Awaitable[None], seconds: float) -> None:
-    async with asyncio.timeout(seconds):
+async def within(story: Awaitable[None]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
         await story

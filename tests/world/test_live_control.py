@@ -50,7 +50,9 @@ def test_health_is_answered_as_every_grpc_service_does() -> None:
         server = await LiveControl().serve("localhost:0", Service())
         async with grpc.aio.insecure_channel(server.address) as channel:
             health = health_pb2_grpc.HealthStub(channel)
-            reply = await health.Check(health_pb2.HealthCheckRequest(service=""), timeout=PATIENCE_S)
+            reply = await health.Check(
+                health_pb2.HealthCheckRequest(service=""), timeout=PATIENCE_S
+            )
             assert reply.status == health_pb2.HealthCheckResponse.SERVING
         await server.close()
 
