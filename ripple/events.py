@@ -135,7 +135,8 @@ class Restored(NamedTuple):
     """The state is that of ``cut``, where what is new begins.
 
     checkpoint: its name, None for a replay from the beginning. start, cut: where the replay began
-    and ended. events: how many it applied. digest: of all outputs at ``cut``.
+    and ended. events: how many it applied. digest: of all outputs at ``cut``. written_ns: when the
+    last checkpoint was written, by the wall clock of whoever did; None where there is none.
     """
 
     checkpoint: str | None
@@ -145,6 +146,7 @@ class Restored(NamedTuple):
     events: int
     seconds: float
     digest: str
+    written_ns: int | None = None
 
 
 class Diverged(NamedTuple):

@@ -58,7 +58,8 @@ class AlertThresholds:
 
     alert_stabilization_ms: bringing the views up, the slowest of a hundred. alert_backpressure: how
     full a queue is, 0 to 1. alert_late_share: very late events, of all. alert_checkpoint_ms: age of
-    a checkpoint while something is to be replayed. alert_silent_ms: nobody answers a worker.
+    a checkpoint while something is to be replayed, for as long. alert_silent_ms: nobody answers a
+    worker.
     """
 
     alert_stabilization_ms: float = 10.0
@@ -117,6 +118,7 @@ class Alerts:
         self._kept: deque[_Kept] = deque()
         self._losses = 0.0
         self._lost_ns: int | None = None
+        self._owing_ns: dict[tuple[str, ...], int] = {}  # since when there is something to replay
         self._looked_ns = 0
         self.standings = {name: Standing(rule) for name, rule in RULES.items()}
         """How each rule stands, by its name."""
@@ -160,7 +162,7 @@ class Alerts:
         events, late = now.events - then.events, now.very_late - then.very_late
         if late > limits.alert_late_share * events:
             yield "LateEventsExcessive", f"{late / events:.2%} of events are very late"
-        stale = _stale(seen.samples, limits.alert_checkpoint_ms / 1000)
+        stale = self._stale(seen.samples, limits.alert_checkpoint_ms / 1000, now_ns)
         if stale:
             yield "CheckpointStale", stale
         if seen.silent_s > limits.alert_silent_ms / 1000:
@@ -172,6 +174,31 @@ class Alerts:
             self._losses, self._lost_ns = losses, now_ns
         if self._lost_ns is not None and now_ns - self._lost_ns < LOSS_S * NS:
             yield "DataLossDetected", "a restored table is not what was committed"
+
+    def _stale(self, samples: Samples, limit_s: float, now_ns: int) -> str:
+        """Say which partition's checkpoint is the oldest that is too old, "" if there is none.
+
+        One that is old since there was nothing new, or nobody here, is not at fault: something has
+        been in none for as long.
+        """
+        self._owing_ns = {
+            labels: self._owing_ns.get(labels, now_ns)
+            for (name, labels), value in samples.numbers.items()
+            if name == "ripple_partition_replay_debt_events" and value > 0
+        }
+        owing = {of for of, since_ns in self._owing_ns.items() if now_ns - since_ns >= limit_s * NS}
+        stale = [
+            (age_s, labels[-1])
+            for (name, labels), age_s in samples.numbers.items()
+            if name == "ripple_partition_checkpoint_age_seconds"
+            and age_s > limit_s
+            and labels in owing
+        ]
+        if not stale:
+            return ""
+        age_s, partition = max(stale)
+        others = f", and {len(stale) - 1} others" if len(stale) > 1 else ""
+        return f"partition {partition} has had no checkpoint for {age_s:.0f} s{others}"
 
     def _window(self, samples: Samples, now_ns: int) -> tuple[_Kept, _Kept]:
         """Return what there was when the window began, and what there is now."""
@@ -231,25 +258,6 @@ def _quantile(samples: Samples, then: Sequence[int], now: Sequence[int]) -> floa
     low = bounds[bucket - 1] if bucket else 0.0
     below = sums[bucket] - counts[bucket]
     return low + (bounds[bucket] - low) * (rank - below) / counts[bucket]
-
-
-def _stale(samples: Samples, limit_s: float) -> str:
-    """Say which partition's checkpoint is the oldest that is too old, "" if there is none."""
-    debts = {
-        labels
-        for (name, labels), value in samples.numbers.items()
-        if name == "ripple_partition_replay_debt_events" and value > 0
-    }
-    stale = [
-        (age_s, labels[-1])
-        for (name, labels), age_s in samples.numbers.items()
-        if name == "ripple_partition_checkpoint_age_seconds" and age_s > limit_s and labels in debts
-    ]
-    if not stale:
-        return ""
-    age_s, partition = max(stale)
-    others = f", and {len(stale) - 1} others" if len(stale) > 1 else ""
-    return f"partition {partition} has had no checkpoint for {age_s:.0f} s{others}"
 
 
 def _sum(samples: Samples, wanted: str) -> float:

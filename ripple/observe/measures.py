@@ -55,7 +55,8 @@ class _OfPartition:
     """What is known of the life that goes on. Times are of the monotonic clock.
 
     engine: seen as long as its life holds it. before: what its counters were when they were looked
-    at last. replay: when it was told of first, and how much was left then.
+    at last. stored_ns: when its last checkpoint was stored; where there is none, when the life
+    began. replay: when it was told of first, and how much was left then.
     """
 
     def __init__(self, began_ns: int | None = None) -> None:
@@ -65,7 +66,8 @@ class _OfPartition:
         self.cut: Mapping[str, int] = {}
         self.stored: Mapping[str, int] = {}
         self.committed_ns: int | None = None
-        self.stored_ns = began_ns
+        self.began_ns = began_ns
+        self.stored_ns: int | None = None
         self.stored_bytes: int | None = None
         self.remaining: int | None = None
         self.replay: tuple[int, int] | None = None
@@ -128,12 +130,7 @@ class Measures:
             case events.Replaying(cut, stop):
                 self._replays(one, between(cut, stop))
             case events.Restored():
-                one.is_live, one.remaining, one.recovery_s = True, None, event.seconds
-                one.replay = None
-                one.stored, one.cut = event.start, event.cut
-                one.commits_wait_ns = None  # the brokers have answered
-                engine = one.engine()
-                one.before = {} if engine is None else engine.counters.as_dict()
+                self._restored(one, event)
             case events.Committed():
                 one.cut, one.committed_ns = event.cut, self._clock.monotonic_ns()
                 one.commits_wait_ns = None
@@ -156,6 +153,19 @@ class Measures:
     ) -> None:
         one = self._partitions[partition] = _OfPartition(began_ns)
         one.commits_wait_ns, one.checkpoints_wait_ns = commits_wait_ns, checkpoints_wait_ns
+
+    def _restored(self, one: _OfPartition, event: events.Restored) -> None:
+        one.is_live, one.remaining, one.recovery_s = True, None, event.seconds
+        one.replay = None
+        one.cut = event.cut
+        if one.stored_ns is None:  # else there was a checkpoint on the way
+            one.stored, one.stored_ns = event.start, one.began_ns
+            if event.written_ns is not None:  # by a clock that may be ahead of ours
+                age_ns = max(0, self._clock.now_ns() - event.written_ns)
+                one.stored_ns = self._clock.monotonic_ns() - age_ns
+        one.commits_wait_ns = None  # the brokers have answered
+        engine = one.engine()
+        one.before = {} if engine is None else engine.counters.as_dict()
 
     def _replays(self, one: _OfPartition, remaining: int) -> None:
         one.remaining = remaining

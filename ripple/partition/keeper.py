@@ -369,6 +369,9 @@ class Restoration:
         if not await opened.claimed.keeper.catch_up.run(kept):
             return False
         parts.tell(BroughtUp(engine, 0))
+        last = base.checkpoint
+        if last is None and not base.passed_over:  # what a follower has is beyond the newest
+            last = next(iter(opened.claimed.listed), None)
         restored = Restored(
             None if base.checkpoint is None else base.checkpoint.name,
             base.start,
@@ -377,6 +380,7 @@ class Restoration:
             engine.counters.consumed - before,
             (clock.monotonic_ns() - began_ns) / 1e9,
             engine.digest,
+            None if last is None else last.written_ns,
         )
         parts.report.restored = restored
         parts.tell(restored)

@@ -213,6 +213,7 @@ class StageLife:
             self.report.events,
             (clock.monotonic_ns() - began_ns) / 1e9,
             engine.digest,
+            None if base.checkpoint is None else base.checkpoint.written_ns,
         )
         self.report.restored = restored
         self._tell(restored)

@@ -115,11 +115,26 @@ def test_an_old_checkpoint_fires_only_while_something_is_to_be_replayed(worker: 
         worker.samples.set("ripple_partition_checkpoint_age_seconds", 21, "w0", partition)
         worker.samples.set("ripple_partition_replay_debt_events", debt, "w0", partition)
     worker.samples.set("ripple_partition_checkpoint_age_seconds", 99, "w0", "1")
-    worker.pass_time(11)
+    worker.pass_time(31)
     assert worker.firing == ["CheckpointStale"]
     assert worker.cause == "partition 3 has had no checkpoint for 21 s, and 1 others"
     for partition in "23":
         worker.samples.set("ripple_partition_replay_debt_events", 0, "w0", partition)
+    worker.pass_time(1)
+    assert worker.firing == []
+
+
+def test_what_comes_after_a_long_rest_has_time_to_be_in_a_checkpoint(worker: Worker) -> None:
+    labels = "w0", "1"
+    worker.samples.set("ripple_partition_checkpoint_age_seconds", 300, *labels)
+    worker.samples.set("ripple_partition_replay_debt_events", 0, *labels)
+    worker.pass_time(60)
+    worker.samples.set("ripple_partition_replay_debt_events", 5, *labels)
+    worker.pass_time(30)
+    assert worker.firing == []
+    worker.pass_time(1)
+    assert worker.firing == ["CheckpointStale"]
+    worker.samples.set("ripple_partition_checkpoint_age_seconds", 1, *labels)
     worker.pass_time(1)
     assert worker.firing == []
 
@@ -201,6 +216,8 @@ def test_prometheus_is_given_the_same_rules() -> None:
         assert _seconds(told.get("for", "0s")) == rule.after_s, name
         said = re.findall(r"> ([0-9.e]+)", told["expr"])
         assert float(said[0]) == thresholds[name], name
+    (told,) = re.findall(r"offset (\w+)", shipped["CheckpointStale"]["expr"])
+    assert _seconds(told) == limits.alert_checkpoint_ms / 1000
     windows = re.findall(r"rate\([^)]*\[(\w+)\]", shipped["StabilizationSlow"]["expr"])
     assert [_seconds(one) for one in windows] == [WINDOW_S]
     (told,) = re.findall(r"\[(\w+)\]", shipped["DataLossDetected"]["expr"])

@@ -150,6 +150,36 @@ def test_commits_and_checkpoints_have_an_age_and_leave_a_debt(
     assert found.histograms["ripple_checkpoint_seconds", ("w0",)].sum == pytest.approx(0.3)
 
 
+@pytest.mark.parametrize(
+    ("written_s", "age_s"), [(1000 - 300, 300 + 7), (1000 + 2, 7), (None, 7 + 1)]
+)
+def test_a_checkpoint_that_is_restored_is_as_old_as_it_was_and_never_younger_than_none(
+    measures: Measures, clock: Hands, written_s: int | None, age_s: float
+) -> None:
+    """Its writer's clock may be ahead of ours. Where there is none, its age is the life's."""
+    name = "ripple_partition_checkpoint_age_seconds", ("w0", "3")
+    clock.at_s -= 1
+    measures.told(3, events.Began("vwap", 3, 2))
+    clock.at_s += 1
+    assert name not in measures.samples([3]).numbers, "nobody knows yet"
+    written_ns = None if written_s is None else written_s * NS
+    measures.told(3, events.Restored("c", {}, {}, (), 0, 2.5, "", written_ns))
+    clock.at_s += 7
+    assert measures.samples([3]).numbers[name] == age_s
+
+
+def test_a_checkpoint_of_a_replay_counts_before_what_was_restored(
+    measures: Measures, clock: Hands
+) -> None:
+    measures.told(3, events.Began("vwap", 3, 2))
+    measures.told(3, events.Stored("d", {"a": 70}, 4096, 0.3))
+    clock.at_s += 5
+    measures.told(3, events.Restored("c", {"a": 10}, {"a": 90}, (), 80, 2.5, "", 1))
+    found = measures.samples([3])
+    assert of(found, "partition_checkpoint_age_seconds", "3") == 5
+    assert of(found, "partition_replay_debt_events", "3") == 20
+
+
 def test_failures_are_counted_and_what_failed_has_no_gauges(measures: Measures) -> None:
     begin(measures)
     measures.told(3, events.Committed({"a": 70}, 5, 0.02, {}))

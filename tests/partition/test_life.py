@@ -315,6 +315,8 @@ def test_lives_of_two_partitions_share_a_process_and_a_disk() -> None:
             assert lives[0].engine.digest == lives[1].engine.digest
         restored = [event for event in told[1] if isinstance(event, Restored)]
         assert [event.start for event in restored] == [{"trades": 0}, {"trades": len(ROWS)}]
+        kept, *_ = await Checkpoints(DiskStore(world.disk, world.random), PLAN.name, 1).list()
+        assert [event.written_ns for event in restored] == [None, kept.written_ns]
         await of(1, 7).run()
         began = [event for event in told[1] if isinstance(event, Began)]
         epochs = [event.epoch for event in began]

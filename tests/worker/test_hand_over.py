@@ -156,5 +156,6 @@ def test_owner_goes_on_with_its_state_when_the_next_one_fails() -> None:
         ]
         assert [event.checkpoint for event in restored] == [None]
         assert any(restored[0].start.values()), "it began anew"
+        assert restored[0].written_ns is not None, "how old its checkpoint is was forgotten"
 
     tell(story, trials.windows, alongside=True)
