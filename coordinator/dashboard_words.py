@@ -91,7 +91,7 @@ def _of_partitions(status: Status, partitions: Sequence[Values]) -> Iterator[_Ve
         moving = _many(len(status.moves), "partition")
         yield "warn", f"{moving} on the move; everything is computed.", status.cause
     if status.frozen is not None:
-        yield "warn", "The assignment is frozen: no partition moves, and nobody joins.", status.frozen
+        yield "warn", "Frozen: no partition moves, and nobody joins.", status.frozen
 
 
 def waiting_for(row: Values, move: MoveStatus | None, standing: Standing | None) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from ripple.cli.exits import say
 from ripple.cli.numbers import port
+from ripple.errors import InputError
+from ripple.store.s3_settings import is_s3
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
@@ -48,21 +51,36 @@ def add_dashboard(group: argparse._ActionsContainer) -> None:
 async def run_shown(
     number: int, plan: Plan, store: ObjectStore, world: World, place: str
 ) -> AsyncIterator[RunShown]:
-    """Show a run for as long as it goes on. Raises OSError for a port that is taken."""
+    """Show a run for as long as it goes on. Raises InputError for a port that is taken."""
     # Here: slow to import, and of an extra.
     from ripple.dashboard.gate import Gate  # noqa: PLC0415
     from ripple.dashboard.run import RunShown  # noqa: PLC0415
     from ripple.dashboard.web import Dashboard  # noqa: PLC0415
 
-    shown = RunShown(plan, store, world.clock, place)
+    shown = RunShown(plan, store, world, place, is_remote=is_s3(place))
     gate = Gate(None, lambda: world.random.bytes(24).hex())
     dashboard = Dashboard(shown, gate, world.clock, say=say)
-    await dashboard.start(joined(HOST, number))
-    say(f"ripple: the dashboard at {dashboard.address}")
+    try:
+        await dashboard.start(joined(HOST, number))
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(
+            f"--dashboard: nobody can listen at {joined(HOST, number)}: {why}. Give another port, "
+            "as --dashboard PORT; 0 is any that is free"
+        ) from error
+    say(f"ripple: the dashboard at {dashboard.address}{not_there()}")
     try:
         yield shown
     finally:
         await dashboard.close()
+
+
+def not_there() -> str:
+    """Return what is to be said beside where the page is, "" where its files are there."""
+    # Here: slow to import, and few commands have a page.
+    from ripple.dashboard.assets import HOW, missing  # noqa: PLC0415
+
+    return f"; its files are not here yet: {HOW}" if missing() else ""
 
 
 def url_of(host: str, number: int) -> str:

@@ -9,15 +9,18 @@ from ripple.checkpoint import CheckpointError, Checkpoints, partitions
 from ripple.connectors.dead_letter import text_of
 from ripple.dashboard.contract import AskedError
 from ripple.fenced import DamagedError
+from ripple.partition.letter_box import letters_path
+from ripple.partition.letters import read_letters
 from ripple.partition.store_place import letters_in, with_letters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from ripple.checkpoint import Checkpoint
     from ripple.dashboard.contract import Values
     from ripple.partition.letter import Letter
-    from ripple.world.ports import ObjectStore
+    from ripple.world import World
+    from ripple.world.ports import Disk, ObjectStore
 
 LETTERS_SHOWN_MAX = 200
 RAW_CHARACTERS_MAX = 500
@@ -62,20 +65,21 @@ def _checkpoint(one: Checkpoint, by_name: Mapping[str, Checkpoint], now_ns: int)
     }
 
 
-async def letters_of(store: ObjectStore, asked: Mapping[str, str], place: str) -> Values:
+async def letters_of(
+    store: ObjectStore, asked: Mapping[str, str], place: str, world: World | None = None
+) -> Values:
     """Return the newest letters of all partitions, and how many there are of each cause.
 
-    asked: ``cause``, a part of a cause; ``partition``. place: of the store, for commands.
+    asked: ``cause``, a part of a cause; ``partition``. place: of the store, for commands. world: if
+    its disk is the store's folder, where runs keep letters beside what is in the store.
     """
     wanted = asked.get("partition", "")
     if wanted and not (wanted.isascii() and wanted.isdigit()):
         raise AskedError("partition is no number")
     found: list[tuple[int, Letter]] = []
     causes: Counter[str] = Counter()
-    for pipeline, partition in await with_letters(store):
-        if wanted and int(wanted) != partition:
-            continue
-        for letter in await letters_in(store, pipeline, partition):
+    async for partition, letters in _letters(store, world, int(wanted) if wanted else None):
+        for letter in letters:
             causes[letter.cause] += 1
             if asked.get("cause", "") in letter.cause:
                 found.append((partition, letter))
@@ -87,6 +91,25 @@ async def letters_of(store: ObjectStore, asked: Mapping[str, str], place: str) -
         "letters": [_letter(partition, one) for partition, one in found[:LETTERS_SHOWN_MAX]],
         "store": place,
     }
+
+
+async def _letters(
+    store: ObjectStore, world: World | None, wanted: int | None
+) -> AsyncIterator[tuple[int, list[Letter]]]:
+    """Yield partitions with the letters of workers, and then with those of runs."""
+    for pipeline, partition in await with_letters(store):
+        if wanted in (None, partition):
+            yield partition, await letters_in(store, pipeline, partition)
+    if world is None:
+        return
+    for pipeline, partition in await partitions(store):
+        if wanted in (None, partition):
+            path = letters_path(pipeline, partition)
+            yield partition, await world.executor.run(_on_disk, world.disk, path)
+
+
+def _on_disk(disk: Disk, path: str) -> list[Letter]:
+    return list(read_letters(disk, path)) if disk.exists(f"{path}/topic") else []
 
 
 def _letter(partition: int, one: Letter) -> Values:

@@ -49,7 +49,8 @@ class Dashboard:
         self._shown = shown
         self._tls = tls
         self._say = say
-        self._files = files()
+        self._files_had = files()
+        self._has_all = not missing()
         self._entrance = Entrance(shown, gate, clock, is_secured=tls is not None)
         self._viewers = Viewers(self.ticks, self._entrance.headers)
         self._listening: Listening | None = None
@@ -88,12 +89,20 @@ class Dashboard:
         if self._listening is not None:
             await self._listening.close()
 
+    @property
+    def _files(self) -> dict[str, File]:
+        """The files of the page; those of others may be fetched while we are here."""
+        if not self._has_all and not missing():
+            self._files_had, self._has_all = files(), True
+        return self._files_had
+
     async def _index(self, _: web.Request) -> web.Response:
         absent = missing()
         if absent:
             text = (
                 f"The dashboard's files are not here ({', '.join(absent)}).\n\n"
                 f"In a clone of the repository, fetch them: {HOW}\n"
+                "Then load this page again: nothing needs to be restarted.\n"
             )
             return web.Response(text=text, status=503)
         return _page(self._files["index.html"])

@@ -2,7 +2,7 @@
 import { clock } from "./format.js";
 import { html, render, useEffect, useRef, useState } from "./h.js";
 import { ask, post, useLive } from "./live.js";
-import { Command, State } from "./parts.js";
+import { Command, Nothing, Section, State } from "./parts.js";
 import { go, usePlace } from "./place.js";
 import { Checkpoints } from "./views/checkpoints.js";
 import { Explore } from "./views/explore.js";
@@ -23,6 +23,8 @@ const VIEWS = {
   checkpoints: ["Checkpoints", "c", Checkpoints],
   letters: ["Letters", "l", Letters],
 };
+// What shows rows of outputs, which a run does not: they are in its sinks.
+const OF_CLUSTERS = ["outputs", "explore", "query"];
 const THEMES = ["auto", "light", "dark"];
 
 function App() {
@@ -89,6 +91,7 @@ function Frame({ me, look }) {
       <p class="hidden" role="status">${snapshot?.verdict && snapshot.verdict.level !== "good" ? snapshot.verdict.text : ""}</p>
       ${!snapshot ? html`<p class="nothing" role="status">${live.status === "lost" ? "The dashboard's server does not answer; it is asked again." : "Waiting for the first snapshot …"}</p>`
         : snapshot.error ? html`<p class="nothing problem">${snapshot.error}</p>`
+        : snapshot.kind === "run" && OF_CLUSTERS.includes(view) ? html`<${Section} title=${name} id=${view}><${Nothing}>Rows of outputs are shown, and can be asked for, of a cluster (ripple cluster up): those of this run are in its sinks.</${Nothing}></${Section}>`
         : html`<${View} key=${view} snapshot=${snapshot} history=${live.history} asked=${asked} may=${may} say=${command.open} isPaused=${isPaused}></${View}>`}
     </main>
     ${help.shown && html`<${Help} ...${help.shown}></${Help}>`}

@@ -36,7 +36,7 @@ export function Pipeline({ snapshot, asked, isPaused }) {
           <div><dt>came out as they were</dt><dd>${rate(totals?.cutoff_rate)}</dd></div>
           <div><dt>cut off</dt><dd>${percent(cutoff(totals))}</dd></div>
           <div><dt>windows held</dt><dd>${count(totals?.windows)}</dd></div>
-          <div><dt>sent between stages</dt><dd>${bytes(totals?.bytes_sent)}</dd></div></dl>
+          ${snapshot.kind === "cluster" && html`<div title="between stages, and to whoever follows outputs"><dt>sent to other processes</dt><dd>${bytes(totals?.bytes_sent)}</dd></div>`}</dl>
         ${graph?.ranked?.length > 0 && html`<h3>Where the work is</h3><ol class="ranked">${graph.ranked.map((one) => html`<li key=${`${one.node} ${one.what}`}><div class="line">
           <span><button class="link" onClick=${() => change({ node: one.node })}>${one.node}</button> <span class=${one.what === "recomputes" ? "faint" : "warned"}>${one.what}</span></span>
           <${Bar} value=${one.share} level=${one.what === "recomputes" ? "accent" : "warn"} label=${percent(one.share)}></${Bar}></div></li>`)}</ol>`}
