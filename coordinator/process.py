@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from coordinator.pages import metrics_of, probes_of
@@ -43,33 +44,38 @@ async def coordinate(
 
     shell = Shell(world, settings.limits, peers=settings.peers, tls=settings.tls, say=told)
     host, service = settings.host, Desk(shell, settings.roles).service
-    with listening("health_port", settings.origins):
-        at = joined(host, settings.health_port)
-        probes = await serve_pages(world.network, at, probes_of(shell))
-    with listening("metrics_port", settings.origins):
-        at = joined(host, settings.metrics_port)
-        metrics = await serve_pages(world.network, at, metrics_of(shell))
-    with listening("port", settings.origins):
-        server = await world.control.serve(joined(host, settings.port), service, tls=settings.tls)
-    shown = await show(world, settings, shell, timeline, say) if settings.dashboard else None
-    said = "" if shown is None else f", the dashboard at {shown.address}"
-    say(
-        f"coordinator {shell.replica} of cluster {settings.cluster} listens at {server.address}, "
-        f"/health and /ready at {probes.address}, /metrics at {metrics.address}{said}"
-    )
-    working = asyncio.ensure_future(shell.run())
-    waiting = asyncio.ensure_future(ending.wait())
-    try:
-        await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        if shown is not None:
-            await shown.close()
-        probes.close()
-        metrics.close()
-        await server.close(GRACE_S)
-        waiting.cancel()
-        working.cancel()
-        await asyncio.wait([working])
+    async with AsyncExitStack() as stack:
+        with listening("health_port", settings.origins):
+            at = joined(host, settings.health_port)
+            probes = await serve_pages(world.network, at, probes_of(shell))
+        stack.callback(probes.close)
+        with listening("metrics_port", settings.origins):
+            at = joined(host, settings.metrics_port)
+            metrics = await serve_pages(world.network, at, metrics_of(shell))
+        stack.callback(metrics.close)
+        with listening("port", settings.origins):
+            at = joined(host, settings.port)
+            server = await world.control.serve(at, service, tls=settings.tls)
+        stack.push_async_callback(server.close, GRACE_S)
+        said = ""
+        if settings.dashboard:
+            shown = await show(world, settings, shell, timeline, say)
+            stack.push_async_callback(shown.close)
+            said = f", the dashboard at {shown.address}"
+        say(
+            f"coordinator {shell.replica} of cluster {settings.cluster} listens at "
+            f"{server.address}, /health and /ready at {probes.address}, /metrics at "
+            f"{metrics.address}{said}"
+        )
+        working = asyncio.ensure_future(shell.run())
+        waiting = asyncio.ensure_future(ending.wait())
+        try:
+            await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await stack.aclose()  # nobody asks any more when the shell ends
+            waiting.cancel()
+            working.cancel()
+            await asyncio.wait([working])
     await shell.end()
     if not working.cancelled():
         working.result()  # what has ended it

@@ -501,7 +501,6 @@ OF_EXTRA = {
     "ripple/connectors/postgres/sink.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/table.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/places.py": ("postgres", {"psycopg"}),
-    "ripple/flight/__init__.py": ("cluster", {"google"}),
     "ripple/flight/barrage/__init__.py": ("barrage", {"flatbuffers"}),
     "ripple/flight/barrage/batches.py": ("barrage", {"flatbuffers"}),
     "ripple/flight/barrage/deephaven_pb2.py": ("cluster", {"google"}),

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ripple.access import AccessError, token_from
 from ripple.cli.contexts import CONTEXT_VARIABLE, FILES, Context, in_use
@@ -17,7 +17,7 @@ from ripple.world.control import ControlError, DeadlineError, RefusedError
 from ripple.world.tls import Tls
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from coordinator.status import MemberStatus, Status
     from ripple.observing import Observer, Places
@@ -123,14 +123,6 @@ def coordinators_of(options: argparse.Namespace) -> list[str]:
     if not found:
         raise InputError("--coordinator names nobody")
     return found
-
-
-def run(work: Coroutine[Any, Any, int]) -> int:
-    """Run what asks; a missing extra says how to install it."""
-    try:
-        return asyncio.run(work)
-    except ModuleNotFoundError as error:
-        raise InputError(str(error)) from error
 
 
 async def ask(

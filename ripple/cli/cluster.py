@@ -77,12 +77,12 @@ def run(options: argparse.Namespace) -> int:
 
 def run_status(options: argparse.Namespace) -> int:
     """Show how the cluster is; return the exit code."""
-    return asking.run(_status(options))
+    return asyncio.run(_status(options))
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Tell the cluster what to do, by ``options.action``; return the exit code."""
-    return asking.run(_command(options))
+    return asyncio.run(_command(options))
 
 
 def add_status(parser: argparse.ArgumentParser) -> None:

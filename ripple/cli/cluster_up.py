@@ -11,11 +11,11 @@ import asyncio
 import signal
 import sys
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from coordinator.fitting import undivided_by
 from ripple.cli import cluster_down
-from ripple.cli.dashboard import configure_dashboard, url_of
+from ripple.cli.dashboard import configure_dashboard, not_there, url_of
 from ripple.cli.exits import EXIT_FAILURE, say, say_inline
 from ripple.cli.numbers import positive
 from ripple.cli.places import STORE, a_place, a_store
@@ -40,6 +40,14 @@ TELL_INTERVAL_S = 10.0
 WORKERS_END_S = 40.0
 COORDINATORS_END_S = 5.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# What each process imports when it starts, of an extra that may be missing.
+_OF_EXTRAS = (
+    "ripple.observe.exposition",
+    "ripple.observe.log",
+    "ripple.rpc",
+    "ripple.world.live_control",
+)
+_OF_DASHBOARD = "ripple.dashboard.web"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -93,6 +101,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the cluster until somebody ends it; return the exit code."""
+    for module in (*_OF_EXTRAS, *([] if options.dashboard is None else [_OF_DASHBOARD])):
+        import_module(module)  # a missing extra is named before anything starts
+    from coordinator.fitting import undivided_by  # noqa: PLC0415 - of an extra
+
     plan = load_plan(options.file)
     places = sinks_by_output(plan, options.sink)
     reach = Reach(plan, options.source, places)
@@ -116,7 +128,8 @@ def run(options: argparse.Namespace) -> int:
         allow_commands=options.dashboard_allow_commands,
     )
     if options.dashboard is not None:
-        say(f"{PROGRAM}: the dashboard comes to {url_of(HOST, options.dashboard)}")
+        where = f"{url_of(HOST, options.dashboard)}{not_there()}"
+        say(f"{PROGRAM}: the dashboard comes to {where}")
     cluster_down.check_free(options.dir)  # says more than that a port is taken
     planned = processes(asked)
     lock = cluster_down.held(options.dir)

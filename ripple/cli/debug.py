@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Watch, until told to end; return the exit code."""
-    return asking.run(_tap(options))
+    return asyncio.run(_tap(options))
 
 
 async def _tap(options: argparse.Namespace) -> int:

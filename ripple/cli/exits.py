@@ -29,6 +29,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
     (RippleError, EXIT_FAILURE),
     (ConnectionError, EXIT_UNREACHABLE),
     (OSError, EXIT_FAILURE),
+    (ModuleNotFoundError, EXIT_FAILURE),  # of an extra, which says what to do
 )
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 

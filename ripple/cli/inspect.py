@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -47,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ask, and show it; return the exit code."""
-    return asking.run(_run(options))
+    return asyncio.run(_run(options))
 
 
 async def _run(options: argparse.Namespace) -> int:

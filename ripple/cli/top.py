@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Watch; return the exit code."""
-    return asking.run(_watch(options))
+    return asyncio.run(_watch(options))
 
 
 async def _watch(options: argparse.Namespace) -> int:

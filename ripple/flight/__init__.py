@@ -11,10 +11,3 @@ barrage     tables that tick, for clients of Deephaven
 
 ``flight_pb2`` and ``flight_sql_pb2`` are generated from ``proto/`` by ``make protos``.
 """
-
-from __future__ import annotations
-
-from ripple.extras import needed
-
-with needed("cluster", "Arrow Flight"):
-    import google.protobuf  # noqa: F401 - what the generated module needs

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ripple.daemon import Daemon
+from ripple.extras import needed
 from ripple.flight.settings import SETTINGS, Settings, load
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ def main(given: Sequence[str] | None = None) -> int:
 
 async def _work(settings: Settings, ending: asyncio.Event) -> None:
     # gRPC is loaded here: what went wrong before was said sooner.
-    from ripple.flight.process import serve  # noqa: PLC0415
+    with needed("cluster", "Arrow Flight"):
+        from ripple.flight.process import serve  # noqa: PLC0415
     from ripple.observe.log import LogSettings  # noqa: PLC0415
     from ripple.observe.process_log import log_of  # noqa: PLC0415
     from ripple.world import live_world  # noqa: PLC0415

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -46,26 +44,58 @@ def test_what_is_wrong_is_named(arguments: list[str], problem: str) -> None:
     assert problem in ended.err or arguments[1:2] == ["-1"]
 
 
+UP = ["cluster", "up", "x.py", "--source", "log:a/b", "--sink", "log:a/c", "--dir", "d"]
+COMMAND, COORDINATOR, GATEWAY = "ripple.cli.main", "coordinator.__main__", "ripple.flight.__main__"
+
+
+def without(absent: str, module: str, given: list[str], folder: Path) -> Ended:
+    """Run a program where a package is missing."""
+    hidden = f"import sys; sys.modules[{absent!r}] = None; from {module} import main"
+    command = [sys.executable, "-c", f"{hidden}; sys.exit(main({given!r}))"]
+    return run(["env", "-C", str(folder), f"PYTHONPATH={ROOT}", *command])
+
+
 @pytest.mark.parametrize(
-    "command",
+    ("absent", "module", "given", "extra"),
     [
-        "ripple.cli.main import main; main(['cluster', 'status'])",
-        "coordinator.__main__ import main; main(['--store', 'state'])",
+        ("grpc", COMMAND, ["cluster", "status"], "cluster"),
+        ("google", COMMAND, ["cluster", "status"], "cluster"),
+        ("google", COMMAND, ["drain", "w1", "--reason", "r"], "cluster"),
+        ("google", COMMAND, ["query", "--list"], "cluster"),
+        ("grpc", COMMAND, UP, "cluster"),
+        ("google", COMMAND, UP, "cluster"),
+        ("structlog", COMMAND, UP, "cluster"),
+        ("prometheus_client", COMMAND, UP, "cluster"),
+        ("aiohttp", COMMAND, [*UP, "--dashboard"], "dashboard"),
+        ("grpc", COORDINATOR, ["--store", "state"], "cluster"),
+        ("grpc", GATEWAY, [], "cluster"),
+        ("google", GATEWAY, [], "cluster"),
     ],
 )
-def test_missing_extra_is_named_with_what_installs_it(command: str, tmp_path: Path) -> None:
-    script = f"import sys; sys.modules['grpc'] = None; from {command}"
-    ended = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ended.stderr.count("\n") == 1
-    assert "pip install 'ripple-stream[cluster]'" in ended.stderr
+def test_missing_extra_is_named_with_what_installs_it(
+    absent: str, module: str, given: list[str], extra: str, tmp_path: Path
+) -> None:
+    ended = without(absent, module, given, tmp_path)
+    assert ended.code == 1
+    assert f"pip install 'ripple-stream[{extra}]'" in ended.only_line
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "given"),
+    [(GATEWAY, ["--help"]), (COMMAND, ["status", "--help"]), (COMMAND, ["cluster", "--help"])],
+)
+def test_help_needs_no_extra(module: str, given: list[str], tmp_path: Path) -> None:
+    ended = without("google", module, given, tmp_path)
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_coordinator_without_what_shows_its_dashboard_ends_in_good_order(tmp_path: Path) -> None:
+    ports = ["--port", "0", "--health-port", "0", "--metrics-port", "0"]
+    given = ["--store", "state", "--dashboard", *ports]
+    ended = without("aiohttp", COORDINATOR, given, tmp_path)
+    assert ended.code == 1
+    assert "pip install 'ripple-stream[dashboard]'" in ended.only_line
 
 
 def test_status_is_told_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
