@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ripple import sexp
+from ripple.connectors.json.text import dumps
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +49,7 @@ def write(form: str, value: Mapping[str, Any], text: Callable[[], None]) -> None
     """Print a value in a form; ``text`` prints it for people."""
     versioned = {"format_version": VERSION} | dict(value)
     if form == "json":
-        print(json.dumps(versioned, indent=2, default=_plain))
+        print(as_json(versioned, indent=2))
     elif form == "sexp":
         print(sexp.dumps(as_sexp(versioned)))
     else:
@@ -58,9 +58,13 @@ def write(form: str, value: Mapping[str, Any], text: Callable[[], None]) -> None
 
 def write_line(form: str, value: Mapping[str, Any]) -> None:
     """Print one of many values, on a line of its own, at once."""
-    is_json = form == "json"
-    line = json.dumps(value, default=_plain) if is_json else sexp.dumps(as_sexp(dict(value)))
+    line = as_json(value) if form == "json" else sexp.dumps(as_sexp(dict(value)))
     print(line, flush=True)
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON; what is not finite is null, as in sinks."""
+    return dumps(value, is_ascii=True, indent=indent, default=_plain)
 
 
 def as_sexp(value: Any) -> Sexp:

@@ -8,8 +8,10 @@ import stat
 from collections.abc import Iterable
 
 from ripple.errors import OutputError
+from ripple.world.addresses import joined, parts
 
 STORE = "DIR|s3://BUCKET/PREFIX"
+LOOPBACK = "127.0.0.1"
 
 
 def a_place(text: str) -> str:
@@ -25,6 +27,17 @@ def a_store(text: str) -> str:
     if "://" in place and not place.startswith("s3://"):
         raise argparse.ArgumentTypeError(f"{place} is neither a folder nor s3://bucket/prefix")
     return place
+
+
+def an_address(text: str) -> str:
+    """Read where to listen; without a host it is for this machine only."""
+    try:
+        host, port = parts(f"{LOOPBACK}{text}" if text.startswith(":") else text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no address: HOST:PORT, or :PORT for this machine only"
+        ) from error
+    return joined(host, port)
 
 
 def check_apart(source: str | None, targets: Iterable[str | None]) -> None:

@@ -7,6 +7,7 @@ Names of outputs that are no words of SQL stand in double quotes.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("give one statement, or --list")
     if options.list and options.format == CSV:
         raise InputError("--list has no CSV: take json")
-    return asking.run(_run(options))
+    return asyncio.run(_run(options))
 
 
 async def _run(options: argparse.Namespace) -> int:
@@ -112,12 +113,20 @@ def _cut(one: Shown) -> dict[str, Any]:
 
 
 def _write_csv(rows: pa.Table) -> None:
-    from pyarrow import ArrowInvalid, csv  # noqa: PLC0415 - slow to import
+    from pyarrow import ArrowInvalid, ArrowNotImplementedError, csv  # noqa: PLC0415 - slow
 
     try:
         csv.write_csv(rows, sys.stdout.buffer)
-    except ArrowInvalid as error:
-        raise InputError(f"CSV has no such column: {error}") from error
+    except (ArrowInvalid, ArrowNotImplementedError) as error:
+        for number, field in enumerate(rows.schema):
+            with open(os.devnull, "wb") as nowhere:
+                try:
+                    csv.write_csv(rows.select([number]), nowhere)
+                except (ArrowInvalid, ArrowNotImplementedError):
+                    raise InputError(
+                        f"CSV has no form for the column {field.name} ({field.type}): take json"
+                    ) from error
+        raise InputError(f"CSV cannot hold this: {error}") from error
 
 
 def _listed(numbers: tuple[int, ...]) -> str:

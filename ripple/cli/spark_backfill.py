@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ripple.arguments import shown
-from ripple.cli.forms import add_format, write
+from ripple.cli.forms import add_format, as_json, write
 from ripple.cli.numbers import count
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.spark_session import (
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         with Progress() as progress:
             found = one.run(allows_unproven=options.allow_unproven, show=progress.show)
     if options.receipt is not None:
-        Path(options.receipt).write_text(json.dumps(found.as_dict(), indent=1) + "\n")
+        Path(options.receipt).write_text(as_json(found.as_dict(), indent=1) + "\n")
     if options.dead_letter is not None:
         lines = [json.dumps(letter, ensure_ascii=False) for letter in found.letters]
         Path(options.dead_letter).write_text("".join(f"{line}\n" for line in lines))

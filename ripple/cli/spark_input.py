@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ripple.cli.places import a_place
 from ripple.cli.spark_session import configure_header
 from ripple.cli.user_file import FILE_HELP
+from ripple.errors import InputError
 from ripple.spark.options import Bound
+from ripple.spark.shares import source_at
+
+if TYPE_CHECKING:
+    from ripple.pipeline.plan import Plan
 
 
 def configure_source(parser: argparse.ArgumentParser, places: str) -> None:
@@ -31,10 +36,24 @@ def configure_input(parser: argparse.ArgumentParser) -> None:
     configure_header(parser)
 
 
-def range_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the range, as arguments of what reads it. Raises InputError."""
+def range_of(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
+    """Look at the source; return the range of it, as arguments of what reads it.
+
+    Raises InputError, also where a range was asked for in which there is nothing.
+    """
     found: dict[str, Any] = {"header": options.header}
     for name, text in (("start", options.start), ("stop", options.stop)):
         if text is not None:
             found[name] = Bound.parse(text, "--from" if name == "start" else "--to")
+    rows = [share.rows for share in source_at(options.source, plan, **found).shares]
+    if None not in rows:
+        check_read(options, sum(max(each or 0, 0) for each in rows))
     return found
+
+
+def check_read(options: argparse.Namespace, rows: int) -> None:
+    """Raise InputError where a range was asked for and nothing is in it."""
+    bounds = (("--from", options.start), ("--to", options.stop))
+    given = [f"{flag} {text}" for flag, text in bounds if text is not None]
+    if given and not rows:
+        raise InputError(f"{options.source} has no records in the range {' '.join(given)}")

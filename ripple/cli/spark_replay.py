@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ripple.cli.forms import add_format, write
+from ripple.cli.forms import add_format, as_json, write
 from ripple.cli.places import a_place
-from ripple.cli.spark_input import configure_input, range_of
+from ripple.cli.spark_input import check_read, configure_input, range_of
 from ripple.cli.spark_session import Progress, check_files, configure_session, opened
 from ripple.cli.user_file import load_plan
 from ripple.connectors.locate import sinks_by_output
 from ripple.errors import OutputError
-from ripple.spark.shares import source_at
 
 if TYPE_CHECKING:
     import argparse
@@ -54,8 +52,7 @@ def run(options: argparse.Namespace) -> int:
     """Replay; return the exit code."""
     check_files(options.report)
     plan = load_plan(options.file)
-    arguments = range_of(options)
-    source_at(options.source, plan, **arguments)  # before a JVM is started
+    arguments = range_of(options, plan)  # before a JVM is started
     sinks = sinks_by_output(plan, options.sink or [])
     if options.digest_only and (sinks or options.dead_letter):
         raise OutputError("--digest-only writes nothing: leave out --sink and --dead-letter")
@@ -77,12 +74,13 @@ def run(options: argparse.Namespace) -> int:
                     overwrite=options.overwrite,
                     show=progress.show,
                 )
+    check_read(options, report.counters["consumed"])
     _say(options, report)
     return 0
 
 
 def _say(options: argparse.Namespace, report: Report) -> None:
     if options.report is not None:
-        Path(options.report).write_text(json.dumps(report.as_dict(), indent=1) + "\n")
+        Path(options.report).write_text(as_json(report.as_dict(), indent=1) + "\n")
     text = report.digest if options.digest_only else report.text()
     write(options.format, report.as_dict(), lambda: print(text))

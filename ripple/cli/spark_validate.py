@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from ripple.cli import spark_watch
-from ripple.cli.forms import add_format, write
+from ripple.cli.forms import add_format, as_json, write
 from ripple.cli.numbers import count
 from ripple.cli.places import a_place
 from ripple.cli.spark_input import configure_input, range_of
@@ -17,7 +16,6 @@ from ripple.spark.against import CHECKPOINTS, checkpoints_at
 from ripple.spark.crashes import CRASHES_DEFAULT
 from ripple.spark.exact import ORACLE_ROWS_DEFAULT
 from ripple.spark.finding import OUR_ENGINE
-from ripple.spark.shares import source_at
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,8 +55,7 @@ def run(options: argparse.Namespace) -> int:
     spark_watch.check(options)
     check_files(options.json, options.html)
     plan = load_plan(options.file)  # before a JVM is started, as the places
-    arguments = range_of(options)
-    source_at(options.source, plan, **arguments)
+    arguments = range_of(options, plan)
     for place in options.against:
         if place.startswith(CHECKPOINTS):
             checkpoints_at(place, plan)
@@ -81,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
                 **arguments,
             )
     if options.json is not None:
-        Path(options.json).write_text(json.dumps(verdict.as_dict(), indent=1) + "\n")
+        Path(options.json).write_text(as_json(verdict.as_dict(), indent=1) + "\n")
     if options.html is not None:
         Path(options.html).write_text(verdict.html())
     write(options.format, verdict.as_dict(), lambda: print(verdict.text()))

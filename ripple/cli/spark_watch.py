@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.exits import say
 from ripple.cli.forms import write_line
 from ripple.cli.numbers import count
-from ripple.cli.places import a_place
+from ripple.cli.places import an_address
 from ripple.cli.spark_session import PROGRAM, Stopping, opened
 from ripple.cli.user_file import load_plan
 from ripple.errors import InputError, RippleError
@@ -53,7 +53,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="end after so many; exit code 1 if something differed",
     )
     group.add_argument(
-        "--metrics", type=a_place, metavar="HOST:PORT", help="show /metrics there, for Prometheus"
+        "--metrics",
+        type=an_address,
+        metavar="[HOST]:PORT",
+        help="show /metrics there, for Prometheus; on this machine only without HOST",
     )
 
 
@@ -152,9 +155,14 @@ class _Told:
 
 
 def _show(address: str, pages: Mapping[str, Callable[[], Page]]) -> None:
-    """Serve pages from a thread, as long as this process is there. Raises OSError."""
+    """Serve pages from a thread, as long as this process is there. Raises InputError."""
     from ripple.observe import exposition  # noqa: F401, PLC0415 - to miss the extra at once
 
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="ripple-metrics", daemon=True).start()
-    asyncio.run_coroutine_threadsafe(serve_pages(LiveNetwork(), address, pages), loop).result()
+    serving = serve_pages(LiveNetwork(), address, pages)
+    try:
+        asyncio.run_coroutine_threadsafe(serving, loop).result()
+    except (OSError, UnicodeError) as error:  # a name that DNS has no form for is the latter
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"--metrics {address}: {why}") from error

@@ -27,6 +27,7 @@ CONNECTOR = Connector(
         is_group=True,
         commit_interval_ms=250,  # it costs no sync, and readers wait for it
     ),
+    check="ripple.kafka.reading_places:check",
     lanes="ripple.kafka.lane_home:open_lanes",
     retries="ripple.kafka.retries:open_retries",
 )

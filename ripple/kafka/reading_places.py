@@ -18,7 +18,7 @@ from ripple.kafka.settings import security_given
 from ripple.kafka.source import KafkaSource
 from ripple.settings import SettingsError
 from ripple.values.formats import DEFAULT, values_of
-from ripple.world.broker import BrokerError, Place
+from ripple.world.broker import BrokerError, NoTopicError, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -84,12 +84,32 @@ def open_inputs(path: str, reading: Reading) -> KafkaInputs:
     )
 
 
-def _opened(path: str, reading: Reading) -> tuple[KafkaPlace, Security, Values]:
+def check(path: str) -> str:
+    """Connect, and tell what is there; raises InputError."""
+    place, security = _parsed(path)
+
+    async def asked(reader: KafkaReader) -> int:
+        try:
+            return await reader.partitions(place.topic)
+        except NoTopicError:
+            return 0
+
+    count = _asked(place, security, asked)
+    if not count:
+        return f"Kafka answers at {place.brokers}; there is no topic {place.topic} yet"
+    number = _partition(place, count)
+    return f"a topic of {count} partitions" if number is None else f"partition {number} of {count}"
+
+
+def _parsed(path: str) -> tuple[KafkaPlace, Security]:
     try:
-        place = KafkaPlace.parse(path)
-        security = security_given()
+        return KafkaPlace.parse(path), security_given()
     except SettingsError as error:
         raise InputError(f"cannot read {PREFIX}{path}: {error}") from error
+
+
+def _opened(path: str, reading: Reading) -> tuple[KafkaPlace, Security, Values]:
+    place, security = _parsed(path)
     try:
         form = place.options.get("format", DEFAULT)
         place.check_options((*OPTIONS, *(OF_PROTOBUF if form == "protobuf" else ())))

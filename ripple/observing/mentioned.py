@@ -10,5 +10,20 @@ if TYPE_CHECKING:
 
 
 def mentioned(sql: str, names: Iterable[str]) -> list[str]:
-    """Return those of ``names`` that stand in a statement as words."""
-    return [name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql)]
+    """Return those of ``names`` that stand in a statement as words.
+
+    SQL does not mind the case of names; of several that differ by it alone, those that stand there
+    letter by letter are meant, if any does.
+    """
+    names = list(names)
+    exact = {name for name in names if _stands(name, sql)}
+    taken = {name.lower() for name in exact}
+    return [
+        name
+        for name in names
+        if name in exact or (name.lower() not in taken and _stands(name, sql, re.IGNORECASE))
+    ]
+
+
+def _stands(name: str, sql: str, flags: int = 0) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql, flags) is not None

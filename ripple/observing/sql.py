@@ -13,7 +13,7 @@ with needed("query", "SQL over outputs"):
     import duckdb
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -21,6 +21,7 @@ MEMORY_MIB = 512
 TIMEOUT_S = 30.0
 MESSAGE_CHARACTERS_MAX = 400
 _ABSENT = re.compile(r"Table with name (\S+) does not exist")
+_LISTS = re.compile(r"\s*show\s+(all\s+)?tables\b", re.IGNORECASE)
 _ASKS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
 
@@ -52,6 +53,7 @@ def query(
 
     timer = threading.Timer(timeout_s, interrupt)
     try:
+        _check_apart(tables)
         for name, table in tables.items():
             connection.register(name, table)
         for setting in (
@@ -68,6 +70,11 @@ def query(
         if relation is None:
             raise InputError("it is no question: nothing comes of it")
         return (relation if rows_max is None else relation.limit(rows_max)).to_arrow_table()
+    except duckdb.OutOfMemoryException as error:
+        raise InputError(
+            f"it takes more than the {memory_mib} MiB that it may: ask for less, or give it more "
+            "(ripple query --memory, sql_memory_mib of a gateway)"
+        ) from error
     except duckdb.Error as error:
         if is_late.is_set():
             raise TimeoutError(f"no answer within {timeout_s:g} s") from error
@@ -80,6 +87,18 @@ def query(
         connection.close()
 
 
+def _check_apart(names: Iterable[str]) -> None:
+    """Raise InputError where SQL would take one output for another."""
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            raise InputError(
+                f"the outputs {other} and {name} differ by case alone, which SQL does not mind: "
+                "ask for one of them at a time"
+            )
+
+
 def _question(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
@@ -87,4 +106,6 @@ def _question(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Stateme
     if statements[0].type not in _ASKS:
         kind = statements[0].type.name
         raise InputError(f"{kind} is not answered: outputs are only read, by SELECT")
+    if _LISTS.match(sql):  # here are only those that a statement names
+        raise InputError("outputs are not listed in SQL: ripple query --list shows them")
     return statements[0]

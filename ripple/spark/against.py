@@ -211,16 +211,18 @@ class AgainstLog:
         fresh.go_to(reached.cut, self.teller)
         finding.rows = fresh.rows
         where = f"the cut {cuts.text(reached.cut)}"
-        digest = fresh.engine.digests[output.name]
-        finding.cases += sample is None  # the digest is of all keys
-        if sample is None and reached.digest not in ("", digest):
-            text = f"{where}: the log has recorded digest {reached.digest}, a fresh evaluation "
-            finding.differences.append(Difference(f"{text}has {digest}", output.name))
         expected = fresh.table(output)
         found = _written(topic, self.partition, plan, output, end)
         found = found if sample is None else sample.kept(found, plan)
+        differs = first_difference(expected, found) is not None
+        digest = fresh.engine.digests[output.name]
+        finding.cases += sample is None  # the digest is of all keys
+        if sample is None and reached.digest not in ("", digest):
+            text = f"the log has recorded digest {reached.digest}, a fresh evaluation has {digest}"
+            same = "" if differs else "; the rows are the same"
+            finding.differences.append(Difference(f"{where}: {text}{same}", output.name))
         finding.cases += len(expected)
-        if first_difference(expected, found) is not None:
+        if differs:
             finding.differences.append(
                 difference(plan, output, where, (expected, found), (self.shares, reached.cut))
             )

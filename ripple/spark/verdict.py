@@ -82,11 +82,7 @@ class Verdict:
         ]
         for where, each in self.differences:
             lines += ["", f"{where}: {each['what']}"]
-            if each["output"]:
-                lines.append(f"  output    {each['output']}, first key {each['key']}")
-                lines.append(f"  expected  {_row(each['expected'])}")
-                lines.append(f"  found     {_row(each['found'])}")
-            lines += [f"  event     {_row(event)}" for event in each["events"]]
+            lines += [f"  {line}" for line in _lines(each)]
         nothing = "" if any(one["cases"] for one in self.findings) else " (nothing was compared)"
         lines += ["", "holds" if self.holds else f"does not hold{nothing}"]
         return "\n".join(lines)
@@ -135,12 +131,19 @@ def _row(row: Mapping[str, Any] | None) -> str:
     return "no row" if row is None else json.dumps(dict(row), ensure_ascii=False)
 
 
-def _told(where: str, each: Mapping[str, Any]) -> str:
-    lines = [f"output    {each['output']}, first key {each['key']}"] if each["output"] else []
+def _lines(each: Mapping[str, Any]) -> list[str]:
+    """Return of what output and key a difference is, if it is of one, with the events behind it."""
+    lines = []
     if each["output"]:
-        lines += [f"expected  {_row(each['expected'])}", f"found     {_row(each['found'])}"]
-    lines += [f"event     {_row(event)}" for event in each["events"]]
-    body = escape("\n".join(lines))
+        key = f", first key {each['key']}" if each["key"] else ""
+        lines.append(f"output    {each['output']}{key}")
+        if key:
+            lines += [f"expected  {_row(each['expected'])}", f"found     {_row(each['found'])}"]
+    return lines + [f"event     {_row(event)}" for event in each["events"]]
+
+
+def _told(where: str, each: Mapping[str, Any]) -> str:
+    body = escape("\n".join(_lines(each)))
     return f"<h2 class=bad>{escape(where)}</h2><p>{escape(each['what'])}</p><pre>{body}</pre>"
 
 

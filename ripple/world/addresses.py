@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 def parts(address: str) -> tuple[str, int]:
     """Return host and port; IPv6 hosts stand in brackets. Raises ValueError."""
-    host, colon, port = address.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
+    given, _, port = address.rpartition(":")
+    host = given.removeprefix("[").removesuffix("]")
+    if not (host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise ValueError(f"{address!r} is no address: host:port")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return host, int(port)
 
 
 def joined(host: str, port: int) -> str:

@@ -7,6 +7,7 @@ must not fork. Its TLS cannot be told to speak 1.3 only; two processes of ours d
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ripple.extras import needed
@@ -49,6 +50,8 @@ OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.enable_retries", 0),  # whoever calls knows what may be done twice
 )
+# Before a word was said: so ends who is spoken to without TLS, and asks for it.
+_HUNG_UP = re.compile("failed to connect to all addresses;.*: Socket closed$")
 _REFUSED = (
     grpc.StatusCode.FAILED_PRECONDITION,
     grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -93,7 +96,7 @@ class LiveChannel:
         try:
             return bytes(await doing)
         except grpc.aio.AioRpcError as error:
-            _fail(self._address, error.code(), error.details())
+            self._fail(error.code(), error.details())
         except asyncio.CancelledError:
             _unless_closed(self._address)
             raise
@@ -104,12 +107,12 @@ class LiveChannel:
             async with asyncio.timeout(deadline_s):
                 await doing.initial_metadata()
                 if doing.done():
-                    _fail(self._address, await doing.code(), await doing.details())
+                    self._fail(await doing.code(), await doing.details())
         except TimeoutError:
             doing.cancel()
             raise DeadlineError(f"{self._address}: no answer in {deadline_s} s") from None
         except grpc.aio.AioRpcError as error:
-            _fail(self._address, error.code(), error.details())
+            self._fail(error.code(), error.details())
         except asyncio.CancelledError:
             doing.cancel()
             _unless_closed(self._address)
@@ -120,6 +123,11 @@ class LiveChannel:
         self._closed = True
         for channel in (*self._former, self._channel):
             await channel.close()
+
+    def _fail(self, code: Any, details: str | None) -> NoReturn:
+        if self._tls is None and details and _HUNG_UP.match(details):
+            details += ": does it ask for TLS (--tls-certificate, --tls-key, --tls-authority)?"
+        _fail(self._address, code, details)
 
     def _current(self) -> Any:
         if self._closed:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pty
 import re
 import shlex
 import subprocess
 import sys
+from enum import Enum
 from pathlib import Path
 
 import pytest
 
 from ripple import sexp
 from ripple.cli.complete import tree
-from ripple.cli.forms import as_sexp, plain
+from ripple.cli.forms import as_sexp, plain, write, write_line
 from ripple.cli.main import SUBCOMMANDS, parser_of
 from tests.cli.processes import RIPPLE, ROOT, ripple
 
@@ -38,6 +40,10 @@ WITHOUT_FORMS = {
     "run": "writes rows to where --sink says, in its form",
     "spark run": "writes rows to where --sink says",
 }
+
+
+class Standing(Enum):
+    LATE = "late"
 
 
 def test_every_command_that_tells_has_the_same_forms() -> None:
@@ -112,6 +118,21 @@ def test_info_says_the_same_in_each_form() -> None:
     assert value == json.loads(ripple("info", "--json").out)
     assert sexp.loads(ripple("info", "--format", "sexp").out.strip()) == as_sexp(value)
     assert ripple("info").out.startswith(f"Ripple v{value['ripple']}\n")
+
+
+def test_json_has_null_for_what_is_not_finite_and_each_other_bit(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    values = [0.1, -0.0, 5e-324, 1.7976931348623157e308, 123456789.12345679]
+    told = {"rows": [{"x": math.nan, "of": (math.inf, [-math.inf])}, *values], "é": Standing.LATE}
+    write("json", told, lambda: None)
+    write_line("json", told)
+    whole, line = capsys.readouterr().out.rsplit("\n", 2)[:2]
+    said = json.loads(line, parse_constant=pytest.fail)
+    assert said == {"rows": [{"x": None, "of": [None, [None]]}, *values], "é": "late"}
+    assert list(map(repr, said["rows"][1:])) == list(map(repr, values))
+    assert line.isascii()
+    assert json.loads(whole, parse_constant=pytest.fail) == {"format_version": 1} | said
 
 
 def test_settings_are_shown_with_where_they_come_from(tmp_path: Path) -> None:

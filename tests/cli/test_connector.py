@@ -101,6 +101,8 @@ def test_check_says_what_is_there_and_what_is_wrong(folder: Path) -> None:
         "parquet:none": "cannot read none: No such file",
         "parquet:a.csv": "cannot read a.csv: ",
         "csv:no/b.csv": "cannot be made in no",
+        "kafka:": "cannot tell which topic 'kafka:' is",
+        "kafka:127.0.0.1:1/trades": "cannot read kafka:127.0.0.1:1/trades: cannot reach Kafka: ",
         "a.csv": "begin with its scheme, as in csv:a.csv",
         "cvs:a": "there is no connector 'cvs': there are csv, ",
     }.items():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ripple.cli.places import an_address
 from tests.cli.processes import ripple
 
 RUN = ("run", "x.py", "--source", "log:a/b", "--sink", "log:a/c", "--store", "s")
+TRADES = "AAPL,150.25,200,1709000000000000000,XNAS\n" * 3
 VALIDATE = ("validate", "x.py", "--source", "log:a/b", "--against", "log:a/c")
 
 
@@ -25,3 +29,41 @@ def test_an_option_that_would_mean_nothing_is_named(arguments: tuple[str, ...], 
     ended = ripple("spark", *arguments)
     assert ended.code == 1
     assert ended.only_line.startswith(f"ripple: {why}")
+
+
+@pytest.mark.parametrize("address", ["9302", "localhost", "x:y", "127.0.0.1:99999", "[]:9302", ":"])
+def test_metrics_at_what_is_no_address_are_refused(address: str) -> None:
+    ended = ripple("spark", *VALIDATE, "--watch", "--metrics", address)
+    assert ended.code == 1
+    assert f"--metrics: {address!r} is no address: HOST:PORT, or :PORT" in ended.err
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("command", ["replay", "validate"])
+@pytest.mark.parametrize("bounds", [("--from", "2", "--to", "1"), ("--from", "1", "--to", "1")])
+def test_a_range_with_nothing_in_it_is_refused(
+    command: str, bounds: tuple[str, ...], tmp_path: Path
+) -> None:
+    trades = tmp_path / "trades.csv"
+    trades.write_text(TRADES)
+    only = ("--digest-only",) if command == "replay" else ()
+    given = ("examples/vwap.py", "--source", str(trades), *bounds, *only)
+    ended = ripple("spark", command, *given)
+    assert (ended.code, ended.out) == (1, "")
+    said = f"ripple: {trades} has no records in the range {' '.join(bounds)}"
+    assert ended.only_line == said
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "one..two"])
+def test_metrics_where_nobody_can_listen_are_refused(host: str, tmp_path: Path) -> None:
+    trades = tmp_path / "trades.csv"
+    trades.write_text(TRADES)
+    watch = ("--source", str(trades), "--watch", "--metrics", f"{host}:0")
+    ended = ripple("spark", "validate", "examples/vwap.py", *watch)
+    assert ended.code == 1
+    assert ended.only_line.startswith(f"ripple: --metrics {host}:0: ")
+
+
+def test_metrics_without_a_host_are_for_this_machine_only() -> None:
+    assert an_address(":9302") == "127.0.0.1:9302"
+    assert an_address("[::1]:0") == "[::1]:0"

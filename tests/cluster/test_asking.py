@@ -115,10 +115,20 @@ def test_a_query_that_does_not_fit_is_refused_in_a_line(asked: Asked) -> None:
         ("SELECT * FROM nothing", "there is no output nothing"),
         ("SELECT 1; SELECT 2", "one statement, please"),
         ("SET memory_limit='1TB'", "outputs are only read"),
+        ("SHOW TABLES", "ripple query --list shows them"),
     ):
         said = asked.say("query", sql, code=1)
         assert why in said, said
         assert len(said.splitlines()) == 1, said
+    for column, kind in (("[1, 2]", "list<l: int32>"), ("INTERVAL 1 MONTH", "month_day")):
+        said = asked.say("query", f"SELECT 1 AS n, {column} AS x", "--format", "csv", code=1)
+        assert said.startswith(f"ripple: CSV has no form for the column x ({kind}"), said
+
+
+def test_names_are_found_in_any_case_and_json_has_no_nan(asked: Asked) -> None:
+    found = asked.value("query", "SELECT count(*) > 0 AS n, 'NaN'::DOUBLE AS x FROM OUT")
+    assert found["rows"] == [{"n": True, "x": None}]
+    assert list(found["cut"]) == ["out"]
 
 
 def test_outputs_are_listed(asked: Asked) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.errors import InputError
+from ripple.observing.mentioned import mentioned
 from ripple.observing.sql import query
 
 TABLE = pa.table({"symbol": ["A", "B"], "n": [1, 2]})
@@ -30,6 +31,36 @@ def test_question_marks_get_values_or_nulls() -> None:
 def test_an_output_that_is_none_is_named_and_nothing_of_the_database() -> None:
     with pytest.raises(InputError, match="there is no output outt: ripple query --list"):
         query("SELECT * FROM outt", {"out": TABLE})
+
+
+def test_outputs_are_not_listed_but_said_where_they_are() -> None:
+    for sql in ("SHOW TABLES", " show all\ttables;"):
+        with pytest.raises(InputError, match="ripple query --list shows them"):
+            query(sql, {})
+    (first, *_) = query("SHOW out", {"out": TABLE}).to_pylist()
+    assert first["column_name"] == "symbol"
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("FROM out", ["out"]),
+        ("FROM OUT", ["out"]),
+        ('FROM "oUt", by_class', ["out", "By_Class"]),
+        ("FROM outs", []),
+        ("FROM Total", ["Total"]),
+        ("FROM total, Total", ["total", "Total"]),
+        ("FROM TOTAL", ["total", "Total"]),
+    ],
+)
+def test_outputs_are_mentioned_in_any_case(sql: str, found: list[str]) -> None:
+    assert mentioned(sql, iter(["out", "By_Class", "total", "Total"])) == found
+
+
+def test_outputs_that_sql_takes_for_one_another_are_refused_together() -> None:
+    assert query("SELECT n FROM OUT WHERE symbol = 'A'", {"out": TABLE}).to_pylist() == [{"n": 1}]
+    with pytest.raises(InputError, match="the outputs total and Total differ by case alone"):
+        query("FROM total", {"total": TABLE, "Total": TABLE})
 
 
 @pytest.mark.parametrize(
@@ -62,5 +93,5 @@ def test_memory_and_time_are_limited() -> None:
     many = "SELECT count(*) FROM range(100000000000) a, range(1000000) b"
     with pytest.raises(TimeoutError, match=r"within 0\.3 s"):
         query(many, {}, timeout_s=0.3)
-    with pytest.raises(InputError, match=r"(?i)memory"):
+    with pytest.raises(InputError, match=r"more than the 16 MiB .* \(ripple query --memory, "):
         query("SELECT list(range) FROM range(50000000)", {}, memory_mib=16)

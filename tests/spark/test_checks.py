@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ import pytest
 
 from ripple.checkpoint import Checkpoint, Checkpoints
 from ripple.cli.main import main
+from ripple.connectors.log.sink import NOTE
 from ripple.engine.snapshot import Snapshot
 from ripple.errors import InputError
 from ripple.log import PartitionReader, PartitionWriter
@@ -24,6 +26,7 @@ from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
 from ripple.spark.sampling import Sample
 from ripple.spark.shares import source_at
+from ripple.spark.verdict import Verdict
 from ripple.store.opening import open_store
 from ripple.world import LiveClock, LiveRandom
 from tests.examples import EXAMPLES
@@ -289,6 +292,34 @@ def test_inputs_of_one_partition_stand_in_the_order_of_their_numbers(
     out = found(AgainstLog(parcel, shares, "out", f"log:{tmp_path}/lg/out", 0).run())
     assert (kept["differences"], out["differences"]) == ([], [])
     assert (kept["rows"], out["rows"]) == (22, 22)
+
+
+def test_an_output_of_which_the_digest_alone_is_wrong_is_told_so(
+    live: tuple[Path, str], plans: dict[str, Plan]
+) -> None:
+    folder, place = live
+    plan = plans["tumbling"]
+    topic, _ = open_topic(f"log:{folder}/lg/out")
+    with PartitionReader(topic, 0) as reader:
+        *_, last = reader.read()
+        notes = reader.notes_at(reader.range()[1] - 1)
+    wrong = re.sub(r'("digest": ")\w+', r"\g<1>0123456789abcdef", notes[NOTE])
+    with PartitionWriter(topic, 0, LiveClock()) as writer:
+        writer.append(last.records.slice(last.records.num_rows - 1), notes={**notes, NOTE: wrong})
+    about = found(
+        AgainstLog(
+            parcel_of(plan), source_at(place, plan).shares, "out", f"log:{folder}/lg/out", 0
+        ).run()
+    )
+    (first,) = about["differences"]
+    assert "has recorded digest 0123456789abcdef, a fresh evaluation has " in first["what"]
+    assert first["what"].endswith("; the rows are the same")
+    text = Verdict.of("p", "t", place, [about]).text()
+    assert text.splitlines()[-4:-2] == [
+        f"outputs of {about['of']}: {first['what']}",
+        "  output    out",
+    ]
+    assert "no row" not in Verdict.of("p", "t", place, [about]).html()
 
 
 def tamper(folder: Path) -> dict[str, Any]:

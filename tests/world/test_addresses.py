@@ -18,7 +18,9 @@ def test_address_is_taken_apart_and_put_together(address: str, host: str, port: 
     assert addresses.joined(host, port) == address
 
 
-@pytest.mark.parametrize("address", ["", "a", "a:", ":1", "a:x", "a:-1", "a:65536", "a:\u0661"])
+@pytest.mark.parametrize(
+    "address", ["", "a", "a:", ":1", "a:x", "a:-1", "a:65536", "a:\u0661", "[]:1"]
+)
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
         addresses.parts(address)

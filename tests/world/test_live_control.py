@@ -26,6 +26,7 @@ from ripple.world.live_control import LiveControl
 from tests.cli.processes import RIPPLE, run
 from tests.patience import PATIENCE_S
 from tests.world.control_contract import offered, upper
+from tests.world.test_networks import LiveCertificates
 
 
 def test_bug_of_a_handler_is_told_to_its_loop_and_the_service_goes_on() -> None:
@@ -41,6 +42,23 @@ def test_bug_of_a_handler_is_told_to_its_loop_and_the_service_goes_on() -> None:
             assert "secret" not in str(caught.value)
             assert await channel.call("good", b"a", deadline_s=PATIENCE_S) == b"A"
         assert [type(context["exception"]) for context in told] == [KeyError]
+
+    asyncio.run(main())
+
+
+def test_whoever_asks_without_tls_where_it_is_wanted_is_told_of_it(tmp_path: Path) -> None:
+    tls = LiveCertificates(tmp_path).issue("worker")
+
+    async def main() -> None:
+        control = LiveControl()
+        server = await control.serve("127.0.0.1:0", Service({"good": upper}), tls=tls)
+        channel = control.channel(server.address)
+        try:
+            with pytest.raises(UnreachableError, match=r"does it ask for TLS \(--tls-certificate"):
+                await channel.call("good", b"", deadline_s=PATIENCE_S)
+        finally:
+            await channel.close()
+            await server.close(0)
 
     asyncio.run(main())
 

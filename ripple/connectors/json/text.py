@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 
-def dumps(value: Any, *, spelled: bool = False) -> str:
-    """Return a value as JSON, what JSON has no form for as the text of it.
+def dumps(
+    value: Any,
+    *,
+    spelled: bool = False,
+    is_ascii: bool = False,
+    indent: int | None = None,
+    default: Callable[[Any], object] = str,
+) -> str:
+    """Return a value as JSON, what JSON has no form for as ``default`` says.
 
     NaN and the infinities are ``null`` at any depth, or with ``spelled`` the texts ``"NaN"``,
     ``"Infinity"`` and ``"-Infinity"``, for people.
     """
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+        return json.dumps(
+            value, ensure_ascii=is_ascii, allow_nan=False, indent=indent, default=default
+        )
     except ValueError:
-        return json.dumps(_finite(value, spelled), ensure_ascii=False, default=str)
+        finite = _finite(value, spelled)
+        return json.dumps(finite, ensure_ascii=is_ascii, indent=indent, default=default)
 
 
 def _finite(value: Any, spelled: bool) -> Any:
