@@ -37,6 +37,7 @@ from tests.cluster.acts import Acts
 from tests.cluster.cluster import Cluster, Job, cluster, ripple
 from tests.cluster.network import Network
 from tests.cluster.small_disk import SmallDisk
+from tests.patience import PATIENCE_S
 
 HERE = Path(__file__).parent
 # With their outputs, the first of which is of the first stage.
@@ -53,7 +54,6 @@ SYMBOLS_EACH = 8
 START_NS = 1_709_000_000_000_000_000
 DISK_BYTES = 1 << 30
 END_MS = 10**9  # later than all trades
-CAUGHT_UP_S = 90.0
 # Every so many events the cluster is left alone until it has caught up.
 REST = 5
 
@@ -179,15 +179,15 @@ async def _go(
     for step in range(steps):
         await asyncio.to_thread(append, job.source, plan.partitions, step, batches)
         if step == 0:
-            await up.caught_up(CAUGHT_UP_S)
+            await up.caught_up(PATIENCE_S)
             continue
         acts.act()
         await asyncio.sleep(acts.chance.random() * 2)
         if step % REST == 0:
-            waits_s.append(await up.caught_up(CAUGHT_UP_S))
+            waits_s.append(await up.caught_up(PATIENCE_S))
             tell(f"{step} of {plan.events}: caught up after {waits_s[-1]:.2f} s")
     await asyncio.to_thread(append, job.source, plan.partitions, steps, 1, is_end=True)
-    return [*waits_s, await up.caught_up(CAUGHT_UP_S)]
+    return [*waits_s, await up.caught_up(PATIENCE_S)]
 
 
 def append(path: Path, partitions: int, step: int, batches: int, *, is_end: bool = False) -> None:

@@ -11,6 +11,8 @@ from ripple.world.control import Channel, ControlError
 from ripple.world.live_control import LiveControl
 from tests.patience import PATIENCE_S
 
+ANSWER_S = 20.0  # then it is asked again
+
 
 async def settled(coordinator: str, workers: int) -> None:
     """Wait until so many workers have partitions, and nothing is under way.
@@ -28,7 +30,7 @@ async def settled(coordinator: str, workers: int) -> None:
 
 async def _is_settled(channel: Channel, workers: int) -> bool:
     with suppress(ControlError):
-        status = status_from_bytes(await channel.call(STATUS, b"", deadline_s=PATIENCE_S))
+        status = status_from_bytes(await channel.call(STATUS, b"", deadline_s=ANSWER_S))
         have = sum(one.partitions > 0 for one in status.members)
         return have == workers and not (status.moves or status.unowned)
     return False

@@ -568,12 +568,18 @@ def test_a_stray_quote_costs_one_line(tmp_path: Path, line: str) -> None:
 
 def test_stray_quotes_cost_no_more_time_than_their_lines() -> None:
     reader = CsvReader(TEXT_AND_NUMBER, "test", 1 << 20)
-    # Each of these lines leaves quotes open, or would if what is in it opened and closed them.
-    for line in (b'"a\n', b'x,"\n', b'a","\n', b'"a"",\n', b'"""\n', b'a"b,"c\n'):
-        block = line * ((1 << 17) // len(line))
+
+    def took_s(block: bytes) -> float:
         started = time.process_time()
         list(reader.read([memoryview(block)]))
-        assert time.process_time() - started < 4
+        return time.process_time() - started
+
+    # Each of these lines leaves quotes open, or would if what is in it opened and closed them.
+    for line in (b'"a\n', b'x,"\n', b'a","\n', b'"a"",\n', b'"""\n', b'a"b,"c\n'):
+        few = line * ((1 << 13) // len(line))
+        # Of eight times as many lines: 64 times as long if each looked at all behind it.
+        least_s, most_s = (min(took_s(block) for _ in range(3)) for block in (few, 8 * few))
+        assert most_s < 20 * least_s, line
 
 
 def test_quoted_numbers_are_numbers(tmp_path: Path) -> None:
@@ -715,11 +721,9 @@ def test_closing_early_stops_the_reading_thread(tmp_path: Path) -> None:
     os.write(holder, b"A,1,1,1,X\n")
     source = CsvSource(fifo)
     assert next(source.batches()).next_offset == 1
-    started = time.monotonic()
     source.close()
     source.close()
     os.close(holder)
-    assert time.monotonic() - started < 2
     assert not [thread for thread in threading.enumerate() if thread.name == "prefetch"]
     path = write(tmp_path / "t.csv", trades(200_000))
     for _ in CsvSource(path, batch_rows=10).batches():

@@ -23,7 +23,7 @@ STORIES = Path(__file__).with_name("delta_lake_stories.py")
 def test_the_stories_of_delta_lake_hold() -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", STORIES]
     ended = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command, cwd=ROOT, capture_output=True, text=True, timeout=12 * PATIENCE_S, check=False
     )
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
     assert " passed" in ended.stdout

@@ -14,6 +14,7 @@ import yaml
 
 from tests.deploy import tools
 from tests.deploy.compose import ROOT
+from tests.patience import PATIENCE_S
 from tests.services.server import Server, free_port
 
 
@@ -51,7 +52,7 @@ class Prometheus(Server):
         """Return the series of an expression, now."""
         asked = urllib.parse.urlencode({"query": expression})
         url = f"http://127.0.0.1:{self._port}/api/v1/query?{asked}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             found = json.loads(answer.read())
         assert found["status"] == "success", found
         return list(found["data"]["result"])

@@ -6,10 +6,11 @@ import asyncio
 import json
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 import adbc_driver_flightsql.dbapi as adbc
 import polars as pl
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.services
 
 PARTITIONS = 4
 KILLS = 3
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -37,14 +39,19 @@ async def client_of(address: str) -> AsyncIterator[fl.FlightClient]:
         yield client
 
 
-def got_at_last(client: fl.FlightClient, output: str) -> pa.Table:
+def at_last(ask: Callable[[], T]) -> T:
     """Ask again while partitions are between two owners."""
     ends = time.monotonic() + PATIENCE_S
     while True:
         try:
-            return got(client, output)
-        except fl.FlightUnavailableError:
-            assert time.monotonic() < ends
+            return ask()
+        except (fl.FlightUnavailableError, adbc.OperationalError):
+            if time.monotonic() > ends:
+                raise
+
+
+def got_at_last(client: fl.FlightClient, output: str) -> pa.Table:
+    return at_last(lambda: got(client, output))
 
 
 def got(client: fl.FlightClient, output: str) -> pa.Table:
@@ -117,12 +124,14 @@ def test_clients_see_the_outputs_of_a_cluster_whose_workers_are_killed(tmp_path:
                 assert rows_of(table) == sorted(
                     json.dumps(json.loads(row)) for row in expected.rows
                 ), output
-            infos = {one.descriptor.path[0].decode() for one in client.list_flights()}
-            assert infos == {*job.outputs}
-            frame = pl.from_arrow(got(client, "out"))
+            infos = await asyncio.to_thread(at_last, lambda: list(client.list_flights()))
+            assert {one.descriptor.path[0].decode() for one in infos} == {*job.outputs}
+            frame = pl.from_arrow(await asyncio.to_thread(got_at_last, client, "out"))
             assert isinstance(frame, pl.DataFrame)
-            assert len(got(client, "out").to_pandas()) == len(frame) > 0
-            await asyncio.to_thread(in_sql, address, sum(frame["trades"].to_list()))
+            table = await asyncio.to_thread(got_at_last, client, "out")
+            assert len(table.to_pandas()) == len(frame) > 0
+            trades = sum(frame["trades"].to_list())
+            await asyncio.to_thread(at_last, lambda: in_sql(address, trades))
 
     asyncio.run(run())
 

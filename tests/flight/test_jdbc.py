@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.flight.test_sql import asked
+from tests.patience import PATIENCE_S
 from tests.services.cache import needed
 from tests.services.jars import Jars
 from tests.services.missing import MissingError, skip
@@ -22,7 +23,6 @@ DRIVER = Jars(
 ASK = Path(__file__).parent / "Ask.java"
 # Arrow's memory, as its manual says.
 OPENS = "--add-opens=java.base/java.nio=ALL-UNNAMED"
-SECONDS = 120
 
 
 def test_a_driver_of_jdbc_finds_tables_and_asks() -> None:
@@ -44,7 +44,7 @@ def test_a_driver_of_jdbc_finds_tables_and_asks() -> None:
             ],
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert ended.returncode == 0, ended.stderr

@@ -64,9 +64,10 @@ class Place:
             *("--checkpoint-dir", state or str(folder / "state")),
         ]
 
-    def start(self) -> subprocess.Popen[str]:
+    def start(self, *more: str) -> subprocess.Popen[str]:
         """Start the run."""
-        return subprocess.Popen(self._command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        command = [*self._command, *more]
+        return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
     def committed(self) -> int:
         """Return the offset up to which the file is committed."""
@@ -96,14 +97,17 @@ def undisturbed(place: Place) -> Outputs:
 
 
 def killed(place: Place, trades: int, kills: int, seed: int) -> Killed:
-    """Run to the end with ``kills`` kills in between, at offsets and moments from the seed."""
+    """Run to the end with ``kills`` kills in between, at offsets and moments from the seed.
+
+    Every other one strikes a run that follows its input, and has not ended before it is struck.
+    """
     chance = random.Random(seed)
     targets = sorted(chance.randrange(trades) for _ in range(kills))
     began_s = time.perf_counter()
     said = []
     done = 0
     for number, target in enumerate(targets):
-        process = place.start()
+        process = place.start(*(("--follow",) if number % 2 == 0 else ()))
         if number % STARTS == STARTS - 1:
             time.sleep(chance.random() * START_S_MAX)
         else:

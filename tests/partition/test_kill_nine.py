@@ -13,5 +13,5 @@ def test_outputs_of_a_killed_run_are_those_of_an_undisturbed_one(tmp_path: Path)
     append(tmp_path / "trades", TRADES)
     expected = undisturbed(Place(tmp_path / "undisturbed", tmp_path / "trades"))
     found = killed(Place(tmp_path / "killed", tmp_path / "trades"), TRADES, kills=3, seed=1)
-    assert found.kills > 0
+    assert found.kills >= 2
     assert found.outputs == expected

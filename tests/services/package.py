@@ -8,8 +8,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 600
+TIMEOUT_S = 12 * PATIENCE_S  # of all that is compiled
 SDIST = "from setuptools.build_meta import build_sdist; build_sdist('dist')"
 
 

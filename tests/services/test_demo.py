@@ -26,7 +26,7 @@ def test_the_demo_shows_committed_results_and_ends(tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=12 * PATIENCE_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr

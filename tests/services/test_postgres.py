@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import signal
 import subprocess
 import time
@@ -23,7 +24,9 @@ from ripple.connectors.postgres.places import continue_table, reached
 from ripple.connectors.postgres.sink import PostgresSink
 from ripple.errors import OutputError
 from tests.cli.processes import RIPPLE, ROOT
-from tests.cluster.cluster import ripple
+from tests.cluster.chaos import append, job_of
+from tests.cluster.cluster import Job, ripple
+from tests.cluster.settled import settled
 from tests.partition import kill_nine
 from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
@@ -312,10 +315,10 @@ class Run:
     """``ripple run --follow`` into a table, started again whenever it is killed."""
 
     def __init__(self, folder: Path) -> None:
-        self.log = folder / "said"
+        self.log, self._state = folder / "said", folder / "checkpoints"
         self.command = [
             *(*RIPPLE, "run", str(kill_nine.PIPELINE), "--source", f"log:{folder / 'trades'}"),
-            *("--follow", "--checkpoint-dir", str(folder / "checkpoints"), "--batch", "500"),
+            *("--follow", "--checkpoint-dir", str(self._state), "--batch", "500"),
             *("--sink", "out=postgres:vwaps", "--sink", "total=postgres:totals"),
             *("--checkpoint-interval", "200ms", "--commit-interval", "20ms"),
         ]
@@ -334,6 +337,15 @@ class Run:
     @property
     def is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether the next one begins with a checkpoint: a manifest behind the first lists one."""
+        return any(int(one.stem) > 1 for one in self._state.glob("*/*/manifest/*.json"))
+
+    @property
+    def restored(self) -> int:
+        return self.log.read_text().count("restored")
 
 
 def undisturbed(folder: Path, server: Postgres) -> tuple[object, object]:
@@ -361,10 +373,11 @@ def until(is_so: Callable[[], bool], said: Path) -> None:
 
 
 def offset(server: Postgres) -> int:
+    """Return how many trades all parts of a table have."""
     try:
         found = server.rows(
-            "SELECT coalesce(max((cut::json->>'trades')::bigint), 0) FROM ripple_outputs "
-            "WHERE of_table = 'vwaps'"
+            "SELECT coalesce(sum(value::bigint), 0) "
+            "FROM ripple_outputs, json_each_text(cut::json) WHERE of_table = 'vwaps'"
         )
     except (psycopg.OperationalError, psycopg.errors.UndefinedTable):
         return 0
@@ -376,8 +389,16 @@ def test_killed_runs_and_a_killed_server_leave_what_an_undisturbed_run_does(
 ) -> None:
     ripple("log", "create", tmp_path / "trades")
     run, chance, kills, server_kills = Run(tmp_path), random.Random(4), 0, 0
+    begun_at = 0
+
+    def is_at_work() -> bool:
+        """Whether it has begun where the one before was, and has committed since."""
+        return run.restored == kills and run.has_checkpoint and offset(server) > begun_at
+
     try:
         for number in range(10):
+            if number % 2:
+                until(is_at_work, run.log)  # a run that begins is less patient
             ripple("log", "append", tmp_path / "trades", f"synthetic:{TRADES // 10}")
             time.sleep(chance.uniform(0.3, 1.0))
             if number % 4 == 3:
@@ -388,10 +409,10 @@ def test_killed_runs_and_a_killed_server_leave_what_an_undisturbed_run_does(
                 assert run.is_running, run.log.read_text()
             elif number % 2:
                 run.end(signal.SIGKILL)
+                begun_at = offset(server)
                 run.start()
                 kills += 1
-        until(lambda: offset(server) == TRADES, run.log)
-        until(lambda: run.log.read_text().count("restored") == kills, run.log)
+        until(lambda: offset(server) == TRADES and run.restored == kills, run.log)
         assert run.end(signal.SIGTERM) == 0, run.log.read_text()
     finally:
         if run.is_running:
@@ -402,34 +423,44 @@ def test_killed_runs_and_a_killed_server_leave_what_an_undisturbed_run_does(
     assert found == undisturbed(tmp_path, server)
 
 
+def cluster_up(job: Job, said: Path, *more: str) -> subprocess.Popen[bytes]:
+    command = [
+        *(*RIPPLE, "cluster", "up", str(job.pipeline), "--source", f"log:{job.source}"),
+        *("--sink", "out=postgres:vwaps", "--dir", str(job.folder), "--workers", "2"),
+        *("--free-ports", *more),
+    ]
+    with said.open("w") as log:
+        return subprocess.Popen(command, cwd=ROOT, stderr=log)
+
+
 def test_a_cluster_of_which_a_worker_is_killed_writes_one_table(
     tmp_path: Path, server: Postgres
 ) -> None:
-    ripple("log", "create", tmp_path / "trades", "--partitions", "4", "--key", "symbol")
-    ripple("log", "append", tmp_path / "trades", f"synthetic:{TRADES}")
-    pipeline = str(ROOT / "tests/cluster/pipeline_windows.py")
-    said = tmp_path / "said"
-    with said.open("w") as log:
-        up = subprocess.Popen(
-            [
-                *(*RIPPLE, "cluster", "up", pipeline, "--source", f"log:{tmp_path / 'trades'}"),
-                *("--sink", "out=postgres:vwaps", "--dir", str(tmp_path / "state")),
-                *("--workers", "2", "--until-end", "--free-ports"),
-            ],
-            cwd=ROOT,
-            stderr=log,
-        )
+    job, said = job_of("windows", tmp_path, 4), tmp_path / "said"
+    append(job.source, 4, step=0, batches=7)
+    up = cluster_up(job, said)
     try:
-        until(lambda: "worker-1" in said.read_text(), said)
-        time.sleep(2)
+        until(lambda: "shows them\n" in said.read_text(), said)
+        (coordinator,) = re.findall(r"--coordinator (\S+)", said.read_text())
+        asyncio.run(settled(coordinator, workers=2))
+        until(lambda: offset(server) > 0, said)
+        append(job.source, 4, step=1, batches=7)
         subprocess.run(["pkill", "-9", "-P", str(up.pid), "-f", "worker-1"], check=True)
-        assert up.wait(PATIENCE_S * 2) == 0, said.read_text()
+        append(job.source, 4, step=2, batches=1, is_end=True)
+        until(lambda: offset(server) == TRADES, said)
+        up.send_signal(signal.SIGTERM)
+        assert up.wait(PATIENCE_S) == 0, said.read_text()
+        up = cluster_up(job, said, "--until-end")
+        assert up.wait(PATIENCE_S) == 0, said.read_text()
+    except TimeoutError as error:
+        error.add_note(said.read_text())
+        raise
     finally:
         up.kill()
     assert server.rows("SELECT part, parts FROM ripple_outputs ORDER BY 1") == [
         (number, 4) for number in range(4)
     ]
     calm = ("--sink", "out=postgres:calm_vwaps", "--checkpoint-dir", tmp_path / "calm")
-    ripple("run", pipeline, "--source", f"log:{tmp_path / 'trades'}", *calm)
+    ripple("run", job.pipeline, "--source", f"log:{job.source}", *calm)
     every = "SELECT * FROM {} ORDER BY 1, 2"
     assert server.rows(every.format("vwaps")) == server.rows(every.format("calm_vwaps"))

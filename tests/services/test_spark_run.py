@@ -33,6 +33,7 @@ pytestmark = [
 ]
 __all__ = ["spark"]
 ROOT = Path(__file__).parents[2]
+START_S = 2 * PATIENCE_S  # of all that Spark is
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_a_query_reports_each_micro_batch_and_goes_on_where_it_was(
             follow=False,
             show=lambda _, reports: found.append(reports),
         )
-        assert query.awaitTermination(300)
+        assert query.awaitTermination(START_S)
         append(place, file, given[900:]) if len(found) == 1 else None
     first, second = found
     assert [sum(one["events"] for one in reports) for reports in found] == [900, 600]
@@ -98,7 +99,7 @@ def test_a_streaming_data_frame_lands_and_is_gone_on_from(
             follow=False,
             show=lambda _, reports: found.append(reports),
         )
-        assert query.awaitTermination(300)
+        assert query.awaitTermination(START_S)
     assert [sum(one["events"] for one in reports) for reports in found] == [500, 400]
     assert digests_of(load_plan(file), found[-1])[1] == expected(landing, file)
     rates = spark.readStream.format("rate").load()
@@ -145,29 +146,24 @@ def killed(victims: list[int]) -> int:
 def test_executors_and_the_driver_are_killed_and_the_outputs_are_the_same(
     file: str, tmp_path: Path
 ) -> None:
-    master, executor = "local-cluster[2,1,1024]", "CoarseGrainedExecutorBackend"
+    master = "local-cluster[2,1,1024]"
     chance, given = Random(5), events(6000)
     place = topic_of(tmp_path, load_plan(file), given[:600], partitions=2, key=["symbol"])
     log, kills = tmp_path / "said", 0
     with log.open("w") as said:
         driver = started(file, place, tmp_path, master, said, "--follow")
-        deadline = time.monotonic() + 300
-        while not list(tmp_path.glob("out/*/epochs/*.fence")):
-            assert driver.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
+        at_work(driver, tmp_path, log)
         for at in range(600, 5400, 600):
             append(place, file, given[at : at + 600])
             time.sleep(chance.uniform(0.5, 4))
-            victims = [pid for pid, line in below(driver.pid).items() if executor in line]
-            if victims and kills < 3:
-                kills += killed([chance.choice(victims)])
+            if kills < 3:
+                kills += killed([chance.choice(executors(driver, log))])
         family = list(below(driver.pid))
         killed([driver.pid, *family])  # at once: what an executor's machine would see
         driver.wait()
         append(place, file, given[5400:])
         again = started(file, place, tmp_path, "local[2]", said)
-        assert again.wait(PATIENCE_S) == 0, log.read_text()
+        assert again.wait(START_S) == 0, log.read_text()
     assert kills == 3
     text = log.read_text()
     assert f"Digest:            {expected(place, file)}" in text, text
@@ -180,7 +176,7 @@ def test_a_signal_while_spark_starts_ends_it_in_a_line_and_leaves_no_jvm(
     place = topic_of(tmp_path, plan, events(10), partitions=2, key=["symbol"])
     with log.open("w") as said:
         driver = started(file, place, tmp_path, "local[2]", said, "--follow")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not any("SparkSubmit" in line for line in below(driver.pid).values()):
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.05)
@@ -189,7 +185,7 @@ def test_a_signal_while_spark_starts_ends_it_in_a_line_and_leaves_no_jvm(
         assert driver.wait(PATIENCE_S) == 128 + signal.SIGTERM
     lines = [line for line in log.read_text().splitlines() if not line.startswith("WARNING: ")]
     assert lines == ["ripple: ended by SIGTERM"]
-    until_gone(family, within_s=60)
+    until_gone(family, PATIENCE_S)
 
 
 def test_a_signal_in_the_middle_ends_it_in_good_order_and_the_jvm_says_nothing(
@@ -207,7 +203,7 @@ def test_a_signal_in_the_middle_ends_it_in_good_order_and_the_jvm_says_nothing(
     lines = [line for line in log.read_text().splitlines() if "went on from" not in line]
     assert lines[0] == f"--- {plan.name} ---", log.read_text()
     assert lines[-1] == "ripple: stopped in good order by SIGTERM"
-    until_gone(family, within_s=60)
+    until_gone(family, PATIENCE_S)
 
 
 def test_a_jvm_that_is_killed_is_named(file: str, tmp_path: Path) -> None:
@@ -220,14 +216,27 @@ def test_a_jvm_that_is_killed_is_named(file: str, tmp_path: Path) -> None:
         assert driver.wait(PATIENCE_S) == 1, log.read_text()
     lines = [line for line in log.read_text().splitlines() if "went on from" not in line]
     assert lines == ["ripple: the JVM in which Spark runs has ended"]
-    until_gone(family, within_s=60)
+    until_gone(family, PATIENCE_S)
 
 
 def at_work(driver: subprocess.Popen[str], folder: Path, log: Path) -> dict[int, str]:
     """Wait until a partition is owned, and return the processes below a driver."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + START_S
     while not list(folder.glob("out/*/epochs/*.fence")):
         assert driver.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.1)
     return below(driver.pid)
+
+
+def executors(driver: subprocess.Popen[str], log: Path) -> list[int]:
+    """Wait until an executor is there: one that was killed is followed by another in a while."""
+    deadline = time.monotonic() + START_S
+    while True:
+        family = below(driver.pid)
+        found = [pid for pid, line in family.items() if "CoarseGrainedExecutorBackend" in line]
+        if found:
+            return found
+        assert driver.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.1)

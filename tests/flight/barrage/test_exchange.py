@@ -22,6 +22,7 @@ from ripple.world.live import LiveRandom
 from tests.flight.barrage.asking import PUBLICATION, SNAPSHOT, request
 from tests.flight.barrage.serving import Line, Served, begin, serving
 from tests.flight.barrage.workload import Workload
+from tests.patience import PATIENCE_S
 
 # As pydeephaven-ticking 42.7 sends it, for the ticket e 1.
 ASKED_BY_CPP = bytes.fromhex(
@@ -32,7 +33,7 @@ ASKED_BY_CPP = bytes.fromhex(
 def with_server(main: Callable[[Served], Awaitable[None]], **settings: Any) -> None:
     async def run() -> None:
         async with serving(**settings) as served:
-            await asyncio.wait_for(main(served), 20)
+            await asyncio.wait_for(main(served), PATIENCE_S)
 
     asyncio.run(run())
 

@@ -31,6 +31,7 @@ from tests.flight.barrage.asking import request
 from tests.flight.barrage.serving import Served, begin, serving
 from tests.flight.barrage.test_exchange import ROLES, TOKEN
 from tests.flight.barrage.workload import Workload
+from tests.patience import PATIENCE_S
 
 EXCHANGE = f"/{FLIGHT}/DoExchange"
 LARGE = bytes(32 << 20)
@@ -41,7 +42,7 @@ def with_server(main: Callable[[Served], Awaitable[None]], **settings: Any) -> N
     async def run() -> None:
         async with serving(**settings) as served:
             begin(Workload(1), served.seen)
-            await asyncio.wait_for(main(served), 60)
+            await asyncio.wait_for(main(served), PATIENCE_S)
 
     asyncio.run(run())
 
