@@ -112,7 +112,7 @@ def _rows_in(message: bytes) -> int:
     from flatbuffers import number_types  # noqa: PLC0415
     from flatbuffers.table import Table  # noqa: PLC0415
 
-    from ripple.flight.flight_pb2 import FlightData  # noqa: PLC0415
+    from ripple.flight.messages.flight_pb2 import FlightData  # noqa: PLC0415
 
     header = FlightData.FromString(message).data_header
     table = Table(header, int.from_bytes(header[:4], "little"))

@@ -8,6 +8,5 @@ service     what can be asked, without a network
 server      the service over gRPC
 process     a gateway: ``ripple-gateway``
 barrage     tables that tick, for clients of Deephaven
-
-``flight_pb2`` and ``flight_sql_pb2`` are generated from ``proto/`` by ``make protos``.
+messages    those of Flight, as modules that are generated
 """

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ripple.encoding import arrow
 from ripple.encoding.errors import EncodingError
 from ripple.flight.errors import FlightError, Why
-from ripple.flight.flight_pb2 import FlightData
+from ripple.flight.messages.flight_pb2 import FlightData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from google.protobuf.message import DecodeError, Message
-
+from ripple.extras import needed
 from ripple.flight.errors import FlightError, Why
-from ripple.flight.flight_pb2 import (
+from ripple.flight.framing import Batches, frames, schema_bytes
+from ripple.flight.messages.flight_pb2 import (
     Action,
     ActionType,
     Criteria,
@@ -20,9 +20,11 @@ from ripple.flight.flight_pb2 import (
     SchemaResult,
     Ticket,
 )
-from ripple.flight.framing import Batches, frames, schema_bytes
 from ripple.flight.sql import ACTIONS, FlightSql, message_of
 from ripple.flight.tables import CUTS
+
+with needed("cluster", "Arrow Flight"):
+    from google.protobuf.message import DecodeError, Message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -27,8 +27,8 @@ with needed("cluster", "Flight SQL"):
     from google.protobuf.any_pb2 import Any as AnyMessage
     from google.protobuf.message import DecodeError, Message
 
-    from ripple.flight import flight_sql_pb2 as messages
-    from ripple.flight.flight_pb2 import Action, FlightData, PutResult, Result
+    from ripple.flight.messages import flight_sql_pb2 as messages
+    from ripple.flight.messages.flight_pb2 import Action, FlightData, PutResult, Result
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -18,7 +18,7 @@ from ripple.flight.framing import schema_bytes
 with needed("cluster", "Flight SQL"):
     from google.protobuf.message import Message
 
-    from ripple.flight import flight_sql_pb2 as messages
+    from ripple.flight.messages import flight_sql_pb2 as messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from ripple.flight.errors import FlightError
-from ripple.flight.flight_pb2 import FlightData
 from ripple.flight.framing import DATA_BYTES, Batches, frames, schema_bytes
+from ripple.flight.messages.flight_pb2 import FlightData
 from tests.examples import EXAMPLES
 
 LARGE = 70_000

@@ -16,7 +16,8 @@ import pytest
 
 from ripple.access import access_of
 from ripple.flight.errors import FlightError, Why
-from ripple.flight.flight_pb2 import (
+from ripple.flight.framing import Batches, frames
+from ripple.flight.messages.flight_pb2 import (
     FlightData,
     FlightDescriptor,
     FlightInfo,
@@ -24,7 +25,6 @@ from ripple.flight.flight_pb2 import (
     SchemaResult,
     Ticket,
 )
-from ripple.flight.framing import Batches, frames
 from ripple.flight.server import FlightServer
 from ripple.flight.service import Flights, Wanted
 from ripple.flight.tables import CUTS, Tables

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from ripple.access import access_of
-from ripple.flight import flight_sql_pb2 as messages
 from ripple.flight.errors import FlightError, Why
-from ripple.flight.flight_pb2 import Action, FlightDescriptor, FlightInfo, Ticket
+from ripple.flight.messages import flight_sql_pb2 as messages
+from ripple.flight.messages.flight_pb2 import Action, FlightDescriptor, FlightInfo, Ticket
 from ripple.flight.server import FlightServer
 from ripple.flight.service import Flights
 from ripple.flight.sql import FlightSql, message_of, packed

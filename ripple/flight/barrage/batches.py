@@ -14,7 +14,7 @@ import pyarrow as pa
 from ripple.flight.barrage.columns import Parts, nbytes_of, parts_of, wire_schema
 from ripple.flight.barrage.messages import Told, update_metadata
 from ripple.flight.errors import FlightError, Why
-from ripple.flight.flight_pb2 import FlightData
+from ripple.flight.messages.flight_pb2 import FlightData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

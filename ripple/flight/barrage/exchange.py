@@ -12,7 +12,7 @@ from ripple.flight.barrage.batches import messages_of, schema_message
 from ripple.flight.barrage.messages import Asked, request_in
 from ripple.flight.barrage.subscription import Subscription
 from ripple.flight.errors import FlightError, Why
-from ripple.flight.flight_pb2 import FlightData
+from ripple.flight.messages.flight_pb2 import FlightData
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

@@ -23,8 +23,8 @@ from ripple.flight.barrage.deephaven_pb2 import (
     TypedTicket,
 )
 from ripple.flight.errors import FlightError, Why
-from ripple.flight.flight_pb2 import Ticket
 from ripple.flight.framing import schema_bytes
+from ripple.flight.messages.flight_pb2 import Ticket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

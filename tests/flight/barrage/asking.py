@@ -5,7 +5,7 @@ from __future__ import annotations
 import flatbuffers
 
 from ripple.flight.barrage.messages import wrapped
-from ripple.flight.flight_pb2 import FlightData
+from ripple.flight.messages.flight_pb2 import FlightData
 
 SUBSCRIPTION, SNAPSHOT, PUBLICATION = 5, 7, 8
 

@@ -16,7 +16,7 @@ from ripple.flight.barrage.exchange import Held
 from ripple.flight.barrage.messages import Options, request_in
 from ripple.flight.barrage.session import EXPORTS_MAX, SESSIONS_MAX, Sessions
 from ripple.flight.errors import FlightError, Why
-from ripple.flight.flight_pb2 import FlightData
+from ripple.flight.messages.flight_pb2 import FlightData
 from ripple.world import LiveClock
 from ripple.world.live import LiveRandom
 from tests.flight.barrage.asking import PUBLICATION, SNAPSHOT, request
