@@ -135,12 +135,13 @@ class InFlight:
 
     def limit(self, ends: Mapping[str, int]) -> None:
         """Be careful no further than this: what has killed was there before ``ends``, by input."""
-        self._careful_below = {
+        limited = {
             name: min(below, ends.get(name, below)) for name, below in self._careful_below.items()
         }
-        self._is_noting = any(
-            below > self._shown[name] for name, below in self._careful_below.items()
-        )
+        self._careful_below = {
+            name: below for name, below in limited.items() if below > self._shown[name]
+        }
+        self._is_noting = self.is_careful
 
     @property
     def was_killed(self) -> bool:
