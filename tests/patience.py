@@ -4,6 +4,7 @@ It ends what hangs, and measures nothing: a machine that is busy, or ten times s
 fails no test by it. What a test promises about time, it says itself.
 """
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -11,9 +12,18 @@ PATIENCE_S = 300.0
 PAUSE_S = 0.02
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    ends = time.monotonic() + PATIENCE_S
+def until(
+    is_so: Callable[[], object], said: Callable[[], str] = str, within_s: float = PATIENCE_S
+) -> None:
+    """Wait until something is so. said: what is told where it never is."""
+    ends = time.monotonic() + within_s
     while not is_so():
-        assert time.monotonic() < ends
+        assert time.monotonic() < ends, said()
         time.sleep(PAUSE_S)
+
+
+async def comes(is_so: Callable[[], object]) -> None:
+    """Wait until something is so, while others of the loop go on."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():
+            await asyncio.sleep(PAUSE_S)

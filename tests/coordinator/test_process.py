@@ -30,7 +30,7 @@ from ripple.world.live_control import LiveControl
 from tests.assignment.examples import CODE, candidate
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import run as run_command
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, comes
 from tests.services.server import free_port
 from worker.membership import Membership
 
@@ -132,12 +132,6 @@ class Worker:
         self.now, self.incarnation = version, incarnation
 
 
-async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not what():
-            await asyncio.sleep(0.02)
-
-
 async def until_shown(one: Process, path: str, text: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while text not in await one.look(path):
@@ -166,7 +160,7 @@ def test_members_outlive_a_killed_coordinator_and_are_found_again(tmp_path: Path
     with started(tmp_path, "--port", port, pace=PATIENT) as one:
 
         async def story(workers: list[Worker]) -> None:
-            await until(lambda: all(each.incarnation for each in workers))
+            await comes(lambda: all(each.incarnation for each in workers))
             owned = {each.name: len(each.now.owned_by(each.name)) for each in workers}  # type: ignore[union-attr]
             assert owned == {"w1": 2, "w2": 2}
             one.process.kill()
@@ -180,7 +174,7 @@ def test_members_outlive_a_killed_coordinator_and_are_found_again(tmp_path: Path
                 await commands_of_people(again.address)
                 await workers[0].membership.leave()
                 assert workers[0].incarnation is None
-                await until(lambda: len(workers[1].now.owned_by("w2")) == 4)  # type: ignore[union-attr]
+                await comes(lambda: len(workers[1].now.owned_by("w2")) == 4)  # type: ignore[union-attr]
                 code, said_last = again.end(signal.SIGTERM)
                 assert code == 0
                 left = [path.name for path in (tmp_path / "views").iterdir()]
@@ -220,7 +214,7 @@ def test_two_coordinators_hear_each_other_and_speak_the_standard_services(tmp_pa
     ):
 
         async def story(workers: list[Worker]) -> None:
-            await until(lambda: all(each.incarnation for each in workers))
+            await comes(lambda: all(each.incarnation for each in workers))
             await until_shown(two, "/metrics", "ripple_coordinator_replicas_heard 1.0")
             async with grpc.aio.insecure_channel(one.address) as channel:
                 health = health_pb2_grpc.HealthStub(channel)
@@ -265,7 +259,7 @@ def test_alerts_of_members_and_strangers_are_shown_everywhere(tmp_path: Path) ->
         other = Worker("w2", tmp_path, one.address, code=replace(CODE, plan_hash="other"))
 
         async def story(workers: list[Worker]) -> None:
-            await until(lambda: member.incarnation is not None)
+            await comes(lambda: member.incarnation is not None)
             late = asyncio.ensure_future(other.membership.run())
             await until_shown(one, "/alerts", '"w2"')
             await shown(one)

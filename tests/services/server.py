@@ -11,11 +11,10 @@ import time
 from pathlib import Path
 from typing import Self
 
+from ripple.cli.up.plan import FREE_PORTS
 from tests.patience import PATIENCE_S
 
 POLL_S = 0.05
-# Below what the system gives to those who connect, so that a port is free while its server is down.
-PORTS = range(15_000, 32_000)
 
 
 class Server:
@@ -146,10 +145,10 @@ class Server:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at."""
+    """Return a port that nobody listens at, and none gets while its server is down."""
     chance = random.SystemRandom()
     while True:
-        port = chance.choice(PORTS)
+        port = chance.choice(FREE_PORTS)
         with socket.socket() as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

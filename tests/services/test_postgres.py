@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -28,7 +28,7 @@ from tests.cluster.chaos import append, job_of
 from tests.cluster.cluster import Job, ripple
 from tests.cluster.settled import settled
 from tests.partition import kill_nine
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.services.missing import MissingError, skip
 from tests.services.postgres import Postgres
 from tests.services.proxy import Proxy
@@ -365,13 +365,6 @@ def tables(server: Postgres, prefix: str = "") -> tuple[object, object]:
     )
 
 
-def until(is_so: Callable[[], bool], said: Path) -> None:
-    ends = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < ends, said.read_text()
-        time.sleep(0.05)
-
-
 def offset(server: Postgres) -> int:
     """Return how many trades all parts of a table have."""
     try:
@@ -398,7 +391,7 @@ def test_killed_runs_and_a_killed_server_leave_what_an_undisturbed_run_does(
     try:
         for number in range(10):
             if number % 2:
-                until(is_at_work, run.log)  # a run that begins is less patient
+                until(is_at_work, run.log.read_text)  # a run that begins is less patient
             ripple("log", "append", tmp_path / "trades", f"synthetic:{TRADES // 10}")
             time.sleep(chance.uniform(0.3, 1.0))
             if number % 4 == 3:
@@ -412,7 +405,7 @@ def test_killed_runs_and_a_killed_server_leave_what_an_undisturbed_run_does(
                 begun_at = offset(server)
                 run.start()
                 kills += 1
-        until(lambda: offset(server) == TRADES and run.restored == kills, run.log)
+        until(lambda: offset(server) == TRADES and run.restored == kills, run.log.read_text)
         assert run.end(signal.SIGTERM) == 0, run.log.read_text()
     finally:
         if run.is_running:
@@ -440,14 +433,14 @@ def test_a_cluster_of_which_a_worker_is_killed_writes_one_table(
     append(job.source, 4, step=0, batches=7)
     up = cluster_up(job, said)
     try:
-        until(lambda: "shows them\n" in said.read_text(), said)
+        until(lambda: "shows them\n" in said.read_text(), said.read_text)
         (coordinator,) = re.findall(r"--coordinator (\S+)", said.read_text())
         asyncio.run(settled(coordinator, workers=2))
-        until(lambda: offset(server) > 0, said)
+        until(lambda: offset(server) > 0, said.read_text)
         append(job.source, 4, step=1, batches=7)
         subprocess.run(["pkill", "-9", "-P", str(up.pid), "-f", "worker-1"], check=True)
         append(job.source, 4, step=2, batches=1, is_end=True)
-        until(lambda: offset(server) == TRADES, said)
+        until(lambda: offset(server) == TRADES, said.read_text)
         up.send_signal(signal.SIGTERM)
         assert up.wait(PATIENCE_S) == 0, said.read_text()
         up = cluster_up(job, said, "--until-end")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from ripple.records import checks_of, schema_of
 from ripple.testing import Tick, source_suite
 from ripple.testing.connector_rows import ticks
 from tests.cli.processes import RIPPLE, ROOT
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, comes, until
 from tests.services.missing import MissingError, skip
 from tests.services.postgres import Postgres
 
@@ -433,13 +433,6 @@ def test_a_table_that_changes_ends_the_run_behind_what_was_before(tmp_path: Path
     assert ",89," in out.read_text()
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    ends = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < ends
-        time.sleep(0.05)
-
-
 def test_slots_that_lost_what_is_needed_are_told(tmp_path: Path) -> None:
     table = put(tmp_path, ticks(0, 200))
     for first in range(200, 1000, 200):  # a checkpoint each, at the end
@@ -547,11 +540,6 @@ def test_a_quiet_table_does_not_hold_the_log_of_others(
             return known(table) == 30 and end_lsn - Position.parse(str(at)).lsn < segment_bytes
 
         await comes(is_near)
-
-    async def comes(is_so: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not is_so():
-                await asyncio.sleep(0.1)
 
     asyncio.run(story())
     insert(table, ticks(30, 33))

@@ -7,12 +7,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 from ripple.pipeline_file import load_plan
+from tests import patience
 from tests.patience import PATIENCE_S
 from tests.services.family import below, until_gone
 from tests.services.package import ROOT
@@ -32,10 +32,7 @@ def begun(folder: Path, name: str, *words: str) -> subprocess.Popen[bytes]:
 
 
 def until(there: Callable[[], object], said: Path) -> None:
-    until_s = time.monotonic() + 2 * PATIENCE_S  # of all that Spark is
-    while not there():
-        assert time.monotonic() < until_s, said.read_text()
-        time.sleep(0.1)
+    patience.until(there, said.read_text, 2 * PATIENCE_S)  # of all that Spark is
 
 
 def test_a_watch_sees_what_a_live_run_writes_and_ends_in_a_line(file: Path, tmp_path: Path) -> None:
