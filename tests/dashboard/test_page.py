@@ -13,7 +13,7 @@ import pytest
 
 from tests.dashboard.browser import SIZE, axe, browser, page_is_there
 from tests.dashboard.running import OUTPUTS, PARTITIONS, VENUES, Running, running
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.services.missing import MissingError, skip
 
 pytestmark = pytest.mark.services
@@ -79,19 +79,17 @@ def rows(page: Any, label: str) -> Any:
 
 
 def test_every_view_shows_the_cluster(page: Any) -> None:
-    rows(page, "Workers").nth(2).wait_for()
-    assert rows(page, "Workers").count() == 3
+    until(lambda: rows(page, "Workers").count() == 3)
     see(page, "pipeline")
-    assert page.locator("svg g.node").count() == 10
+    until(lambda: page.locator("svg g.node").count() == 10)
     page.locator("g.node", has_text="prices").click()
     page.get_by_text('vwap = vwap(col("price"), col("size"))').wait_for()
     page.get_by_text("changes out").first.wait_for()  # a node has counters of its own
     page.get_by_text("Where the work is").wait_for()
     see(page, "partitions")
-    assert rows(page, "Partitions").count() == STAGES_PARTITIONS
+    until(lambda: rows(page, "Partitions").count() == STAGES_PARTITIONS)
     page.get_by_role("searchbox").fill("stage-1")
-    page.wait_for_function("() => document.querySelectorAll('main tbody tr').length < 10")
-    assert rows(page, "Partitions").count() == 4
+    until(lambda: rows(page, "Partitions").count() == 4)
     see(page, "outputs")
     page.get_by_role("tab").first.wait_for()
     assert page.get_by_role("tab").all_inner_texts() == list(OUTPUTS)
@@ -111,8 +109,8 @@ def test_a_table_is_sorted_and_filtered_where_its_rows_are(page: Any) -> None:
     page.wait_for_url(re.compile("by=volume&down=1"))
     page.get_by_role("searchbox").fill("venue=IEX volume>0")
     page.wait_for_function(
-        "() => [...document.querySelectorAll('main tbody tr')]"
-        ".every(row => row.cells[1].innerText === 'IEX')"
+        "() => { const rows = [...document.querySelectorAll('main tbody tr')];"
+        "return rows.length && rows.every(row => row.cells[1].innerText === 'IEX') }"
     )
     volumes = [int(one) for one in table.locator("td:nth-child(6)").all_inner_texts()]
     assert volumes == sorted(volumes, reverse=True)
@@ -125,7 +123,7 @@ def test_a_table_is_sorted_and_filtered_where_its_rows_are(page: Any) -> None:
     page.locator("ol.bars li").first.wait_for()
     page.get_by_role("button", name="Lines").click()
     page.locator("figure.chart canvas").wait_for()
-    assert 1 <= page.locator("figure.chart .key").count() <= 3
+    until(lambda: 1 <= page.locator("figure.chart .key").count() <= 3)
 
 
 def test_rows_are_explored_in_the_browser(page: Any) -> None:
