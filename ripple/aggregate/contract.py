@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Slots: TypeAlias = "npt.NDArray[np.int64]"
-Values: TypeAlias = "npt.NDArray[Any] | pa.Array"
+# Numbers and booleans as NumPy arrays; texts and other types as Arrow arrays, or as lists, which
+# is what they are in the rows of another fold.
+Values: TypeAlias = "npt.NDArray[Any] | pa.Array | list[Any]"
 # A result column: values in slot order, and which of them exist (None: all of them).
 Column: TypeAlias = "tuple[npt.NDArray[Any] | list[Any], npt.NDArray[np.bool_] | None]"
 # A field's name, or an expression object, which aggregates store and never look into.
@@ -28,7 +30,7 @@ Input: TypeAlias = Any
 class State(ABC):
     """Accumulators of one aggregate, one per slot.
 
-    ``slots`` is an int64 array and may name a slot more than once; values come as one array for
+    ``slots`` is an int64 array and may name a slot more than once; values come as one column for
     each input, without nulls, one value for each slot. What a slot reads as is a function of the
     multiset of its values, and so is what it dumps: never of the order of calls.
     """

@@ -201,7 +201,9 @@ EVENT_COLUMNS = ("time_ns", "offset", "values", "counts")
 
 
 def listed(values: Values) -> list[Any]:
-    """Return a NumPy or Arrow array as Python objects."""
+    """Return a column as Python objects."""
+    if isinstance(values, list):
+        return values
     found: list[Any] = values.to_pylist() if isinstance(values, pa.Array) else values.tolist()
     return found
 
