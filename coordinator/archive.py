@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from coordinator.events import ChainRead
 from coordinator.messages import view_from_bytes, view_to_bytes
 from ripple.assignment import Assignment, AssignmentChain
+from ripple.errors import LimitError
 from ripple.rpc.reading import RpcError
 from ripple.world.ports import Guards, all_guards
 
@@ -58,8 +59,13 @@ class Archive:
 
     async def write_view(self, view: View) -> None:
         """Put a view into the store; the ones before it go."""
-        name = _name_of(view.replica, view.number)
-        await self._store.put_if_absent(name, view_to_bytes(view))
+        name, data = _name_of(view.replica, view.number), view_to_bytes(view)
+        if len(data) > VIEW_BYTES_MAX:
+            raise LimitError(
+                f"{name} would take {len(data)} bytes, more than {VIEW_BYTES_MAX}: use fewer "
+                "partitions or workers"
+            )
+        await self._store.put_if_absent(name, data)
         await self._remove(view.replica, before=name)
 
     async def remove_views(self) -> None:

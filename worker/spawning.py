@@ -11,6 +11,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ripple.environment import ENVIRONMENT
 from worker.child import DUMP_SIGNAL
 from worker.pipe import Pipe
 
@@ -177,4 +178,4 @@ def _environment() -> dict[str, str]:
         if here in before.split(os.pathsep)
         else f"{here}{os.pathsep}{before}"
     )
-    return {**os.environ, "PYTHONPATH": path}
+    return {**ENVIRONMENT, **os.environ, "PYTHONPATH": path}

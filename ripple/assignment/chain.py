@@ -13,8 +13,7 @@ from ripple.assignment.errors import AssignmentError
 from ripple.assignment.form import AssignmentContent
 from ripple.assignment.rules import check_follows
 from ripple.assignment.version import Assignment, empty
-from ripple.errors import LimitError
-from ripple.fenced import BYTES_MAX, Chain, DamagedError, Entry, FencedError, Reading
+from ripple.fenced import Chain, DamagedError, Entry, FencedError, Reading
 from ripple.world.errors import StoreError
 from ripple.world.ports import Guards, all_guards
 
@@ -82,11 +81,6 @@ class AssignmentChain:
         before = reading.entry.content if reading.entry is not None else empty(after.stages)
         check_follows(before, after)
         entry = reading.next(self._nonce, after, self._chain.codec)
-        if len(entry.encoded) > BYTES_MAX:
-            raise LimitError(
-                f"version {after.version} of the assignment takes {len(entry.encoded)} bytes, "
-                f"more than {BYTES_MAX}: use fewer partitions or workers"
-            )
         if not await self._is_there(entry):
             return False
         try:

@@ -93,10 +93,15 @@ async def origin_in(store: ObjectStore, pipeline: str) -> Origin | None:
 async def begin(store: ObjectStore, pipeline: str, origin: Origin) -> Origin:
     """Let a pipeline begin from ``origin``, unless it has begun; return what it has begun from.
 
-    Raises StoreError; then it may be repeated.
+    Raises StoreError; then it may be repeated. Raises LimitError for what could not be read back.
     """
+    name = f"{folder_of(pipeline)}{NAME}"
     data = Entry(1, origin.backfill, "", origin, _CONTENT).encoded
-    await store.put_if_absent(f"{folder_of(pipeline)}{NAME}", data)
+    if len(data) > BYTES_MAX:
+        raise LimitError(
+            f"{name} would take {len(data)} bytes, more than {BYTES_MAX}: use fewer partitions"
+        )
+    await store.put_if_absent(name, data)
     found = await origin_in(store, pipeline)
     assert found is not None, "an object that was put is there"
     return found

@@ -6,6 +6,8 @@ import os
 import signal
 from importlib import import_module
 
+from ripple.environment import ENVIRONMENT
+
 
 def ripple() -> int:
     """Run ``ripple``; return its exit code."""
@@ -33,8 +35,8 @@ def gateway() -> int:
 
 
 def _run(module: str) -> int:
-    # NumPy's threads for linear algebra wait for work that we never have: let them sleep.
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # not where it is ignored, as in nohup's children
         signal.signal(signal.SIGINT, _leave)

@@ -115,8 +115,14 @@ class Chain(Generic[T]):
     async def create(self, entry: Entry[T]) -> Entry[T] | None:
         """Create an entry; return what is there now: it, or another writer's (None if damaged).
 
-        A create that was repeated after a lost reply finds its own earlier success.
+        A create that was repeated after a lost reply finds its own earlier success. Raises
+        LimitError for an entry that ``get`` would refuse.
         """
+        if len(entry.encoded) > BYTES_MAX:
+            raise LimitError(
+                f"{self.name_of(entry.number)} would take {len(entry.encoded)} bytes, more than "
+                f"{BYTES_MAX}: use fewer partitions or workers"
+            )
         stored = await self.store.put_if_absent(self.name_of(entry.number), entry.encoded)
         if stored or not self._guards("fence"):
             return entry

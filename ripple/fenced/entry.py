@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from ripple.fenced.errors import ChainError, DamagedError
 
 FORMAT = 1
-BYTES_MAX = 1 << 20
+BYTES_MAX = 64 << 20
 ENTRIES_REMEMBERED = 16  # of this process, as they were read last
 
 T = TypeVar("T")

@@ -114,6 +114,8 @@ class Journal:
         about = _ABOUT.pack(self._epoch, is_whole, self._nonce) + data
         whole = _HEADER.pack(_MAGIC, crc32c(about)) + about
         name = self._name(self._number + 1)
+        if len(whole) > OBJECT_BYTES_MAX:
+            raise LimitError(f"{name} would take {len(whole)} bytes, more than {OBJECT_BYTES_MAX}")
         if not await self._store.put_if_absent(name, whole) and self._guards("journal_fence"):
             there = await self._get(name)
             # A put that was repeated after a lost reply finds its own.

@@ -21,7 +21,7 @@ from ripple.encoding import arrow
 from ripple.encoding.errors import EncodingError
 from ripple.fenced import DamagedError, FencedError, Journal
 from ripple.partition.letter_box import ARROW
-from ripple.partition.letters import counting
+from ripple.partition.letters import APPEND_BYTES_MAX, counting
 from ripple.world.errors import StoreError
 from ripple.world.ports import all_guards
 
@@ -37,6 +37,8 @@ LETTER_BYTES_MAX = 32 << 20  # kept, beyond which the oldest go
 LETTER_OBJECTS_MAX = 256
 JOURNAL_BYTES_MAX = 2 * LETTER_BYTES_MAX
 PIECE_BYTES = 64 << 10
+# So many single pieces become one: a batch of one row weighs some forty times the row.
+PIECES_LOOSE_MAX = 64
 _LETTERS = re.compile(r"([^/]+)/(\d{5,})/letters/")
 
 
@@ -82,9 +84,10 @@ class StorePlace:
 
     async def flush(self) -> None:
         """Put what is not there yet: letters first, up to the last sync."""
-        while self._letters.synced:
-            await self._letter_journal.add(self._letters.synced[0])
-            del self._letters.synced[0]
+        while count := self._letters.next_count():
+            rows = pa.concat_batches(self._letters.synced[:count])
+            await self._letter_journal.add(arrow.dumps(rows).to_pybytes())
+            del self._letters.synced[:count]
         notes = self._notes
         if notes.is_replaced or notes.pending:
             data = notes.data if notes.is_replaced else notes.pending
@@ -103,39 +106,60 @@ class StorePlace:
 
 
 class _Letters:
-    """Rows of letters: those that are kept, those that wait for a sync, and for a flush."""
+    """Rows of letters: those that are kept, those that wait for a sync, and for a flush.
+
+    Invariant: ``_loose`` has fewer than ``PIECES_LOOSE_MAX`` pieces, newer than all of ``_kept``.
+    """
 
     def __init__(self, there: Iterable[Added], prefix: str) -> None:
         self._kept: deque[pa.RecordBatch] = deque()
-        self._kept_bytes = 0
+        self._loose: list[pa.RecordBatch] = []
+        self._kept_bytes = self._loose_bytes = 0
         for rows in _batches(there, prefix):
             # What was put together goes piece by piece, too.
             step = max(1, len(rows) * PIECE_BYTES // max(1, rows.nbytes))
             for at in range(0, len(rows), step):
                 self._keep(rows.slice(at, step))
         self._waiting: list[pa.RecordBatch] = []
-        self.synced: list[bytes] = []
+        self.synced: list[pa.RecordBatch] = []
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         yield from self._kept
+        yield from self._loose
 
     def append(self, rows: pa.RecordBatch) -> None:
         self._waiting.append(rows)
 
     def sync(self) -> None:
-        self.synced += [arrow.dumps(rows).to_pybytes() for rows in self._waiting]
+        self.synced += self._waiting
         for rows in self._waiting:
             self._keep(rows)
         self._waiting.clear()
 
+    def next_count(self) -> int:
+        """Return how many of ``synced`` fit into the next object of the journal; 0 for none."""
+        length_bytes = 0
+        for count, rows in enumerate(self.synced):
+            length_bytes += rows.nbytes
+            if count and length_bytes > APPEND_BYTES_MAX:
+                return count
+        return len(self.synced)
+
     def whole(self) -> bytes:
         """Return all that is kept as one object, once what was synced is there."""
-        return arrow.dumps(pa.concat_batches(self._kept)).to_pybytes() if self._kept else b""
+        kept = [*self.batches()]
+        return arrow.dumps(pa.concat_batches(kept)).to_pybytes() if kept else b""
 
     def _keep(self, rows: pa.RecordBatch) -> None:
-        self._kept.append(rows)
-        self._kept_bytes += rows.nbytes
-        while self._kept_bytes > LETTER_BYTES_MAX and len(self._kept) > 1:
+        self._loose.append(rows)
+        self._loose_bytes += rows.nbytes
+        if len(self._loose) >= PIECES_LOOSE_MAX or self._loose_bytes >= PIECE_BYTES:
+            merged = pa.concat_batches(self._loose)
+            self._loose.clear()
+            self._loose_bytes = 0
+            self._kept.append(merged)
+            self._kept_bytes += merged.nbytes
+        while self._kept_bytes + self._loose_bytes > LETTER_BYTES_MAX and len(self._kept) > 1:
             self._kept_bytes -= self._kept.popleft().nbytes
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 import pytest
 
+import ripple.fenced.chain
 from ripple.assignment import AssignmentChain, AssignmentError, Share, Stage, empty
 from ripple.errors import LimitError
 from ripple.fenced import ChainError, Entry
@@ -86,7 +87,11 @@ def test_a_version_that_breaks_a_rule_is_not_written() -> None:
     asyncio.run(story())
 
 
-def test_a_version_that_does_not_fit_into_an_entry_is_refused() -> None:
+def test_a_version_that_does_not_fit_into_an_entry_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ripple.fenced.chain, "BYTES_MAX", 1 << 20)
+
     async def story() -> None:
         chain = AssignmentChain(MemoryStore(), "one")
         seen = await chain.newest()

@@ -382,6 +382,41 @@ def test_letters_of_weeks_are_read_as_a_few_objects_and_the_oldest_go(
     owners.run(story())
 
 
+def test_letters_that_come_one_by_one_take_the_memory_of_their_bytes() -> None:
+    """A batch of one row weighs 8 to 11 kB in memory, whatever ``nbytes`` says."""
+    owners = Owners("store")
+
+    async def story() -> tuple[int, int]:
+        place, log = await owners.letters()
+        box = place.letters()
+        for offset in range(1000):
+            log.write("trades", [bad(offset)])
+            log.sync()
+        await place.flush()
+        pieces = [*box.batches()]
+        return len(pieces), sum(map(len, pieces))
+
+    pieces, rows = owners.run(story())
+    assert rows == 1000
+    assert pieces < 1000 / store_place.PIECES_LOOSE_MAX + store_place.PIECES_LOOSE_MAX
+
+
+def test_letters_synced_together_are_one_object() -> None:
+    owners = Owners("store")
+
+    async def story() -> int:
+        place, log = await owners.letters()
+        before = len(owners.world.store.image())
+        for offset in range(100):
+            log.write("trades", [bad(offset)])
+            log.sync()
+        await place.flush()
+        assert len(await owners.kept()) == 100
+        return len(owners.world.store.image()) - before
+
+    assert owners.run(story()) == 1
+
+
 # --- lives ---
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ripple.world.ports import Disk, Guards
 
 FORMAT = 1
-RECORD_BYTES_MAX = 1 << 20
+RECORD_BYTES_MAX = 64 << 20
 
 
 class Owner(NamedTuple):
@@ -86,7 +86,10 @@ def read(disk: Disk, path: str) -> CutRecord | None:
 
 
 def write(disk: Disk, path: str, record: CutRecord, guards: Guards = all_guards) -> None:
-    """Replace the record at ``path``, durably; the one before stays if that fails."""
+    """Replace the record at ``path``, durably; the one before stays if that fails.
+
+    Raises LimitError for one that ``read`` would refuse, and OSError.
+    """
     line = json.dumps(
         {
             "format": FORMAT,
@@ -99,10 +102,16 @@ def write(disk: Disk, path: str, record: CutRecord, guards: Guards = all_guards)
         },
         sort_keys=True,
     ).encode()
+    data = line + b"\n" + _checksum(line)
+    if len(data) > RECORD_BYTES_MAX:
+        raise LimitError(
+            f"{path} would take {len(data)} bytes, more than {RECORD_BYTES_MAX}: use fewer "
+            "partitions"
+        )
     replace(
         disk,
         path,
-        line + b"\n" + _checksum(line),
+        data,
         syncs_data=guards("record_sync"),
         syncs_name=guards("record_name_sync"),
     )

@@ -1,0 +1,117 @@
+"""What a writer writes its reader reads: both have the same limit, and the writer says it first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import coordinator.archive
+import ripple.checkpoint.origin
+import ripple.connectors.text.cut_record
+import ripple.fenced.chain
+import ripple.fenced.journal
+from coordinator.views import Sighting, View
+from ripple.checkpoint.origin import Origin, begin, origin_in
+from ripple.connectors.contract import Commit
+from ripple.connectors.text.cut_record import CutRecord, Owner, read, write
+from ripple.errors import LimitError
+from ripple.fenced import Chain, Entry, Journal
+from ripple.store import MemoryStore
+from ripple.testing import sim_world
+from tests.fenced.test_chain import Text
+
+# 128 partitions, and two later stages of 8: the offsets by path are half a megabyte and more.
+CUT = {
+    f"{a}/{b}/us-equities-trades/{c}": 10**9 for a in range(8) for b in range(8) for c in range(128)
+}
+
+
+def through_a_chain(size: int) -> None:
+    chain = Chain(MemoryStore(), "c/", Text())
+
+    async def story() -> None:
+        entry = Entry(1, "me", "", "x" * size, chain.codec)
+        await chain.create(entry)
+        assert await chain.get(1) == entry
+
+    asyncio.run(story())
+
+
+def through_a_journal(size: int) -> None:
+    world = sim_world()
+
+    async def story() -> None:
+        journal = Journal(world.store, "j/")
+        await journal.open(1, world.random)
+        await journal.add(b"x" * size)
+        assert (await journal.read())[-1].data == b"x" * size
+
+    world.loop.run_until_complete(story())
+
+
+def through_a_cut_record(size: int) -> None:
+    disk = sim_world().disk
+    record = CutRecord(Owner("p", "o"), ("x" * size,))
+    write(disk, "o.cut", record)
+    assert read(disk, "o.cut") == record
+
+
+def through_an_origin(size: int) -> None:
+    store, origin = MemoryStore(), Origin("x" * (size // 2), ())  # it is there twice
+    assert asyncio.run(begin(store, "p", origin)) == origin
+    assert asyncio.run(origin_in(store, "p")) == origin
+
+
+def through_a_view(size: int) -> None:
+    world = sim_world()
+    mine, theirs = (coordinator.archive.Archive(world.store, world.clock, who) for who in "ab")
+    seen = Sighting(0, was_heard=True)
+    view = View("a", 1, tuple(((f"w{n}", 1), seen) for n in range(100_000, 100_000 + size // 15)))
+
+    async def story() -> None:
+        await mine.write_view(view)
+        assert await theirs.read_views() == (view,)
+
+    world.loop.run_until_complete(story())
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "through"),
+    [
+        (ripple.fenced.chain, "BYTES_MAX", through_a_chain),
+        (ripple.fenced.journal, "OBJECT_BYTES_MAX", through_a_journal),
+        (ripple.connectors.text.cut_record, "RECORD_BYTES_MAX", through_a_cut_record),
+        (ripple.checkpoint.origin, "BYTES_MAX", through_an_origin),
+        (coordinator.archive, "VIEW_BYTES_MAX", through_a_view),
+    ],
+)
+def test_a_writer_refuses_exactly_what_its_reader_would(
+    module: ModuleType, limit: str, through: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, limit, 2000)
+    refused = 0
+    for size in range(1500, 2001):
+        try:
+            through(size)
+        except LimitError as error:
+            refused += 1
+            assert "would take" in str(error), "the writer should have refused it"  # noqa: PT017
+        else:
+            assert not refused
+    assert 0 < refused < 501
+
+
+def test_a_cut_of_8192_paths_is_read_back() -> None:
+    assert len(CUT) == 8192
+    disk = sim_world().disk
+    record = CutRecord(Owner("p", "o"), ("k",), Commit(CUT, "0" * 16))
+    write(disk, "o.cut", record)
+    assert read(disk, "o.cut") == record
+    chain = Chain(MemoryStore(), "c/", Text())
+    entry = Entry(1, "me", "", "x" * 2_000_000, chain.codec)  # four checkpoints of such cuts
+    assert asyncio.run(chain.create(entry)) == entry
+    assert asyncio.run(chain.get(1)) == entry
