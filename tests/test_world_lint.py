@@ -133,6 +133,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "a folder of the user's, in the making beside its place",
         ("os.*", "open", "secrets", "shutil"),
     ),
+    "ripple/spark/driver.py": ("tasks tell the driver in datagrams", ("socket",)),
     "ripple/spark/jvm.py": (
         "what a JVM says goes through a pipe and a thread",
         ("os.*", "open", "threading"),
@@ -144,7 +145,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "ripple/spark/progress.py": (
         "shows people how far tasks are; no result depends on it",
-        ("secrets", "socket", "threading", "time"),
+        ("secrets", "threading", "time"),
     ),
     "ripple/spark/session.py": (
         "starts a JVM, which reads the environment",
@@ -153,11 +154,13 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/spark/shares.py": ("lists the user's files", ("os.*", "glob")),
     "ripple/spark/streaming/calls.py": (
         "tasks find each other; whom they find changes no result",
-        ("multiprocessing", "socket", "threading"),
+        ("secrets", "socket"),
     ),
-    "ripple/spark/streaming/hints.py": ("tells the driver likewise", ("socket", "threading")),
+    "ripple/spark/streaming/hints.py": (
+        "tells the driver likewise, and draws the token of a query",
+        ("secrets", "threading"),
+    ),
     "ripple/spark/streaming/resident.py": ("an event loop beside Spark's thread", ("threading",)),
-    "ripple/spark/streaming/running.py": ("draws the token of a query", ("secrets",)),
     "ripple/store/opening.py": (
         "looks whether a folder is there; settings of S3 are the environment's",
         ("os.environ", "pathlib.Path"),

@@ -1,6 +1,6 @@
 """Ripple on Spark: tables, replays, and the proof that what runs live is right.
 
-session, jvm    Spark itself
+session, jvm    Spark itself; driver, sealed: what tasks tell it and each other
 log_table, checkpoint_table, options, sources   what tables are read
 shares, kafka_shares    what one task reads; parcel: a pipeline on its way; packets: what comes back
 fold, gather   an engine over a share, or over what such have sent: giving, sending, draft

@@ -5,9 +5,7 @@ A datagram that is lost is one that the next makes up for.
 
 from __future__ import annotations
 
-import json
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -15,13 +13,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from ripple.spark.driver import DATAGRAM_BYTES_MAX, Driver, told
+from ripple.spark.sealed import sealed, unsealed
+
 INTERVAL_S = 0.5
-_DATAGRAM_BYTES_MAX = 512
+_ABOUT = b"progress"
 
 
 @dataclass(slots=True)
 class Teller:
-    """Tells from within a task how many records it has read. host: the driver's."""
+    """Tells from within a task how many records it has read. token: what seals it."""
 
     host: str
     port: int
@@ -39,12 +40,7 @@ class Teller:
         if now_s - self._last_s < INTERVAL_S and not last:
             return
         self._last_s = now_s
-        said = json.dumps([self.token, self.share, rows, fraction]).encode()
-        try:
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
-                way.sendto(said, (self.host, self.port))
-        except OSError:
-            return  # nobody hears it; the work goes on
+        told(self.host, self.port, sealed(self.token, _ABOUT, [self.share, rows, fraction]))
 
 
 def tell(
@@ -89,26 +85,20 @@ def listening(
     """Hear the tasks of a session, if there is anybody to show it to; see ``Listener``."""
     if show is None:
         return nullcontext()
-    host = spark.conf.get("spark.driver.host", "localhost")
-    if spark.conf.get("spark.master", "").startswith("local"):
-        host = "localhost"
-    return Listener(host, shares, total, show)
+    return Listener(Driver.of(spark), shares, total, show)
 
 
 class Listener:
     """Hears tellers, and shows where they stand. A context: it listens as long as it is open."""
 
     def __init__(
-        self, host: str, shares: int, total: int | None, show: Callable[[Standing], None]
+        self, driver: Driver, shares: int, total: int | None, show: Callable[[Standing], None]
     ) -> None:
         """Listen for ``shares`` tasks; show: called as often as something was heard."""
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        is_local = host in ("localhost", "127.0.0.1")
-        self._socket.bind(("127.0.0.1" if is_local else "", 0))
+        self._socket = driver.listening()
         self._socket.settimeout(INTERVAL_S)
-        self.teller = Teller(
-            "127.0.0.1" if is_local else host, self._socket.getsockname()[1], secrets.token_hex(8)
-        )
+        port = self._socket.getsockname()[1]
+        self.teller = Teller(driver.host, port, secrets.token_hex(16))
         self._shares, self._total, self._show = shares, total, show
         self._heard: dict[int, tuple[int, float | None]] = {}
         self._started_s = time.monotonic()
@@ -142,12 +132,11 @@ class Listener:
             if not self._is_open:
                 self._socket.setblocking(False)
             try:
-                data = self._socket.recv(_DATAGRAM_BYTES_MAX)
-                token, share, rows, fraction = json.loads(data)
+                data = self._socket.recv(DATAGRAM_BYTES_MAX)
+                share, rows, fraction = unsealed(self.teller.token, _ABOUT, data)
             except BlockingIOError:
                 return
-            except (TimeoutError, ValueError, TypeError):
+            except (TimeoutError, ValueError):
                 continue
-            if token == self.teller.token:
-                self._heard[share] = (rows, fraction)
-                self._show(self.standing())
+            self._heard[share] = (rows, fraction)
+            self._show(self.standing())

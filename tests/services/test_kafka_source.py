@@ -626,12 +626,11 @@ def test_micro_batches_go_on_from_a_run_over_a_topic(
         partitions=1,
         batch_rows=1000,
         keep=3,
-        token=str(folder),
     )
     (number,) = range(stream.partitions)
     end = stream.bounds()[1]
     steps = [{name: offset - back for name, offset in end.items()} for back in (300, 100, 0)]
-    turns = [Turn(stream, number, stop, Hearer("127.0.0.1", 9, "")) for stop in steps]
+    turns = [Turn(stream, number, stop, Hearer("127.0.0.1", 9, str(folder))) for stop in steps]
     found = [turn.run() for turn in turns]
     here().drop(turns[0])
     assert [one["events"] for one in found] == [ROWS // 2 - 1200, 800, 400]

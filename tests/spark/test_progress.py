@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 import time
 
+from ripple.spark.driver import Driver
 from ripple.spark.progress import Listener, Standing, Teller
 
 
 def test_what_tasks_tell_is_added_up() -> None:
     heard: list[Standing] = []
-    with Listener("localhost", 2, 300, heard.append) as listener:
+    with Listener(Driver("127.0.0.1", "127.0.0.1"), 2, 300, heard.append) as listener:
         teller = listener.teller
         teller.of(0).tell(100, last=True)
         Teller("127.0.0.1", teller.port, "another").tell(7, last=True)

@@ -24,6 +24,7 @@ from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
 from ripple.spark.report import digests_of
 from ripple.spark.shares import source_at
+from ripple.spark.streaming import calls
 from ripple.spark.streaming.hints import Hearer
 from ripple.spark.streaming.resident import here
 from ripple.spark.streaming.stream import Stream
@@ -56,7 +57,6 @@ counted = shown(keyed.window("w", rp.Sliding(20, 7), lateness=6, trigger=rp.OnCo
 total = (keyed.window("w", rp.Tumbling(20), lateness=6).fold("rows", n=rp.count())
          .partition("all", key=()).fold("total", n=rp.sum("n")).sink("out"))
 """
-NOBODY = Hearer("127.0.0.1", 9, "")
 ROWS = 1200
 
 PROCESS = """
@@ -73,7 +73,7 @@ sys.stdin.read()
 """
 
 
-def stream_of(file: str, folder: str, partitions: int, token: str = "", **more: Any) -> Stream:
+def stream_of(file: str, folder: str, partitions: int, **more: Any) -> Stream:
     given: dict[str, Any] = {
         "source": f"log:{folder}/trades",
         "sinks": {"out": f"log:{folder}/out"},
@@ -82,9 +82,12 @@ def stream_of(file: str, folder: str, partitions: int, token: str = "", **more: 
         "keep": 3,
         **more,
     }
-    return Stream.of(
-        Parcel.of(file, lambda plan: b""), partitions=partitions, token=token or folder, **given
-    )
+    return Stream.of(Parcel.of(file, lambda plan: b""), partitions=partitions, **given)
+
+
+def nobody(stream: Stream) -> Hearer:
+    """Return who hears nothing, with a token that other processes of a test have, too."""
+    return Hearer("127.0.0.1", 9, stream.store)
 
 
 def turns(stream: Stream, steps: int) -> Iterator[Turn]:
@@ -95,7 +98,7 @@ def turns(stream: Stream, steps: int) -> Iterator[Turn]:
         for number in range(stream.partitions):
             own = names[number :: stream.partitions]
             stop = {name: end[name] * step // steps for name in own}
-            yield Turn(stream, number, stop, NOBODY)
+            yield Turn(stream, number, stop, nobody(stream))
 
 
 def events(count: int) -> list[dict[str, Any]]:
@@ -229,8 +232,8 @@ def test_processes_killed_between_any_two_effects_leave_no_trace(
     assert digests_of(stream.parcel.plan(), last)[1] in capfd.readouterr().err
 
 
-def test_a_partition_is_asked_for_where_it_lives_and_taken_over_where_that_is_gone(
-    file: str, tmp_path: Path
+def test_a_partition_is_asked_for_where_it_lives_and_taken_over_where_nobody_answers(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = stream_of(f"{file}:running", str(tmp_path), 1)
     _, second = turns(stream, 2)
@@ -244,12 +247,17 @@ def test_a_partition_is_asked_for_where_it_lives_and_taken_over_where_that_is_go
     )
     assert process.stdout is not None
     at = ("127.0.0.1", int(process.stdout.readline()))
-    found = Turn(stream, 0, second.stop, NOBODY, at).run()
+    found = Turn(stream, 0, second.stop, nobody(stream), at).run()
     assert (found["epoch"], found["events"]) == (1, ROWS // 2)
+    process.send_signal(signal.SIGSTOP)  # its machine is well, and it says nothing any more
+    monkeypatch.setattr(calls, "SILENCE_S", 0.2)
+    found = Turn(stream, 0, second.stop, nobody(stream), at).run()
+    assert (found["epoch"] > 1, found["events"]) == (True, 0)
+    here().drop(second)
     process.kill()
     process.communicate()
-    found = Turn(stream, 0, second.stop, NOBODY, at).run()
-    assert (found["epoch"] > 1, found["events"]) == (True, 0)
+    found = Turn(stream, 0, second.stop, nobody(stream), at).run()
+    assert (found["epoch"] > 2, found["events"]) == (True, 0)
     here().drop(second)
 
 
@@ -259,7 +267,7 @@ from ripple.spark.streaming import calls
 from tests.spark.test_streaming import stream_of, turns
 stream = stream_of(sys.argv[1], sys.argv[2], 1)
 next(turns(stream, 2)).run()
-print(calls.served(sys.argv[2], "127.0.0.1")[1], flush=True)
+print(calls.served(stream.store, "127.0.0.1")[1], flush=True)
 sys.stdin.read()
 """
 
@@ -282,7 +290,7 @@ def test_what_cannot_be_run_is_said_before_anything_is_touched(file: str, tmp_pa
 def test_a_log_that_has_become_shorter_ends_the_query(file: str, tmp_path: Path) -> None:
     stream = stream_of(f"{file}:running", str(tmp_path), 1)
     (turn,) = turns(stream, 1)
-    longer = Turn(stream, 0, {name: at + 5 for name, at in turn.stop.items()}, NOBODY)
+    longer = Turn(stream, 0, {name: at + 5 for name, at in turn.stop.items()}, nobody(stream))
     with pytest.raises(InputError, match="somebody has cut it"):
         longer.run()
 

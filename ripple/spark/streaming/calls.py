@@ -1,23 +1,52 @@
 """Processes of a query asking each other: Spark gives a task to whichever of them is free.
 
-What is sent is pickled, as Spark's tasks are; who listens answers only those who know the token of
-the query, and proves to them that it knows it.
+Both sides prove in each message that they know the token of the query, which does not travel::
+
+    asker  -> nonce                                   32 bytes
+    owner  -> nonce                                   32 bytes
+    asker  -> {"partition": 3, "stop": {...}}         length, then sealed JSON
+    owner  -> {"working": true}                       at once, and every BEAT_S
+    owner  -> {"report": {...}}, {"failed": "why"} or {"absent": true}
+
+A message is sealed with both nonces and its number, so none counts twice. No wait is without end:
+an owner that is silent is gone, whatever its machine says, and its partition is taken over.
 """
 
 from __future__ import annotations
 
+import asyncio
+import secrets
 import socket
-import threading
-from contextlib import suppress
 from functools import cache
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
 from typing import TYPE_CHECKING, Any
 
+from ripple.errors import RippleError
+from ripple.spark.sealed import ForgedError, sealed, unsealed
 from ripple.spark.streaming.resident import here
+from ripple.world import addresses, live_world
 
 if TYPE_CHECKING:
-    from ripple.spark.streaming.turn import Address, Turn
+    from ripple.cut import Cut
+    from ripple.spark.streaming.turn import Address
+    from ripple.world.ports import Network, Stream
+
+PROOF_S = 10.0
+"""So long has who connects to say what it wants."""
+
+SILENCE_S = 20.0
+"""Who has said nothing for so long is not asked any more."""
+
+BEAT_S = 2.0
+STRANGERS_MAX = 32
+"""Connections that have proved nothing yet; of more, the oldest go."""
+
+MESSAGE_BYTES_MAX = 4 << 20
+_NONCE_BYTES, _LENGTH_BYTES = 32, 4
+_WORKING = {"working": True}
+
+
+class ElsewhereError(RippleError):
+    """A partition has failed in the process that has it; the text is with what."""
 
 
 @cache
@@ -26,45 +55,158 @@ def served(token: str, driver: str) -> Address:
 
     driver: its host, by which this one's is known.
     """
-    host = _host(driver)
-    listener = Listener((host, 0), backlog=16, authkey=token.encode())
-    threading.Thread(target=_serve, args=(listener,), name="ripple-calls", daemon=True).start()
-    return host, listener.address[1]
+    return here().run(_served(token, _host(driver)))
 
 
-def asked(address: Address, token: str, turn: Turn) -> dict[str, Any] | None:
-    """Let a process do a turn, and return its report; None if it cannot be reached any more.
+def asked(address: Address, token: str, partition: int, stop: Cut) -> dict[str, Any] | None:
+    """Let a process bring a partition up to a cut, and return its report.
 
-    Raises what the life raises there.
+    None if it does not have the partition, or does not answer. Raises ElsewhereError.
     """
+    return here().run(_asked(address, token, {"partition": partition, "stop": stop}))
+
+
+async def _served(token: str, host: str) -> Address:
+    listener = await _network().listen(addresses.joined(host, 0), _Desk(token).serve)
+    return addresses.parts(listener.address)
+
+
+async def _asked(address: Address, token: str, question: Any) -> dict[str, Any] | None:
     try:
-        with Client((address[0], address[1]), authkey=token.encode()) as connection:
-            connection.send(turn)
-            found = connection.recv()
-    except (OSError, EOFError, AuthenticationError):
+        async with asyncio.timeout(SILENCE_S):
+            stream = await _network().connect(addresses.joined(*address))
+        try:
+            return await _answer(stream, token, question)
+        finally:
+            stream.close()
+    except (OSError, EOFError, ForgedError):
         return None
-    if isinstance(found, BaseException):
-        raise found
-    report: dict[str, Any] = found
+
+
+async def _answer(stream: Stream, token: str, question: Any) -> dict[str, Any] | None:
+    async with asyncio.timeout(SILENCE_S):
+        way = await _Way.between(stream, token, asks=True)
+        await way.say(question)
+        said = await way.hear()
+    while said == _WORKING:
+        async with asyncio.timeout(SILENCE_S):
+            said = await way.hear()
+    if "failed" in said:
+        raise ElsewhereError(said["failed"])
+    report: dict[str, Any] | None = said.get("report")
     return report
 
 
-def _serve(listener: Listener) -> None:
-    while True:
+class _Desk:
+    """Where a process answers."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self._strangers: dict[Stream, None] = {}  # in the order in which they came
+
+    async def serve(self, stream: Stream) -> None:
+        """Answer one question, of who knows the token."""
+        while len(self._strangers) >= STRANGERS_MAX:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.close()
+        self._strangers[stream] = None
         try:
-            connection = listener.accept()
-        except (OSError, EOFError, AuthenticationError):
-            continue  # somebody who does not know the token, or who has gone again
-        threading.Thread(target=_answer, args=(connection,), daemon=True).start()
+            async with asyncio.timeout(PROOF_S):
+                way = await _Way.between(stream, self._token, asks=False)
+                question = await way.hear()
+        except (OSError, EOFError, ForgedError):
+            return  # somebody who does not know the token, or who has gone again
+        finally:
+            self._strangers.pop(stream, None)
+        await self._do(way, question)
+
+    async def _do(self, way: _Way, question: Any) -> None:
+        turn = here().go_on(self._token, question["partition"], question["stop"])
+        work = asyncio.ensure_future(turn)
+        try:
+            done: set[Any] = set()
+            while not done:
+                await way.say(_WORKING)
+                done, _ = await asyncio.wait([work], timeout=BEAT_S)
+            await way.say(_outcome(work))
+        except OSError:
+            await asyncio.wait([work])  # whoever asked has gone; what was begun is not left half
+            _outcome(work)
 
 
-def _answer(connection: Connection) -> None:
-    with connection, suppress(OSError, EOFError):
-        turn = connection.recv()
-        try:
-            connection.send(here().bring(turn))
-        except Exception as error:
-            connection.send(error)
+def _outcome(work: asyncio.Future[dict[str, Any] | None]) -> dict[str, Any]:
+    if work.cancelled():
+        return {"absent": True}
+    error = work.exception()
+    if isinstance(error, RippleError):
+        return {"failed": str(error)}
+    if error is not None:
+        return {"failed": f"{type(error).__name__}: {error}"}
+    found = work.result()
+    return {"absent": True} if found is None else {"report": found}
+
+
+class _Way:
+    """One connection whose nonces are known. Raises ConnectionError, EOFError and ForgedError."""
+
+    def __init__(self, stream: Stream, token: str, nonces: bytes, *, asks: bool) -> None:
+        self._stream = stream
+        self._token = token
+        self._nonces = nonces
+        self._asks = asks
+        self._said = self._heard = 0
+        self._rest = b""
+
+    @classmethod
+    async def between(cls, stream: Stream, token: str, *, asks: bool) -> _Way:
+        """Exchange nonces. asks: whether this side is the one that asks."""
+        own = secrets.token_bytes(_NONCE_BYTES)
+        way = cls(stream, token, b"", asks=asks)
+        await stream.write(own)
+        other = await way._exactly(_NONCE_BYTES)
+        way._nonces = own + other if asks else other + own
+        return way
+
+    async def say(self, value: Any) -> None:
+        """Send a message, to whom takes it within SILENCE_S."""
+        data = sealed(self._token, self._about(self._said, asks=self._asks), value)
+        if len(data) > MESSAGE_BYTES_MAX:
+            raise ConnectionAbortedError(f"a message of {len(data)} bytes")
+        self._said += 1
+        async with asyncio.timeout(SILENCE_S):
+            await self._stream.write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
+
+    async def hear(self) -> Any:
+        """Return the next message, of who knows the token."""
+        length = int.from_bytes(await self._exactly(_LENGTH_BYTES), "big")
+        if length > MESSAGE_BYTES_MAX:
+            raise ForgedError(f"a message of {length} bytes")
+        data = await self._exactly(length)
+        found = unsealed(self._token, self._about(self._heard, asks=not self._asks), data)
+        self._heard += 1
+        return found
+
+    def _about(self, number: int, *, asks: bool) -> bytes:
+        return self._nonces + bytes([asks]) + number.to_bytes(8, "big")
+
+    async def _exactly(self, length: int) -> bytes:
+        pieces, there = [self._rest], len(self._rest)
+        while there < length:
+            piece = await self._stream.read(1 << 16)
+            if not piece:
+                raise EOFError
+            pieces.append(piece)
+            there += len(piece)
+        whole = b"".join(pieces)
+        self._rest = whole[length:]
+        return whole[:length]
+
+
+def _network() -> Network:
+    network = live_world(".").network
+    assert network is not None
+    return network
 
 
 def _host(driver: str) -> str:

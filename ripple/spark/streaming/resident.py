@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.connector import Part
@@ -26,8 +26,9 @@ from ripple.store.opening import open_store
 from ripple.world import live_world
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
 
+    from ripple.cut import Cut
     from ripple.events import Event
     from ripple.partition.endings import Endings
     from ripple.partition.keeper import Restoration
@@ -35,7 +36,12 @@ if TYPE_CHECKING:
     from ripple.partition.live import Parts
     from ripple.spark.streaming.turn import Turn
 
+_T = TypeVar("_T")
+_Key: TypeAlias = tuple[str, int]  # of a query and a partition
+
 CLAIMS_MAX = 16
+END_S = 30.0
+"""So long may a partition that lives elsewhere take to end here."""
 
 
 class Resident:
@@ -43,34 +49,50 @@ class Resident:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._lives: dict[tuple[str, int], _Lived] = {}
-        self._locks: dict[tuple[str, int], asyncio.Lock] = {}
+        self._lives: dict[_Key, _Lived] = {}
+        self._locks: dict[_Key, asyncio.Lock] = {}
         threading.Thread(target=self._loop.run_forever, name="ripple-lives", daemon=True).start()
 
     def bring(self, turn: Turn) -> dict[str, Any]:
         """Bring a partition up to the cut of a turn; return what there is to report."""
-        return asyncio.run_coroutine_threadsafe(self._bring(turn), self._loop).result()
+        return self.run(self._bring(turn))
 
     def drop(self, turn: Turn) -> None:
         """End a partition that lives elsewhere, if it is here, before its next effect."""
-        asyncio.run_coroutine_threadsafe(self._drop(turn), self._loop).result()
+        self.run(self._drop((turn.hearer.token, turn.partition)))
 
-    async def _drop(self, turn: Turn) -> None:
-        lived = self._lives.pop((turn.stream.token, turn.partition), None)
-        if lived is not None:
-            await lived.end()
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Do something on the event loop, from another thread, and return what it comes to."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def go_on(self, token: str, partition: int, stop: Cut) -> dict[str, Any] | None:
+        """Bring a partition of a query up to a cut if it lives here; None if it does not."""
+        key = (token, partition)
+        async with self._locked(key):
+            return await self._slice(key, stop) if key in self._lives else None
 
     async def _bring(self, turn: Turn) -> dict[str, Any]:
-        key = (turn.stream.token, turn.partition)
-        async with self._locks.setdefault(key, asyncio.Lock()):  # a task may be there twice
-            lived = self._lives.get(key)
-            if lived is None:
-                lived = self._lives[key] = await _begun(turn)
-            try:
-                return await lived.bring(turn)
-            except BaseException:
-                await self._drop(turn)
-                raise
+        key = (turn.hearer.token, turn.partition)
+        async with self._locked(key):
+            if key not in self._lives:
+                self._lives[key] = await _begun(turn)
+            return await self._slice(key, turn.stop)
+
+    async def _slice(self, key: _Key, stop: Cut) -> dict[str, Any]:
+        try:
+            return await self._lives[key].bring(stop)
+        except BaseException:
+            await self._drop(key)
+            raise
+
+    async def _drop(self, key: _Key) -> None:
+        lived = self._lives.pop(key, None)
+        if lived is not None:
+            with suppress(TimeoutError):  # what hangs is left behind: it is shut out
+                await asyncio.wait_for(lived.end(), END_S)
+
+    def _locked(self, key: _Key) -> asyncio.Lock:
+        return self._locks.setdefault(key, asyncio.Lock())  # a task may be there twice
 
 
 @cache
@@ -137,9 +159,9 @@ class _Lived:
         while self._restored is None:
             await self._moment()
 
-    async def bring(self, turn: Turn) -> dict[str, Any]:
-        """Come to the cut of a turn, commit there, and store what has changed."""
-        self._inputs.go_to(turn.stop)
+    async def bring(self, stop: Cut) -> dict[str, Any]:
+        """Come to a cut, commit there, and store what has changed."""
+        self._inputs.go_to(stop)
         self._failed_to_store = ""
         while not self._inputs.is_at_stop:
             await self._moment()
@@ -176,11 +198,13 @@ class _Lived:
 
     async def _moment(self) -> None:
         """Let the life go on a bit; raise what it has failed with."""
-        assert self._task is not None
-        await asyncio.wait([self._task], timeout=0.002)
-        if self._task.done():
-            self._task.result()
-            raise RippleError(f"partition {self._partition} has ended")
+        task = self._task
+        if task is not None:
+            await asyncio.wait([task], timeout=0.002)
+        if task is None or self._task is not task or task.done():
+            if task is not None and task.done() and not task.cancelled():
+                task.result()
+            raise RippleError(f"partition {self._partition} has ended here")
 
     def _told(self, event: Event) -> None:
         if isinstance(event, Restored):

@@ -6,12 +6,12 @@ import asyncio
 import base64
 import json
 import re
-import secrets
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.locate import sinks_by_output
 from ripple.errors import InputError, OutputError
 from ripple.partition.settings import Settings
+from ripple.spark.driver import Driver
 from ripple.spark.parcel import Parcel
 from ripple.spark.session import register
 from ripple.spark.sources import arrow_schema
@@ -59,7 +59,8 @@ def stream(
     made = _made(spark, Parcel.of(pipeline, pickled), source, sinks, store, **more)
     packed = base64.b64encode(pickled(made)).decode()
     reports = spark.readStream.format(NAME).option("stream", packed)
-    return reports.option("host", _host(spark)).load()
+    driver = Driver.of(spark)
+    return reports.option("host", driver.host).option("bind", driver.bind).load()
 
 
 def run(
@@ -105,7 +106,7 @@ def run(
         landed = _landed(source, parcel.plan(), landing, more.get("partitions"))
         made = _made(spark, parcel, str(landing), sinks, store, **more)
         rows = source.select(*(one.name for one in parcel.plan().source.fields))
-        writer = rows.writeStream.foreachBatch(_Landing(made, landed, _host(spark), show))
+        writer = rows.writeStream.foreachBatch(_Landing(made, landed, Driver.of(spark), show))
         writer = writer.option("checkpointLocation", landed.query)
     pace = {"processingTime": every or EVERY} if follow else {"availableNow": True}
     trigger: dict[str, Any] = pace
@@ -115,9 +116,9 @@ def run(
 class _Landing:
     """What is done with a micro-batch of somebody's: it lands, and the partitions read it."""
 
-    def __init__(self, made: Stream, landing: Landing, host: str, show: Show) -> None:
+    def __init__(self, made: Stream, landing: Landing, driver: Driver, show: Show) -> None:
         self._made, self._landing, self._show = made, landing, show
-        self._hints = Hints(host, made.token)
+        self._hints = Hints(driver)
         self._done: Cut = {}
 
     def __call__(self, frame: DataFrame, number: int) -> None:
@@ -185,18 +186,9 @@ def _made(
         partitions=partitions,
         batch_rows=batch_rows,
         keep=keep,
-        token=secrets.token_hex(16),
     )
     asyncio.run(_probed(made))
     return made
-
-
-def _host(spark: SparkSession) -> str:
-    """Return the driver's address, for executors."""
-    if spark.conf.get("spark.master", "").startswith("local"):
-        return "127.0.0.1"
-    host: str = spark.conf.get("spark.driver.host", "localhost")
-    return host
 
 
 async def _probed(made: Stream) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ripple.extras import needed
+from ripple.spark.driver import Driver
 from ripple.spark.sources import Conforming, spark_schema
 from ripple.spark.streaming.hints import Hints
 from ripple.spark.streaming.turn import turns
@@ -42,9 +43,9 @@ class RunReader(DataSourceStreamReader):  # type: ignore[misc]
     its outputs and the store say, so what Spark keeps of a query counts for nothing.
     """
 
-    def __init__(self, stream: Stream, host: str, schema: StructType) -> None:
+    def __init__(self, stream: Stream, driver: Driver, schema: StructType) -> None:
         self._stream = stream
-        self._host = host
+        self._driver = driver
         self._schema = schema
         self._hints: Hints | None = None
 
@@ -63,7 +64,7 @@ class RunReader(DataSourceStreamReader):  # type: ignore[misc]
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """Return a turn for each partition of the pipeline that has more to read."""
         if self._hints is None:
-            self._hints = Hints(self._host, self._stream.token)
+            self._hints = Hints(self._driver)
         return [InputPartition(turn) for turn in turns(self._stream, self._hints, start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -92,4 +93,5 @@ class RunSource(DataSource):  # type: ignore[misc]
     def streamReader(self, schema: StructType) -> RunReader:  # noqa: N802 - Spark's name
         """Return what reads it."""
         stream = cloudpickle.loads(base64.b64decode(self.options["stream"]))
-        return RunReader(stream, self.options["host"], schema)
+        driver = Driver(self.options["host"], self.options["bind"])
+        return RunReader(stream, driver, schema)

@@ -33,7 +33,7 @@ class Stream:
     """A pipeline, with places that mean the same on every machine.
 
     sinks: outputs with their places. partitions: of the pipeline; 1 has all inputs, as ``ripple
-    run`` does. token: of one query; who does not know it is answered nothing.
+    run`` does.
     """
 
     parcel: Parcel
@@ -43,7 +43,6 @@ class Stream:
     partitions: int
     batch_rows: int
     keep: int
-    token: str
 
     @classmethod
     def of(
@@ -56,7 +55,6 @@ class Stream:
         partitions: int | None,
         batch_rows: int,
         keep: int,
-        token: str,
     ) -> Stream:
         """Look at what is there; nothing is written. partitions: by default as many as the source.
 
@@ -73,7 +71,6 @@ class Stream:
             1,
             batch_rows,
             keep,
-            token,
         )
         names = made.inputs(plan, None).names
         count = len(names) if partitions is None else partitions

@@ -24,7 +24,8 @@ Address: TypeAlias = tuple[str, int]
 class Turn:
     """One partition of a pipeline, and how far it is to go; what is there already is not repeated.
 
-    hearer: who wants to know where it lives. at: where that was when it was heard of last.
+    hearer: who wants to know where it lives; its token is that of the query. at: where that was
+    when it was heard of last.
     """
 
     stream: Stream
@@ -38,14 +39,15 @@ class Turn:
 
         Raises what the life raises, FencedError among it.
         """
-        own = calls.served(self.stream.token, self.hearer.host)
+        token = self.hearer.token
+        own = calls.served(token, self.hearer.host)
         found = None
         if self.at is not None and self.at != own:
             here().drop(self)  # whatever it was, somebody has shut it out
-            found = calls.asked(self.at, self.stream.token, self)
+            found = calls.asked(self.at, token, self.partition, self.stop)
         at = self.at if found is not None and self.at is not None else own
         found = found or here().bring(self)
-        self.hearer.tell(self.partition, at)
+        self.hearer.tell(self.partition, found["epoch"], at)
         return found
 
 

@@ -1,0 +1,173 @@
+"""Processes of a query answer each other in time or not at all, and nobody else."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ripple.spark.driver import Driver
+from ripple.spark.sealed import ForgedError, sealed, unsealed
+from ripple.spark.streaming import calls, resident
+from ripple.spark.streaming.hints import Hearer, Hints
+from tests.patience import until
+
+HOST = "127.0.0.1"
+STOP = {"trades/0": 5}
+
+
+class Lives:
+    """What lives in this process, as far as calls see it."""
+
+    def __init__(self) -> None:
+        self.answers: dict[int, Any] = {1: {"epoch": 3}, 2: OSError("the disk is full")}
+
+    async def go_on(self, token: str, partition: int, stop: Any) -> Any:
+        assert stop == STOP
+        found = self.answers.get(partition)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def run(self, work: Any) -> Any:
+        return resident.here().run(work)
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> tuple[str, int]:
+    lives = Lives()
+    monkeypatch.setattr(calls, "here", lambda: lives)
+    return calls.served(request.node.name, HOST)
+
+
+def ask(request: pytest.FixtureRequest, at: tuple[str, int], partition: int) -> Any:
+    return calls.asked(at, request.node.name, partition, STOP)
+
+
+def test_who_has_a_partition_answers_and_who_has_not_says_so(
+    address: tuple[str, int], request: pytest.FixtureRequest
+) -> None:
+    assert ask(request, address, 1) == {"epoch": 3}
+    assert ask(request, address, 9) is None
+    with pytest.raises(calls.ElsewhereError, match=r"^OSError: the disk is full$"):
+        ask(request, address, 2)
+    assert calls.asked(address, "another token", 1, STOP) is None
+
+
+def test_silent_connections_and_nonsense_keep_nobody_from_an_answer(
+    address: tuple[str, int], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[int] = []
+
+    class Ran:
+        def __reduce__(self) -> Any:
+            return ran.append, (1,)
+
+    junk = [b"", bytes(32) + b"\xff" * 64, bytes(32) + pickle.dumps(Ran()), b"GET / HTTP/1.1\r\n"]
+    with ExitStack() as silent:
+        for at in range(2 * calls.STRANGERS_MAX):
+            one = silent.enter_context(socket.create_connection(address))
+            one.sendall(junk[at % len(junk)])
+        assert ask(request, address, 1) == {"epoch": 3}
+        one.settimeout(60)
+        oldest_go = socket.create_connection(address)  # the next ones push it out
+        silent.enter_context(oldest_go)
+        for _ in range(calls.STRANGERS_MAX):
+            silent.enter_context(socket.create_connection(address))
+        oldest_go.settimeout(60)
+        while oldest_go.recv(64):
+            pass
+    monkeypatch.setattr(calls, "PROOF_S", 0.05)
+    with socket.create_connection(address) as one:
+        one.settimeout(60)
+        while one.recv(64):  # it is let go, though it would stay for ever
+            pass
+    assert not ran
+
+
+FROZEN = """
+import sys
+from ripple.spark.streaming import calls
+print(calls.served(sys.argv[1], "127.0.0.1")[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def frozen() -> Iterator[tuple[str, int]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", FROZEN, "token"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert process.stdout is not None
+    port = int(process.stdout.readline())
+    process.send_signal(signal.SIGSTOP)
+    yield HOST, port
+    process.kill()
+    process.communicate()
+
+
+def test_a_process_that_is_frozen_is_not_waited_for(
+    frozen: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "SILENCE_S", 0.2)
+    assert calls.asked(frozen, "token", 1, STOP) is None
+
+
+def test_a_work_that_takes_longer_than_silence_may_is_waited_for(
+    address: tuple[str, int], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import asyncio
+
+    async def slowly(*_: Any) -> Any:
+        await asyncio.sleep(0.5)
+        return {"epoch": 4}
+
+    monkeypatch.setattr(calls, "BEAT_S", 0.02)
+    monkeypatch.setattr(calls, "SILENCE_S", 0.3)
+    monkeypatch.setattr(calls.here(), "go_on", slowly)
+    assert ask(request, address, 1) == {"epoch": 4}
+
+
+def test_what_was_sealed_counts_once_and_where_it_was_meant() -> None:
+    data = sealed("key", b"here", {"a": 1})
+    assert unsealed("key", b"here", data) == {"a": 1}
+    for key, about, said in [
+        ("other", b"here", data),
+        ("key", b"there", data),
+        ("key", b"here", data[:-1] + b" "),
+        ("key", b"here", b""),
+    ]:
+        with pytest.raises(ForgedError):
+            unsealed(key, about, said)
+
+
+def test_a_hint_tells_no_token_and_none_is_believed_that_is_forged_or_old() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ear:
+        ear.bind((HOST, 0))
+        hearer = Hearer(HOST, ear.getsockname()[1], "f00d" * 8)
+        hearer.tell(3, 2, (HOST, 1234))
+        said = ear.recv(999)
+    assert b"f00d" not in said
+    hints = Hints(Driver(HOST, HOST))
+    own = hints.hearer
+    own.tell(3, 2, (HOST, 1234))
+    own.tell(3, 1, (HOST, 9))  # said again, of before it moved
+    Hearer(own.host, own.port, "f00d" * 8).tell(3, 3, (HOST, 9))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+        way.sendto(said, (own.host, own.port))
+        way.sendto(b"[]", (own.host, own.port))
+    own.tell(4, 1, (HOST, 5))
+    until(lambda: 4 in hints.known)
+    assert hints.known == {3: (HOST, 1234), 4: (HOST, 5)}
