@@ -111,7 +111,7 @@ def _run(options: argparse.Namespace) -> int:
 def _source(options: argparse.Namespace, plan: Plan) -> Source:
     if options.file is None and not options.stdin:
         return SyntheticSource(options.synthetic, batch_rows=options.batch)
-    trades = CsvFormat(plan.source.schema, plan.source.checks)
+    trades = CsvFormat(plan.source.schema, plan.source.checks, comments="anywhere")
     return CsvSource("-" if options.stdin else options.file, trades, batch_rows=options.batch)
 
 

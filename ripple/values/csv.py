@@ -26,14 +26,14 @@ class CsvValues:
     """Each value is one record, as a CSV file has them in the order of the schema's fields.
 
     A line's end behind it does not matter, and there may be some within quotes. What a file passes
-    over is refused: an empty value, and one that begins with ``#``.
+    over is refused: an empty value.
     """
 
     at_once = True
 
     def __init__(self, shape: RecordShape) -> None:
         self.shape = shape
-        self._format = CsvFormat(shape.schema, shape.checks, shape.columns)
+        self._format = CsvFormat(shape.schema, shape.checks, shape.columns, comments="none")
 
     def batch(self, values: pa.Array) -> Batch:
         """Return the records of values; see Values."""
@@ -69,7 +69,7 @@ class CsvValues:
         refused: list[Rejected] = []
         for row in others.tolist():
             text = values[row].as_py()
-            one = None if text.startswith(b"#") else self._read(text, 1)
+            one = self._read(text, 1)
             if one is None:
                 refused.append(Rejected(row, None, NOT_ONE, text[:RAW_BYTES_MAX]))
             else:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.batch import Batch, Rejected
-from ripple.connectors.csv.format import TRADES, CsvFormat
+from ripple.connectors.csv.format import TRADES, Comments, CsvFormat
 from ripple.connectors.csv.reader import CsvReader
 from ripple.connectors.csv.source import CsvSource, _Numbered
 from ripple.connectors.cutting import recut
@@ -90,12 +90,14 @@ def twin(data: bytes, csv_format: CsvFormat) -> tuple[list[dict], list[Rejected]
     rejected: list[Rejected] = []
     data = data.removeprefix(b"\xef\xbb\xbf")
     lines = data.split(b"\n")
+    begun = csv_format.comments == "none"
     at = 0
     while at < len(lines):
         number, line = at + 1, lines[at].removesuffix(b"\r")
         at += 1
-        if not line or line.startswith(b"#"):
+        if not line or is_comment(line, csv_format, begun=begun):
             continue
+        begun = True
         for upto in range(at, len(lines) + 1):
             text = b"\n".join(lines[number - 1 : upto]).removesuffix(b"\r")
             ending = how_it_ends(text)
@@ -110,6 +112,12 @@ def twin(data: bytes, csv_format: CsvFormat) -> tuple[list[dict], list[Rejected]
         else:
             rows.append(row)
     return rows, rejected
+
+
+def is_comment(line: bytes, csv_format: CsvFormat, *, begun: bool) -> bool:
+    if csv_format.comments == "anywhere" or not line.startswith(b"#"):
+        return line.startswith(b"#")
+    return not begun and judge(line, csv_format)[0] is None
 
 
 def how_it_ends(text: bytes) -> str:
@@ -187,9 +195,9 @@ def to_bool(text: str) -> tuple[bool | None, str]:
 
 
 def to_float(text: str) -> tuple[float | None, str]:
-    if text in ("nan", "inf", "-inf"):
+    if re.fullmatch(r"[-+]?(nan|inf|infinity)", text, re.ASCII | re.IGNORECASE):
         return float(text), ""
-    if not re.fullmatch(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII):
+    if not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII):
         return None, "is not a number"
     if math.isinf(float(text)):
         return None, "is too large for a float"
@@ -199,7 +207,7 @@ def to_float(text: str) -> tuple[float | None, str]:
 
 
 def to_integer(text: str) -> tuple[int | None, str]:
-    if not re.fullmatch(r"-?\d+", text, re.ASCII):
+    if not re.fullmatch(r"[-+]?\d+", text, re.ASCII):
         return None, "is not an integer"
     value = int(text)
     return (value, "") if -(1 << 63) <= value < 1 << 63 else (None, "does not fit in 64 bits")
@@ -275,6 +283,20 @@ NUMBER_TEXTS = st.one_of(
             "-inf",
             "infinity",
             "-nan",
+            "NAN",
+            "INF",
+            "+inf",
+            "-Infinity",
+            "INFINITY",
+            "infinit",
+            "+1.5",
+            "+7",
+            "+.5e+3",
+            "+1e400",
+            "+-1",
+            "++1",
+            "+",
+            "+ 1",
             "nan(1)",
             "9223372036854775807",
             "9223372036854775808",
@@ -488,15 +510,15 @@ def test_batches_of_any_size_hold_the_same_records(tmp_path: Path, batch_rows: i
     records = pa.Table.from_batches([batch.records for batch in batches])
     whole = pa.Table.from_batches([b.records for b in CsvSource(path, batch_rows=None).batches()])
     assert records.equals(whole)
-    assert [bad.offset for batch in batches for bad in batch.rejected] == [3, 999, 1000]
-    assert [bad.line_number for batch in batches for bad in batch.rejected] == [4, 1000, 1002]
+    assert [bad.offset for batch in batches for bad in batch.rejected] == [3, 999, 1000, 1001]
+    assert [bad.line_number for batch in batches for bad in batch.rejected] == [4, 1000, 1001, 1002]
     if batch_rows is not None:
         assert [batch.span for batch in batches[:-1]] == [batch_rows] * (len(batches) - 1)
     first = 0
     for batch in batches:
         assert batch.first_offset == first
         first = batch.next_offset
-    assert first == 2499
+    assert first == 2500
 
 
 @settings(max_examples=14 * EXAMPLES)
@@ -589,6 +611,44 @@ def test_quoted_numbers_are_numbers(tmp_path: Path) -> None:
         {"name": "a", "note": "ab", "count": -7, "ratio": 1.5, "flag": True, "bounded": 3}
     ]
     assert [bad.reason for bad in rejected] == ["bounded is not an integer"]
+
+
+TAGS = Schema("tags", (Field("tag", String()), Field("n", Int())))
+TAG_LINES = b"# tag and n\n\n#,x\n#python,1\nrust,2\n# ten\n#python,5\n"
+
+
+@pytest.mark.parametrize(
+    ("comments", "lines", "tags", "refused"),
+    [
+        ("ahead", TAG_LINES, ["#python", "rust", "#python"], [6]),
+        ("ahead", b"a,1\n" + TAG_LINES, ["a", "#python", "rust", "#python"], [2, 4, 7]),
+        ("ahead", b"nothing\n" + TAG_LINES, ["#python", "rust", "#python"], [1, 2, 4, 7]),
+        ("none", TAG_LINES, ["#python", "rust", "#python"], [1, 3, 6]),
+        ("anywhere", TAG_LINES, ["rust"], []),
+    ],
+)
+def test_a_line_that_begins_like_a_comment_and_is_a_record_is_one(
+    tmp_path: Path, comments: Comments, lines: bytes, tags: list[str], refused: list[int]
+) -> None:
+    path = write(tmp_path / "t.csv", lines)
+    for block_bytes in (1, 1000):
+        source = CsvSource(path, CsvFormat(TAGS, comments=comments), block_bytes=block_bytes)
+        rows, rejected = good_and_bad(source)
+        assert [row["tag"] for row in rows] == tags
+        assert [bad.line_number for bad in rejected] == refused
+
+
+@pytest.mark.parametrize("block_bytes", [1, 1000])
+def test_behind_a_header_no_line_is_a_comment(tmp_path: Path, block_bytes: int) -> None:
+    path = write(tmp_path / "t.csv", b"# tags\nn,tag\n#,a\n1,#python\n")
+    source = CsvSource(path, CsvFormat(TAGS, header=True), block_bytes=block_bytes)
+    rows, rejected = good_and_bad(source)
+    assert rows == [{"tag": "#python", "n": 1}]
+    assert [(bad.line_number, bad.reason) for bad in rejected] == [(3, "n is not an integer")]
+    path.write_bytes(b"tag,n\n#python,1\n# 2\nrust,1\n#python,2\n")
+    rows, rejected = good_and_bad(source)
+    assert [row["n"] for row in rows if row["tag"] == "#python"] == [1, 2]
+    assert [bad.line_number for bad in rejected] == [3]
 
 
 def test_headers_give_columns_in_any_order(tmp_path: Path) -> None:

@@ -4,14 +4,13 @@
 This is the careful way, which any line may go: what it says of a line is the verdict.
 """
 
-from libc.math cimport isfinite
+from libc.math cimport INFINITY, NAN, isfinite
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memchr, memcpy
 from libcpp.vector cimport vector
 
 from ripple.connectors.text_values cimport (
-    BEYOND_DOUBLE, NO_NUMBER, READ, Reading, double_from_chars, read_decimal, read_integer,
-    short_decimal,
+    BEYOND_DOUBLE, NO_NUMBER, READ, Reading, is_digit, read_decimal, read_integer, short_decimal,
 )
 
 
@@ -219,6 +218,8 @@ cdef inline Verdict integer_field(
     if p == end or p[0] == b",":
         at[0] = p
         return absent(column, row)
+    if p[0] == b"+" and p + 1 < end and is_digit(p[1]):
+        p += 1
     reading = read_integer(&p, end, &value)
     if reading == NO_NUMBER:
         return NOT_OF_TYPE
@@ -257,17 +258,27 @@ cdef inline Verdict float_field(
 
 
 cdef inline Reading _long_float(const uint8_t** at, const uint8_t* end, double* value) noexcept nogil:
-    """Any decimal, nan, inf or -inf; leaves ``at`` behind it."""
-    cdef Reading reading = read_decimal(at, end, value)
+    """Any decimal, or the words for what is none, with a sign or without; leaves ``at`` behind it."""
     cdef const uint8_t* p = at[0]
-    cdef const uint8_t* word = p + 1 if p[0] == b"-" else p
-    if reading == NO_NUMBER and end - word >= 3 and (
-        (word == p and word[0] == b"n" and word[1] == b"a" and word[2] == b"n")
-        or (word[0] == b"i" and word[1] == b"n" and word[2] == b"f")
-    ):
-        at[0] = double_from_chars(p, word + 3, value)
-        return READ
-    return reading
+    cdef const uint8_t* word = p + 1 if p[0] == b"-" or p[0] == b"+" else p
+    cdef const uint8_t* stop = word
+    cdef Reading reading
+    if word < end and (is_digit(word[0]) or word[0] == b"."):
+        at[0] = word if p[0] == b"+" else p
+        reading = read_decimal(at, end, value)
+        if reading == NO_NUMBER:
+            at[0] = p
+        return reading
+    while stop < end and b"a" <= (stop[0] | 32) <= b"z":
+        stop += 1
+    if _is_word(word, stop - word, b"nan"):
+        value[0] = NAN
+    elif _is_word(word, stop - word, b"inf") or _is_word(word, stop - word, b"infinity"):
+        value[0] = -INFINITY if p[0] == b"-" else INFINITY
+    else:
+        return NO_NUMBER
+    at[0] = stop
+    return READ
 
 
 cdef inline Verdict bool_field(

@@ -11,7 +11,9 @@ HAS_WIDE: bool
 
 class CsvParser:
     careful_lines: int
-    def __init__(self, columns: list[ParserColumn], line_length_bytes_max: int) -> None: ...
+    def __init__(
+        self, columns: list[ParserColumn], line_length_bytes_max: int, comments: str
+    ) -> None: ...
     def parse(
         self, block: bytes | memoryview, *, final: bool
     ) -> tuple[int, int, list[pa.Array], list[tuple[int, int, int, int, int, int]], int]: ...

@@ -31,6 +31,7 @@ import pyarrow as pa
 WAY = "wide"
 HAS_WIDE = has_wide()     # else the second way stands for it
 _WAYS = {"wide": WIDE, "vectors": VECTORS, "words": WORDS, "careful": CAREFUL}
+_COMMENTS = {"none": NONE, "ahead": AHEAD, "anywhere": ANYWHERE}
 
 
 cdef extern from "Python.h":
@@ -38,6 +39,9 @@ cdef extern from "Python.h":
 
 cdef enum:
     CAREFUL_LINES_MAX = 63      # before the next is looked at whether it is plain
+
+cdef enum Comments:
+    NONE, AHEAD, ANYWHERE
 
 cdef struct Bad:
     Py_ssize_t record, line, start, length
@@ -49,21 +53,25 @@ cdef class CsvParser:
 
     ``columns`` is a list of (kind, wanted, optional, finite, smallest and largest number or None,
     smallest and largest number of characters), in the order of the file, where kind is an Arrow
-    type: string, int64, float64 or bool. ``careful_lines`` counts those that were not plain.
+    type: string, int64, float64 or bool. ``comments``: which lines that begin with # are none: "none"
+    of them, those "ahead" of the first line that is none and that are no records themselves, or all,
+    "anywhere". ``careful_lines`` counts those that were not plain.
     """
 
     cdef vector[Column] columns
     cdef PlainLines plain
     cdef Py_ssize_t line_length_bytes_max
     cdef Way way
+    cdef Comments comments      # AHEAD until a line is none
     cdef readonly Py_ssize_t careful_lines
 
-    def __init__(self, columns: list, line_length_bytes_max: int) -> None:
+    def __init__(self, columns: list, line_length_bytes_max: int, comments: str) -> None:
         cdef Column column
         if not columns:
             raise ValueError("a line has at least one column")
         memset(&column, 0, sizeof(Column))
         self.way = _WAYS[WAY]
+        self.comments = _COMMENTS[comments]
         kinds = {pa.string(): STRING, pa.int64(): INTEGER, pa.float64(): FLOAT, pa.bool_(): BOOL}
         self.line_length_bytes_max = line_length_bytes_max
         for kind, wanted, optional, finite, interval, (shortest, longest) in columns:
@@ -98,7 +106,8 @@ cdef class CsvParser:
         with nogil:
             rows = _parse_lines(
                 data, size, is_final, self.way, self.columns, self.plain,
-                self.line_length_bytes_max, rejected, &lines, &used, &self.careful_lines,
+                self.line_length_bytes_max, &self.comments, rejected, &lines, &used,
+                &self.careful_lines,
             )
         arrays = [
             _array(self.columns[i], rows, buffers[i])
@@ -172,6 +181,7 @@ cdef Py_ssize_t _parse_lines(
     vector[Column]& columns,
     PlainLines& plain,
     Py_ssize_t length_bytes_max,
+    Comments* comments,
     vector[Bad]& rejected,
     Py_ssize_t* lines,
     Py_ssize_t* used,
@@ -186,9 +196,11 @@ cdef Py_ssize_t _parse_lines(
     cdef Py_ssize_t rows = 0, read
     cdef bint known = False, ascii = False, quotes = False      # of the whole block
     cdef bool goes_on
+    cdef bint comment
     cdef int careful = 0, step = 0      # how many lines are to be read carefully; the last number
     cdef Bad bad
     plain.begin(data, end, columns.size(), way)
+    plain.comments = comments[0] != NONE
     while p < end:
         if careful <= 0:
             read = plain.read(&p, columns, length_bytes_max, rows, read_field, &goes_on)
@@ -196,6 +208,9 @@ cdef Py_ssize_t _parse_lines(
                 rows += read
                 lines[0] += read
                 step = 0
+                if comments[0] == AHEAD:
+                    comments[0] = NONE
+                    plain.comments = False
             if goes_on:
                 continue
             # This one, and more and more of them where none is plain.
@@ -211,7 +226,16 @@ cdef Py_ssize_t _parse_lines(
         if stop == NULL:
             stop = end
         line_end = stop - 1 if stop > p and (stop - 1)[0] == b"\r" else stop
-        if line_end > p and p[0] != b"#":
+        comment = comments[0] == ANYWHERE and p[0] == b"#"
+        if comments[0] == AHEAD and line_end > p:
+            comment = p[0] == b"#" and (
+                line_end - p > length_bytes_max
+                or _judge(p, line_end, ascii, columns, rows, &bad.column) != GOOD
+            )
+            if not comment:
+                comments[0] = NONE
+                plain.comments = False
+        if line_end > p and not comment:
             bad.line, bad.column = lines[0], -1
             if line_end - p > length_bytes_max:
                 bad.verdict = TOO_LONG

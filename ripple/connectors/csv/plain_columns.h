@@ -204,6 +204,8 @@ inline bool has_wide() {
 /* Plain lines of a block, from its beginning on. */
 class PlainLines {
    public:
+    bool comments = true; /* whether a line that begins with # may be one */
+
     /* Prepare for a block. `way` is the best that may be taken; CAREFUL: no line is plain. */
     void begin(const uint8_t* data, const uint8_t* end, size_t columns, Way way) {
         data_ = data;
@@ -238,7 +240,7 @@ class PlainLines {
         Fields fields{data_, first_ - 1, stride, 0, ',', row};
         const ptrdiff_t looked_at = std::min((last_ - first_) / stride, early ? 1 : lines_at_once_);
         fields.lines = looked_at;
-        fields.lines = whole_lines(fields, length_bytes_max, crs);
+        fields.lines = whole_lines(fields, length_bytes_max, crs, comments ? '#' : '\n');
         const ptrdiff_t tried = fields.lines;
         for (ptrdiff_t i = 0; i < count; i++, fields.before++) {
             if (i == count - 1)
@@ -288,12 +290,13 @@ class PlainLines {
     }
 
     /* How many lines begin as one may, end where they should, and are not too long. */
-    static ptrdiff_t whole_lines(const Fields& fields, ptrdiff_t length_bytes_max, bool crs) {
+    static ptrdiff_t whole_lines(
+        const Fields& fields, ptrdiff_t length_bytes_max, bool crs, uint8_t careful) {
         const uint32_t* mark = fields.before;
         for (ptrdiff_t line = 0; line < fields.lines; line++) {
             const uint32_t start = mark[0] + 1;
             mark += fields.stride;
-            if (fields.data[start] == '#' || fields.data[start] < ' ' || fields.data[*mark] != '\n'
+            if (fields.data[start] == careful || fields.data[start] < ' ' || fields.data[*mark] != '\n'
                 || mark[0] - start > length_bytes_max || (crs && mark[-1] + 1 != mark[0]))
                 return line;
         }

@@ -51,6 +51,9 @@ class CsvReader:
         self._schema = csv_format.arrow_schema()
         self._members: list[Field | None] = []
         self._parser: CsvParser | None = None
+        # What stands before a header is not the parser's.
+        ahead = csv_format.comments == "ahead"
+        self._comments = "none" if ahead and csv_format.header else csv_format.comments
         self._started = False
         self._open = b""  # of a record that may go on in the next block
         self._lines = 0
@@ -165,6 +168,7 @@ class CsvReader:
         self._parser = CsvParser(
             [self._parser_column(member, wanted) for member in self._members],
             self._line_length_bytes_max,
+            self._comments,
         )
 
     def _parser_column(self, member: Field | None, wanted: set[str]) -> ParserColumn:
