@@ -19,6 +19,10 @@ class InputError(RippleError):
     """An input cannot be read, or a record is malformed and the run is strict."""
 
 
+class InputAwayError(InputError):
+    """An input cannot be read now and may come back by itself: a server that is away, a right."""
+
+
 class OutputError(RippleError):
     """A sink cannot be written."""
 

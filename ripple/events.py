@@ -188,6 +188,22 @@ class CommitWaits(NamedTuple):
     error: str
 
 
+class InputWaits(NamedTuple):
+    """An input is away, which is asked for again and again.
+
+    seconds: for how long.
+    """
+
+    seconds: float
+    error: str
+
+
+class InputBack(NamedTuple):
+    """An input that was away is what it was, and is read on. seconds: that it was away."""
+
+    seconds: float
+
+
 class Stored(NamedTuple):
     """A checkpoint counts from now on. length_bytes: of its files. seconds: that it took."""
 
@@ -323,6 +339,8 @@ Event: TypeAlias = (
     | Refused
     | Committed
     | CommitWaits
+    | InputWaits
+    | InputBack
     | Stored
     | StoreFailed
     | StoreHandedOver

@@ -18,6 +18,8 @@ from ripple.events import (
     Evicted,
     FailedBefore,
     Inescapable,
+    InputBack,
+    InputWaits,
     Joined,
     JoinPostponed,
     JoinRefused,
@@ -63,7 +65,7 @@ def line_of(event: Event) -> str | None:
                 f"{count} records are set aside because each ended the run {deaths} times: that "
                 "is hardly the records' fault; ripple dead-letter list shows them"
             )
-        case Restored() | StoreFailed() | CommitWaits():
+        case Restored() | StoreFailed() | CommitWaits() | InputWaits() | InputBack():
             return _of_state(event)
         case _:
             return _of_membership(event)
@@ -115,7 +117,7 @@ def _doing(doing: Applying | BringingUp) -> str:
     return f"applied records {doing.first_offset} to {doing.next_offset} of {doing.input}"
 
 
-def _of_state(event: Restored | StoreFailed | CommitWaits) -> str:
+def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBack) -> str:
     if isinstance(event, StoreFailed):
         since = "none" if event.last is None else cuts.text(event.last)
         return (
@@ -124,6 +126,10 @@ def _of_state(event: Restored | StoreFailed | CommitWaits) -> str:
         )
     if isinstance(event, CommitWaits):
         return f"{event.rows} rows have waited {event.seconds:.1f} s for a commit: {event.error}"
+    if isinstance(event, InputWaits):
+        return f"the input has been waited for {event.seconds:.1f} s: {event.error}"
+    if isinstance(event, InputBack):
+        return f"the input is there again after {event.seconds:.1f} s, and is read on"
     start = cuts.text(event.start)
     parts = [f"passed over: {one.why}" for one in event.passed_over]
     if event.checkpoint is not None:

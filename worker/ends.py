@@ -10,6 +10,7 @@ from ripple.connectors.inputs import keyed_by
 from ripple.connectors.locate import check_sealed, open_inputs, reached_at
 from ripple.errors import InputError
 from ripple.partition.grouping import group_at
+from ripple.partition.patient_inputs import PatientInputs
 from ripple.pipeline.stages import divided_why
 from worker.stages import sinks_of
 
@@ -108,7 +109,7 @@ class Places:
 
     def inputs(self, part: Part) -> Inputs:
         """Return what a partition reads."""
-        return open_inputs(
+        inputs = open_inputs(
             self._source,
             self._plan,
             self._batch_rows,
@@ -116,6 +117,7 @@ class Places:
             part=part,
             executor=self._executor,
         )
+        return PatientInputs(inputs)
 
     def outputs(
         self,

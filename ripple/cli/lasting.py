@@ -28,6 +28,7 @@ from ripple.errors import InputError
 from ripple.partition.grouping import commit_interval_ns, group_at
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
+from ripple.partition.patient_inputs import PATIENCE_S, PatientInputs
 from ripple.partition.settings import Settings
 from ripple.partition.store_place import StorePlace
 from ripple.store import RetryingStore, RetrySettings
@@ -67,7 +68,10 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
         checkpoint_interval_ns=duration_ns(options.checkpoint_interval),
         keep=options.keep,
     )
+    waits = options.on_error == "wait"
     inputs = open_inputs(options.source, plan, settings.batch_rows, follow=options.follow)
+    if waits:
+        inputs = PatientInputs(inputs, patience_s=None if options.follow else PATIENCE_S)
     check_apart(
         path_of(options.source, "continued_source"),
         [path_of(place, "continued_sink") for place in places.values()],
@@ -97,7 +101,7 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
         return Life(
             plan,
             inputs,
-            group_at(places, plan, world.executor, source=options.source),
+            group_at(places, plan, world.executor, source=options.source, waits=waits),
             Keeper(
                 Checkpoints(
                     RetryingStore(store, world.clock, world.random) if is_remote else store,

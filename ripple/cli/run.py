@@ -100,6 +100,13 @@ def _configure_lasting(parser: argparse.ArgumentParser) -> None:
         help="compute a changed fold from the log's first record; see ripple plan",
     )
     group.add_argument(
+        "--on-error",
+        choices=("wait", "stop"),
+        default="wait",
+        help="what to do when an input, or Kafka as an output, is away or denies a right that it "
+        "gave: wait, with growing pauses, until it is back, or stop (%(default)s)",
+    )
+    group.add_argument(
         "--keep", type=int, default=3, metavar="N", help="checkpoints kept (%(default)s)"
     )
     add_dashboard(group)

@@ -162,7 +162,8 @@ class Grouping:
 
     part: which partition's changes these are; None where there is one. stage: whose partition it
     is; None of who divides the records of the source anew. source: the place that the pipeline
-    reads, whose offsets may be committed with them. carried: lanes that are.
+    reads, whose offsets may be committed with them. carried: lanes that are. waits: whether what
+    may come back by itself is waited for; else it ends the run.
     """
 
     plan: Plan
@@ -170,3 +171,4 @@ class Grouping:
     stage: int | None = 0
     source: str | None = None
     carried: Carried | None = None
+    waits: bool = True

@@ -28,6 +28,17 @@ class Inputs(Protocol):
     Whose turn it is, and where batches end, follows from the cut alone as long as the inputs have
     what is asked for: a life reads on in the order in which the one before would have. What may ask
     a network is awaited; ``next`` never waits. One caller at a time.
+
+    What is checked when they are opened is checked while they are read, with each answer: that it
+    is what was read before, that it begins no later than where they are, that it is as long as it
+    was, that it is declared as it was. So a life that goes on refuses what a restarted one refuses.
+    Whatever is found out is raised by ``next``, once all is handed out that came before:
+
+    - InputAwayError for what may come back by itself (no answer, a right that was taken), and for
+      every doubt that ``check`` can settle. ``open`` may be called again then, and connects anew;
+      whoever waits calls ``check`` before, with what ``identities`` says (PatientInputs does).
+    - InputError, with a way out, for what will not: another stream or history in its place, records
+      that were removed before they were read.
     """
 
     @property
@@ -42,12 +53,18 @@ class Inputs(Protocol):
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the inputs reach ``cut``, by what was read when it was stored.
 
+        InputAwayError where nobody can say.
+
         identities: per input, what ``identities`` returned then; nothing for an unknown one.
         """
         ...
 
     async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return per input a text that tells what was read up to ``cut``, "" if nothing does."""
+        """Return per input a text that tells what was read up to ``cut``, "" if nothing does.
+
+        It is what was noted as that was read, and nobody is asked for it: what is there now may be
+        another input, for which a checkpoint must not vouch.
+        """
         ...
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:

@@ -73,13 +73,15 @@ class KafkaGroup:
         where: str = "kafka",
         offsets: Callable[[Mapping[str, int]], Mapping[Place, int]] = lambda _: {},
         carried: Carried | None = None,
+        waits: bool = True,
         guards: Guards = all_guards,
     ) -> None:
         """Take what is written where; nothing is asked before ``open``.
 
         carried: lanes to the next stage, at these brokers. where: the brokers, for people. offsets:
         from the cut of an input, by name, to the partition
-        of a topic that it is, for those that are topics of this Kafka. guards: which safeguards are
+        of a topic that it is, for those that are topics of this Kafka. waits: whether brokers that
+        are away are waited for. guards: which safeguards are
         on, for tests of the tests.
         """
         self._broker = broker
@@ -103,7 +105,7 @@ class KafkaGroup:
         self._waiting: dict[Place, list[Records]] = {}
         self._is_marked = self._is_prepared = False
         self._context: str | None = None
-        self._patience = Patience(clock, where, self._failed)
+        self._patience = Patience(clock, where, self._failed, waits=waits)
         self._back = ReadingBack(broker, whose, self._outputs, where)
 
     async def prepare(self) -> None:

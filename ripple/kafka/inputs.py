@@ -13,11 +13,12 @@ import numpy as np
 from ripple.connectors.cutting import recut
 from ripple.connectors.inputs import Signal, in_turn
 from ripple.connectors.reading_ahead import ReadingAhead
-from ripple.errors import InputError
+from ripple.errors import InputAwayError, InputError
+from ripple.kafka.errors import DamagedError
 from ripple.kafka.originals import original_of
 from ripple.traces import FIELD, some
 from ripple.values.contract import AT_ONCE_BYTES, batch_of, before
-from ripple.world.broker import BrokerError, OffsetError, Place
+from ripple.world.broker import BrokerError, NoTopicError, OffsetError, Place
 
 if TYPE_CHECKING:
     from ripple.batch import Batch, Marker
@@ -31,7 +32,8 @@ ROWS_AHEAD = 1 << 17  # of all partitions, for whoever asks next
 BYTES_AHEAD = 32 << 20
 WAIT_S = 1.0
 ENDS_S = 0.2  # between two questions where the end is
-AWAY_S = 60.0  # after which an input that ends gives up
+AWAY_S = 60.0  # after which what ends gives up
+AWAY_FOLLOWED_S = 5.0  # after which who follows is told, who waits
 SAMPLE_S = 10.0
 
 
@@ -122,7 +124,7 @@ class KafkaInputs:
             first = await self._reader.earliest(places)
             end = await self._reader.ends(places)
         except BrokerError as error:
-            raise InputError(str(error)) from error
+            raise _told(error) from error
         by_name = self._partitions.items()
         return (
             {name: first[place] for name, place in by_name},
@@ -141,7 +143,7 @@ class KafkaInputs:
         try:
             found = await ask(list(self._partitions.values()), time_ms)
         except BrokerError as error:
-            raise InputError(str(error)) from error
+            raise _told(error) from error
         asked = {name: found[place] for name, place in self._partitions.items()}
         return {name: end[name] if at < 0 else at for name, at in asked.items()}
 
@@ -280,8 +282,7 @@ class KafkaInputs:
                     for place, end in (await self._reader.ends(past)).items():
                         by_place[place].end = max(end, by_place[place].end)
                 ends_at = loop.time() + ENDS_S
-            if not self._follow:
-                check_there(consumer)
+            check_there(consumer, AWAY_FOLLOWED_S if self._follow else AWAY_S)
 
     async def _batch_of(self, read: Read) -> Batch:
         if self._values.at_once and read.records.values.nbytes <= AT_ONCE_BYTES:
@@ -307,7 +308,7 @@ class KafkaInputs:
             consumer.assign({place: offset})
             read = (await consumer.read(records_max=1, wait_s=SAMPLE_S)).get(place)
         except BrokerError as error:
-            raise InputError(str(error)) from error
+            raise _told(error) from error
         finally:
             await consumer.close()
         if read is None or not len(read.offsets) or int(read.offsets[0]) != offset:
@@ -322,10 +323,10 @@ class KafkaInputs:
         self._seen[name] = (cut, identity)
 
 
-def check_there(consumer: Consumer) -> None:
-    """Raise BrokerError where brokers have been away for longer than what ends will wait."""
+def check_there(consumer: Consumer, away_s_max: float = AWAY_S) -> None:
+    """Raise BrokerError where brokers have been away for longer than is waited for here."""
     away_s = getattr(consumer, "away_s", 0.0)
-    if away_s > AWAY_S:
+    if away_s > away_s_max:
         raise BrokerError(f"no broker has answered for {int(away_s)} s", done=False)
 
 
@@ -339,7 +340,9 @@ _WAY_OUT = (
 def _told(error: Exception) -> Exception:
     if isinstance(error, OffsetError):
         return InputError(f"{error}. {_WAY_OUT}")
-    return InputError(str(error)) if isinstance(error, BrokerError) else error
+    if isinstance(error, NoTopicError | DamagedError):
+        return InputError(str(error))
+    return InputAwayError(str(error)) if isinstance(error, BrokerError) else error
 
 
 def _removed(place: Place, offset: int, first: int) -> InputError:

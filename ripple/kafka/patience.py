@@ -29,11 +29,17 @@ class Patience:
         clock: Clock,
         where: str,
         failed: Callable[[BrokerError | TimeoutError], Awaitable[None]],
+        *,
+        waits: bool = True,
     ) -> None:
-        """where: the brokers, for people. failed: called before another attempt, or the end."""
+        """Take what is called before another attempt, or the end, as ``failed``.
+
+        where: the brokers, for people. waits: whether there is another attempt.
+        """
         self._clock = clock
         self._where = where
         self._failed = failed
+        self._waits = waits
         self.tell: Tell = untold
 
     async def surely(
@@ -65,6 +71,8 @@ class Patience:
                 if waited_s >= tell_at_s:
                     tell_at_s = waited_s + TELL_S
                     self.tell(CommitWaits(waited_s, rows, f"{self._where}: {why}"))
+                if not self._waits:
+                    raise OutputError(f"cannot {what} {self._where}: {why}") from error
                 if self._clock.monotonic_ns() >= until_ns:
                     raise OutputError(
                         f"cannot {what} {self._where}, for {patience_s:.0f} s now: {why}. What was "

@@ -124,6 +124,7 @@ def open_group(paths: Mapping[str, str], asked: Grouping) -> ReadableGroup:
                 where=brokers,
                 offsets=_offsets(brokers, asked),
                 carried=carried if carries else None,
+                waits=asked.waits,
             )
         )
     return Groups(groups)

@@ -22,6 +22,8 @@ _OF: dict[type, tuple[Level, str]] = {
     events.BroughtUp: (Level.DEBUG, "graph"),
     events.Committed: (Level.DEBUG, "partition"),
     events.CommitWaits: (Level.ERROR, "partition"),
+    events.InputWaits: (Level.ERROR, "partition"),
+    events.InputBack: (Level.INFO, "partition"),
     events.Stored: (Level.DEBUG, "checkpoint"),
     events.CoordinatorAnswered: (Level.DEBUG, "membership"),
     events.Restored: (Level.INFO, "checkpoint"),

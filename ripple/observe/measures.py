@@ -74,6 +74,7 @@ class _OfPartition:
         self.recovery_s: float | None = None
         self.commits_wait_ns: int | None = None
         self.checkpoints_wait_ns: int | None = None
+        self.input_waits_ns: int | None = None
 
 
 class Measures:
@@ -136,6 +137,10 @@ class Measures:
                 one.commits_wait_ns = None
             case events.CommitWaits():
                 one.commits_wait_ns = self._earlier(one.commits_wait_ns, event.seconds)
+            case events.InputWaits():
+                one.input_waits_ns = self._earlier(one.input_waits_ns, event.seconds)
+            case events.InputBack():
+                one.input_waits_ns = None
             case events.StoreFailed():
                 one.checkpoints_wait_ns = self._earlier(one.checkpoints_wait_ns, event.seconds)
             case events.Stored():
@@ -264,6 +269,7 @@ class Measures:
             "commit_age_seconds": _age_s(one.committed_ns, now_ns),
             "checkpoint_age_seconds": _age_s(one.stored_ns, now_ns),
             "commit_waiting_seconds": _wait_s(one.commits_wait_ns, now_ns, one),
+            "input_waiting_seconds": _wait_s(one.input_waits_ns, now_ns, one),
             "checkpoint_waiting_seconds": _wait_s(one.checkpoints_wait_ns, now_ns, one),
             "checkpoint_bytes": one.stored_bytes,
             "recovery_remaining_events": one.remaining,

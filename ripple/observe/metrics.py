@@ -130,6 +130,11 @@ _WORKER = (
         *_PARTITION,
     ),
     _gauge(
+        "partition_input_waiting_seconds",
+        "Since the input is away; 0 while it is there",
+        *_PARTITION,
+    ),
+    _gauge(
         "partition_checkpoint_waiting_seconds",
         "Since no checkpoint could be stored; 0 while they can",
         *_PARTITION,

@@ -45,6 +45,8 @@ class Replay:
         await parts.inputs.open(live.engine.cut, rows, stop)
         while (found := parts.inputs.next(live.engine.cut)) is not Signal.ENDED:
             if found is Signal.WAITING:
+                if parts.stop():
+                    return False
                 await parts.inputs.more()
                 continue
             await live.apply(*found)

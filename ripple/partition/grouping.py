@@ -36,12 +36,13 @@ def group_at(
     part: Part | None = None,
     stage: int | None = 0,
     carried: Carried | None = None,
+    waits: bool = True,
 ) -> ReadableGroup:
     """Return the outputs of a partition at places that a restarted run goes on with.
 
     Files and logs are committed each by itself, and before those that are committed together.
-    source: the place that is read. epoch, part: as ``open_sink`` takes them; stage, carried: see
-    Grouping. Raises OutputError and ConnectorError.
+    source: the place that is read. epoch, part: as ``open_sink`` takes them; stage, carried,
+    waits: see Grouping. Raises OutputError and ConnectorError.
     """
     sinks: dict[str, str] = {}
     groups: dict[str, dict[str, str]] = {}
@@ -70,6 +71,6 @@ def group_at(
     for scheme, paths in groups.items():
         connector, use = openers[scheme].connector, openers[scheme].use
         carries = carrier is not None and carrier.connector.scheme == scheme
-        asked = Grouping(plan, part, stage, source, carried if carries else None)
+        asked = Grouping(plan, part, stage, source, carried if carries else None, waits)
         together.append(load(scheme, connector.package, use.opens)(paths, asked))
     return Groups([alone, *together]) if sinks or len(together) > 1 else together[0]

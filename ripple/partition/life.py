@@ -16,6 +16,7 @@ from ripple.errors import InputError
 from ripple.events import Tell, untold
 from ripple.partition.endings import Endings
 from ripple.partition.live import Live, Parts
+from ripple.partition.patient_inputs import PatientInputs
 from ripple.partition.report import Report
 from ripple.partition.settings import Settings
 from ripple.window import OnCount, OnInterval
@@ -97,6 +98,8 @@ class Life:
         traces: of those batches, None where nobody follows events.
         """
         self.report = Report()
+        if isinstance(inputs, PatientInputs):
+            inputs.tell = tell
         self._keeper = keeper
         self._going: Going | None = None
         self._parts = Parts(

@@ -17,7 +17,8 @@ from ripple.testing.sink_rules import SinkSubject
 from ripple.testing.source_rules import SourceSubject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from ripple.connectors.connector import Connector
@@ -29,7 +30,13 @@ if TYPE_CHECKING:
 
 
 def source_suite(
-    connector: Connector, put: Put, *, record: type | None = None, once: bool = False
+    connector: Connector,
+    put: Put,
+    *,
+    record: type | None = None,
+    once: bool = False,
+    changes: Mapping[str, Callable[[Path], object]] | None = None,
+    away: Callable[[Path], AbstractContextManager[object]] | None = None,
 ) -> type:
     """Return a class of tests of what ``connector`` reads, plain and continued.
 
@@ -39,12 +46,15 @@ def source_suite(
     fields of ``ripple.testing.Tick``; some break a check, and are put like others. record: of a
     source that takes no records, such as one that makes them by rule, the class that it is read as;
     ``rows`` then only say how many. once: of a source that brings records as they come, and never
-    again: nothing is promised of reading from an offset, nor of where batches end. Raises
-    ConnectorError if it is no source.
+    again: nothing is promised of reading from an offset, nor of where batches end. changes: of a
+    source that is continued, what makes another input of it, by what was done ("made anew", "cut
+    back"), given the folder of the test; behind it there are more records than were put, so that it
+    could be read on. away: likewise, a context in which its server answers nobody, or denies to
+    read. Raises ConnectorError if it is no source.
     """
     if connector.source is None and connector.continued_source is None:
         raise ConnectorError(f"connector {connector.scheme!r} is no source: it has no such suite")
-    subject = SourceSubject(connector, put, record)
+    subject = SourceSubject(connector, put, record, changes, away)
     rules: list[Rule] = []
     if connector.source is not None:
         rules += source_rules.ALWAYS
@@ -52,6 +62,8 @@ def source_suite(
         rules += source_rules.OF_KNOWN if record is None else ()
     if connector.continued_source is not None:
         rules += inputs_rules.RULES
+        rules += inputs_rules.OF_CHANGED if changes else ()
+        rules += inputs_rules.OF_AWAY if away is not None else ()
     return _suite("SourceSuite", connector, subject, rules)
 
 

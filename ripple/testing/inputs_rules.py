@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ripple.batch import Batch
 from ripple.connectors.inputs import Signal, is_inputs
 from ripple.connectors.installed import load
 from ripple.errors import InputError
+from ripple.partition.patient_inputs import PatientInputs
 from ripple.testing.connector_outside import Ahead, nothing_left
 from ripple.testing.connector_rows import is_bad, ticks
 from ripple.testing.source_rules import (
@@ -315,6 +316,99 @@ def inputs_hold_little_of_what_nobody_reads(subject: SourceSubject, folder: Path
     _run(story())
 
 
+def inputs_refuse_what_has_changed(subject: SourceSubject, folder: Path) -> None:
+    """What was made anew, cut back, overtaken or altered while they were closed is refused."""
+
+    async def story() -> None:
+        for what, change in subject.changes.items():
+            own = _folder(folder, what)
+            path = await _put(subject, own, ticks(0, ROWS))
+            async with reading(subject, path) as (inputs, cut):
+                await read_on(inputs, cut)
+                known = await inputs.identities(dict(cut))
+            await asyncio.to_thread(change, own)
+            await _refused(subject, path, dict(cut), known, f"of what was {what}")
+
+    _run(story())
+
+
+def inputs_refuse_what_changes_while_they_read(subject: SourceSubject, folder: Path) -> None:
+    """The same is refused while they read, before a record of it comes, and never vouched for."""
+
+    async def story() -> None:
+        for what, change in subject.changes.items():
+            own = _folder(folder, what)
+            path = await _put(subject, own, ticks(0, ROWS))
+            inputs = PatientInputs(opened(subject, path, BATCH_ROWS, follow=True))
+            try:
+                first, _ = await inputs.bounds()
+                cut = dict(first)
+                await inputs.open(cut, BATCH_ROWS)
+                await read_on(inputs, cut, ROWS)
+                at, known = dict(cut), await inputs.identities(dict(cut))
+                await asyncio.to_thread(change, own)
+                with suppress(InputError):
+                    await read_on(inputs, cut, 1)
+                    raise AssertionError(f"changed: of what was {what} a record came")
+                assert cut == at, f"changed: reading has gone on in what was {what}"
+                assert await inputs.identities(at) == known, (
+                    f"changed: a checkpoint would vouch for what was {what}"
+                )
+            finally:
+                await inputs.close()
+
+    _run(story())
+
+
+def inputs_that_were_away_go_on(subject: SourceSubject, folder: Path) -> None:
+    """While a server is away, or denies a right, nothing comes; then what is new does, once."""
+    away = subject.away
+    assert away is not None
+
+    async def story() -> None:
+        path = await _put(subject, folder, ticks(0, ROWS))
+        inputs = PatientInputs(opened(subject, path, BATCH_ROWS, follow=True))
+        told = asyncio.Event()
+        inputs.tell = lambda _: told.set()
+        try:
+            first, _ = await inputs.bounds()
+            cut = dict(first)
+            await inputs.open(cut, BATCH_ROWS)
+            await read_on(inputs, cut, ROWS)
+            is_away = away(folder)
+            await asyncio.to_thread(is_away.__enter__)
+            while not told.is_set():
+                await _nothing_comes(inputs, cut)
+            await asyncio.to_thread(is_away.__exit__, None, None, None)
+            await _put(subject, folder, ticks(ROWS, ROWS + AT_LEAST))
+            read = await read_on(inputs, cut, AT_LEAST)
+        finally:
+            await inputs.close()
+        found = [row["number"] for _, row in read.rows]
+        wanted = [number for number in range(ROWS, ROWS + AT_LEAST) if not is_bad(number)]
+        assert found == wanted, f"away: {wanted} were added, and {found} came"
+
+    _run(story())
+
+
+async def _nothing_comes(inputs: Inputs, cut: Cut) -> None:
+    try:
+        said = inputs.next(cut)
+    except InputError as error:
+        raise AssertionError(f"away: it is not waited for: {error}") from error
+    assert said is Signal.WAITING, f"away: meanwhile comes {said}"
+    with suppress(TimeoutError):
+        await asyncio.wait_for(inputs.more(), SOON_S)
+
+
+def _folder(folder: Path, what: str) -> Path:
+    own = folder / what.replace(" ", "-")
+    own.mkdir()
+    return own
+
+
+OF_CHANGED = (inputs_refuse_what_has_changed, inputs_refuse_what_changes_while_they_read)
+OF_AWAY = (inputs_that_were_away_go_on,)
 RULES = (
     inputs_give_every_record_once_and_in_order,
     inputs_know_their_bounds,

@@ -15,7 +15,8 @@ from ripple.testing.connector_outside import Ahead, nothing_left
 from ripple.testing.connector_rows import Tick, is_bad, ticks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from ripple.batch import Marker
@@ -32,15 +33,22 @@ AHEAD_BYTES_MAX = 16 << 20
 class SourceSubject:
     """A connector whose source is tried, and how records come to be where it reads.
 
-    put: see ``source_suite``. record: the class of records; of another one than Tick nobody knows
-    what they must be.
+    put, changes, away: see ``source_suite``. record: the class of records; of another one than Tick
+    nobody knows what they must be.
     """
 
     def __init__(
-        self, connector: Connector, put: Callable[..., str], record: type | None = None
+        self,
+        connector: Connector,
+        put: Callable[..., str],
+        record: type | None = None,
+        changes: Mapping[str, Callable[[Path], object]] | None = None,
+        away: Callable[[Path], AbstractContextManager[object]] | None = None,
     ) -> None:
         self.connector = connector
         self.put = put
+        self.changes = changes or {}
+        self.away = away
         self.is_known = record is None
         declared = record or Tick
         self.shape = RecordShape(schema_of(declared), checks_of(declared))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import threading
+import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from ripple.connectors.cutting import recut
 from ripple.connectors.inputs import Signal
 from ripple.connectors.screening import screened
 from ripple.cut import Cut
-from ripple.errors import InputError, OutputError
+from ripple.errors import InputAwayError, InputError, OutputError
 
 Row = dict[str, Any]
 BLOCK = 16
@@ -33,6 +35,25 @@ def put(folder: Path, rows: list[Row]) -> str:
     with path.open("a") as file:
         file.writelines(f"{json.dumps(row)}\n" for row in rows)
     return str(path)
+
+
+def cut_back(folder: Path) -> None:
+    """The first lines stay, and others come behind them."""
+    path = folder / "ticks"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:5], *lines[6:], *lines]))
+
+
+@contextmanager
+def away(folder: Path) -> Iterator[None]:
+    """The file has another name for a while."""
+    path = folder / "ticks"
+    path.rename(folder / "away")
+    yield
+    (folder / "away").rename(path)
+
+
+CHANGES = {"cut back": cut_back}
 
 
 class GoodSource:
@@ -160,31 +181,42 @@ class GoodInputs:
         self._woken = asyncio.Event()
         self._entries: Iterator[Batch] = iter(())
         self._stop: int | None = None
+        self._seen: dict[int, str] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
         return (self._name,)
 
     def count(self) -> int:
-        with open(self._path) as file:
-            return sum(1 for _ in file)
+        try:
+            with open(self._path) as file:
+                return sum(1 for _ in file)
+        except FileNotFoundError as error:
+            raise InputAwayError(f"there is no {self._path}") from error
 
     async def bounds(self) -> tuple[Cut, Cut]:
         return {self._name: 0}, {self._name: self.count()}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        if cut[self._name] > self.count():
+        offset, known = cut[self._name], identities.get(self._name, "")
+        if offset > self.count():
             raise InputError(f"{self._path} does not reach {cut}")
-        known = identities.get(self._name, "")
-        if known and known != await self._identity(cut):
+        self._compare(known, offset)
+        if known:
+            self._seen[offset] = known
+
+    def _compare(self, known: str, offset: int) -> None:
+        if known and known != self._digest(offset):
             raise InputError(f"{self._path} is another file")
 
-    async def _identity(self, cut: Cut) -> str:
+    def _digest(self, offset: int) -> str:
+        """That of the first line and of all lines before an offset."""
         with open(self._path) as file:
-            return next(file) if cut[self._name] else ""
+            lines = [line.encode() for line in islice(file, offset)]
+        return f"{zlib.crc32(b''.join(lines[:1])):08x} {zlib.crc32(b''.join(lines)):08x}"
 
     async def identities(self, cut: Cut) -> dict[str, str]:
-        return {self._name: await self._identity(cut)}
+        return {self._name: self._seen.get(cut[self._name], "")}
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         self._rows = rows
@@ -197,6 +229,9 @@ class GoodInputs:
     def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
         if self._stop is not None and cut[self._name] >= self._stop:
             return Signal.ENDED
+        if self.count() < cut[self._name]:
+            raise InputError(f"{self._path} does not reach {cut}")
+        self._compare(self._seen.get(cut[self._name], ""), cut[self._name])
         entry = next(self._entries, None)
         if entry is None:
             if not self._reading.follow:
@@ -207,6 +242,7 @@ class GoodInputs:
             entry = next(self._entries)
         if self._stop is not None and entry.next_offset > self._stop:
             entry = entry.split_at(self._stop)[0]
+        self._seen[entry.next_offset] = self._digest(entry.next_offset)
         return self._name, entry
 
     async def more(self) -> None:
@@ -266,9 +302,45 @@ class EndsWhenFollowed(GoodInputs):
         return Signal.ENDED if said is Signal.WAITING else said
 
 
-class TakesAnyIdentity(GoodInputs):
+class TakesAnyCut(GoodInputs):
+    """Does not look whether it is as long as what was read."""
+
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        pass
+        await super().check({self._name: min(cut[self._name], self.count())}, identities)
+
+
+class ComparesFirstLine(GoodInputs):
+    """Takes what begins as what was read, when it is opened."""
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        await super().check(cut, {})
+        known = identities.get(self._name, "")
+        if known and known.split()[0] != self._digest(1).split()[0]:
+            raise InputError(f"{self._path} is another file")
+
+
+class ReadsOn(GoodInputs):
+    """Checks nothing while it reads."""
+
+    def _compare(self, known: str, offset: int) -> None:
+        if self._is_checking:
+            super()._compare(known, offset)
+
+    _is_checking = False
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        self._is_checking = True
+        await super().check(cut, identities)
+
+
+class EndsWhenAway(GoodInputs):
+    """Takes a file that is away for one that will not come back."""
+
+    def count(self) -> int:
+        try:
+            return super().count()
+        except InputAwayError as error:
+            raise InputError(str(error)) from error
 
 
 class RefusesInputsWithoutReason(GoodInputs):
@@ -299,10 +371,13 @@ INPUTS = {
     AnyBatchRows: "inputs_read_alike_in_batches_of_any_size",
     GoesPastStop: "inputs_end_at_a_stop",
     EndsWhenFollowed: "inputs_end_or_wait",
-    TakesAnyIdentity: "inputs_know_what_they_have_read",
+    TakesAnyCut: "inputs_know_what_they_have_read",
     RefusesInputsWithoutReason: "inputs_refuse_bad_records_one_by_one",
     KeepsThread: "inputs_closed_at_any_time_leave_nothing",
     ReadsAllInputs: "inputs_hold_little_of_what_nobody_reads",
+    ComparesFirstLine: "inputs_refuse_what_has_changed",
+    ReadsOn: "inputs_refuse_what_changes_while_they_read",
+    EndsWhenAway: "inputs_that_were_away_go_on",
 }
 
 

@@ -42,7 +42,9 @@ def source(kind: type) -> type:
 
 
 def inputs(kind: type) -> type:
-    return source_suite(bad.connector(kind, "continued_source"), bad.put)
+    return source_suite(
+        bad.connector(kind, "continued_source"), bad.put, changes=bad.CHANGES, away=bad.away
+    )
 
 
 def sink(kind: type, **how: Any) -> type:

@@ -214,6 +214,18 @@ def test_since_when_commits_wait_outlives_the_lives_that_end_for_it(
     assert of(measures.samples([3]), "partition_commit_waiting_seconds", "3") == 0
 
 
+def test_since_when_an_input_is_away_is_told_until_it_is_back(
+    measures: Measures, clock: Hands
+) -> None:
+    begin(measures)
+    measures.told(3, events.InputWaits(5.0, "no answer"))
+    clock.at_s += 30
+    measures.told(3, events.InputWaits(35.0, "no answer"))
+    assert of(measures.samples([3]), "partition_input_waiting_seconds", "3") == 35
+    measures.told(3, events.InputBack(36.0))
+    assert of(measures.samples([3]), "partition_input_waiting_seconds", "3") == 0
+
+
 def test_since_when_checkpoints_wait_is_told_until_one_is_stored(
     measures: Measures, clock: Hands
 ) -> None:
