@@ -486,7 +486,7 @@ OF_EXTRA = {
     "ripple/nats/inputs.py": ("nats", {"nats"}),
     "ripple/nats/liftbridge.py": ("nats", {"nats"}),
     "ripple/nats/places.py": ("nats", {"nats"}),
-    "ripple/nats/session.py": ("nats", {"nats"}),
+    "ripple/nats/session.py": ("nats", {"nats", "nkeys"}),
     "ripple/nats/sink.py": ("nats", {"nats"}),
     "ripple/nats/subject.py": ("nats", {"nats"}),
     "ripple/postgres/inputs.py": ("postgres", {"psycopg"}),
@@ -549,6 +549,7 @@ DISTRIBUTION_OF = {
     "google": "protobuf",
     "psycopg": "psycopg",
     "nats": "nats-py",
+    "nkeys": "nats-py",  # its extra of that name
     "redis": "redis",
     "grpc": "grpcio",
     "grpc_health": "grpcio-health-checking",

@@ -92,7 +92,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "waits for a server that is away, in a thread where nothing else is done; certificates",
         ("time", "ssl"),
     ),
-    "ripple/nats/session.py": ("certificates of a server", ("ssl",)),
+    "ripple/connectors/client_tls.py": ("certificates of a server", ("ssl",)),
     "ripple/connectors/postgres/place.py": (
         "knows the variables in which PostgreSQL's programs look for a server",
         ("os.environ", "os.environ.get"),

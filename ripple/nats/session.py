@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from typing import TYPE_CHECKING, Any
 
-from ripple.errors import RippleError
+from ripple.connectors.client_tls import client_context
+from ripple.connectors.library_errors import said
+from ripple.errors import InputError, RippleError
 from ripple.extras import needed
+from ripple.world.addresses import is_loopback
 
 with needed("nats", "a stream of NATS"):
-    import nats
+    import nkeys
+    from nats.aio.client import Client
     from nats.errors import Error as NatsError
     from nats.errors import NoServersError
     from nats.js.errors import NotFoundError
@@ -18,7 +21,6 @@ with needed("nats", "a stream of NATS"):
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nats.aio.client import Client
     from nats.js import JetStreamContext
     from nats.js.api import StreamInfo
 
@@ -30,6 +32,29 @@ ASK_S = 5.0
 FAILURES = (NatsError, OSError, asyncio.TimeoutError)
 
 
+class _Client(Client):
+    """A client that keeps to what is demanded of a connection, whatever a server says of itself.
+
+    What a server says comes in clear, so whoever stands between may leave out that it speaks TLS,
+    or name servers elsewhere to go on with. Both are looked at before it is told who comes.
+    """
+
+    place: NatsPlace
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        if self.place.is_secure:
+            if initial_connection and not (info.get("tls_required") or info.get("tls_available")):
+                raise NatsError(
+                    "the server offers no TLS, without which nobody is told who we are: let it, or "
+                    "set NATS_TLS=false where all may read along"
+                )
+            info["tls_required"] = True
+        elif self.place.settings.tls is None:
+            others = info.get("connect_urls") or []
+            info["connect_urls"] = [one for one in others if _is_here(one)]
+        await super()._process_info(info, initial_connection)
+
+
 async def connected(
     place: NatsPlace, failure: type[RippleError], hear: Callable[[Exception], None] | None = None
 ) -> Client:
@@ -37,25 +62,29 @@ async def connected(
 
     hear: is told what goes wrong afterwards.
     """
-    said: list[Exception] = []
+    heard: list[Exception] = []
 
-    async def heard(error: Exception) -> None:
+    async def hear_of(error: Exception) -> None:
         if hear is not None:
             hear(error)
         # Why there is no connection: that it is broken follows from what was said before.
-        if not (said and isinstance(error, ConnectionError)):
-            said[:] = [error]
+        if not (heard and isinstance(error, ConnectionError)):
+            heard[:] = [error]
 
     try:
         options = _options(place)
-        server = f"nats://{place.server}"
+        client = _Client()
+        client.place = place
         # The client tries for ever where certificates do not fit.
         async with asyncio.timeout(ANSWER_S):
-            client: Client = await nats.connect(server, error_cb=heard, **options)
+            await client.connect(f"nats://{place.server}", error_cb=hear_of, **options)
     except (NoServersError, TimeoutError) as error:
-        raise told(place, said[0] if said else error, failure) from error
-    except (*FAILURES, ValueError, RuntimeError) as error:
+        raise told(place, heard[0] if heard else error, failure) from error
+    except (*FAILURES, InputError, ValueError, RuntimeError) as error:
         raise told(place, error, failure) from error
+    except nkeys.NkeysError as error:
+        wrong = ValueError(f"the file of NATS_NKEY or NATS_CREDS holds no seed: {error}")
+        raise told(place, wrong, failure) from error
     return client
 
 
@@ -69,8 +98,14 @@ async def stream_info(js: JetStreamContext, place: NatsPlace) -> StreamInfo | No
 
 def told(place: NatsPlace, error: BaseException, failure: type[RippleError]) -> RippleError:
     """Return an error in one line, which names the place."""
-    said = " ".join(str(error).split()) or type(error).__name__
-    return failure(f"{place}: {said}")
+    return failure(f"{place}: {said(error)}")
+
+
+def _is_here(address: str) -> bool:
+    try:
+        return is_loopback(address)
+    except ValueError:
+        return False
 
 
 def _options(place: NatsPlace) -> dict[str, Any]:
@@ -84,13 +119,7 @@ def _options(place: NatsPlace) -> dict[str, Any]:
     }
     options = {name: value for name, value in options.items() if value is not None}
     if place.is_secure:
-        try:
-            context = ssl.create_default_context(cafile=given.authority)
-            if given.certificate:
-                context.load_cert_chain(given.certificate, given.key)
-        except OSError as error:
-            raise ValueError(f"the files of NATS_CA, NATS_CERT and NATS_KEY: {error}") from error
-        options["tls"] = context
+        options["tls"] = client_context("NATS_", given.authority, given.certificate, given.key)
     return options | {
         "name": "ripple",
         "connect_timeout": CONNECT_S,

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ripple.connectors.library_errors import said
+from ripple.connectors.postgres.session import defaults
 from ripple.errors import InputError
 from ripple.extras import needed
 from ripple.postgres.messages import Column
@@ -66,7 +68,7 @@ class Slots:
     def conninfo(self, **more: Any) -> str:
         """Return how a connection is made."""
         return make_conninfo(
-            **self.place.settings(),
+            **self.place.settings(defaults()),
             connect_timeout=CONNECT_S,
             application_name=f"ripple {self.name}"[:63],
             client_encoding="UTF8",
@@ -243,9 +245,8 @@ def told(place: PostgresPlace, error: BaseException) -> InputError:
     """Return an error in one line: what the server says, or why it cannot be reached."""
     if isinstance(error, InputError):
         return error
-    said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
-    text = " ".join((said or str(error)).split()) or type(error).__name__
-    return InputError(f"{place}: {text}")
+    primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    return InputError(f"{place}: {said(error, primary)}")
 
 
 async def _row(

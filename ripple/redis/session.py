@@ -5,19 +5,34 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from ripple.connectors.client_tls import client_context
+from ripple.connectors.library_errors import said
 from ripple.errors import InputError
 from ripple.extras import needed
 from ripple.world.addresses import parts
 
 with needed("redis", "a stream of Redis"):
     from redis.asyncio import Redis
-    from redis.exceptions import RedisError
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+    from redis.exceptions import (
+        AuthenticationError,
+        RedisError,
+        ResponseError,
+    )
+    from redis.exceptions import (
+        ConnectionError as Unconnected,
+    )
+    from redis.exceptions import (
+        TimeoutError as Unanswered,
+    )
 
 if TYPE_CHECKING:
     from ripple.redis.place import RedisPlace
 
 CONNECT_S = 5.0
 ANSWER_S = 8.0
+_LOST = (Unconnected, Unanswered)
 FAILURES = (RedisError, OSError, asyncio.TimeoutError)
 
 
@@ -27,6 +42,8 @@ def client_of(place: RedisPlace) -> Redis:
     given = place.settings
     options: dict[str, Any] = {}
     if place.is_secure:
+        # The library's own errors name neither the file nor who has named it.
+        client_context("REDIS_", given.authority, given.certificate, given.key)
         options = {
             "ssl": True,
             "ssl_ca_certs": given.authority,
@@ -43,6 +60,7 @@ def client_of(place: RedisPlace) -> Redis:
         socket_timeout=ANSWER_S,
         client_name="ripple",
         protocol=2,  # whose errors say what is wrong
+        retry=Retry(NoBackoff(), 0),  # whoever asks knows for how long it may ask again
         **options,
     )
 
@@ -51,4 +69,9 @@ def told(place: RedisPlace, error: BaseException) -> InputError:
     """Return an error in one line, which names the place."""
     if isinstance(error, InputError):
         return error
-    return InputError(f"{place}: {' '.join(str(error).split()) or type(error).__name__}")
+    if isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE"):
+        return InputError(f"{place}: there is something else of that name, which is no stream")
+    hint = ""
+    if isinstance(error, _LOST) and not isinstance(error, AuthenticationError):
+        hint = ": does it speak TLS (REDIS_TLS)?" if place.is_secure else ""
+    return InputError(f"{place}: {said(error)}{hint}")

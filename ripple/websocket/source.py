@@ -8,6 +8,8 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from ripple.connectors.client_tls import client_context
+from ripple.connectors.library_errors import said
 from ripple.errors import InputError
 from ripple.extras import needed
 from ripple.values.held import Held
@@ -18,6 +20,7 @@ from ripple.websocket.sequence import Gap, Sequence, Verdict
 with needed("websocket", "a feed over a websocket"):
     from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
     from websockets.sync.client import connect
+    from websockets.uri import parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,6 +85,8 @@ class WebsocketSource:
         self.name = name
         self._feed, self._values, self._batch_rows = feed, values, batch_rows
         self._wait = wait
+        at = parse_uri(feed.url)
+        self._origin = at.secure, at.host, at.port
         self._sequence = Sequence()
         self._open = ExitStack()
         self._is_read = self._is_closed = False
@@ -166,6 +171,12 @@ class WebsocketSource:
 
     def _connected(self) -> ClientConnection:
         connection = self._open.enter_context(_connecting(self._feed))
+        at = connection.protocol.uri
+        if (at.secure, at.host, at.port) != self._origin:
+            raise InputError(
+                f"cannot read {self._feed.url}: its server sends on to {at.host}:{at.port}, which "
+                "is not told what this one may know: name that place, if it is the one"
+            )
         greeting = self._feed.greeting(self._sequence.last)
         if greeting is not None:
             connection.send(greeting)
@@ -204,11 +215,7 @@ def _connecting(feed: Feed) -> AbstractContextManager[ClientConnection]:
     if feed.settings.authorization:
         given["additional_headers"] = {"Authorization": feed.settings.authorization}
     if feed.url.startswith("wss:") and feed.settings.authority:
-        try:
-            given["ssl"] = ssl.create_default_context(cafile=feed.settings.authority)
-        except OSError as error:  # no such file, or none of certificates
-            said = error.strerror or error
-            raise InputError(f"cannot read WS_CA, {feed.settings.authority}: {said}") from error
+        given["ssl"] = client_context("WS_", feed.settings.authority)
     connection: AbstractContextManager[ClientConnection] = connect(
         feed.url,
         open_timeout=CONNECT_S,
@@ -220,5 +227,4 @@ def _connecting(feed: Feed) -> AbstractContextManager[ClientConnection]:
 
 
 def _told(feed: Feed, error: Exception) -> InputError:
-    said = " ".join(str(error).split()) or type(error).__name__
-    return InputError(f"cannot read {feed.url}: {said}")
+    return InputError(f"cannot read {feed.url}: {said(error)}")

@@ -300,11 +300,6 @@ def test_passwords_and_hosts_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
             PostgresPlace.parse(wrong)
     text = "//me@[::1]:5433/db/s.t"
     assert str(PostgresPlace.parse(text)) == f"postgres:{text}"
-    assert "sslmode" not in PostgresPlace.parse(text).settings()
-    assert PostgresPlace.parse("//db.example.com/db/t").settings()["sslmode"] == "verify-full"
-    monkeypatch.setenv("PGSSLMODE", "require")
-    assert "sslmode" not in PostgresPlace.parse("//db.example.com/db/t").settings()
-    monkeypatch.delenv("PGSSLMODE")
     monkeypatch.setenv("PGPASSWORD", "wrong one")
     with pytest.raises(OutputError, match="password authentication failed") as told:
         sink()

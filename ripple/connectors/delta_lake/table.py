@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from ripple.connectors.contract import Commit
+from ripple.connectors.library_errors import said
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.text.cut_record import Owner, from_json, to_json
 from ripple.errors import OutputError
@@ -164,8 +165,7 @@ class Table:
         try:
             yield
         except (DeltaError, OSError) as error:
-            said = " ".join(str(error).split())
-            raise OutputError(f"cannot write {self.name}: {said}") from error
+            raise OutputError(f"cannot write {self.name}: {said(error)}") from error
 
 
 def check(path: str) -> str:
@@ -176,8 +176,7 @@ def check(path: str) -> str:
         table = DeltaTable(path)
         number = table.transaction_version(APPLICATION)
     except (DeltaError, OSError) as error:
-        said = " ".join(str(error).split())
-        raise OutputError(f"delta:{path}: {said}") from error
+        raise OutputError(f"delta:{path}: {said(error)}") from error
     whose = "which no run has made" if number is None else f"of which {number} are Ripple's"
     return f"a table of {table.version() + 1} commits, {whose}"
 

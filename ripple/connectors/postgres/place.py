@@ -10,11 +10,14 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.connectors.settings import setting
 from ripple.errors import InputError, OutputError
 from ripple.world.addresses import is_loopback, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PREFIX = "postgres:"
 FORM = "postgres:[//[USER@]HOST[:PORT]/DATABASE/]TABLE"
@@ -86,17 +89,20 @@ class PostgresPlace(NamedTuple):
         port = f":{self.port}" if self.port else ""
         return f"{PREFIX}//{user}{host}{port}/{self.database}/{table}"
 
-    def settings(self) -> dict[str, str]:
+    def settings(self, said: Mapping[str, str]) -> dict[str, str]:
         """Return what a connection is told: a server elsewhere must show a certificate.
 
-        That is so unless the user says otherwise, in PGSSLMODE or a service.
+        That is so unless the user says otherwise, in PGSSLMODE or a service. said: what libpq
+        takes where it is told nothing, by its environment and a service.
         """
         told = {"host": self.host, "port": self.port, "dbname": self.database, "user": self.user}
         given = {name: value for name, value in told.items() if value}
-        host = self.host or os.environ.get("PGHOST", "")
-        is_here = not host or host.startswith("/") or is_loopback(joined(host, 0))
-        if not is_here and not {"PGSSLMODE", "PGSERVICE"} & {*os.environ}:
-            given |= {"sslmode": "verify-full", "sslrootcert": "system"}
+        hosts = f"{self.host or said.get('host', '')},{said.get('hostaddr', '')}".split(",")
+        is_told = "PGSSLMODE" in os.environ or said.get("sslmode", "prefer") != "prefer"
+        if not all(map(_is_here, hosts)) and not is_told:
+            given |= {"sslmode": "verify-full"}
+            if not said.get("sslrootcert"):
+                given |= {"sslrootcert": "system"}
         return given
 
     def slot_and_publication(self) -> tuple[str, str]:
@@ -107,6 +113,10 @@ class PostgresPlace(NamedTuple):
         if not _SLOT.fullmatch(slot):
             raise InputError(f"POSTGRES_SLOT: {slot!r} is no slot's name, of a-z, 0-9 and _ alone")
         return slot, os.environ.get("POSTGRES_PUBLICATION") or default
+
+
+def _is_here(host: str) -> bool:
+    return not host or host.startswith(("/", "@")) or is_loopback(joined(host, 0))
 
 
 def _named(text: str, path: str) -> dict[str, str]:

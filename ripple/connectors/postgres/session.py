@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ripple.connectors.library_errors import said
 from ripple.connectors.postgres.record import Records
 from ripple.errors import OutputError
 from ripple.extras import needed
@@ -11,6 +12,7 @@ from ripple.extras import needed
 with needed("postgres", "a table of PostgreSQL"):
     import psycopg
     from psycopg.conninfo import make_conninfo
+    from psycopg.pq import Conninfo
 
 if TYPE_CHECKING:
     from ripple.connectors.connector import Part
@@ -32,13 +34,21 @@ PLAIN = -1
 """Of a run that has written the table whole, and goes on nowhere."""
 
 
+def defaults() -> dict[str, str]:
+    """Return what libpq takes where it is told nothing; "" of what nobody says."""
+    told = Conninfo.get_defaults()
+    return {one.keyword.decode(): one.val.decode() if one.val else "" for one in told}
+
+
 def connected(place: PostgresPlace, subject: str) -> psycopg.Connection:
     """Return a connection, whose transactions begin by themselves; raises psycopg.Error.
 
     subject: who connects, for whoever looks who is connected.
     """
     settings = make_conninfo(
-        **place.settings(), connect_timeout=CONNECT_S, application_name=f"ripple {subject}"[:63]
+        **place.settings(defaults()),
+        connect_timeout=CONNECT_S,
+        application_name=f"ripple {subject}"[:63],
     )
     connection = psycopg.connect(settings)
     try:
@@ -138,5 +148,4 @@ def _check_known(table: Table, is_there: bool, are_fitting: list[bool]) -> None:
 
 def told(name: str, error: psycopg.Error) -> OutputError:
     """Return an error in one line: what the server says, or why it cannot be reached."""
-    said = error.diag.message_primary or str(error).strip()
-    return OutputError(f"cannot write {name}: {' '.join(said.split())}")
+    return OutputError(f"cannot write {name}: {said(error, error.diag.message_primary)}")
