@@ -119,6 +119,19 @@ def xxh64_of(const uint8_t[::1] data not None, seed: int = 0) -> int:
     return xxh64(&data[0] if data.shape[0] else NULL, data.shape[0], seed)
 
 
+def xxh64_each(
+    const int32_t[::1] offsets not None,
+    const uint8_t[::1] data not None,
+    uint64_t[::1] out not None,
+) -> None:
+    """Fill ``out[i]`` with the XXH64 of the bytes ``data[offsets[i]:offsets[i + 1]]``."""
+    cdef Py_ssize_t i
+    cdef const uint8_t* base = &data[0] if data.shape[0] else NULL
+    with nogil:
+        for i in range(out.shape[0]):
+            out[i] = xxh64(base + offsets[i], offsets[i + 1] - offsets[i], 0)
+
+
 def mix_of(h: int, value: int) -> int:
     """Return ``mix`` of two unsigned 64-bit integers."""
     return mix(h, value)

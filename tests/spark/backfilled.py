@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ripple.checkpoint.origin import Origin, begin
-from ripple.hashing import xxh64_of
-from ripple.spark.backfill.adopting import IDENTITY, Adopting
+from ripple.spark.backfill.adopting import Adopting
 from ripple.spark.backfill.fingerprint import fingerprint
 from ripple.spark.backfill.history import ORDER, readings_of
 from ripple.spark.backfill.live import Live
@@ -38,17 +37,13 @@ def backfilled(
     shelf = Shelf(str(store), plan.name, fingerprint(plan, source, log, identity))
     packets = [
         packet
-        for one in readings_of(parcel, source, log, frozenset(), shelf=shelf)
+        for one in readings_of(parcel, source, log, identity, frozenset(), shelf=shelf)
         for packet in one.run()
     ]
     adopting = Adopting(parcel, log, shelf, bool(identity))
     found: list[pa.RecordBatch] = []
     if packets:
         rows = pa.Table.from_batches([packet.rows() for packet in packets])
-        names = identity or [one.name for one in plan.source.fields]
-        texts = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
-        hashes = [xxh64_of(repr(text).encode()) >> 1 for text in texts]
-        rows = rows.append_column(IDENTITY, pa.array(hashes, pa.int64()))
         rows = rows.sort_by([(name, "ascending") for name in ORDER])
         found += adopting(rows.to_batches(max_chunksize=17))
     parts = [dict(packet.about) for packet in packets_in(found)]

@@ -14,8 +14,9 @@ import pytest
 
 from ripple.engine.arrow_types import arrow_fields
 from ripple.errors import InputError
+from ripple.keys.partitioner import partition_numbers
 from ripple.pipeline_file import load_plan
-from ripple.spark.backfill.receipt import Receipt, changes, differences
+from ripple.spark.backfill.receipt import BackfillError, Receipt, changes, differences
 from tests.cli.processes import RIPPLE, run
 from tests.spark.backfilled import backfilled
 from tests.spark.logs import topic_of
@@ -97,10 +98,10 @@ class Place:
             options = pa.csv.WriteOptions(include_header=False)
             pa.csv.write_csv(table, self.folder / "history" / name, options)
 
-    def backfilled(self, name: str, **options: Any) -> Receipt:
+    def backfilled(self, name: str, until_ns: int = UNTIL, **options: Any) -> Receipt:
         history = f"csv:{self.folder}/history"
         return backfilled(
-            f"{self.file}:{name}", history, self.live, self.folder / "store", UNTIL, **options
+            f"{self.file}:{name}", history, self.live, self.folder / "store", until_ns, **options
         )
 
     def digest(self, name: str, source: str, store: str) -> str:
@@ -271,3 +272,90 @@ def test_other_code_does_not_forget_history(tmp_path: Path) -> None:
     )  # fmt: skip
     assert ended.code != 0
     assert "history that was backfilled" in ended.err
+
+
+QUOTES = """
+import ripple as rp
+
+@rp.record(version=1)
+class Quote:
+    symbol: str
+    bid: float | None
+    ask: float | None
+    t: rp.Timestamp
+
+quotes = rp.Pipeline("quotes").source("quotes", Quote, time="t").partition("s", key="symbol").fold(
+    "rows", n=rp.count(), bid=rp.last("bid"), ask=rp.last("ask")).sink("out")
+"""
+
+
+@pytest.mark.parametrize(
+    ("of_history", "of_the_log"),
+    [
+        ({"bid": 5.0, "ask": None}, {"bid": None, "ask": 5.0}),
+        ({"bid": 0.0, "ask": None}, {"bid": -0.0, "ask": None}),
+        ({"bid": 0.0, "ask": None}, {"bid": None, "ask": None}),
+    ],
+)
+def test_records_are_the_same_only_bit_for_bit_and_null_for_null(
+    of_history: dict[str, Any], of_the_log: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "q.py"
+    file.write_text(QUOTES)
+
+    def quote(at: int, values: dict[str, Any]) -> dict[str, Any]:
+        return {"symbol": "A", **values, "t": BEGIN + at * SECOND}
+
+    (tmp_path / "h.jsonl").write_text(
+        "".join(json.dumps(quote(at, of_history)) + "\n" for at in range(100))
+    )
+    logged = [quote(at, of_the_log) for at in range(60, 110)]
+    live = topic_of(tmp_path, load_plan(str(file)), logged, partitions=1)
+    until = BEGIN + 100 * SECOND
+    history = f"jsonl:{tmp_path}/h.jsonl"
+    receipt = backfilled(str(file), history, live, tmp_path / "s", until, adopts=False)
+    (side,) = receipt.partitions[0]["inputs"]
+    assert (side["missing"], side["unknown"], side["before"]) == (40, 24, 40)
+    with pytest.raises(BackfillError, match="the log has 40 that history has not"):
+        receipt.check(allows_unproven=True)
+
+
+def test_a_time_that_leaves_all_of_history_out_is_told_and_nothing_is_adopted(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path, 1)
+    early = BEGIN - 100 * SECOND
+    receipt = place.backfilled("minutes", until_ns=early, adopts=False)
+    assert receipt.unproven() == ["trades"]
+    count = sum(one["t"] < UNTIL for one in TRADES)
+    says = rf"no record before .*: {count}, the first of 2023-11-14T22:13:19\.5\d+Z, are later, 0 r"
+    for allows in (False, True):
+        with pytest.raises(BackfillError, match=says):
+            receipt.check(allows_unproven=allows)
+    assert f"left out   {count}, the first of " in receipt.text()
+
+
+def test_an_input_of_which_nothing_was_compared_is_unproven_beside_others(tmp_path: Path) -> None:
+    place = Place(tmp_path, 6)
+    plan = load_plan(f"{place.file}:minutes")
+    places = partition_numbers(pa.RecordBatch.from_pylist(TRADES, place.schema), ["symbol"], 6)
+    chosen = int(places[-1])
+    history = [
+        one for one, at in zip(TRADES, places, strict=True) if one["t"] < UNTIL and at != chosen
+    ]
+    place.write({"a.csv": [], "b.csv": [], "c.csv": sorted(history, key=lambda one: int(one["t"]))})
+    live = [
+        one
+        for one, at in zip(TRADES[500:], places[500:], strict=True)
+        if one["t"] >= UNTIL or at != chosen
+    ]
+    place.live = topic_of(tmp_path / "some", plan, live, partitions=6, key=("symbol",))
+    receipt = place.backfilled("minutes", adopts=False)
+    assert receipt.unproven() == [f"trades/{chosen}"]
+    with pytest.raises(BackfillError, match=f"history reaches the log in trades/{chosen}: the log"):
+        receipt.check(allows_unproven=False)
+    receipt.check(allows_unproven=True)
+    sides = [side for part in receipt.partitions for side in part["inputs"]]
+    unwritten = {f"trades/{at}" for at in range(6)} - {f"trades/{at}" for at in places}
+    nothing = {side["name"] for side in sides if side["verdict"] == "nothing to prove"}
+    assert nothing == unwritten  # no key has ever come there

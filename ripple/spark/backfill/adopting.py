@@ -19,8 +19,16 @@ from ripple.engine import Engine
 from ripple.engine.arrow_types import arrow_fields
 from ripple.partition.drive import Drive
 from ripple.spark import packets
-from ripple.spark.backfill.history import HISTORY, INPUT, LETTERS_MAX, PARTITION, SIDE, TIME
-from ripple.spark.backfill.seam import BROKEN, Seam
+from ripple.spark.backfill.history import (
+    HISTORY,
+    IDENTITY,
+    INPUT,
+    LETTERS_MAX,
+    PARTITION,
+    SIDE,
+    TIME,
+)
+from ripple.spark.backfill.seam import BROKEN, Seam, Side
 from ripple.spark.packets import Packet
 
 if TYPE_CHECKING:
@@ -30,9 +38,6 @@ if TYPE_CHECKING:
     from ripple.spark.backfill.live import Live
     from ripple.spark.backfill.shelf import Shelf
     from ripple.spark.parcel import Parcel
-
-IDENTITY = "ripple_identity"
-"""The column with the hash of what identifies a record."""
 
 _BEFORE_ALL = 1 << 62
 
@@ -86,11 +91,15 @@ class _Adoption:
         self._engine = HistoryEngine(self._plan, partition, names)
         self._drive = Drive(self._engine)
         late_ns = self._plan.source.out_of_order_ns
-        whole_ns = {
-            one.name: None if one.first_ns is None else one.first_ns + late_ns
+        sides = [
+            Side(
+                one.name,
+                None if one.first_ns is None else one.first_ns + late_ns,
+                is_written=one.end > 0,
+            )
             for one in self._inputs
-        }
-        self._seam = Seam(whole_ns, is_identity=how.is_identity)
+        ]
+        self._seam = Seam(sides, is_identity=how.is_identity)
         self._causes: Counter[str] = Counter()
         self._letters: list[dict[str, Any]] = []
         self._schema = pa.schema(arrow_fields(self._plan.source.fields))

@@ -14,9 +14,8 @@ from ripple.checkpoint.checkpoints import Checkpoints
 from ripple.checkpoint.origin import Origin, begin, folder_of, origin_in
 from ripple.engine.arrow_types import arrow_fields
 from ripple.errors import InputError
-from ripple.extras import needed
 from ripple.fenced import ChainError, DamagedError
-from ripple.spark.backfill.adopting import IDENTITY, Adopting
+from ripple.spark.backfill.adopting import Adopting
 from ripple.spark.backfill.fingerprint import fingerprint
 from ripple.spark.backfill.history import ORDER, OWN, PARTITION, readings_of
 from ripple.spark.backfill.live import Live
@@ -30,9 +29,6 @@ from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
 from ripple.spark.sources import spark_schema
 from ripple.spark.work import Unpacked, packets_from, pickled
-
-with needed("spark", "ripple.spark"):
-    from pyspark.sql import functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -148,16 +144,14 @@ class Backfill:
             self._parcel,
             self.source,
             self.live,
+            self._identity,
             known,
             shelf=self._shelf if keeps else None,
             teller=None if listener is None else listener.teller,
         )
         packets = packets_from(self._spark, readings)
         rows = packets.where(packets.kind == ROWS).mapInArrow(Unpacked(schema), schema)
-        names = self._identity or [one.name for one in self.plan.source.fields]
-        hashed = rows.withColumn(IDENTITY, functions.xxhash64(*(f"`{name}`" for name in names)))
-        divided = hashed.repartition(self.live.partitions, PARTITION)
-        return divided.sortWithinPartitions(*ORDER)
+        return rows.repartition(self.live.partitions, PARTITION).sortWithinPartitions(*ORDER)
 
     # --- the store ---
 
@@ -238,7 +232,7 @@ class Backfill:
 
     def _check_names(self) -> None:
         names = [one.name for one in self.plan.source.fields]
-        for name in (*OWN.names, IDENTITY):
+        for name in OWN.names:
             if name in names:
                 raise InputError(f"{self.plan.source.name} has a field {name!r}, a name of ours")
         for name in self._identity:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from ripple.spark.backfill.live import Live
     from ripple.spark.shares import Share, Source
 
+_PROOF = 2
+"""How records are told apart: what was found of them otherwise is not gone on with."""
+
 
 def fingerprint(plan: Plan, history: Source, live: Live, identity: Sequence[str]) -> str:
     """Return digits that differ wherever a checkpoint, or what is proved of it, could.
@@ -23,6 +26,7 @@ def fingerprint(plan: Plan, history: Source, live: Live, identity: Sequence[str]
     A file is known by its place, size and time of change, not by its bytes.
     """
     parts = [
+        _PROOF,
         plan.topology_hash,
         ripple.__version__,
         [(one.place, one.partition, one.first, one.end, _stat(one)) for one in history.shares],

@@ -20,13 +20,14 @@ from ripple.connectors.dead_letter import letter_of
 from ripple.errors import InputError
 from ripple.keys.partitioner import partition_numbers
 from ripple.spark import packets
+from ripple.spark.backfill.identity import identities_of
 from ripple.spark.backfill.shelf import Shelf
 from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packets import Packet, packets_of
 from ripple.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
 HISTORY, BEFORE, BEHIND = 0, 1, 2
 """Sides: of history, and of the live log before where it is live and from there on."""
 
-PARTITION, INPUT, TIME, SIDE, FILE, ROW = (
-    f"ripple_{name}" for name in ("partition", "input", "time_ns", "side", "file", "row")
+PARTITION, INPUT, TIME, SIDE, FILE, ROW, IDENTITY = (
+    f"ripple_{name}"
+    for name in ("partition", "input", "time_ns", "side", "file", "row", "identity")
 )
 OWN = pa.schema(
     [
@@ -50,6 +52,7 @@ OWN = pa.schema(
         pa.field(SIDE, pa.int32()),
         pa.field(FILE, pa.int32()),
         pa.field(ROW, pa.int64()),
+        pa.field(IDENTITY, pa.int64()),
     ]
 )
 ORDER = (PARTITION, TIME, INPUT, FILE, ROW)
@@ -60,8 +63,9 @@ LETTERS_MAX = 1 << 14
 class Reading:
     """A share of one side, up to the end of history.
 
-    file: its number among all of both sides. known: partitions of which nothing is needed any more.
-    shelf: where it is noted what a file of history had.
+    file: its number among all of both sides. identity: the fields that tell a record from others.
+    known: partitions of which nothing is needed any more. shelf: where it is noted what a file of
+    history had.
     """
 
     parcel: Parcel
@@ -69,6 +73,7 @@ class Reading:
     file: int
     side: int
     live: Live
+    identity: tuple[str, ...]
     known: frozenset[int]
     shelf: Shelf | None = None
     teller: Teller | None = None
@@ -100,7 +105,7 @@ class Reading:
                 f"and before offset {self.share.end}, from where on the broker has timestamps of "
                 "that time: what is written there must not be dated before its event"
             )
-        seen.take(batch, int(within.sum()))
+        seen.take(batch, times_ns[~within])
         partitions = inputs % live.partitions
         chosen = within & ~np.isin(partitions, sorted(self.known))
         count = records.num_rows
@@ -111,6 +116,7 @@ class Reading:
             np.full(count, self.side, np.int32),
             np.full(count, self.file, np.int32),
             batch.offsets(),
+            identities_of(records, self.identity),
         ]
         columns = [pa.array(values, field.type) for values, field in zip(own, OWN, strict=True)]
         schema = pa.schema([*OWN, *records.schema])
@@ -128,12 +134,17 @@ def readings_of(
     parcel: Parcel,
     history: Source,
     live: Live,
+    identity: Sequence[str],
     known: frozenset[int],
     *,
     shelf: Shelf | None = None,
     teller: Teller | None = None,
 ) -> list[Reading]:
-    """Return what reads both sides, the files of history first; see ``Reading``."""
+    """Return what reads both sides, the files of history first; see ``Reading``.
+
+    identity: fields, () for all of them.
+    """
+    names = tuple(identity or (one.name for one in parcel.plan().source.fields))
     found = [
         Reading(
             parcel,
@@ -141,6 +152,7 @@ def readings_of(
             file,
             HISTORY,
             live,
+            names,
             known,
             shelf,
             None if teller is None else teller.of(share.number),
@@ -154,23 +166,28 @@ def readings_of(
         ):
             if first < end:
                 share = one.share(rank, first, end)
-                found.append(Reading(parcel, share, len(found), side, live, known))
+                found.append(Reading(parcel, share, len(found), side, live, names, known))
     return found
 
 
 class Seen:
-    """What a file of history had: rows of history, rows behind it, and what was refused."""
+    """What a file of history had: rows of it, rows of its end or later, and what was refused."""
 
     def __init__(self, place: str) -> None:
         self._place = place
         self._rows = self._beyond = 0
+        self._beyond_ns: int | None = None
         self._causes: Counter[str] = Counter()
         self._letters: list[dict[str, Any]] = []
 
-    def take(self, batch: Batch, within: int) -> None:
-        """Count a batch, of which so many rows are of history."""
-        self._rows += within
-        self._beyond += batch.records.num_rows - within
+    def take(self, batch: Batch, beyond_ns: npt.NDArray[np.int64]) -> None:
+        """Count a batch. beyond_ns: the times of those of its records that history leaves out."""
+        self._rows += batch.records.num_rows - len(beyond_ns)
+        self._beyond += len(beyond_ns)
+        if len(beyond_ns):
+            first_ns = int(beyond_ns.min())
+            known_ns = self._beyond_ns
+            self._beyond_ns = first_ns if known_ns is None else min(first_ns, known_ns)
         for bad in batch.rejected:
             self._causes[bad.cause] += 1
             if len(self._letters) < LETTERS_MAX:
@@ -182,6 +199,7 @@ class Seen:
             "place": self._place,
             "rows": self._rows,
             "beyond": self._beyond,
+            "beyond_ns": self._beyond_ns,
             "refused": dict(self._causes),
             "letters": self._letters,
         }

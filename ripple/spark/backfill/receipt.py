@@ -108,12 +108,27 @@ class Receipt:
             raise BackfillError(
                 "history and the log do not meet, so nothing was adopted:\n  " + "\n  ".join(broken)
             )
+        if not self.rows:
+            refused = sum(self.refused.values())
+            raise BackfillError(
+                f"history has no record before {_time(self.until_ns)}: {self._left_out() or 'none'}"
+                f" later, {refused:,} refused. Give another --until, or --history; without one "
+                "there is nothing to begin from. Nothing was adopted"
+            )
         if unproven and not allows_unproven:
             raise BackfillError(
                 f"nothing shows that history reaches the log in {', '.join(unproven)}: the log has "
                 "no record there before the end of history, so it cannot be compared. Give an "
                 "earlier --until; or say --allow-unproven if you know it. Nothing was adopted"
             )
+
+    def _left_out(self) -> str:
+        """Return how many records of the files are of the end of history or later, "" for none."""
+        count = sum(one["beyond"] for one in self.files)
+        if not count:
+            return ""
+        first_ns = min(one["beyond_ns"] for one in self.files if one["beyond"])
+        return f"{count:,}, the first of {_time(first_ns)}, are"
 
     def _inputs(self) -> Iterator[Mapping[str, Any]]:
         for part in self.partitions:
@@ -145,10 +160,12 @@ class Receipt:
         """Return it for people."""
         proven = sum(one["verdict"] == PROVEN for one in self._inputs())
         count = sum(1 for _ in self._inputs())
+        left_out = self._left_out()
         lines = [
             f"pipeline {self.pipeline}, topology {self.topology_hash}",
             f"history    {self.rows:,} records before {_time(self.until_ns)}, of "
             f"{len(self.files)} files",
+            *([f"left out   {left_out} of its end or later"] if left_out else []),
             f"refused    {sum(self.refused.values()):,}",
             *(f"           {number:,} x {cause}" for cause, number in self.refused.items()),
         ]

@@ -15,7 +15,7 @@ than records may be out of order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -34,13 +34,14 @@ class Side:
     """One input's seam. rows: of history; before, behind: of the log, before the end of history.
 
     whole_ns: from when on the log has everything, None where it has nothing before the end of
-    history. first_ns, last_ns: of history's first and last record. missing, doubled, unknown: how
-    many records are in the log alone, on both sides, in history alone; ``at_ns``: the time of the
-    first of each.
+    history. is_written: whether the log has ever had a record, of whatever time. first_ns, last_ns:
+    of history's first and last record. missing, doubled, unknown: how many records are in the log
+    alone, on both sides, in history alone; ``at_ns``: the time of the first of each.
     """
 
     name: str
     whole_ns: int | None
+    is_written: bool = True
     rows: int = 0
     first_ns: int | None = None
     last_ns: int | None = None
@@ -53,12 +54,12 @@ class Side:
 
     @property
     def verdict(self) -> str:
-        """PROVEN, NOTHING, UNPROVEN or BROKEN."""
+        """PROVEN, NOTHING, UNPROVEN or BROKEN; what compared nothing proves nothing."""
         if self.missing or self.doubled or self.unknown:
             return BROKEN
         if self.before:
             return PROVEN
-        return UNPROVEN if self.rows or self.behind else NOTHING
+        return UNPROVEN if self.rows or self.is_written else NOTHING
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -68,9 +69,9 @@ class Side:
 class Seam:
     """The inputs of one partition. Invariant: what waits is of one time, the last that came."""
 
-    def __init__(self, whole_ns: Mapping[str, int | None], *, is_identity: bool) -> None:
-        """Begin with nothing. is_identity: whether no two records have the same hash."""
-        self.sides = [Side(name, at_ns) for name, at_ns in whole_ns.items()]
+    def __init__(self, sides: Iterable[Side], *, is_identity: bool) -> None:
+        """Begin with sides of nothing. is_identity: whether no two records have the same hash."""
+        self.sides = list(sides)
         self._is_identity = is_identity
         self._waiting: tuple[Ints, Ints, Ints, Ints] = (_NONE, _NONE, _NONE, _NONE)
 

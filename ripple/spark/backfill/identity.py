@@ -1,0 +1,85 @@
+"""What tells a record from others: a hash of 64 bits over its fields, bit for bit.
+
+A field that is null counts as much as one that is not, and each counts in its place: 0.0 is not
+-0.0, "ab" and "c" are not "a" and "bc", and [null] is not [].
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ripple.errors import SchemaError
+from ripple.hashing import mix_each, xxh64_each
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    Hashes = npt.NDArray[np.uint64]
+
+_NULL, _VALUE = np.uint64(0), np.uint64(1)
+
+
+def identities_of(records: pa.RecordBatch, names: Iterable[str]) -> npt.NDArray[np.int64]:
+    """Return the hash of each record over the fields that are named, in their order."""
+    found = np.zeros(records.num_rows, np.uint64)
+    for name in names:
+        mix_each(found, _of(records.column(name)))
+    return found.view(np.int64)
+
+
+def _of(column: pa.Array) -> Hashes:
+    """Return the hash of each value of a column."""
+    valid = np.asarray(column.is_valid())
+    found = np.where(valid, _VALUE, _NULL)
+    values = _values_of(column)
+    mix_each(found, values if valid.all() else np.where(valid, values, _NULL))
+    return found
+
+
+def _values_of(column: pa.Array) -> Hashes:
+    """Return a hash of each value that is not null, and anything for those that are."""
+    kind = column.type
+    if kinds.is_boolean(kind):
+        return np.asarray(column.cast(pa.uint8()).fill_null(0)).astype(np.uint64)
+    if kinds.is_int64(kind) or kinds.is_float64(kind):
+        bits = np.frombuffer(column.buffers()[1] or b"", np.uint64)
+        return bits[column.offset : column.offset + len(column)]
+    if kinds.is_string(kind):
+        return _of_text(column)
+    if kinds.is_list(kind):
+        return _of_lists(column)
+    if kinds.is_struct(kind):
+        found = np.zeros(len(column), np.uint64)
+        for part in column.flatten():
+            mix_each(found, _of(part))
+        return found
+    raise SchemaError(f"records cannot be told apart by a column of {kind}")
+
+
+def _of_text(column: pa.Array) -> Hashes:
+    found = np.zeros(len(column), np.uint64)
+    if len(column):
+        _, offsets, data = column.buffers()
+        ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+        xxh64_each(ends, np.frombuffer(data or b"", np.uint8), found)
+    return found
+
+
+def _of_lists(column: pa.Array) -> Hashes:
+    """Mix the members of each list, of all lists the first ones first."""
+    lengths = np.asarray(column.value_lengths().fill_null(0), np.int64)
+    members = _of(column.flatten())  # of lists that are not null
+    starts = np.cumsum(lengths) - lengths
+    found = lengths.astype(np.uint64)
+    for at in range(int(lengths.max(initial=0))):
+        (longer,) = np.nonzero(lengths > at)
+        mixed = found[longer]
+        mix_each(mixed, members[starts[longer] + at])
+        found[longer] = mixed
+    return found
