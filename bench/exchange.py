@@ -74,6 +74,10 @@ def _plan() -> rp.Plan:
     )
 
 
+async def _key() -> bytes:
+    return bytes(32)
+
+
 class End:
     """One of the two processes."""
 
@@ -83,7 +87,7 @@ class End:
         self.port = ExchangePort(
             live_world("/tmp/ripple-bench"), name, PLAN,
             lambda stage, _: Route("ab"[stage], addresses["ab"[stage]]), lambda _: 1,
-            address=f"{HOST}:0",
+            address=f"{HOST}:0", key=_key,
         )  # fmt: skip
         self.tasks: list[asyncio.Task[None]] = []
 

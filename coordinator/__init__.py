@@ -26,6 +26,7 @@ shell       runs the decisions: what comes in is decided on, what is decided is 
 archive     what it reads and writes in the store
 talks       the conversations with workers
 peers       the other replicas
+belonging   the cluster that its store is of
 service     its methods, for workers, people and other replicas
 messages    what people and replicas say as bytes, and back
 pages, metrics    what it shows to whoever watches it

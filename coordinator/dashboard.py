@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from coordinator.commands import right_of
@@ -61,11 +61,13 @@ class ClusterShown:
         place: str,
         timeline: Timeline,
         outputs: Callable[[Callable[[], Awaitable[Places]]], Outputs],
+        credential: Callable[[], str] = lambda: "",
         retry_source: str = "",
     ) -> None:
         """Show what ``shell`` knows. name: of the cluster; place: of the store, for people.
 
-        retry_source: where the records of letters that are retried go, "" for nowhere.
+        retry_source: where the records of letters that are retried go, "" for nowhere. credential:
+        returns what lets us follow outputs.
 
         outputs: makes what follows outputs, which asks where partitions are.
         """
@@ -80,6 +82,7 @@ class ClusterShown:
         self._drawn: tuple[str, Values] | None = None
         self._since: dict[str, int] = {}
         self._retry_source = retry_source
+        self._credential = credential
         self._graphs = Graphs(numbers, clock)
         self._places_as_of: tuple[object, Places] = (None, Places())
         self._outputs = outputs(self._places)
@@ -235,7 +238,7 @@ class ClusterShown:
             assert status is not None
             answer = StatusAnswer.FromString(status_to_bytes(status))
             self._places_as_of = now, places_of(answer, "here")
-        return self._places_as_of[1]
+        return replace(self._places_as_of[1], credential=self._credential())
 
     async def close(self) -> None:
         """Follow no outputs any more."""

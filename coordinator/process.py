@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from coordinator.belonging import Belonging
 from coordinator.pages import metrics_of, probes_of
 from coordinator.service import Desk
 from coordinator.shell import Shell
@@ -43,7 +44,9 @@ async def coordinate(
         say(line)
 
     shell = Shell(world, settings.limits, peers=settings.peers, tls=settings.tls, say=told)
-    host, service = settings.host, Desk(shell, settings.roles).service
+    cluster = Belonging(world, settings.cluster, say)
+    service = Desk(shell, settings.roles, cluster.credential).service
+    host = settings.host
     async with AsyncExitStack() as stack:
         with listening("health_port", settings.origins):
             at = joined(host, settings.health_port)
@@ -59,7 +62,7 @@ async def coordinate(
         stack.push_async_callback(server.close, GRACE_S)
         said = ""
         if settings.dashboard:
-            shown = await show(world, settings, shell, timeline, say)
+            shown = await show(world, settings, shell, timeline, say, cluster=cluster)
             stack.push_async_callback(shown.close)
             said = f", the dashboard at {shown.address}"
         say(
@@ -67,7 +70,7 @@ async def coordinate(
             f"{server.address}, /health and /ready at {probes.address}, /metrics at "
             f"{metrics.address}{said}"
         )
-        working = asyncio.ensure_future(shell.run())
+        working = asyncio.ensure_future(_work(cluster, shell))
         waiting = asyncio.ensure_future(ending.wait())
         try:
             await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -81,13 +84,24 @@ async def coordinate(
         working.result()  # what has ended it
 
 
+async def _work(cluster: Belonging, shell: Shell) -> None:
+    await cluster.begin()
+    await shell.run()
+
+
 async def show(
-    world: World, settings: Settings, shell: Shell, timeline: Timeline, say: Callable[[str], None]
+    world: World,
+    settings: Settings,
+    shell: Shell,
+    timeline: Timeline,
+    say: Callable[[str], None],
+    *,
+    cluster: Belonging,
 ) -> Showing:
     """Show the dashboard. Raises SettingsError for a port that is taken."""
     from coordinator.showing import Showing  # noqa: PLC0415 - of an extra, and slow to import
 
-    shown = Showing(world, settings, shell, timeline, say)
+    shown = Showing(world, settings, shell, timeline, say, credential=cluster.credential)
     with listening("dashboard_port", settings.origins):
         await shown.start()
     return shown

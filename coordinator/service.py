@@ -18,6 +18,8 @@ from ripple.rpc.reading import RpcError
 from ripple.world.control import UNKNOWN_CALLER, RefusedError, Service
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from coordinator.shell import Shell
     from ripple.access import Access, Caller
     from ripple.rpc.words import Said
@@ -36,10 +38,16 @@ _NEEDED = {
 class Desk:
     """Answers calls and holds conversations for one coordinator."""
 
-    def __init__(self, shell: Shell, access: Access | None = None) -> None:
-        """Answer whoever ``access`` lets, or everybody."""
+    def __init__(
+        self,
+        shell: Shell,
+        access: Access | None = None,
+        credential: Callable[[], str] = lambda: "",
+    ) -> None:
+        """Answer whoever ``access`` lets, or everybody. credential: lets one follow outputs."""
         self._shell = shell
         self._access = access
+        self._credential = credential
 
     @property
     def service(self) -> Service:
@@ -76,7 +84,7 @@ class Desk:
         status = self._shell.status
         if status is None:
             raise RefusedError("the store has not been read yet: try again")
-        return status_to_bytes(status)
+        return status_to_bytes(status, self._credential())
 
     async def _view(self, _: bytes) -> bytes:
         newest = self._shell.state.newest_number

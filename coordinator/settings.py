@@ -72,7 +72,7 @@ _PROCESS = (
     store("folder or s3://bucket/prefix of checkpoints and of the assignment"),
     Setting(
         name="cluster",
-        help="the name of the cluster, for people and certificates",
+        help="the name of the cluster, which its store keeps: another one is refused there",
         default="ripple",
         places=(Alias("cluster.name"),),
     ),

@@ -30,8 +30,10 @@ class Showing:
         shell: Shell,
         timeline: Timeline,
         say: Callable[[str], None],
+        *,
+        credential: Callable[[], str],
     ) -> None:
-        """Show nothing yet."""
+        """Show nothing yet. credential: returns what lets it follow outputs."""
         assert world.store is not None
         assert world.network is not None
         self._at = joined(settings.host, settings.dashboard_port)
@@ -43,6 +45,7 @@ class Showing:
             name=settings.cluster,
             place=settings.store,
             timeline=timeline,
+            credential=credential,
             retry_source=settings.retry_source,
             outputs=lambda find: Outputs(world, find, tls=settings.tls),
         )

@@ -16,8 +16,8 @@ from ripple.rpc.messages import (
 from ripple.rpc.reading import RpcError, parsed, texts
 
 
-def status_to_bytes(status: Status) -> bytes:
-    """Return what a coordinator knows as bytes."""
+def status_to_bytes(status: Status, credential: str = "") -> bytes:
+    """Return what a coordinator knows as bytes, and what lets who asks follow outputs."""
     message = pb.StatusAnswer(
         replica=status.replica,
         version=status.version,
@@ -71,6 +71,7 @@ def status_to_bytes(status: Status) -> bytes:
         alerts=[
             pb.AlertStatus(worker=one.worker, alert=alert_of(one.alert)) for one in status.alerts
         ],
+        credential=credential,
     )
     return bytes(message.SerializeToString())
 

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "access": {"errors"},
+    "credentials": {"access"},
     "arguments": {"errors"},
     "frozen": set(),
     "hashing": set(),
@@ -141,6 +142,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp", "traces"},
     "exchange": {
+        "access",
+        "credentials",
         "cut",
         "encoding",
         "engine",
@@ -210,6 +213,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "coordinator": {
         "access",
         "assignment",
+        "credentials",
         "daemon",
         "dashboard",
         "errors",
@@ -246,6 +250,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "change",
         "checkpoint",
         "connectors",
+        "credentials",
         "cut",
         "daemon",
         "dashboard",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from ripple import event_loop
+from ripple.assignment.founding import key_of
 from ripple.checkpoint.checkpoints import is_file
 from ripple.errors import RippleError
 from ripple.observe.levels import Level
@@ -158,6 +159,7 @@ def _runtime(begin: Mapping[str, Any], process: str, store: ObjectStore, log: Lo
         routes.route,
         routes.partitions,
         address=begin["deltas"],
+        key=lambda: key_of(store),
         tls=None if begin["tls"] is None else Tls(**begin["tls"]),
         tell=log.tell,
     )

@@ -6,6 +6,8 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ripple.credentials import Credentials, Side
+from ripple.errors import RippleError
 from ripple.events import PeerConnected, PeerLost, Tell, untold
 from ripple.exchange.exchange import Exchange
 from ripple.exchange.speaking import speak
@@ -13,7 +15,7 @@ from ripple.world import addresses
 from ripple.world.pauses import Pauses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from ripple.exchange.exchange import Route
     from ripple.exchange.limits import ExchangeLimits
@@ -48,6 +50,7 @@ class ExchangePort:
         senders: Callable[[int], int],
         *,
         address: str,
+        key: Callable[[], Awaitable[bytes]],
         tls: Tls | None = None,
         insecure: bool = False,
         limits: ExchangeLimits | None = None,
@@ -55,8 +58,9 @@ class ExchangePort:
     ) -> None:
         """Speak for ``process`` and listen at ``address``; routes, senders: as of Exchange.
 
-        insecure: whether plain bytes may leave the machine. Raises ValueError for an address that
-        is none, or that is not on this machine, without TLS.
+        key: returns the cluster's, by which its processes know each other; RippleError where nobody
+        knows it yet. insecure: whether plain bytes may leave the machine. Raises ValueError for an
+        address that is none, or that is not on this machine, without TLS.
         """
         addresses.check_secured(address, tls, insecure=insecure)
         assert world.network is not None
@@ -64,6 +68,8 @@ class ExchangePort:
         self._clock, self._random = world.clock, world.random
         self._tls, self._insecure = tls, insecure
         self._tell = tell
+        self._key = key
+        self._credentials: Credentials | None = None
         self._wanted = asyncio.Event()
         self._stopping = asyncio.Event()
         self._listen_at = address
@@ -164,8 +170,23 @@ class ExchangePort:
 
         peer: who must be there, "" for anybody.
         """
+        try:
+            credentials = await self._known()
+        except (RippleError, TimeoutError) as error:
+            self._tell(PeerLost(peer or stream.peer, f"nobody can be known: {error}"))
+            return
         dirty = asyncio.Event()
-        session = self.exchange.session(self._clock.monotonic_ns(), dirty.set, peer)
+        side, binding = Side.CONNECTS if peer else Side.ACCEPTS, stream.binding
+        session = self.exchange.session(
+            self._clock.monotonic_ns(),
+            dirty.set,
+            peer,
+            credential=credentials.of_process(self.exchange.process, side, binding),
+            admits=lambda who, shown: credentials.proven(
+                shown, who, side.other, binding, self._now_s()
+            ),
+            now_s=self._now_s,
+        )
         why = await speak(
             stream,
             session,
@@ -175,6 +196,16 @@ class ExchangePort:
             opened=lambda: self._tell(PeerConnected(session.peer)),
         )
         self._tell(PeerLost(peer or session.peer or stream.peer, why))
+
+    async def _known(self) -> Credentials:
+        """Return what tells who somebody is. Raises RippleError."""
+        if self._credentials is None:
+            async with asyncio.timeout(CONNECT_S):
+                self._credentials = Credentials(await self._key())
+        return self._credentials
+
+    def _now_s(self) -> int:
+        return self._clock.now_ns() // 1_000_000_000
 
     async def _close(self) -> None:
         if self._listener is not None:

@@ -10,6 +10,7 @@ report    what a member says of itself
 rules     what a version must be, and what may follow it
 form      a version as JSON
 chain     the versions in a store
+founding  the cluster's name and key, beside them
 """
 
 from __future__ import annotations

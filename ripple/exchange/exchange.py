@@ -20,6 +20,7 @@ from ripple.wire.messages import Reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from ripple.credentials import Proven
     from ripple.engine.edge_changes import EdgeChanges
     from ripple.exchange.edges import Edge
     from ripple.exchange.following import Receipt
@@ -84,6 +85,7 @@ class Exchange:
         self._sendings: dict[tuple[str, int], Sending] = {}
         self._followings: dict[tuple[str, int], Following] = {}
         self._sessions: dict[str, Session] = {}
+        self._observers: dict[Session, None] = {}
         self._asked: dict[Stream, list[_Asked]] = {}
         self._here = _Here(self)
 
@@ -211,8 +213,17 @@ class Exchange:
 
     # --- connections ---
 
-    def session(self, now_ns: int, dirty: Callable[[], None], expects: str = "") -> Session:
-        """Return what speaks on a new connection; dirty, expects: as of Session."""
+    def session(
+        self,
+        now_ns: int,
+        dirty: Callable[[], None],
+        expects: str = "",
+        *,
+        credential: str = "",
+        admits: Callable[[str, str], Proven] | None = None,
+        now_s: Callable[[], int] = lambda: 0,
+    ) -> Session:
+        """Return what speaks on a new connection; what it takes is as of Session."""
         return Session(
             self.process,
             self._edges,
@@ -223,19 +234,28 @@ class Exchange:
             expects=expects,
             traffic=self.traffic,
             shown=self._shown,
+            credential=credential,
+            admits=admits,
+            now_s=now_s,
         )
 
     @property
     def waiting_bytes(self) -> int:
         """How much waits to be sent, to all processes."""
-        return sum(session.waiting_bytes for session in self._sessions.values())
+        return sum(one.waiting_bytes for one in (*self._sessions.values(), *self._observers))
 
     def is_connected(self, process: str) -> bool:
         """Return whether there is a connection to a process."""
         return process in self._sessions
 
     def opened(self, session: Session, peer: str) -> None:
-        """Take a connection into use, in place of an older one to the same process."""
+        """Take a connection into use, in place of an older one to the same process.
+
+        Who is outside is none, whatever their name.
+        """
+        if session.is_observed:
+            self._observers[session] = None
+            return
         before = self._sessions.get(peer)
         self._sessions[peer] = session
         if before is not None:
@@ -245,6 +265,7 @@ class Exchange:
 
     def closed(self, session: Session) -> None:
         """Do without a connection."""
+        self._observers.pop(session, None)
         if self._sessions.get(session.peer) is session:
             del self._sessions[session.peer]
         self._lose(session)

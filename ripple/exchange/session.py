@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from ripple.access import AccessError, Role
 from ripple.encoding import arrow
 from ripple.encoding.errors import EncodingError
 from ripple.engine.edge_changes import EdgeChanges
@@ -39,10 +40,12 @@ from ripple.wire.messages import Reason, cut_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ripple.credentials import Proven
     from ripple.exchange.following import Receipt
     from ripple.exchange.limits import ExchangeLimits
     from ripple.exchange.way import Way
     from ripple.wire.link_events import Event
+    from ripple.wire.messages import Handshake
 
 CAPABILITIES = frozenset({CHANGES, EDGES, TRACES})
 # What a section takes of the window beside its rows, about.
@@ -130,13 +133,18 @@ class Session:
         traffic: Traffic | None = None,
         shown: Mapping[str, Edge] | None = None,
         observes: bool = False,
+        credential: str = "",
+        admits: Callable[[str, str], Proven] | None = None,
+        now_s: Callable[[], int] = lambda: 0,
     ) -> None:
         """Speak for ``process``.
 
         dirty: called when there may be something to send. expects: who must be there, "" for
         anybody. traffic: where it is counted what goes to and fro. shown: outputs that are offered
         to those outside. observes: whether this side is outside: it offers nothing and follows
-        what the peer shows, ``edges`` once the peer has said it.
+        what the peer shows, ``edges`` once the peer has said it. credential: what we show. admits:
+        returns what somebody is, of the name that they say and what they show, or raises
+        AccessError; None believes everybody. Readers follow outputs, and nothing else.
         """
         shown = shown or {}
         offers = {name: edge.offer for name, edge in edges.items()}
@@ -146,7 +154,10 @@ class Session:
         self.edges = edges
         self._shown = shown
         self._observes = observes
-        self._is_observed = False
+        self.is_observed = False
+        self._admits = admits
+        self._now_s, self._now_ns = now_s, now_ns
+        self._until_ns: int | None = None
         self._hub = hub
         self._limits = limits
         self._dirty = dirty
@@ -160,6 +171,8 @@ class Session:
             check=fits,
             capabilities=CAPABILITIES,
             limits=limits.link,
+            credential=credential,
+            admits=self._refusal,
         )
         self._is_open = self._is_full = False
         self._waiting: dict[str, deque[_Waiting]] = {name: deque() for name in (*edges, *shown)}
@@ -179,12 +192,14 @@ class Session:
         return self._link.ended
 
     def greet(self) -> None:
-        """Say who we are."""
-        self._link.handshake()
-        self._dirty()
+        """Say who we are: at once to whom we called, else to who is let in."""
+        if self._expects or self._admits is None:
+            self._link.handshake()
+            self._dirty()
 
     def receive(self, data: bytes, now_ns: int) -> None:
         """Take bytes of the peer."""
+        self._now_ns = now_ns
         self._act(self._link.receive(data, now_ns))
 
     def receive_eof(self, now_ns: int) -> None:
@@ -193,12 +208,15 @@ class Session:
 
     def tick(self, now_ns: int) -> None:
         """Let time pass."""
+        if self._until_ns is not None and now_ns >= self._until_ns and not self.ended:
+            self.close(Reason.SHUTDOWN, "its credential has run out")
         self._act(self._link.tick(now_ns))
 
     @property
     def next_deadline_ns(self) -> int | None:
         """The time of the next ``tick``."""
-        return self._link.next_deadline_ns
+        found, until = self._link.next_deadline_ns, self._until_ns
+        return found if until is None or found is None else min(found, until)
 
     def data_to_send(self) -> bytes:
         """Return bytes for the peer, and forget them; a frame is made of what waits by now."""
@@ -412,13 +430,30 @@ class Session:
             case _:
                 pass
 
+    def _refusal(self, peer: Handshake) -> str | None:
+        """Return why somebody is not let in; nothing is theirs before."""
+        if self._admits is None:
+            return None
+        try:
+            proven = self._admits(peer.source_worker_id, peer.credential)
+        except AccessError as error:
+            return str(error)
+        self.is_observed = proven.role is not Role.PROCESS
+        if self.is_observed and (peer.outputs or self._expects):
+            return f"{peer.source_worker_id:.80} is {proven.role.value}, and may not offer edges"
+        if proven.until_s is not None:
+            left_s = proven.until_s - self._now_s()
+            self._until_ns = self._now_ns + left_s * 1_000_000_000
+        return None
+
     def _offered(self, event: PeerOffered) -> None:
         self.peer = event.worker_id
         if self._expects not in ("", self.peer):
             raise RemoteProtocolError(f"it is {self.peer}, not {self._expects}")
         if not self._link.speaks_edges:
             raise RemoteProtocolError(f"{self.peer} does not know edges between stages")
-        self._is_observed = not event.outputs
+        if self._admits is None:
+            self.is_observed = not event.outputs
         if self._observes:
             self.edges = offered(event.outputs)
         self._carry(Grant(self._limits.window_bytes))
@@ -434,7 +469,7 @@ class Session:
                     self._hub.granted(self, stream, one.turn, one.rows)
             case Follow() | Unfollow() | Release():
                 # What goes between stages is kept for partitions alone, and released by them.
-                if self._is_observed and message.edge not in self._shown:
+                if self.is_observed and message.edge not in self._shown:
                     raise RemoteProtocolError(f"{self.peer} may not follow {message.edge!r}")
                 self._hub.heard(self, message)
             case Trace():

@@ -224,6 +224,7 @@ class Observer:
             dirty=dirty.set,
             expects=process,
             observes=True,
+            credential=self.places.credential,
         )
         try:
             return await speak(

@@ -39,6 +39,8 @@ class Places:
     coordinator: str = ""
     workers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By worker, its addresses by purpose."""
+    credential: str = field(default="", repr=False)
+    """What lets who has it follow outputs."""
 
     @property
     def processes(self) -> dict[str, str]:
@@ -85,4 +87,10 @@ def places_of(answer: StatusAnswer, coordinator: str) -> Places:
         place = None if address is None else Place(owner, address, epoch_of(one.since, 0))
         stages.setdefault(one.stage, []).append(place)
     stages.pop(DIVIDING, None)
-    return Places(tuple(map(tuple, stages.values())), answer.version, coordinator, workers)
+    return Places(
+        tuple(map(tuple, stages.values())),
+        answer.version,
+        coordinator,
+        workers,
+        answer.credential,
+    )

@@ -182,7 +182,7 @@ class AlertStatus(_message.Message):
     def __init__(self, worker: _Optional[str] = ..., alert: _Optional[_Union[_worker_pb2.Alert, _Mapping]] = ...) -> None: ...
 
 class StatusAnswer(_message.Message):
-    __slots__ = ("replica", "version", "cause", "frozen", "partitions", "unowned", "members", "moves", "pins", "replicas", "waiting", "problems", "owners", "alerts")
+    __slots__ = ("replica", "version", "cause", "frozen", "partitions", "unowned", "members", "moves", "pins", "replicas", "waiting", "problems", "owners", "alerts", "credential")
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
@@ -197,6 +197,7 @@ class StatusAnswer(_message.Message):
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     OWNERS_FIELD_NUMBER: _ClassVar[int]
     ALERTS_FIELD_NUMBER: _ClassVar[int]
+    CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     replica: str
     version: int
     cause: str
@@ -211,4 +212,5 @@ class StatusAnswer(_message.Message):
     problems: _containers.RepeatedScalarFieldContainer[str]
     owners: _containers.RepeatedCompositeFieldContainer[PartitionStatus]
     alerts: _containers.RepeatedCompositeFieldContainer[AlertStatus]
-    def __init__(self, replica: _Optional[str] = ..., version: _Optional[int] = ..., cause: _Optional[str] = ..., frozen: _Optional[str] = ..., partitions: _Optional[int] = ..., unowned: _Optional[int] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., moves: _Optional[_Iterable[_Union[MoveStatus, _Mapping]]] = ..., pins: _Optional[_Iterable[_Union[PinStatus, _Mapping]]] = ..., replicas: _Optional[_Iterable[str]] = ..., waiting: _Optional[_Iterable[_Union[_worker_pb2.NamedText, _Mapping]]] = ..., problems: _Optional[_Iterable[str]] = ..., owners: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[AlertStatus, _Mapping]]] = ...) -> None: ...
+    credential: str
+    def __init__(self, replica: _Optional[str] = ..., version: _Optional[int] = ..., cause: _Optional[str] = ..., frozen: _Optional[str] = ..., partitions: _Optional[int] = ..., unowned: _Optional[int] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., moves: _Optional[_Iterable[_Union[MoveStatus, _Mapping]]] = ..., pins: _Optional[_Iterable[_Union[PinStatus, _Mapping]]] = ..., replicas: _Optional[_Iterable[str]] = ..., waiting: _Optional[_Iterable[_Union[_worker_pb2.NamedText, _Mapping]]] = ..., problems: _Optional[_Iterable[str]] = ..., owners: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[AlertStatus, _Mapping]]] = ..., credential: _Optional[str] = ...) -> None: ...

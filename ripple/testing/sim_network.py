@@ -171,6 +171,8 @@ class SimPort:
         far = SimStream(f"{address}>{here}", here, self._paths, target.effects, back)
         near.other, far.other = far, near
         near.is_secured = far.is_secured = shown is not None
+        if shown is not None:  # as if each who listens had a certificate of its own
+            near.binding = far.binding = address
         self._add(near)
         self._paths.carry(track, lambda: target.accept(far, port, self.machine, shown))
         return near

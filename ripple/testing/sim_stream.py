@@ -33,6 +33,7 @@ class SimStream:
         self.name = name
         self.other: SimStream | None = None
         self.is_secured = False
+        self.binding = ""
         self._paths = paths
         self._effects = effects
         self._track = track

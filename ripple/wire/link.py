@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 
 Check: TypeAlias = Callable[["Schema", "Schema"], Compatibility]
 Fingerprint: TypeAlias = Callable[["Schema"], str]
+Admits: TypeAlias = Callable[[Handshake], "str | None"]
 
 CHANGES = "changes"
 EDGES = "edges"
@@ -109,6 +110,10 @@ ACT_OF: dict[type[Message], Act] = {
 }  # a SchemaNegotiation is Act.ACCEPT or Act.REFUSE
 
 
+def _everybody(_: Handshake) -> None:
+    return None
+
+
 def act_of(message: Message) -> Act:
     """Return what saying ``message`` is."""
     if isinstance(message, SchemaNegotiation):
@@ -126,7 +131,9 @@ class Link:
     ``outputs`` are what we offer, ``inputs`` what we read of the peer's offer, each with its
     schema; None reads whatever is offered. ``check(reader, writer)`` says whether we can read an
     output, and ``fingerprint`` names a schema on each frame that carries its data. ``positions``
-    outlives the link and is shared by all links of a process.
+    outlives the link and is shared by all links of a process. ``credential`` is what we show;
+    ``admits`` returns why a peer is let in no further, None if it is. Who is not is told so, and
+    nothing else unless we greeted first.
 
     Invariants: after ``Ended`` nothing changes any more; ``positions`` has moved exactly as far
     as the events that were returned say; what waits to be sent is at most
@@ -145,16 +152,19 @@ class Link:
         positions: Positions | None = None,
         capabilities: frozenset[str] = frozenset({CHANGES}),
         limits: LinkLimits | None = None,
+        credential: str = "",
+        admits: Admits = _everybody,
     ) -> None:
         self.limits = limits = limits or LinkLimits()
         self.positions = Positions() if positions is None else positions
         self.counters = LinkCounters()
         self.states = LinkStates()
         self.ended = False
-        self._offer = Handshake.announce(worker_id, outputs, capabilities)
+        self._offer = Handshake.announce(worker_id, outputs, capabilities, credential)
         self._inputs = dict(inputs or {})
         self._reads_all = inputs is None
         self._check = check
+        self._admits = admits
         self._fingerprint = fingerprint
         self._ours = capabilities
         self._agreed: frozenset[str] = frozenset()
@@ -415,6 +425,10 @@ class Link:
             self._hearing[type(message)](message)
 
     def _on_handshake(self, peer: Handshake) -> None:
+        refusal = self._admits(peer)
+        if refusal is not None:
+            self._refuse((refusal[: self.limits.reason_chars_max],))
+            return
         if self.states.halves[Party.LOCAL] is State.QUIET:
             self.handshake()
         self._agreed = self._ours & peer.capabilities
@@ -422,10 +436,10 @@ class Link:
         self._decoder.agree(agreed)
         self._compression = agreed[0] if agreed else Compression.NONE
         errors = self._objections(peer)
-        self._answer(SchemaNegotiation(not errors, errors))
         if errors:
-            self._reject(Refused(by_peer=False, errors=errors))
+            self._refuse(errors)
             return
+        self._answer(SchemaNegotiation(ok=True))
         if self._reads_all:
             self._inputs = dict(peer.outputs)
         self._fingerprints_in = {
@@ -456,6 +470,10 @@ class Link:
         errors = answer.errors[: self.limits.errors_max]
         longest = self.limits.reason_chars_max
         self._reject(Refused(by_peer=True, errors=tuple(text[:longest] for text in errors)))
+
+    def _refuse(self, errors: tuple[str, ...]) -> None:
+        self._answer(SchemaNegotiation(ok=False, errors=errors))
+        self._reject(Refused(by_peer=False, errors=errors))
 
     def _reject(self, refused: Refused) -> None:
         self._tell(refused)

@@ -6,7 +6,8 @@ do travels inside the Handshake, in bytes that it understands: one more entry of
 opaque field for each capability. To such a peer it is one more output, which it does not read.
 Each side sends a Handshake; a capability may be used once both have named it
 (``Handshake.capabilities``, ``Handshake.outputs``). Without ``changes`` only types 0-5 are
-spoken, one key per Delta; ``edges``, which needs ``changes``, brings the types from 24 on
+spoken, one key per Delta; what proves who speaks is one more, under ``credential:``, which others
+take for one that they do not know; ``edges``, which needs ``changes``, brings the types from 24 on
 (:mod:`ripple.wire.edge_messages`), ``traces`` the type 29; without ``lz4`` or ``zstd`` nothing is
 compressed that way.
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 CAPABILITIES_NAME = "ripple.capabilities"
 CAPABILITIES = frozenset({"changes", "edges", "lz4", "traces", "zstd"})
+_CREDENTIAL = "credential:"
 
 # Per input, the next offset to read; sorted by input, each input once.
 Cut: TypeAlias = tuple[tuple[str, int], ...]
@@ -119,10 +121,13 @@ class Handshake(Message):
         source_worker_id: str,
         outputs: Mapping[str, Schema],
         capabilities: Iterable[str] = (),
+        credential: str = "",
     ) -> Self:
         """Return our Handshake, the capabilities hidden where the original cannot stumble."""
         entries = tuple(outputs.items())
-        fields = tuple(Field(name, Opaque(), optional=True) for name in sorted(capabilities))
+        names = sorted(capabilities)
+        names += [_CREDENTIAL + credential] if credential else []
+        fields = tuple(Field(name, Opaque(), optional=True) for name in names)
         if fields:
             entries += ((CAPABILITIES_NAME, Schema(CAPABILITIES_NAME, fields)),)
         return cls(source_worker_id, entries)
@@ -135,8 +140,18 @@ class Handshake(Message):
     @property
     def capabilities(self) -> frozenset[str]:
         """What the sender can do beyond the original; unknown names are for later versions."""
+        return frozenset(name for name in self._hidden if not name.startswith(_CREDENTIAL))
+
+    @property
+    def credential(self) -> str:
+        """What proves who the sender is, "" for nothing."""
+        found = [name for name in self._hidden if name.startswith(_CREDENTIAL)]
+        return found[0].removeprefix(_CREDENTIAL) if len(found) == 1 else ""
+
+    @property
+    def _hidden(self) -> tuple[str, ...]:
         hidden = dict(self.output_schemas).get(CAPABILITIES_NAME)
-        return frozenset(f.name for f in hidden.fields) if hidden else frozenset()
+        return tuple(one.name for one in hidden.fields) if hidden else ()
 
 
 @dataclass(frozen=True, slots=True)

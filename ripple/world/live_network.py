@@ -30,7 +30,7 @@ class LiveNetwork:
         tls: Tls | None = None,
     ) -> LiveListener:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            stream = LiveStream(reader, writer)
+            stream = LiveStream(reader, writer, listens=True)
             try:
                 await serve(stream)
             except ConnectionError:
@@ -81,11 +81,19 @@ class LiveNetwork:
 class LiveStream:
     """One TCP connection, which it owns."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        listens: bool = False,
+    ) -> None:
         self._reader = reader
         self._writer = writer
         host, port = writer.get_extra_info("peername")[:2]
         self.peer = addresses.joined(host, port)
+        secured = writer.get_extra_info("ssl_object")
+        self.binding = live_tls.binding_of(secured, listens=listens)
 
     async def read(self, length_max: int) -> bytes:
         with self._breaking():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ripple.world.errors import TlsError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ripple.world.tls import Tls
 
 HANDSHAKE_SECONDS_MAX = 10.0
+_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 State: TypeAlias = "tuple[tuple[int, int, int], ...]"
 
 
@@ -74,6 +76,23 @@ def misfit(error: ssl.SSLError, address: str, name: str, tls: Tls) -> TlsError:
             f"authority in {tls.authority})",
         )
     return TlsError(address, f"it does not speak TLS 1.3 with us: {refusal(error)}")
+
+
+def binding_of(connection: ssl.SSLObject | None, *, listens: bool) -> str:
+    """Return a digest of the certificate of who listens, as either end of a connection knows it."""
+    if connection is None:
+        return ""
+    if not listens:
+        return sha256(connection.getpeercert(binary_form=True) or b"").hexdigest()
+    shown = connection.context
+    assert isinstance(shown, _Context)
+    return shown.digest
+
+
+class _Context(ssl.SSLContext):
+    """One that knows which certificate it shows, which a connection does not tell."""
+
+    digest = ""
 
 
 class Files(NamedTuple):
@@ -148,7 +167,7 @@ def _state(tls: Tls) -> State:
 
 
 def _context(tls: Tls, side: int, verify: ssl.VerifyMode = ssl.CERT_REQUIRED) -> ssl.SSLContext:
-    context = ssl.SSLContext(side)
+    context = _Context(side)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = verify
     if side == ssl.PROTOCOL_TLS_SERVER:
@@ -159,6 +178,7 @@ def _context(tls: Tls, side: int, verify: ssl.VerifyMode = ssl.CERT_REQUIRED) ->
         except OSError as error:
             raise TlsError(path, f"cannot be read: {error.strerror}") from None
     _load_pair(context, tls)
+    context.digest = _digest(tls.certificate)
     try:
         context.load_verify_locations(tls.authority)
     except ssl.SSLError:
@@ -166,6 +186,14 @@ def _context(tls: Tls, side: int, verify: ssl.VerifyMode = ssl.CERT_REQUIRED) ->
     except OSError as error:
         raise TlsError(tls.authority, f"cannot be read: {error.strerror}") from None
     return context
+
+
+def _digest(path: str) -> str:
+    """Return a digest of the first certificate in a file, which is the one of its owner."""
+    with open(path, encoding="latin-1") as file:
+        text = file.read()
+    begin, end = text.index(_BEGIN), text.index(_END) + len(_END)
+    return sha256(ssl.PEM_cert_to_DER_cert(text[begin:end])).hexdigest()
 
 
 def _load_pair(context: ssl.SSLContext, tls: Tls) -> None:

@@ -210,6 +210,14 @@ class Stream(Protocol):
         """The other side's address, for people."""
         ...
 
+    @property
+    def binding(self) -> str:
+        """What both ends know of who listens, and nobody else can have: its certificate's digest.
+
+        "" without TLS.
+        """
+        ...
+
     async def read(self, length_max: int) -> bytes:
         """Return 1 to ``length_max`` bytes; ``b""`` once the peer has finished.
 

@@ -21,6 +21,7 @@ from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.sink import LogSink, schema_of_output
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.text.cut_record import Owner
+from ripple.credentials import Credentials
 from ripple.cut import is_within
 from ripple.engine import Engine
 from ripple.engine.arrow_types import arrow_fields
@@ -54,6 +55,12 @@ SETTINGS = Settings(
     keep=2,
 )
 Place = tuple[int, int]  # stage and number
+KEY = bytes(32)
+READS = Credentials(KEY).of_reader(10**12)
+
+
+async def key() -> bytes:
+    return KEY
 
 
 class Pipeline:
@@ -299,7 +306,7 @@ class Machine:
         self.port = ExchangePort(
             self.world, name, self.pipeline.plan, hosts.route,
             lambda stage: self.pipeline.counts[stage],
-            address=f"{name}:1", insecure=True, limits=hosts.limits,
+            address=f"{name}:1", key=key, insecure=True, limits=hosts.limits,
         )  # fmt: skip
         self.running: dict[Place, tuple[int, asyncio.Task[None]]] = {}
         self.later: dict[Place, tuple[int, StagePartition]] = {}

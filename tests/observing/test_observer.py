@@ -19,7 +19,7 @@ from ripple.testing import SimCluster, SimWorld
 from ripple.wire.edge_messages import Release
 from tests.engine.test_stages import PLANS, trades
 from tests.examples import EXAMPLES
-from tests.exchange.hosts import Hosts, Pipeline
+from tests.exchange.hosts import READS, Hosts, Pipeline
 from tests.exchange.test_hosts import RARELY, TIGHT, Trouble, finish
 from tests.patience import PATIENCE_S
 from tests.world.clusters import simulate
@@ -33,7 +33,7 @@ def places_of(hosts: Hosts) -> Places:
     for stage, number in hosts.pipeline.places:
         route = hosts.route(stage, number)
         stages[stage].append(Place(route.process, route.address, route.epoch))
-    return Places(tuple(map(tuple, stages)), hosts.version)
+    return Places(tuple(map(tuple, stages)), hosts.version, credential=READS)
 
 
 @dataclass

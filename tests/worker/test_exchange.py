@@ -22,6 +22,7 @@ from ripple.testing import sim_world
 from ripple.world.live import live_world
 from tests.engine.staged import Spread
 from tests.engine.test_stages import PLANS, trades
+from tests.exchange.hosts import key
 from tests.exchange.processes import Partition
 from tests.patience import PATIENCE_S
 from tests.world.test_networks import LiveCertificates
@@ -56,7 +57,7 @@ class Live:
         self.ports = [
             ExchangePort(
                 live_world(folder), f"p{n}", plan, self.where, lambda stage: len(self.parts[stage]),
-                address="localhost:0", tls=tls, tell=self.told.append, limits=limits,
+                address="localhost:0", key=key, tls=tls, tell=self.told.append, limits=limits,
             )
             for n in range(count)
         ]  # fmt: skip
@@ -205,6 +206,8 @@ class Lasting:
 
     peer = "localhost:1"
 
+    binding = ""
+
     def __init__(self, lasts_s: float) -> None:
         self._lasts_s = lasts_s
 
@@ -238,7 +241,7 @@ def test_pauses_before_a_process_is_tried_grow_until_it_was_connected_for_a_whil
         port = ExchangePort(
             replace(world, network=Playing()), "p0", PLANS[NAME],
             lambda stage, _: Route(f"p{stage}", "localhost:1"), lambda _: 1,
-            address="localhost:0",
+            address="localhost:0", key=key,
         )  # fmt: skip
         port.exchange.send(0, 0, 1, lambda: None)
         await ended([asyncio.create_task(port.run())], lambda: len(began_s) == len(lasts_s))
@@ -271,7 +274,7 @@ def test_a_process_with_another_plan_is_refused_and_told_why(tmp_path: Path) -> 
             ExchangePort(
                 live_world(tmp_path), f"p{n}", PLANS[name],
                 lambda stage, _: Route(f"p{stage}", places[f"p{stage}"]), lambda _: 1,
-                address="localhost:0", tell=told.append,
+                address="localhost:0", key=key, tell=told.append,
             )
             for n, name in enumerate(("one-total", "by-venue"))
         ]  # fmt: skip
@@ -297,7 +300,7 @@ def test_plain_bytes_do_not_leave_the_machine_unasked(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="without TLS"):
         ExchangePort(
             live_world(tmp_path), "p0", PLANS[NAME], lambda *_: None, lambda _: 1,
-            address="0.0.0.0:0",
+            address="0.0.0.0:0", key=key,
         )  # fmt: skip
 
 
