@@ -69,9 +69,7 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
         keep=options.keep,
     )
     waits = options.on_error == "wait"
-    inputs = open_inputs(options.source, plan, settings.batch_rows, follow=options.follow)
-    if waits:
-        inputs = PatientInputs(inputs, patience_s=None if options.follow else PATIENCE_S)
+    inputs = _inputs(options, plan, settings.batch_rows, waits=waits)
     check_apart(
         path_of(options.source, "continued_source"),
         [path_of(place, "continued_sink") for place in places.values()],
@@ -140,6 +138,13 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     if stopping.number is not None:
         say(f"{PROGRAM}: stopped in good order by {signal.Signals(stopping.number).name}")
     return 128 + signal.SIGINT if stopping.number == signal.SIGINT else 0
+
+
+def _inputs(options: argparse.Namespace, plan: Plan, batch_rows: int, *, waits: bool) -> Inputs:
+    inputs = open_inputs(options.source, plan, batch_rows, follow=options.follow)
+    if not waits:
+        return inputs
+    return PatientInputs(inputs, patience_s=None if options.follow else PATIENCE_S)
 
 
 def _place(store: ObjectStore, plan: Plan, world: World) -> StorePlace:

@@ -135,17 +135,23 @@ class Measures:
             case events.Committed():
                 one.cut, one.committed_ns = event.cut, self._clock.monotonic_ns()
                 one.commits_wait_ns = None
+            case events.Stored():
+                one.stored, one.stored_ns = event.cut, self._clock.monotonic_ns()
+                one.stored_bytes, one.checkpoints_wait_ns = event.length_bytes, None
+            case _:
+                self._waits(one, event)
+
+    def _waits(self, one: _OfPartition, event: Event) -> None:
+        """Note since when something outside is waited for."""
+        match event:
             case events.CommitWaits():
                 one.commits_wait_ns = self._earlier(one.commits_wait_ns, event.seconds)
+            case events.StoreFailed():
+                one.checkpoints_wait_ns = self._earlier(one.checkpoints_wait_ns, event.seconds)
             case events.InputWaits():
                 one.input_waits_ns = self._earlier(one.input_waits_ns, event.seconds)
             case events.InputBack():
                 one.input_waits_ns = None
-            case events.StoreFailed():
-                one.checkpoints_wait_ns = self._earlier(one.checkpoints_wait_ns, event.seconds)
-            case events.Stored():
-                one.stored, one.stored_ns = event.cut, self._clock.monotonic_ns()
-                one.stored_bytes, one.checkpoints_wait_ns = event.length_bytes, None
             case _:
                 pass
 
