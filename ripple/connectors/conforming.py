@@ -28,8 +28,9 @@ _TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 def check_columns(found: pa.Schema, wanted: pa.Schema, source: str) -> None:
     """Raise SchemaError unless every wanted column is there, in a type that can be brought over.
 
-    An optional one may be missing. Integers of any width, and timestamps, become int64 (timestamps
-    as nanoseconds); integers and floats become float64; every form of text becomes string.
+    An optional one may be missing. Integers of any width, timestamps and dates become int64 (the
+    latter as nanoseconds since 1970); integers and floats become float64; every form of text
+    becomes string.
     """
     for field in wanted:
         index = found.get_all_field_indices(field.name)
@@ -63,6 +64,8 @@ def conformed(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, str, Mask 
         return _without(text, NOT_UTF8, ill_formed(text))
     if column.type == kind:
         return column, "", None
+    if kinds.is_date(column.type):
+        column = column.cast(pa.timestamp("s" if kinds.is_date32(column.type) else "ms"))
     try:
         if kinds.is_timestamp(column.type):
             column = column.cast(pa.timestamp("ns", column.type.tz))
@@ -74,6 +77,14 @@ def conformed(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, str, Mask 
             return conformed(whole, kind)[0], phrase, failed
         floats = column.cast(kind, safe=False)
         return _without(floats, MORE_DIGITS, _is_rounded(column, floats))
+
+
+def in_ns(ticks: pa.Array, tick_ns: int) -> tuple[pa.Array, list[int]]:
+    """Return numbers of a unit as nanoseconds, and the rows that do not fit, which are null."""
+    values = _numbers(ticks)
+    far = _is_far(values, tick_ns)
+    null = far | ticks.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(np.where(null, 0, values) * tick_ns, mask=null), np.flatnonzero(far).tolist()
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -96,7 +107,11 @@ def _beyond_int64(column: pa.Array) -> Mask:
     if not kinds.is_timestamp(column.type):
         big: Mask = _numbers(column) > np.iinfo(np.int64).max
         return big
-    ticks, tick_ns = _numbers(column.cast(pa.int64())), _TICKS_NS[column.type.unit]
+    return _is_far(_numbers(column.cast(pa.int64())), _TICKS_NS[column.type.unit])
+
+
+def _is_far(ticks: Numbers, tick_ns: int) -> Mask:
+    """Return which numbers of a unit need more than 64 bits as nanoseconds."""
     far: Mask = (ticks > np.iinfo(np.int64).max // tick_ns) | (
         ticks < -(-np.iinfo(np.int64).min // tick_ns)
     )
@@ -122,7 +137,7 @@ def _can_become(found: pa.DataType, wanted: pa.DataType) -> bool:
     if wanted == pa.string():
         return is_text(found)
     if wanted == pa.int64():
-        return bool(kinds.is_integer(found) or kinds.is_timestamp(found))
+        return bool(kinds.is_integer(found) or kinds.is_timestamp(found) or kinds.is_date(found))
     if wanted == pa.float64():
         return bool(kinds.is_floating(found) or kinds.is_integer(found))
     return bool(kinds.is_boolean(found))

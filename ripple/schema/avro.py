@@ -18,7 +18,8 @@ field type             Avro
 An optional field is a union with ``null`` whose default is ``null``; attributes are extra keys,
 which Avro readers ignore. ``from_avro(to_avro(s)) == s``. Other people's schemas may also use
 ``int`` (``Int``), ``float``, and unions, whose members are then cases named after their types. A
-logical type counts as the type below it. Namespaces are dropped.
+number has no logical type but nanoseconds since 1970: another unit is refused by its name. Other
+logical types count as the type below them. Namespaces are dropped.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ripple.errors import SchemaError
+from ripple.schema.avro_times import check_unit
 from ripple.schema.document import (
     Bounds,
     Document,
@@ -230,6 +232,7 @@ class _Reader:
             case {"type": str() as name, "ripple.type": str() as mark} if (name, mark) in _MARKED:
                 return _MARKED[name, mark]
             case {"type": inner} if inner not in ("array", *_ADVICE):
+                check_unit(node, path)
                 return self.kind(inner, path, depth + 1)
         raise _inexpressible(node, path)
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from ripple.errors import SchemaError
+from ripple.schema.avro_times import is_named_unit
 from ripple.schema.document import (
     Bounds,
     Document,
@@ -227,6 +228,10 @@ class _Reader:
         return self._plain(node, path, depth)
 
     def _plain(self, node: Mapping[str, Json], path: str, depth: int) -> FieldType:
+        title = node.get("title")
+        if node.get("type") in ("integer", "number") and is_named_unit(title):
+            raise SchemaError(f"{path}: the unit {title!r} is none of ours: use plain numbers, or "
+                              "nanoseconds since 1970 for timestamps")  # fmt: skip
         match node.get("type"):
             case "integer" if node.get("format") == "int64":
                 return Int64()

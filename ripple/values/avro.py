@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import io
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ripple.batch import RAW_BYTES_MAX, Batch, Rejected
-from ripple.connectors.record_shape import value_type
+from ripple.connectors.conforming import BEYOND_INT64, in_ns
 from ripple.connectors.screening import screened
 from ripple.errors import InputError, SchemaError
 from ripple.extras import needed
 from ripple.schema.avro import from_avro
+from ripple.schema.avro_times import in_nanoseconds, without_units
 from ripple.values.avro_columns import KINDS, decode
 from ripple.values.contract import at_rows, shown_of
 from ripple.values.framed import HEAD_BYTES, NOT_FRAMED, by_schema, unreadable
@@ -31,7 +33,7 @@ with needed("avro", "format=avro of a kafka: place"):
     from fastavro.schema import SchemaParseException, UnknownType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -48,12 +50,14 @@ class Writer(NamedTuple):
     """How records of a registered schema are read.
 
     why_not: why they cannot be; "" if they can. fields: as ``decode`` takes them, None where they
-    are read one by one. names: of all fields, in order. parsed: for fastavro.
+    are read one by one. names: of all fields, in order. ticks_ns: of those fields that are moments
+    in another unit than nanoseconds, how many of these it has. parsed: for fastavro.
     """
 
     why_not: str
     fields: Sequence[tuple[int, int, bool]] | None = None
     names: Sequence[str] = ()
+    ticks_ns: Mapping[str, int] = MappingProxyType({})
     parsed: Any = None
 
 
@@ -122,6 +126,10 @@ class AvroValues:
         for at, name in enumerate(wanted):
             if columns[at].type == pa.binary():
                 columns[at] = _as_text(columns[at], name, refused)
+            elif name in writer.ticks_ns:
+                columns[at], failed = in_ns(columns[at], writer.ticks_ns[name])
+                for row in failed:
+                    refused.setdefault(row, f"{name} {BEYOND_INT64}")
         shown, numbers = shown_of(values), rows
         records = pa.RecordBatch.from_arrays(columns, wanted)
         if not wanted:  # how many rows there are is told by columns alone
@@ -141,6 +149,9 @@ class AvroValues:
             except Exception:  # whatever a decoder of untrusted bytes raises
                 refused[len(found)] = NOT_ONE
             found.append(record if isinstance(record, dict) else {})
+            for name, ticks_ns in writer.ticks_ns.items():
+                if found[-1].get(name) is not None:
+                    found[-1][name] *= ticks_ns
         shown = shown_of(values)
         return batch_of_rows(found, refused, self.shape, lambda row: shown(int(rows[row])))
 
@@ -155,7 +166,7 @@ def understood(text: str, shape: RecordShape) -> Schema:
         raise SchemaError("it is no Avro record")
     known = {member.name for member in shape.schema.fields}
     fields = [
-        field
+        {**field, "type": in_nanoseconds(field.get("type"))[0]}
         for field in document.get("fields") or ()
         if isinstance(field, dict) and field.get("name") in known
     ]
@@ -169,20 +180,30 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
         return Writer(f"schema {found.id}: {why}")
     document = json.loads(found.text)
     try:
-        parsed = fastavro.parse_schema(document)
-    except (SchemaParseException, UnknownType, ValueError, KeyError, TypeError) as error:
+        plain: Any = without_units(document)
+        parsed = fastavro.parse_schema(plain)
+    except (
+        SchemaParseException,
+        UnknownType,
+        ValueError,
+        LookupError,
+        TypeError,
+        RecursionError,
+    ) as error:
         return Writer(f"schema {found.id} is no Avro schema: {error}")
-    known = {member.name: value_type(member)[0] for member in shape.schema.fields}
-    fields, names = [], []
-    for field in document["fields"]:
-        kind, null_at = _kind(field["type"])
-        if kind is None:
-            return Writer("", None, (), parsed)
-        fields.append((kind, null_at, field["name"] in known))
-        names.append(field["name"])
-    if len(fields) > FIELDS_MAX:
-        return Writer("", None, (), parsed)
-    return Writer("", fields, names, parsed)
+    known = {member.name for member in shape.schema.fields}
+    wanted = [field for field in document["fields"] if field["name"] in known]
+    units = {field["name"]: in_nanoseconds(field["type"])[1] for field in wanted}
+    ticks_ns = {name: ns for name, ns in units.items() if ns != 1}
+    names = [field["name"] for field in plain["fields"]]
+    kinds = [_kind(field["type"]) for field in plain["fields"]]
+    flat = [
+        (kind, null_at, name in known)
+        for name, (kind, null_at) in zip(names, kinds, strict=True)
+        if kind is not None
+    ]
+    fields = flat if len(flat) == len(names) <= FIELDS_MAX else None
+    return Writer("", fields, names, ticks_ns, parsed)
 
 
 def _kind(given: Any) -> tuple[int | None, int]:
@@ -194,8 +215,6 @@ def _kind(given: Any) -> tuple[int | None, int]:
         null_at = given.index("null")
         given = given[1 - null_at]
     if isinstance(given, dict):
-        if "logicalType" in given:  # fastavro makes objects of some; the column has what is below
-            given = {key: given[key] for key in given if key != "logicalType"}
         given = given.get("type")
     kind = KINDS.get(given) if isinstance(given, str) else None
     if kind == KINDS["null"] and null_at >= 0:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MESSAGE, DESCRIPTORS = "message", "descriptors"  # the options that say what values are
 HOW = "protoc --include_imports --descriptor_set_out=FILE"
+TIMESTAMP = "google.protobuf.Timestamp"
 NOT_ONE = "not a message of this type"
 OTHER_ONE = "the frame of a registry names another message of its schema"
 # No message begins so: fields are numbered from 1 on.
@@ -45,6 +46,10 @@ _READS = {
     pa.string(): (Kind.TYPE_STRING, Kind.TYPE_ENUM),
     pa.bool_(): (Kind.TYPE_BOOL,),
 }
+_WRAPPERS = {
+    f"google.protobuf.{kind}Value"
+    for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String")
+}
 _WORDS = {
     number: name.removeprefix("TYPE_").lower()
     for name, number in vars(Kind).items()
@@ -56,7 +61,8 @@ class ProtobufValues:
     """Each value is one message; its fields are taken by their names, and others are ignored.
 
     A field that can tell that it was not set is none then; others have what Protobuf gives them.
-    An enumeration is its number, or its name where the pipeline has a text.
+    An enumeration is its number, or its name where the pipeline has a text; a
+    ``google.protobuf.Timestamp`` is its nanoseconds, a wrapper (``Int64Value``) what it wraps.
     """
 
     at_once = False
@@ -142,7 +148,8 @@ def _described(name: str, path: str) -> Any:
     try:
         return pool.FindMessageTypeByName(name)
     except KeyError as error:
-        known = ", ".join(f"{one.package}.{m.name}".lstrip(".") for one in files.file
+        own = [one for one in files.file if one.package != "google.protobuf"]
+        known = ", ".join(f"{one.package}.{m.name}".lstrip(".") for one in own
                           for m in one.message_type)  # fmt: skip
         raise InputError(f"{path} has no message {name!r}: it has {known or 'none'}") from error
 
@@ -158,8 +165,11 @@ def _path_of(described: Any) -> list[int]:
 def _getter(name: str, wanted: pa.DataType, described: Any) -> Callable[[Any], Any]:
     """Return what takes a field's value from a message. Raises InputError for another type."""
     field = described.fields_by_name[name]
-    if field.is_repeated or field.type not in _READS.get(wanted, ()):
-        found = f"{'repeated ' if field.is_repeated else ''}{_WORDS[field.type]}"
+    inner = field.message_type.full_name if field.type == Kind.TYPE_MESSAGE else ""
+    is_time = inner == TIMESTAMP and wanted == pa.int64()
+    kind = field.message_type.fields_by_name["value"].type if inner in _WRAPPERS else field.type
+    if field.is_repeated or not (is_time or kind in _READS.get(wanted, ())):
+        found = f"{'repeated ' if field.is_repeated else ''}{inner or _WORDS[field.type]}"
         raise InputError(
             f"field {name!r} of message {described.full_name} is {found}, and the pipeline's is "
             f"{TYPE_WORDS[wanted]}"
@@ -172,6 +182,10 @@ def _getter(name: str, wanted: pa.DataType, described: Any) -> Callable[[Any], A
         if field.has_presence and not message.HasField(name):
             return None
         value = getattr(message, name)
+        if is_time:
+            return value.seconds * 1_000_000_000 + value.nanos
+        if inner:
+            return value.value
         return value if names is None else names.get(value, str(value))
 
     return get

@@ -16,15 +16,18 @@ from hypothesis import strategies as st
 
 from ripple.batch import Batch
 from ripple.connectors.record_shape import RecordShape
+from ripple.errors import SchemaError
 from ripple.kafka.row_values import FlatValues
 from ripple.ops import OP, OP_REMOVE, OP_SET
 from ripple.schema.avro import to_avro
+from ripple.schema.avro_times import without_units
 from ripple.schema.checks import Checks
 from ripple.schema.json_schema import to_json_schema
-from ripple.schema.types import Bool, Field, Float, Int, List, Schema, String
+from ripple.schema.types import Bool, Field, Float, Int, Int64, List, Schema, String
 from ripple.values.avro import LEFT_OVER, AvroValues, understood, writer_of
 from ripple.values.framed import NOT_FRAMED, head_of, unreadable
 from ripple.values.json_schema import JsonSchemaValues
+from ripple.values.json_schema import understood as understood_json
 from ripple.values.registry import Registered
 from tests.examples import EXAMPLES
 
@@ -274,3 +277,93 @@ def test_rows_that_are_no_flat_columns_are_refused_by_name() -> None:
 
     with pytest.raises(OutputError, match="'tags' is a List"):
         FlatValues((Field("tags", List(String())),), "kafka:b/t", avro=True)
+
+
+MOMENT_NS = 1_708_905_600_123_456_000
+DATE_NS = 1_708_905_600_000_000_000
+EVENT = RecordShape(
+    Schema("E", (Field("k", String()), Field("t", Int64(), optional=True), Field("u", String())))
+)
+
+
+def event_schema(kind: Any, *, is_flat: bool) -> dict[str, Any]:
+    more = [] if is_flat else [{"name": "tags", "type": {"type": "array", "items": "string"}}]
+    uuid = {"type": "string", "logicalType": "uuid"}
+    fields = [
+        {"name": "k", "type": "string"},
+        {"name": "t", "type": kind},
+        {"name": "u", "type": uuid},
+    ]
+    return {"type": "record", "name": "E", "fields": [*fields, *more]}
+
+
+@pytest.mark.parametrize("is_flat", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "number", "expected"),
+    [
+        ({"type": "long", "logicalType": "timestamp-millis"}, MOMENT_NS // 10**6, 123_000_000),
+        ({"type": "long", "logicalType": "timestamp-micros"}, MOMENT_NS // 10**3, 123_456_000),
+        ({"type": "long", "logicalType": "timestamp-nanos"}, MOMENT_NS, 123_456_000),
+        (
+            {"type": "long", "logicalType": "local-timestamp-millis"},
+            MOMENT_NS // 10**6,
+            123_000_000,
+        ),
+        (
+            {"type": "long", "logicalType": "local-timestamp-micros"},
+            MOMENT_NS // 10**3,
+            123_456_000,
+        ),
+        ({"type": "int", "logicalType": "date"}, DATE_NS // 10**9 // 86_400, 0),
+        ({"type": "long", "connect.name": "io.debezium.time.Timestamp"}, DATE_NS // 10**6, 0),
+        ("long", DATE_NS, 0),
+    ],
+)
+def test_moments_are_nanoseconds_whatever_their_unit(
+    kind: Any, number: int, expected: int, is_flat: bool
+) -> None:
+    far = (1 << 31) - 1 if "int" in str(kind) else (1 << 63) - 1
+    for one in (kind, ["null", kind], [kind]):
+        document = event_schema(one, is_flat=is_flat)
+        raw = without_units(document)
+        row = {"k": "a", "u": "x", "tags": ["q"]}
+        values = [framed(raw, {**row, "t": t}) for t in (number, -number, far)]
+        if one == ["null", kind]:
+            values.append(framed(raw, {**row, "t": None}))
+        rows, refused = read(Held(document), values, EVENT)
+        assert rows[0] == {"k": "a", "t": DATE_NS + expected, "u": "x"}
+        assert rows[1]["t"] == -DATE_NS - expected
+        fits = kind == "long" or "nanos" in str(kind)
+        assert refused == ({} if fits else {2: "t does not fit in 64 bits"})
+        assert all(rows[at]["t"] is None for at in range(3, len(values)))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"type": "int", "logicalType": "time-millis"},
+        {"type": "long", "logicalType": "time-micros"},
+        {"type": "int", "logicalType": "timestamp-millis"},
+        {"type": "bytes", "logicalType": "decimal", "precision": 9},
+        {"type": "fixed", "name": "D", "size": 12, "logicalType": "duration"},
+    ],
+)
+def test_another_unit_is_refused_by_name_where_it_is_read(kind: Any) -> None:
+    document = event_schema(["null", kind], is_flat=True)
+    assert unreadable(Registered(1, "AVRO", json.dumps(document)), "AVRO", EVENT, understood)
+    found = AvroValues(EVENT, Held(document)).batch(  # type: ignore[arg-type]
+        pa.array([framed(without_units(document), {"k": "a", "t": None, "u": "x"})])
+    )
+    assert "E.t" in told(found)[1][0]
+    other = RecordShape(Schema("E", (Field("k", String()),)))
+    rows, refused = read(
+        Held(document), [framed(without_units(document), {"k": "a", "t": None, "u": ""})], other
+    )
+    assert (rows, refused) == ({0: {"k": "a"}}, {})
+
+
+def test_a_unit_of_kafka_connect_is_refused_in_json_as_well() -> None:
+    moment = {"type": "integer", "title": "org.apache.kafka.connect.data.Timestamp"}
+    document = {"type": "object", "properties": {"t": {"oneOf": [{"type": "null"}, moment]}}}
+    with pytest.raises(SchemaError, match=r"t: the unit 'org.apache"):
+        understood_json(json.dumps(document), EVENT)

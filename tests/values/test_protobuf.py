@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import grpc_tools
 import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -13,7 +14,7 @@ from grpc_tools import protoc
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError
 from ripple.schema.checks import Checks
-from ripple.schema.types import Bool, Field, Float, Int, Schema, String
+from ripple.schema.types import Bool, Field, Float, Int, Int64, Schema, String
 from ripple.values.formats import values_of
 from ripple.values.protobuf import NOT_ONE, OTHER_ONE, ProtobufValues
 from tests.values.registries import no_registry
@@ -21,6 +22,9 @@ from tests.values.registries import no_registry
 PROTO = """
 syntax = "proto3";
 package market;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/wrappers.proto";
 enum Side { UNKNOWN = 0; BUY = 1; SELL = 2; }
 message Other { string text = 1; }
 message Trade {
@@ -34,7 +38,13 @@ message Trade {
   repeated string tags = 7;
   uint64 large = 8;
 }
+message Timed {
+  google.protobuf.Timestamp at = 1;
+  google.protobuf.Int64Value size = 2;
+  google.protobuf.Duration took = 3;
+}
 """
+BUNDLED = Path(grpc_tools.__file__).parent / "_proto"
 SHAPE = RecordShape(
     Schema(
         "Trade",
@@ -58,7 +68,13 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("proto")
     (folder / "trades.proto").write_text(PROTO)
     made = folder / "trades.desc"
-    given = [f"-I{folder}", "--include_imports", f"--descriptor_set_out={made}", "trades.proto"]
+    given = [
+        f"-I{folder}",
+        f"-I{BUNDLED}",
+        "--include_imports",
+        f"--descriptor_set_out={made}",
+        "trades.proto",
+    ]
     assert protoc.main(["protoc", *given]) == 0
     return made
 
@@ -164,3 +180,20 @@ def test_a_file_that_does_not_say_what_values_are_is_an_error(
         values(tmp_path / "text")
     with pytest.raises(InputError, match="needs message="):
         ProtobufValues(SHAPE, {"descriptors": str(described)})
+
+
+def test_a_timestamp_is_its_nanoseconds_and_a_wrapper_what_it_wraps(described: Path) -> None:
+    fields = Field("at", Int64(), optional=True), Field("size", Int(), optional=True)
+    shape = RecordShape(Schema("Timed", fields))
+    at = {"seconds": -2, "nanos": 999_999_999}
+    made = [
+        message(described, row, "market.Timed")
+        for row in ({"at": at, "size": {"value": 7}}, {}, {"at": {"seconds": 1 << 60}})
+    ]
+    rows, refused = told(values(described, shape, "market.Timed").batch(pa.array(made)))
+    assert rows == [{"at": -1_000_000_001, "size": 7}, {"at": None, "size": None}]
+    assert refused == {2: "at does not fit in 64 bits"}
+    for name, word in (("took", "google.protobuf.Duration"), ("at", "google.protobuf.Timestamp")):
+        other = RecordShape(Schema("Timed", (Field(name, Float()),)))
+        with pytest.raises(InputError, match=f"field '{name}' of message market.Timed is {word}"):
+            values(described, other, "market.Timed")
