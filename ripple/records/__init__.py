@@ -2,7 +2,7 @@
 
 record      the decorator, fields and their checks, event times
 derive      a class to its schema; members: its fields, whatever kind of class it is
-constraints checks that annotations of other libraries ask for
+constraints checks that annotations of other libraries ask for; declared: settings of their classes
 """
 
 from __future__ import annotations

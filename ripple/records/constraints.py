@@ -3,7 +3,8 @@
 Taken over are those of ``ripple.field``, and from ``annotated_types``, ``msgspec.Meta`` and
 pydantic: ``gt``, ``ge``, ``lt``, ``le``, ``min_length``, ``max_length``, ``IsFinite`` and
 ``allow_inf_nan=False``. Whatever else would refuse or change a value is an error, because no source
-would heed it: pydantic's validators too. A ``__post_init__`` is not run, and no error.
+would heed it: pydantic's validators too, and settings of the class (``declared``). A
+``__post_init__`` is not run, and no error.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import typing
 from typing import TYPE_CHECKING, Any
 
 from ripple.errors import SchemaError
+from ripple.records.declared import unheeded
 from ripple.records.members import Annotation, members_of, unwrap
 from ripple.schema.checks import Checks
 
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 _TAKEN_OVER = ("gt", "ge", "lt", "le", "min_length", "max_length")
 _REFUSED = (
     *("multiple_of", "pattern", "max_digits", "decimal_places", "ascii_only"),
-    *("strip_whitespace", "to_lower", "to_upper"),
+    *("strip_whitespace", "to_lower", "to_upper", "coerce_numbers_to_str"),
 )
+# Names of pydantic's annotations that say nothing of which values there are.
+_PASSED_OVER = {"SkipJsonSchema", "WithJsonSchema", "SerializeAsAny", "SkipValidation", "Tag"}
 
 
 def checks_of(cls: type) -> dict[str, Checks]:
@@ -32,6 +36,8 @@ def checks_of(cls: type) -> dict[str, Checks]:
 
     Raises :class:`ripple.errors.SchemaError` naming the field for what sources cannot check.
     """
+    for setting in unheeded(cls):
+        raise _refused(cls, setting)
     validators = getattr(cls, "__pydantic_decorators__", None)
     for kind in ("validators", "field_validators", "root_validators", "model_validators"):
         for name in getattr(validators, kind, ()):
@@ -40,7 +46,7 @@ def checks_of(cls: type) -> dict[str, Checks]:
     for member in members_of(cls):
         given: dict[str, Any] = {}
         for name, value in _declared(member.annotation):
-            if name in _REFUSED or name == "func":
+            if name in _REFUSED or name in ("func", "the type"):
                 raise _refused(cls, f"{member.name}: {name}={value!r}")
             if given.setdefault(name, value) != value:
                 raise SchemaError(
@@ -90,5 +96,11 @@ def _declared_by(extra: Any) -> Iterator[tuple[str, Any]]:
         yield "finite", True
     elif hasattr(extra, "func") and not hasattr(extra, "when_used"):  # that is how one is written
         yield "func", extra.func
+    elif (
+        hasattr(type(extra), "__get_pydantic_core_schema__")
+        and not hasattr(extra, "when_used")
+        and type(extra).__name__ not in _PASSED_OVER
+    ):
+        yield "the type", extra  # a text in base64, for instance
     for inner in getattr(extra, "metadata", ()):  # pydantic's Field(...) within an Annotated
         yield from _declared_by(inner)

@@ -31,6 +31,7 @@ from typing import Any
 
 from ripple.arguments import need_text, shown
 from ripple.errors import SchemaError
+from ripple.records.declared import check_names
 from ripple.records.members import (
     Annotation,
     Member,
@@ -127,6 +128,7 @@ def _derive(
             f"{_show(cls)} is not a record class: decorate it with @record, or make it a "
             "dataclass, a msgspec.Struct or a pydantic model"
         )
+    check_names(cls)
     if name is not None:
         need_text("schema_of: name", name, SchemaError)
     info = record_info(cls)

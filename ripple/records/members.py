@@ -7,11 +7,14 @@ import inspect
 import sys
 import types
 import typing
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from ripple.errors import SchemaError
 from ripple.frozen import frozen
 from ripple.records.record import CHECKS, record_info, snake_case
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Annotation: TypeAlias = Any  # typing's own forms have no common type
 
@@ -31,9 +34,9 @@ def members_of(cls: type) -> list[Member]:
 
     Raises :class:`ripple.errors.SchemaError` for a type whose name cannot be resolved.
     """
-    if _is_struct(cls):
+    if is_struct(cls):
         return _struct_members(cls)
-    if _is_model(cls):
+    if model_fields_of(cls) is not None:
         return _model_members(cls)
     members = []
     for field in dataclasses.fields(cls):
@@ -93,11 +96,19 @@ def _struct_members(cls: type) -> list[Member]:
     return [_member(field.name, field.type, field.default is None) for field in fields]
 
 
+def model_fields_of(cls: Any) -> Mapping[str, Any] | None:
+    """Return what pydantic knows of the fields of a model or of a dataclass of its own, or None."""
+    return getattr(cls, "__pydantic_fields__", None) if "pydantic" in sys.modules else None
+
+
 def _model_members(cls: Any) -> list[Member]:
     if not cls.__pydantic_complete__:
-        cls.model_rebuild(raise_errors=False)
+        if is_model(cls):
+            cls.model_rebuild(raise_errors=False)
+        else:
+            sys.modules["pydantic.dataclasses"].rebuild_dataclass(cls, raise_errors=False)
     members = []
-    for name, info in cls.model_fields.items():
+    for name, info in (model_fields_of(cls) or {}).items():
         annotation = info.annotation
         if isinstance(annotation, str | typing.ForwardRef):
             raise SchemaError(f"{cls.__name__}.{name}: the type {annotation!r} cannot be resolved")
@@ -109,9 +120,9 @@ def _model_members(cls: Any) -> list[Member]:
 
 def field_names(cls: Any) -> tuple[str, ...]:
     """Return the names of the fields of a record class."""
-    if _is_struct(cls):
+    if is_struct(cls):
         return tuple(cls.__struct_fields__)
-    if _is_model(cls):
+    if is_model(cls):
         return tuple(cls.model_fields)
     return tuple(field.name for field in dataclasses.fields(cls))
 
@@ -119,17 +130,19 @@ def field_names(cls: Any) -> tuple[str, ...]:
 def is_record_class(cls: Annotation) -> bool:
     """Tell whether a class has fields that a schema can be derived from."""
     return isinstance(cls, type) and (
-        dataclasses.is_dataclass(cls) or _is_struct(cls) or _is_model(cls)
+        dataclasses.is_dataclass(cls) or is_struct(cls) or is_model(cls)
     )
 
 
-def _is_struct(cls: type) -> bool:
+def is_struct(cls: type) -> bool:
+    """Tell whether a class is a struct of msgspec."""
     # If nobody imported the library, nobody made a class with it.
     msgspec = sys.modules.get("msgspec")
     return msgspec is not None and issubclass(cls, msgspec.Struct)
 
 
-def _is_model(cls: type) -> bool:
+def is_model(cls: type) -> bool:
+    """Tell whether a class is a model of pydantic."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and issubclass(cls, pydantic.BaseModel)
 
