@@ -120,7 +120,11 @@ class _Draft:
     def give_anew(self) -> None:
         """Give everything anew: members are new incarnations, owners own since this version."""
         version = self.now.version
-        self.causes.append(f"version {version - 1} cannot be read: all is given anew")
+        if self.before.version:
+            why = f"version {version - 1} cannot be read"
+        else:
+            why = f"no version before {version} can be read"
+        self.causes.append(f"{why}: all is given anew")
         if not self._guards("give_anew"):
             return
         self.now = self.now.with_members(

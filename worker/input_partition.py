@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ripple.assignment import since_of
 from ripple.checkpoint import Checkpoints
 from ripple.engine import Engine
 from ripple.engine.router import Router
@@ -176,6 +177,7 @@ class InputPartition(Owned):
             self._checkpoints(site.world.executor),
             site.world,
             epoch=epoch,
+            is_next=lambda other: since_of(other) > since_of(epoch),
             holder=site.holder,
             ready=partial(self._ready, is_handed_over=is_handed_over),
             is_handed_over=is_handed_over,

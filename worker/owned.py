@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.assignment import ATTEMPTS_MAX, epoch_of
 from ripple.events import PartitionFailed, Restored, Stored
+from ripple.fenced import FencedError
 from ripple.world.pauses import Pauses
 from worker.hosted import Doing, Standing
 
@@ -118,6 +119,10 @@ class Owned(ABC):
                     return  # whoever has it now was faster
                 if not self._is_giving_way:
                     self._failed(error, self._epoch or 0)
+                if isinstance(error, FencedError) and error.epoch is not None:
+                    # Who is there and was not assigned: tries below its epoch are in vain.
+                    taken = error.epoch - epoch_of(since, 0)
+                    attempt = max(attempt, taken) if taken < ATTEMPTS_MAX - 1 else attempt
             if self._is_giving_way:
                 break
             await self._clock.sleep(0 if self._is_leaving else self._pauses.next_s())

@@ -23,6 +23,7 @@ from ripple.store.opening import open_store
 from ripple.world import live_world
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
+from worker.beginning import begin_above
 from worker.ends import Places
 from worker.exchange import become_free
 from worker.identity import about, check_code, code_of, delta_addresses
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from ripple.connectors.connector import LaneHome
     from ripple.events import Event
     from ripple.observe.log import Log
     from ripple.pipeline.plan import Plan
@@ -174,9 +176,10 @@ async def _work(
             message = f"{event.worker} has left: {event.cause}"
         log.tell(event, message)
 
+    chain = AssignmentChain(RetryingStore(store, world.clock, world.random))
     membership = Membership(
         world,
-        AssignmentChain(RetryingStore(store, world.clock, world.random)),
+        chain,
         settings.coordinators,
         candidate,
         worker.report,
@@ -187,14 +190,23 @@ async def _work(
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
     )
     if has:
-        where = settings.root if home is None else home.name
-        log.say(f"stages of {plan.name} hand records to each other through topics of {where}")
+        log.say(_lanes_text(plan, home, settings.root))
     log.say(
         f"worker {settings.worker_id} of {processes} processes; /health and /ready at "
         f"{probes.address}, /metrics at {metrics.address}"
     )
     watching = asyncio.ensure_future(watch.run(lambda: samples_of(worker, own()), log))
     try:
+        await begin_above(
+            chain,
+            plan,
+            sinks,
+            store=store,
+            world=world,
+            home=home,
+            stopping=stopping,
+            say=log.say,
+        )
         await worker.run(membership, stopping)
         log.say("is told to stop: its partitions move away")
         is_complete = await worker.stop(
@@ -209,6 +221,11 @@ async def _work(
         probes.close()
         metrics.close()
         await spawn.close()
+
+
+def _lanes_text(plan: Plan, home: LaneHome | None, root: str) -> str:
+    where = root if home is None else home.name
+    return f"stages of {plan.name} hand records to each other through topics of {where}"
 
 
 async def _become_free(settings: Settings, world: World, addresses: Mapping[str, str]) -> None:

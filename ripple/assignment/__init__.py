@@ -16,7 +16,7 @@ founding  the cluster's name and key, beside them
 from __future__ import annotations
 
 from ripple.assignment.chain import AssignmentChain
-from ripple.assignment.epoch import ATTEMPTS_MAX, VERSION_MAX, epoch_of
+from ripple.assignment.epoch import ATTEMPTS_MAX, VERSION_MAX, epoch_of, since_of
 from ripple.assignment.errors import AssignmentError
 from ripple.assignment.member import Candidate, Code, Member, process_of, worker_of
 from ripple.assignment.report import Alert, Backpressure, Follower, Level, MoveFailed, Report
@@ -44,5 +44,6 @@ __all__ = [
     "empty",
     "epoch_of",
     "process_of",
+    "since_of",
     "worker_of",
 ]

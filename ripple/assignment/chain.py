@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ripple.assignment.epoch import VERSION_MAX
 from ripple.assignment.errors import AssignmentError
 from ripple.assignment.form import AssignmentContent
 from ripple.assignment.rules import check_follows
@@ -56,6 +57,15 @@ class AssignmentChain:
                 f"{reading.entry.content.version}"
             )
         return reading
+
+    async def begin_at(self, version: int) -> None:
+        """Let the first version of a chain that has none be this one, or a later one."""
+        if not 1 <= version <= VERSION_MAX:
+            raise AssignmentError(
+                f"no version can be the first whose epochs are above those that outputs know: "
+                f"{version} is more than {VERSION_MAX}; name other outputs"
+            )
+        await self._chain.begin_at(version)
 
     async def history(self) -> list[Assignment]:
         """Return the versions that are still there and can be read, oldest first: for people."""

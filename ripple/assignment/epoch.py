@@ -16,6 +16,11 @@ ATTEMPTS_MAX = 1024
 VERSION_MAX = 10**10 // ATTEMPTS_MAX - 1
 
 
+def since_of(epoch: int) -> int:
+    """Return since which version the owner of an epoch has its partition."""
+    return epoch // ATTEMPTS_MAX
+
+
 def epoch_of(since: int, attempt: int) -> int:
     """Return the epoch of the ``attempt``-th claim, from 0, of a partition owned since a version.
 

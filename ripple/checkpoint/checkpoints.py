@@ -212,12 +212,14 @@ class Checkpoints:
         random: Random,
         *,
         epoch: int | None = None,
+        above: int = 0,
         keep: int = KEEP_DEFAULT,
         increments_max: int = INCREMENTS_MAX_DEFAULT,
     ) -> Owner:
         """Become the partition's owner: whoever was before can write no more.
 
-        epoch: from whoever assigns partitions; None takes the next one. keep: how many checkpoints
+        epoch: from whoever assigns partitions; None takes the next one, above ``above``, which is
+        the highest that others know of. keep: how many checkpoints
         are not deleted, 1 or more, beside those that they build on. increments_max: how many
         checkpoints may hold only changes before everything is stored again, 0 for none. Raises
         FencedError if the partition had this epoch or a higher one; a claim that failed otherwise
@@ -225,7 +227,8 @@ class Checkpoints:
         """
         if keep < 1:
             raise CheckpointError(f"keep must be 1 or more checkpoints, not {keep}")
-        fence = await Fence.claim(self.manifest, random.bytes(_NONCE_BYTES).hex(), epoch)
+        nonce = random.bytes(_NONCE_BYTES).hex()
+        fence = await Fence.claim(self.manifest, nonce, epoch, above=above)
         owner = Owner(self, fence, clock, random, keep=keep, increments_max=increments_max)
         await owner.sweep()
         return owner
@@ -386,6 +389,17 @@ def is_file(name: str) -> bool:
 def prefix_of(pipeline: str, partition: int) -> str:
     """Return what the names of all objects of a partition start with."""
     return f"{folder_of(pipeline)}{partition:05d}/"
+
+
+async def newest_epoch(store: ObjectStore, pipeline: str) -> int:
+    """Return the highest epoch that an owner of any partition of a pipeline has claimed."""
+    names = await store.list(folder_of(pipeline))
+    found = {_PARTITION.match(name) for name in names}
+    epochs = [0]
+    for number in sorted({int(match[2]) for match in found if match}):
+        reading = await Checkpoints(store, pipeline, number).manifest.newest()
+        epochs.append(0 if reading.entry is None else reading.entry.content.epoch)
+    return max(epochs)
 
 
 async def partitions(store: ObjectStore) -> tuple[tuple[str, int], ...]:

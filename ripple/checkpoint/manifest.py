@@ -54,20 +54,27 @@ class Fence:
         self.entry = entry
 
     @classmethod
-    async def claim(cls, chain: Chain[Holding], owner: str, epoch: int | None = None) -> Fence:
+    async def claim(
+        cls, chain: Chain[Holding], owner: str, epoch: int | None = None, *, above: int = 0
+    ) -> Fence:
         """Become the owner, by an entry that keeps the checkpoints of the newest one.
 
         owner: a nonce. epoch: from whoever assigns partitions, above all before; None takes the
-        next. Raises FencedError when ``epoch`` is not above the newest entry's.
+        next, above ``above``: what the outputs know may be more than a manifest that was lost.
+        Raises FencedError when ``epoch`` is not above the newest entry's.
         """
         for _ in range(CLAIM_ATTEMPTS_MAX):
             reading = await chain.newest()
             last = reading.entry.content if reading.entry else NOTHING
             if epoch is not None and epoch <= last.epoch:
-                raise FencedError(f"{chain.prefix} was claimed with epoch {last.epoch}, not below")
+                raise FencedError(
+                    f"{chain.prefix} was claimed with epoch {last.epoch}, not below {epoch}",
+                    last.epoch,
+                )
             # An entry that cannot be read may have a higher epoch than the readable ones; as long
             # as epochs are taken here, it is not above its number.
-            taken = epoch if epoch is not None else max(last.epoch + 1, reading.newest_number + 1)
+            next_one = max(last.epoch, reading.newest_number, above) + 1
+            taken = epoch if epoch is not None else next_one
             entry = reading.next(owner, Holding(taken, last.checkpoints), chain.codec)
             there = await chain.create(entry)
             if there is not None and (there.owner, there.content.epoch) == (owner, taken):
@@ -107,10 +114,12 @@ class Fence:
             there = await self.chain.create(entry)
             mine = (self.entry.owner, self.epoch)
             if there is None or (there.owner, there.content.epoch) != mine:
-                epoch = f"epoch {there.content.epoch}" if there else "an epoch that cannot be read"
+                theirs = None if there is None else there.content.epoch
+                whose = "an epoch that cannot be read" if theirs is None else f"epoch {theirs}"
                 raise FencedError(
-                    f"an owner with {epoch} has claimed {self.chain.prefix}: "
-                    f"epoch {self.epoch} must not write any more"
+                    f"an owner with {whose} has claimed {self.chain.prefix}: "
+                    f"epoch {self.epoch} must not write any more",
+                    theirs,
                 )
             await self.chain.check_newest(there)
             self.entry = there

@@ -24,6 +24,7 @@ CONNECTOR = Connector(
         has_epochs=True,
         has_parts=True,
         reached="ripple.kafka.writing_places:reached",
+        owners="ripple.kafka.writing_places:owners",
         is_group=True,
         commit_interval_ms=250,  # it costs no sync, and readers wait for it
     ),

@@ -153,6 +153,30 @@ def reached_at(
     return partial(opens, found.path, Writing(plan, plan.output(output), part=part))
 
 
+def look_at(
+    place: str, plan: Plan, output: str, *, epoch: int | None = None, part: Part | None = None
+) -> Callable[[], int] | None:
+    """Return what raises as ``open_sink`` of a continued place does; None if nothing can tell.
+
+    It changes nothing, and returns the highest epoch that an owner of the part had.
+    """
+    found = find(place, "continued_sink")
+    if not found.use.looks:
+        return None
+    looks = load(found.connector.scheme, found.connector.package, found.use.looks)
+    return partial(looks, found.path, Writing(plan, plan.output(output), epoch=epoch, part=part))
+
+
+def newest_owner_at(place: str, plan: Plan, output: str) -> int:
+    """Return the highest epoch that an owner of any part of a place had, 0 if that is not told."""
+    found = find(place, "continued_sink")
+    if not found.use.owners:
+        return 0
+    owners = load(found.connector.scheme, found.connector.package, found.use.owners)
+    epoch: int = owners(found.path, Writing(plan, plan.output(output)))
+    return epoch
+
+
 def path_of(place: str, use: UseName) -> str | None:
     """Return the file or folder that a place is in, ``-``, or None; raises as opening it does."""
     found = find(place, use)

@@ -5,9 +5,11 @@ truth. Who finds the next number taken has lost, and reads what is there.
 
 Old entries are deleted. A forgotten name could be created again, by a writer that slept through
 it; so a boundary is made durable before, no entry below it counts, and whoever has created an
-entry looks for the boundary and for newer entries before it believes in it.
+entry looks for the boundary and for newer entries before it believes in it. A chain without entries
+may be told by a boundary from which number on to begin.
 
-Invariants: entries from the boundary to the newest exist; the boundary is at most the newest entry.
+Invariants: entries from the boundary to the newest exist; the boundary is at most the newest entry,
+if there is one.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ T = TypeVar("T")
 class Reading(Generic[T]):
     """The newest entry that can be read, if any; what was seen on the way to it.
 
-    newest_number: of the newest entry, readable or not; 0 when there is none.
+    newest_number: of the newest entry, readable or not; when there is none, one less than the first
+    may have, which is 0 unless somebody has said otherwise.
     """
 
     entry: Entry[T] | None
@@ -100,7 +103,7 @@ class Chain(Generic[T]):
 
     async def newest(self) -> Reading[T]:
         """Return the newest entry that can be read; damaged ones are passed over and reported."""
-        _, numbers = await self.numbers()
+        boundary, numbers = await self.numbers()
         damaged = []
         for number in reversed(numbers):
             try:
@@ -110,7 +113,7 @@ class Chain(Generic[T]):
                 continue
             if entry is not None:
                 return Reading(entry, numbers[-1], tuple(damaged))
-        return Reading(None, numbers[-1] if numbers else 0, tuple(damaged))
+        return Reading(None, numbers[-1] if numbers else max(0, boundary - 1), tuple(damaged))
 
     async def create(self, entry: Entry[T]) -> Entry[T] | None:
         """Create an entry; return what is there now: it, or another writer's (None if damaged).
@@ -148,7 +151,7 @@ class Chain(Generic[T]):
         boundary, numbers = await self.numbers()
         first, last = min(numbers, default=0), max(numbers, default=0)
         missing = sorted(set(range(first, last)) - set(numbers))
-        if boundary and boundary not in numbers:
+        if boundary and numbers and boundary not in numbers:
             missing.append(boundary)
         found += [f"{self.name_of(number)} is missing" for number in missing]
         before: Entry[T] | None = None
@@ -164,15 +167,22 @@ class Chain(Generic[T]):
             before = entry
         return tuple(found)
 
+    async def begin_at(self, number: int) -> None:
+        """Let the first entry of a chain that has none have this number, or a higher one."""
+        await self._set_boundary(number)
+
     async def forget(self, newest: Entry[T]) -> None:
         """Delete entries that nobody needs, now and then; ``newest`` is an entry of the caller."""
         boundary, _ = await self.numbers()
         if newest.number - boundary >= 2 * self.entries_kept:
             await self._forget_below(newest.number - self.entries_kept)
 
-    async def _forget_below(self, boundary: int) -> None:
+    async def _set_boundary(self, boundary: int) -> None:
         mark = self.name_of(boundary).replace(".json", ".boundary.json")
         await self.store.put_if_absent(mark, b'"no entry below this number counts"\n')
+
+    async def _forget_below(self, boundary: int) -> None:
+        await self._set_boundary(boundary)
         for name, (number, _) in (await self._names()).items():
             if number < boundary:
                 await self.store.delete(name)

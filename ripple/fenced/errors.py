@@ -14,4 +14,11 @@ class DamagedError(ChainError):
 
 
 class FencedError(ChainError):
-    """Somebody else has added to the chain: this writer must stop, and has changed nothing."""
+    """Somebody else has added to the chain: this writer must stop, and has changed nothing.
+
+    epoch: of the owner who is there, None where that is not known.
+    """
+
+    def __init__(self, message: str, epoch: int | None = None) -> None:
+        super().__init__(message)
+        self.epoch = epoch

@@ -25,7 +25,7 @@ from ripple.kafka.rows import divided, joined
 from ripple.partition.group import Standing
 from ripple.traces import FIELD
 from ripple.world import broker as brokers
-from ripple.world.broker import BrokerError, Place, Records, make_lanes
+from ripple.world.broker import BrokerError, NoTopicError, Place, Records, make_lanes
 from ripple.world.ports import all_guards
 from ripple.world.together import together
 
@@ -107,6 +107,24 @@ class KafkaGroup:
         self._context: str | None = None
         self._patience = Patience(clock, where, self._failed, waits=waits)
         self._back = ReadingBack(broker, whose, self._outputs, where)
+
+    async def look(self) -> int:
+        """Return the epoch of the newest owner; raise as ``open`` does. See LookingGroup."""
+        newest_epoch = 0
+
+        async def act() -> None:
+            nonlocal newest_epoch
+            try:
+                await self._check_count()
+            except NoTopicError:
+                return
+            found = await newest(self._broker, self._whose.place)
+            if found is not None:
+                self._check_topics(found)
+                newest_epoch = found.epoch
+
+        await self._patience.surely("look at", act, OPEN_PATIENCE_S)
+        return newest_epoch
 
     async def prepare(self) -> None:
         """Connect, and learn what the first transactions need; see PreparedGroup."""
@@ -238,19 +256,24 @@ class KafkaGroup:
     async def _make_topics(self) -> None:
         of, place = self._whose.part.of, self._whose.place
         await self._broker.make(place.topic, of, is_compacted=True)
-        if await self._broker.partitions(place.topic) != of:
-            raise OutputError(
-                f"topic {place.topic} of {self._where} has "
-                f"{await self._broker.partitions(place.topic)} partitions, and the pipeline has "
-                f"{of}: it needs one for each. Give the pipeline another name, or remove the "
-                "topic and the checkpoints to begin anew"
-            )
+        await self._check_count()
         if self._carried is not None:
             topic, lanes = next(iter(self._lanes.values())).topic, self._carried.lanes
             await make_lanes(self._broker, topic, lanes)
         for topic in dict.fromkeys(written.topic for written in self._outputs.values()):
             await self._broker.make(topic, of)
             self._partitions[topic] = await self._broker.partitions(topic)
+
+    async def _check_count(self) -> None:
+        """Raise OutputError unless each partition has one of the cuts topic, NoTopicError."""
+        of, topic = self._whose.part.of, self._whose.place.topic
+        found = await self._broker.partitions(topic)
+        if found != of:
+            raise OutputError(
+                f"topic {topic} of {self._where} has {found} partitions, and the pipeline has "
+                f"{of}: it needs one for each. Give the pipeline another name, or remove the "
+                "topic and the checkpoints to begin anew"
+            )
 
     async def _take_over(self, beside: Callable[[], Coroutine[Any, Any, None]] = _nothing) -> Cuts:
         """Fence whoever wrote before; then nothing changes any more, and what is there is read.

@@ -30,7 +30,7 @@ from ripple.world.broker import BrokerError, NoTopicError, Place
 from ripple.world.live import LiveClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ripple.connectors.connector import Grouping, Writing
     from ripple.kafka.cuts import Cuts
@@ -146,20 +146,9 @@ def reached(path: str, asked: Writing) -> Commit | None:
     background, broker, looks = _connections.at(target.place)
     stages = range(1) if asked.part else range(len(stages_of(asked.plan)))
 
-    async def look() -> list[Cuts | None]:
-        found = []
-        for stage in stages:
-            topic = topic_of(asked.plan.name, stage)
-            try:
-                count = await broker.partitions(topic)
-            except NoTopicError:
-                continue
-            numbers = range(count) if asked.part is None else [asked.part.number]
-            found += [await looks.newest(broker, Place(topic, number)) for number in numbers]
-        return found
-
+    only = None if asked.part is None else asked.part.number
     try:
-        found = background.call(look())
+        found = background.call(_newest_of(broker, looks, asked.plan.name, stages, only))
     except BrokerError as error:
         raise OutputError(f"cannot look into {target.place}: {error}") from error
     name = asked.output.name
@@ -171,6 +160,45 @@ def reached(path: str, asked: Writing) -> Commit | None:
         for each, offset in commit.cut.items():
             lowest[each] = min(offset, lowest.get(each, offset))
     return Commit(lowest, "")
+
+
+def owners(path: str, asked: Writing) -> int:
+    """Return the highest epoch that an owner of any partition of any stage had, 0 for none.
+
+    Raises OutputError.
+    """
+    target = _Target.parse(path)
+    background, broker, looks = _connections.at(target.place)
+    stages = [RECORDS, *range(len(stages_of(asked.plan)))]
+
+    async def look() -> int:
+        found = await _newest_of(broker, looks, asked.plan.name, stages)
+        return max((one.epoch for one in found if one is not None), default=0)
+
+    try:
+        return background.call(look())
+    except BrokerError as error:
+        raise OutputError(f"cannot look into {target.place}: {error}") from error
+
+
+async def _newest_of(
+    broker: KafkaBroker,
+    looks: Looks,
+    pipeline: str,
+    stages: Iterable[int | str],
+    only: int | None = None,
+) -> list[Cuts | None]:
+    """Return the newest cut records of all partitions of stages, or of one of each."""
+    found = []
+    for stage in stages:
+        topic = topic_of(pipeline, stage)
+        try:
+            count = await broker.partitions(topic)
+        except NoTopicError:
+            continue
+        numbers = range(count) if only is None else [only]
+        found += [await looks.newest(broker, Place(topic, number)) for number in numbers]
+    return found
 
 
 class _Connections:

@@ -22,6 +22,7 @@ from ripple.world.replacing import open_anew
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ripple.log.topic import Topic
     from ripple.world.ports import Disk
 
 FORMAT = "1"
@@ -144,6 +145,12 @@ def newest_fence(disk: Disk, folder: str) -> int:
 def newest_owner(disk: Disk, folder: str) -> int:
     """Return the highest epoch that ever came, as far as is known."""
     return max(newest_fence(disk, folder), read_epochs(disk, folder).newest)
+
+
+def newest_owner_of(topic: Topic) -> int:
+    """Return the highest epoch that an owner of any partition of a topic had, 0 for none."""
+    folders = (topic.folder(partition) for partition in range(topic.partitions))
+    return max(newest_owner(topic.disk, folder) for folder in folders)
 
 
 def lock_path(folder: str, epoch: int) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ripple.connectors.contract import is_readable_sink
 from ripple.errors import OutputError
 from ripple.events import CutOff, Promise, Tell, untold
+from ripple.fenced import FencedError
 from ripple.frozen import frozen
 from ripple.partition.endings import failures
 from ripple.traces import TracedGroup
@@ -83,6 +84,36 @@ class PreparedGroup(Protocol):
         ...
 
 
+@runtime_checkable
+class LookingGroup(Protocol):
+    """A group that can be looked at before anything is claimed for it."""
+
+    async def look(self) -> int:
+        """Return the highest epoch that an owner had, 0 for none, with nothing changed.
+
+        Raises as ``open`` does where that would be refused, as far as can be told.
+        """
+        ...
+
+
+async def looked_at(group: CommitGroup, epoch: int | None) -> int:
+    """Ask a group what can be refused, with nothing changed; return the highest epoch it knows.
+
+    epoch: of the owner that is to be, if somebody assigns it. Raises FencedError where that is not
+    above the epochs of owners that were, and as ``LookingGroup.look``.
+    """
+    known = await group.look() if isinstance(group, LookingGroup) else 0
+    if epoch is not None and known >= epoch:
+        raise FencedError(
+            f"an output was written by an owner of epoch {known}, and epoch {epoch} does not come "
+            "after it: it was replaced; or another cluster has written there, with another store. "
+            "Go on with that one; or end all workers of this one, and remove assign/ from its "
+            "store: it begins above that then",
+            known,
+        )
+    return known
+
+
 class ReadableGroup(CommitGroup, Protocol):
     """Outputs that tell what they were written; see ReadableSink."""
 
@@ -108,16 +139,25 @@ class SinkGroup:
     commits_beside = False
 
     def __init__(
-        self, openers: Mapping[str, Callable[[], Sink]], executor: Executor = INLINE
+        self,
+        openers: Mapping[str, Callable[[], Sink]],
+        executor: Executor = INLINE,
+        *,
+        looks: Collection[Callable[[], int]] = (),
     ) -> None:
         """Take what opens the sink of each output, to be called when nobody else can write.
 
         executor: where they are opened, commit and are closed, which takes long: a disk is waited
-        for.
+        for. looks: see LookingGroup, of sinks.
         """
         self._openers = openers
+        self._looks = tuple(looks)
         self._executor = executor
         self._sinks: dict[str, Sink] = {}
+
+    async def look(self) -> int:
+        """Look at the sinks; see LookingGroup."""
+        return max([0, *[await self._executor.run(look) for look in self._looks]])
 
     async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
         """Open the sinks, in order; if one cannot be, those before are given up."""
@@ -207,6 +247,10 @@ class Groups:
     def commits_beside(self) -> bool:
         """Whether more may be written to all of them while a commit is under way."""
         return all(group.commits_beside for group in self._groups)
+
+    async def look(self) -> int:
+        """Look at those that can be; see LookingGroup."""
+        return max([0, *[await looked_at(group, None) for group in self._groups]])
 
     async def prepare(self) -> None:
         """Prepare those that can be."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.connector import Grouping
 from ripple.connectors.installed import load
-from ripple.connectors.locate import open_sink
+from ripple.connectors.locate import look_at, open_sink
 from ripple.connectors.registry import find
 from ripple.partition.group import Groups, SinkGroup
 
@@ -64,6 +64,11 @@ def group_at(
             for name, place in sinks.items()
         },
         executor,
+        looks=[
+            look
+            for name, place in sinks.items()
+            if (look := look_at(place, plan, name, epoch=epoch, part=part)) is not None
+        ],
     )
     if not groups:
         return alone

@@ -29,7 +29,7 @@ from ripple.checkpoint.checkpoints import prefix_of
 from ripple.events import Began, BroughtUp, Restored
 from ripple.partition.catching_up import CatchUp, Replay
 from ripple.partition.drive import Drive
-from ripple.partition.group import PreparedGroup
+from ripple.partition.group import PreparedGroup, looked_at
 from ripple.partition.in_flight import InFlight
 from ripple.partition.kept import Kept
 from ripple.partition.letters import DeadLetterLog
@@ -70,6 +70,7 @@ class Keeper:
         epoch: int | None = None,
         place: Place | None = None,
         is_remote: bool | None = None,
+        is_next: Callable[[int], bool] = lambda _: False,
         ready: Callable[[], Awaitable[WarmState | None]] = _nothing,
         is_handed_over: bool = False,
         has_survived: bool = False,
@@ -81,7 +82,9 @@ class Keeper:
         """Keep the partition of ``checkpoints``; nothing is touched before ``claim``.
 
         epoch: from whoever assigns partitions; a claim of it may fail, and then a higher one is
-        needed. None takes the next one. is_remote: nothing is on the world's disk; by default with
+        needed. None takes the next one. is_next: whether an owner of an epoch is the one to whom
+        the assignment gives the partition: until it has opened the outputs, too, this one goes on
+        without checkpoints. is_remote: nothing is on the world's disk; by default with
         ``epoch``. Else there is a lock, which one life holds. place: of letters and of what is in
         flight; by default on that disk, too, and where it is remote in the store of the
         checkpoints. ready: asked, right before the outputs are opened, for what a follower has got
@@ -97,6 +100,7 @@ class Keeper:
         self._epoch = epoch
         self._is_remote = epoch is not None if is_remote is None else is_remote
         self.catch_up = catch_up
+        self.is_next = is_next
         self.rebuild = rebuild
         self.place = place
         self.ready = ready
@@ -108,11 +112,6 @@ class Keeper:
         """What a life that has ended has left, as a follower would."""
         self.holder = holder
         self._is_asked = False
-
-    @property
-    def is_assigned(self) -> bool:
-        """Whether somebody assigns the partition, under an epoch."""
-        return self._epoch is not None
 
     def ask_for_checkpoint(self) -> None:
         """Let a checkpoint be begun after the next batch, or as soon as the life is woken."""
@@ -146,14 +145,20 @@ class Keeper:
                 self.left = restoration.left
 
     async def claim(self, parts: Parts, endings: Endings) -> Claimed:
-        """Shut out every life before. Raises DiskLockedError and FencedError."""
+        """Shut out every life before, once nothing refuses that can be asked before.
+
+        Raises DiskLockedError, FencedError, OutputError and OSError.
+        """
         world, plan = self.world, parts.plan
         if not self._is_remote:
             folder = prefix_of(plan.name, self.partition).rstrip("/")
             world.disk.make_folder(folder)
             endings.add(world.disk.lock(f"{folder}/life.lock", self.holder).release)
+        # Whoever is refused has changed nothing.
+        endings.add(parts.outputs.close)
+        known = await looked_at(parts.outputs, self._epoch)
         owner = await self.checkpoints.claim(
-            world.clock, world.random, epoch=self._epoch, keep=parts.settings.keep
+            world.clock, world.random, epoch=self._epoch, above=known, keep=parts.settings.keep
         )
         parts.tell(Began(plan.name, self.partition, owner.epoch))
         return Claimed(self, parts, owner, await self.checkpoints.begin())
@@ -255,7 +260,7 @@ class Claimed:
             parts.tell,
             parts.inputs.wake,
             now_ns=world.clock.monotonic_ns,
-            outlives_fence=keeper.is_assigned and bool(standings),
+            outlives=lambda epoch: bool(standings) and keeper.is_next(epoch),
             stored=partial(let_go, parts.inputs),
         )
         opened = Opened(self, start, outputs, place, letters, in_flight, storing, warm)

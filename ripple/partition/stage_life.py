@@ -25,6 +25,7 @@ from ripple.events import (
 from ripple.partition.comeback import Comeback, mark_of
 from ripple.partition.endings import Endings
 from ripple.partition.following import Following
+from ripple.partition.group import looked_at
 from ripple.partition.report import Report
 from ripple.partition.settings import CommitPace, Pace, Settings
 from ripple.partition.stage_base import StagePlace
@@ -118,9 +119,9 @@ class StageLife:
         OSError. Whatever is raised, what was committed stays.
         """
         async with Endings() as endings:
+            endings.add(self._outputs.close)
             owner = await self._claim()
             listed = await self._checkpoints.list()
-            endings.add(self._outputs.close)
             self._standings = await self._outputs.open(owner.epoch, self._tell)
             for output in self._standings:
                 if output not in self.engine.digests:
@@ -138,8 +139,9 @@ class StageLife:
 
     async def _claim(self) -> Owner:
         world, settings = self._world, self._settings
+        known = await looked_at(self._outputs, self._epoch)
         owner = await self._checkpoints.claim(
-            world.clock, world.random, epoch=self._epoch, keep=settings.keep
+            world.clock, world.random, epoch=self._epoch, above=known, keep=settings.keep
         )
         self._tell(Began(self._place.plan.name, self._checkpoints.partition, owner.epoch))
         self._storing = Storing(

@@ -25,8 +25,9 @@ class Storing:
     """At most one checkpoint at a time: being copied, then being stored by a task.
 
     A store that fails costs a checkpoint and not the run: it is told, and the next one is tried
-    when it is due. A fence that another owner has passed ends the run; but where the outputs have
-    fences of their own the run goes on without checkpoints, until the next owner has those, too.
+    when it is due. A fence that another owner has passed ends the run; but where that is the next
+    one, and the outputs have fences of their own, the run goes on without checkpoints until it has
+    those, too. Nobody else takes them over, and no checkpoint would ever be stored again.
     """
 
     def __init__(
@@ -38,14 +39,14 @@ class Storing:
         wake: Callable[[], None],
         *,
         now_ns: Callable[[], int] = lambda: 0,
-        outlives_fence: bool = False,
+        outlives: Callable[[int], bool] = lambda _: False,
         stored: Callable[[tuple[Checkpoint, ...]], None] = lambda _: None,
     ) -> None:
         """Store for ``owner``, copying so many rows a step. wake: called when one is stored.
 
         now_ns: a clock, to tell how long checkpoints take; none where nobody asks.
 
-        outlives_fence: whether something else ends the run once another owner is there. stored: is
+        outlives: whether something else ends the run, by the epoch of who has the fence. stored: is
         given the checkpoints that count once there is another one, newest first.
         """
         self._wake = wake
@@ -58,7 +59,7 @@ class Storing:
         self._began_ns = 0
         self._wanted: Cut = {}
         self._waits_ns: int | None = None  # since when none could be stored
-        self._outlives_fence = outlives_fence
+        self._outlives = outlives
         self._is_superseded = False
         self._copying: PendingSnapshot | None = None
         self._task: asyncio.Task[Checkpoint] | None = None
@@ -123,8 +124,8 @@ class Storing:
             last, seconds = self.last, (self._now_ns() - self._began_ns) / 1e9
             self._tell(Stored(last.name, last.cut, last.length_bytes, seconds))
             self._stored(self._owner.present)
-        except FencedError:
-            if not self._outlives_fence:
+        except FencedError as error:
+            if error.epoch is None or not self._outlives(error.epoch):
                 raise
             self._is_superseded = True
             self._tell(StoreHandedOver())

@@ -10,6 +10,7 @@ from ripple.engine.outgoing import row_values
 from ripple.errors import OutputError
 from ripple.log import LogSettings, Topic
 from ripple.log.body import columns_of
+from ripple.log.epochs import newest_owner_of
 from ripple.pipeline.stages import stages_of
 from ripple.repartition.rows import lane_schema
 
@@ -79,6 +80,18 @@ def lanes_into(plan: Plan, stage: int, senders: int) -> LaneTopic:
     return LaneTopic(_path(plan, name), schema, senders, into.partitions or 1)
 
 
+def newest_owner(disk: Disk, plan: Plan) -> int:
+    """Return the highest epoch that an owner of any lane of a pipeline had, 0 for none."""
+    folder = _folder(plan)
+    topics = (f"{folder}/{name}" for name in disk.list(folder))
+    there = [Topic.open(disk, path) for path in topics if disk.exists(f"{path}/topic")]
+    return max((newest_owner_of(topic) for topic in there), default=0)
+
+
 def _path(plan: Plan, name: str) -> str:
+    return f"{_folder(plan)}/{name}"
+
+
+def _folder(plan: Plan) -> str:
     # Dots tell files from folders in a store on disk.
-    return f"edges/{quote(plan.name, safe='').replace('.', '%2E')}/{name}"
+    return f"edges/{quote(plan.name, safe='').replace('.', '%2E')}"

@@ -45,6 +45,27 @@ def test_of_two_proposals_for_a_number_one_is_there_for_both() -> None:
     asyncio.run(story())
 
 
+def test_empty_chain_that_is_to_begin_later_begins_there_whoever_was_faster() -> None:
+    async def story() -> None:
+        chain = chain_in(MemoryStore(), entries_kept=2)
+        seen = await chain.newest()
+        await chain.begin_at(5)
+        early = await chain.create(seen.next("a", "the first", chain.codec))
+        assert early is not None
+        with pytest.raises(FencedError, match="came too late"):
+            await chain.check_newest(early)
+        for number in range(5, 12):
+            made = await propose(chain, "a", f"version {number}")
+            assert made is not None
+            assert made.number == number
+            await chain.check_newest(made)
+            assert await chain.problems() == ()
+            await chain.forget(made)
+        assert (await chain.numbers())[0] == 9
+
+    asyncio.run(story())
+
+
 def test_each_entry_holds_the_checksum_of_the_one_before() -> None:
     async def story() -> None:
         chain = chain_in(MemoryStore())

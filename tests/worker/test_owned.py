@@ -8,6 +8,7 @@ import pytest
 
 from ripple.assignment import ATTEMPTS_MAX, epoch_of
 from ripple.events import Event, PartitionFailed, Restored, Stored
+from ripple.fenced import FencedError
 from ripple.partition.report import Report
 from ripple.testing.sim_chance import Chance
 from ripple.testing.sim_loop import SimLoop
@@ -138,5 +139,27 @@ def test_who_has_no_epoch_left_says_so_and_has_new_ones_by_a_later_version(
             assert partition.standing.is_spent
             assert partition.standing.epoch == epoch_of(since, ATTEMPTS_MAX - 1)
         assert partition.tries == 2 * ATTEMPTS_MAX
+
+    asyncio.run(main())
+
+
+class Overtaken(Flaky):
+    """A partition that a run has taken over, under an epoch that nobody has assigned."""
+
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+        if epoch <= epoch_of(7, 40):
+            raise FencedError("an output was written by another owner", epoch_of(7, 40))
+        self.is_live.set()
+        await self._is_awake.wait()
+
+
+def test_next_try_is_above_an_owner_that_nobody_has_assigned() -> None:
+    async def main() -> None:
+        partition = Overtaken()
+        partition.own(7)
+        await partition.is_live.wait()
+        assert partition.standing.epoch == epoch_of(7, 41)
+        partition.drop()
+        await partition.ended()
 
     asyncio.run(main())

@@ -8,6 +8,10 @@ CONNECTOR = Connector(
     form="csv:FILE",
     source=lines_read("ripple.connectors.csv.source:open_source", ".csv"),
     sink=lines_written("ripple.connectors.text.places:open_csv", ".csv"),
-    continued_sink=lines_continued("ripple.connectors.text.places:continue_csv", ".csv"),
+    continued_sink=lines_continued(
+        "ripple.connectors.text.places:continue_csv",
+        "ripple.connectors.text.places:look_csv",
+        ".csv",
+    ),
     path_of=str,
 )

@@ -13,6 +13,8 @@ CONNECTOR = Connector(
         "ripple.connectors.delta_lake.sink:continue_table",
         ONCE,
         has_epochs=True,
+        looks="ripple.connectors.delta_lake.sink:look",
+        owners="ripple.connectors.delta_lake.sink:look",
         commit_interval_ms=10_000,
     ),
     path_of=str,

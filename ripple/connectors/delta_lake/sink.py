@@ -32,7 +32,13 @@ def open_table(path: str, writing: Writing) -> WholeTable:
 
 def continue_table(path: str, writing: Writing) -> DeltaSink:
     """Return the sink that goes on with its table; raises OutputError."""
-    return DeltaSink(Table(_folder(path), writing), writing.epoch or 0)
+    return DeltaSink(Table(_folder(path), writing), writing.epoch)
+
+
+def look(path: str, writing: Writing) -> int:
+    """Raise as ``continue_table`` does, with nothing changed; return the newest owner's epoch."""
+    known = Table(_folder(path), writing).record()
+    return 0 if known is None else known.epoch
 
 
 def _folder(path: str) -> str:
@@ -97,12 +103,17 @@ class DeltaSink:
     cut_off_bytes = 0
     promise = ONCE
 
-    def __init__(self, table: Table, epoch: int) -> None:
-        """Become the only writer. Raises OutputError."""
+    def __init__(self, table: Table, epoch: int | None) -> None:
+        """Become the only writer. Raises OutputError.
+
+        epoch: of the owner; None of a run without one, which is the owner after the newest.
+        """
         self.name = table.name
-        self._table, self._epoch = table, epoch
         self._pending = _Pending(table)
         known = table.record()
+        if epoch is None:
+            epoch = known.epoch + 1 if known is not None and known.epoch else 0
+        self._table, self._epoch = table, epoch
         if known is None:
             first = Record(1, table.owner, epoch, None)
             table.make(first)

@@ -9,7 +9,11 @@ CONNECTOR = Connector(
     source=lines_read("ripple.connectors.json.source:open_source", ".jsonl", ".ndjson"),
     sink=lines_written("ripple.connectors.text.places:open_json", ".jsonl", ".ndjson", ".json"),
     continued_sink=lines_continued(
-        "ripple.connectors.text.places:continue_json", ".jsonl", ".ndjson", ".json"
+        "ripple.connectors.text.places:continue_json",
+        "ripple.connectors.text.places:look_json",
+        ".jsonl",
+        ".ndjson",
+        ".json",
     ),
     path_of=str,
 )

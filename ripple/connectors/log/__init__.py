@@ -22,6 +22,8 @@ CONNECTOR = Connector(
         has_epochs=True,
         has_parts=True,
         reached="ripple.connectors.log.places:reached",
+        looks="ripple.connectors.log.places:look",
+        owners="ripple.connectors.log.places:owners",
     ),
     path_of=path_of,
     check="ripple.connectors.log.looking:check",

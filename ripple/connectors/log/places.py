@@ -6,13 +6,21 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.conforming import check_columns
 from ripple.connectors.log.inputs import LogInputs
-from ripple.connectors.log.sink import LogSink, committed_in, schema_of_output, topic_for
+from ripple.connectors.log.sink import (
+    LogSink,
+    check_schema,
+    committed_in,
+    look_at,
+    schema_of_output,
+    topic_for,
+)
 from ripple.connectors.log.source import LogSource
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.text.cut_record import Owner
 from ripple.errors import InputError, OutputError
 from ripple.log import PartitionReader, Topic, TopicError
 from ripple.log.body import columns_of
+from ripple.log.epochs import newest_owner_of
 from ripple.log_place import PREFIX, LogPlace
 from ripple.world.live import LiveClock
 from ripple.world.live_disk import LiveDisk
@@ -100,28 +108,62 @@ def reached(path: str, writing: Writing) -> Commit | None:
     return committed_in(Topic.open(disk, place.topic), part)
 
 
-def _sink(path: str, writing: Writing, owner: Owner | None) -> LogSink:
+def look(path: str, writing: Writing) -> int:
+    """Raise as ``continue_sink`` does, with nothing changed; return the newest owner's epoch."""
+    place, disk, is_new = _found(path, writing)
+    if is_new:
+        return 0
+    text, schema = f"{PREFIX}{path}", schema_of_output(writing.plan, writing.output)
+    topic = _opened(disk, place)
+    check_schema(topic, place.topic, schema)
+    if writing.part is not None:
+        _check_parts(topic, place, writing.part)
+        partition = writing.part.number
+    else:
+        partition = _chosen(topic, place, text)
+    owner = Owner(writing.plan.name, writing.output.name)
+    return look_at(topic, partition, owner, text, epoch=writing.epoch)
+
+
+def owners(path: str, _: Writing) -> int:
+    """Return the highest epoch that an owner of any partition of a topic had, 0 for none."""
+    place = LogPlace.parse(f"{PREFIX}{path}")
+    disk = LiveDisk(place.folder, make=False)
+    return newest_owner_of(_opened(disk, place)) if disk.exists(f"{place.topic}/topic") else 0
+
+
+def _found(path: str, writing: Writing) -> tuple[LogPlace, LiveDisk, bool]:
+    """Return a place that is written, its disk, and whether its topic is to be made."""
     text = f"{PREFIX}{path}"
     try:
         place = LogPlace.parse(text)
     except InputError as error:
         raise OutputError(f"cannot write: {error}") from error
-    disk = LiveDisk(place.folder)
+    disk = LiveDisk(place.folder, make=False)
     is_new = not disk.exists(f"{place.topic}/topic")
     if is_new and place.partition and writing.part is None:
         raise OutputError(f"cannot write {text}: a topic that is made for it has only partition 0")
+    return place, disk, is_new
+
+
+def _opened(disk: Disk, place: LogPlace) -> Topic:
+    try:
+        return Topic.open(disk, place.topic)
+    except TopicError as error:
+        raise OutputError(f"cannot write: {error}") from error
+
+
+def _sink(path: str, writing: Writing, owner: Owner | None) -> LogSink:
+    text = f"{PREFIX}{path}"
+    place, _, is_new = _found(path, writing)
+    disk = LiveDisk(place.folder)
     schema = schema_of_output(writing.plan, writing.output)
     if writing.part is not None:
         topic, partition = topic_of_part(disk, place, schema, writing.part), writing.part.number
         is_new = False  # it is the other partitions' too
     else:
         topic = topic_for(disk, place.topic, schema)
-        if place.partition is None and topic.partitions > 1:
-            raise OutputError(
-                f"cannot write {text}: choose one of its {topic.partitions} partitions, as in "
-                f"{text}/0"
-            )
-        partition = place.partition or 0
+        partition = _chosen(topic, place, text)
     return LogSink(
         topic,
         partition,
@@ -133,23 +175,41 @@ def _sink(path: str, writing: Writing, owner: Owner | None) -> LogSink:
     )
 
 
+def _chosen(topic: Topic, place: LogPlace, text: str) -> int:
+    """Return the partition that a place names, or the only one."""
+    if place.partition is None and topic.partitions > 1:
+        raise OutputError(
+            f"cannot write {text}: choose one of its {topic.partitions} partitions, as in {text}/0"
+        )
+    return place.partition or 0
+
+
 def topic_of_part(disk: Disk, place: LogPlace, schema: Schema, part: Part) -> Topic:
     """Return the topic in which each partition of the pipeline has one of its own.
 
     It is made if there is none. Raises OutputError where it does not have as many.
     """
+    _check_whole(place)
+    topic = topic_for(disk, place.topic, schema, part.of)
+    _check_parts(topic, place, part)
+    return topic
+
+
+def _check_whole(place: LogPlace) -> None:
     if place.partition is not None:
         raise OutputError(
             f"cannot write {PREFIX}{place.folder}/{place.topic}/{place.partition}: each partition "
             f"of the pipeline writes to one of its own; name the topic, without the number"
         )
-    topic = topic_for(disk, place.topic, schema, part.of)
+
+
+def _check_parts(topic: Topic, place: LogPlace, part: Part) -> None:
+    _check_whole(place)
     if topic.partitions != part.of:
         raise OutputError(
             f"topic {place.topic} has {topic.partitions} partitions, and the pipeline has "
             f"{part.of}: name another topic, which is made with as many"
         )
-    return topic
 
 
 def _topic_at(text: str, shape: RecordShape) -> tuple[Topic, int | None]:

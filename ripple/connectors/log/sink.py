@@ -22,6 +22,8 @@ from ripple.log import (
     Topic,
 )
 from ripple.log.body import columns_of
+from ripple.log.epochs import newest_owner
+from ripple.log.owner_locks import OwnerLocks
 from ripple.ops import OP, with_named_ops
 from ripple.schema.types import Field, Option, Schema, String
 from ripple.world.ports import all_guards
@@ -68,6 +70,12 @@ def topic_for(disk: Disk, path: str, schema: Schema, partitions: int = 1) -> Top
         topic = Topic.ensure(disk, path, schema, partitions=partitions, settings=settings)
     except (LogError, SchemaError) as error:
         raise OutputError(f"cannot write: {error}") from error
+    check_schema(topic, path, schema)
+    return topic
+
+
+def check_schema(topic: Topic, path: str, schema: Schema) -> None:
+    """Raise OutputError naming the first field in which a topic's schema differs."""
     found, wanted = list(columns_of(topic.schema)), list(columns_of(schema))
     for have, want in zip(found, wanted, strict=False):
         if have != want:
@@ -80,7 +88,6 @@ def topic_for(disk: Disk, path: str, schema: Schema, partitions: int = 1) -> Top
             f"topic {path} has the fields {', '.join(one.name for one in found)}, the output has "
             f"{', '.join(one.name for one in wanted)}: name another topic"
         )
-    return topic
 
 
 def _text(field: pa.Field) -> str:
@@ -252,38 +259,73 @@ class LogSink:
         record = _newest_record(reader.topic, reader.partition)
         if record is not None:
             record.check_owner(owner, self.name)
-            self._check(reader, record)
+            bounds = self._writer.first_offset, self._writer.next_offset
+            _check(reader, record, self.name, *bounds)
             self.committed = record.reached
         end = self._writer.next_offset
         self._start = end
         if end == self._writer.first_offset or not self._guards("cut_in_frame"):
             return
-        note = _Note.of(reader.notes_at(end - 1))
-        if note is None:
-            raise OutputError(
-                f"{self.name} holds records that no output has written: choose another place"
-            )
-        CutRecord(note.owner, ()).check_owner(owner, self.name)
+        note = _check_written(_Note.of(reader.notes_at(end - 1)), owner, self.name)
         self._current, self._rows = note.reached, note.rows
         self._start = end - note.rows_to
         if record is None or record.end < end:
             self.committed = note.since if self.unfinished is not None else note.reached
 
-    def _check(self, reader: PartitionReader, record: CutRecord) -> None:
-        """Raise OutputError unless the log is the one that the record speaks of."""
-        end = self._writer.next_offset
-        if end < record.end:
+
+def look_at(
+    topic: Topic, partition: int, owner: Owner, name: str, *, epoch: int | None = None
+) -> int:
+    """Raise as a LogSink with that owner would, with nothing changed; return the newest epoch.
+
+    epoch: of the partition's owner, who minds no lock.
+    """
+    disk, folder = topic.disk, topic.folder(partition)
+    if not disk.exists(folder):
+        return 0
+    record = _newest_record(topic, partition)
+    try:
+        if epoch is None:
+            locks = OwnerLocks(disk, folder, str(owner))
+            try:
+                locks.take_all()
+            finally:
+                locks.release()
+        with PartitionReader(topic, partition) as reader:
+            first, end = reader.range()
+            if record is not None:
+                record.check_owner(owner, name)
+                _check(reader, record, name, first, end)
+            if first != end:
+                _check_written(_Note.of(reader.notes_at(end - 1)), owner, name)
+        return newest_owner(disk, folder)
+    except LogError as error:
+        raise OutputError(f"cannot write {name}: {error}") from error
+
+
+def _check_written(note: _Note | None, owner: Owner, name: str) -> _Note:
+    """Raise OutputError unless the last records of a partition are of this output."""
+    if note is None:
+        raise OutputError(f"{name} holds records that no output has written: choose another place")
+    CutRecord(note.owner, ()).check_owner(owner, name)
+    return note
+
+
+def _check(reader: PartitionReader, record: CutRecord, name: str, first: int, end: int) -> None:
+    """Raise OutputError unless the log, with these bounds, is the one that the record speaks of."""
+    path = _newest_record_path(reader.topic, reader.partition)
+    if end < record.end:
+        raise OutputError(
+            f"{name} ends at offset {end}, but {record.end} were committed: restore it, or remove "
+            f"{path} to go on from what the log says"
+        )
+    if record.end > first:
+        header = reader.frame_with(record.end - 1).header
+        if (header.next_offset, header.crc) != (record.end, record.crc):
             raise OutputError(
-                f"{self.name} ends at offset {end}, but {record.end} were committed: restore it, "
-                f"or remove {self._record_path} to go on from what the log says"
+                f"{name} holds other records before offset {record.end} than those that were "
+                f"committed: restore it, or remove {path} to begin anew"
             )
-        if record.end > self._writer.first_offset:
-            header = reader.frame_with(record.end - 1).header
-            if (header.next_offset, header.crc) != (record.end, record.crc):
-                raise OutputError(
-                    f"{self.name} holds other records before offset {record.end} than those that "
-                    f"were committed: restore it, or remove {self._record_path} to begin anew"
-                )
 
 
 def committed_in(topic: Topic, partition: int, owner: Owner | None = None) -> Commit | None:
@@ -393,11 +435,14 @@ def _owner_of(reader: PartitionReader) -> Owner | None:
 
 def _newest_record(topic: Topic, partition: int) -> CutRecord | None:
     """Return the record of the last owner that has one: what an earlier one writes is not asked."""
+    path = _newest_record_path(topic, partition)
+    return None if path is None else cut_record.read(topic.disk, path)
+
+
+def _newest_record_path(topic: Topic, partition: int) -> str | None:
     found = map(_RECORD.fullmatch, topic.disk.list(topic.folder(partition)))
     owners = [int(one[1] or 0) for one in found if one is not None]
-    if not owners:
-        return None
-    return cut_record.read(topic.disk, _record_path(topic, partition, max(owners)))
+    return _record_path(topic, partition, max(owners)) if owners else None
 
 
 def _record_path(topic: Topic, partition: int, epoch: int) -> str:

@@ -24,6 +24,8 @@ CONNECTOR = Connector(
         has_epochs=True,
         has_parts=True,
         reached="ripple.connectors.postgres.places:reached",
+        looks="ripple.connectors.postgres.places:look",
+        owners="ripple.connectors.postgres.places:owners",
     ),
     settings="ripple.connectors.postgres.place:Settings",
     check="ripple.postgres.places:check",

@@ -8,7 +8,7 @@ from ripple.connectors.connector import Part
 from ripple.connectors.contract import Commit
 from ripple.connectors.postgres.place import PostgresPlace
 from ripple.connectors.postgres.record import Records
-from ripple.connectors.postgres.session import connected, told
+from ripple.connectors.postgres.session import connected, looked_at, told
 from ripple.connectors.postgres.sink import PostgresSink, WholeTable
 from ripple.connectors.postgres.table import Table
 from ripple.connectors.text.cut_record import Owner
@@ -51,6 +51,28 @@ def reached(path: str, writing: Writing) -> Commit | None:
     if len(found) < 2:
         return found[0] if found else None
     return Commit({name: end for one in found for name, end in one.cut.items()}, "")
+
+
+def look(path: str, writing: Writing) -> int:
+    """Raise as ``continue_table`` does, with nothing changed; return the part's newest epoch."""
+    table, part = _table(path, writing), writing.part or _WHOLE
+    try:
+        with connected(table.place, writing.plan.name) as connection:
+            return looked_at(connection, table, _owner(writing), part, writing.epoch)
+    except psycopg.Error as error:
+        raise told(str(table.place), error) from error
+
+
+def owners(path: str, writing: Writing) -> int:
+    """Return the highest epoch that an owner of any part had, 0 for none. Raises OutputError."""
+    place = PostgresPlace.parse(path)
+    records = Records(place)
+    try:
+        with connected(place, writing.plan.name) as connection:
+            known = records.all(connection) if records.is_there(connection) else []
+    except psycopg.Error as error:
+        raise told(str(place), error) from error
+    return max(0, *(one.epoch for one in known))
 
 
 def check(path: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Part
     from ripple.connectors.contract import Commit
     from ripple.connectors.postgres.place import PostgresPlace
+    from ripple.connectors.postgres.record import Record
     from ripple.connectors.postgres.table import Table
     from ripple.connectors.text.cut_record import Owner
 
@@ -32,6 +33,8 @@ NO_EPOCH = 0
 """Of a run that continues its table alone; owners of a cluster have epochs from 1."""
 PLAIN = -1
 """Of a run that has written the table whole, and goes on nowhere."""
+
+_SHARE = "SELECT pg_try_advisory_lock_shared(hashtextextended(%s, 1))"
 
 
 def defaults() -> dict[str, str]:
@@ -62,33 +65,48 @@ def connected(place: PostgresPlace, subject: str) -> psycopg.Connection:
     return connection
 
 
-def claimed(
-    connection: psycopg.Connection, table: Table, owner: Owner, part: Part, epoch: int
-) -> Commit | None:
-    """Become the one who goes on with a part of a table, and return what is committed of it.
+def looked_at(
+    connection: psycopg.Connection, table: Table, owner: Owner, part: Part, epoch: int | None
+) -> int:
+    """Raise as ``claimed`` does, with nothing changed; return the newest epoch of the part."""
+    records = Records(table.place)
+    known = records.all(connection) if records.is_there(connection) else []
+    newest = _checked(table, table.found(connection.cursor()), known, owner, part)
+    if epoch is None:
+        _take_session(connection, table)
+    return newest
 
-    The table is made if there is none. Raises OutputError where it is not the owner's, where the
-    part has a newer owner, and where it is another table; psycopg.Error.
+
+def claimed(
+    connection: psycopg.Connection,
+    table: Table,
+    owner: Owner,
+    part: Part,
+    epoch: int | None,
+    *,
+    held: int | None = None,
+) -> tuple[Commit | None, int]:
+    """Become the one who goes on with a part of a table.
+
+    Return what is committed of it, and the epoch: without one that was assigned it is that of the
+    connection before, ``held``, or the one after the newest, where owners had any. The table is
+    made if there is none. Raises OutputError where it is not the owner's, where the part has a
+    newer owner, where another run writes it, and where it is another table; psycopg.Error.
     """
-    records = _alone(connection, table, is_for_session=epoch == NO_EPOCH)
+    records = _alone(connection, table)
+    if epoch is None:
+        _take_session(connection, table)
+    else:  # so that a run without an epoch finds somebody there
+        connection.execute(_SHARE, [str(table.place)])
     there = table.found(connection.cursor())
-    known = records.all(connection)
-    _check_known(table, there is not None, [one.epoch != PLAIN for one in known])
-    for one in known:
-        if one.owner != owner:
-            raise OutputError(f"cannot write {table.place}: it is of {one.owner}")
-        if one.part.of != part.of:
-            raise OutputError(
-                f"cannot write {table.place}: it is of a pipeline of {one.part.of} partitions, and "
-                f"this one has {part.of}. Name another table"
-            )
+    newest = _checked(table, there, records.all(connection), owner, part)
     if there is None:
         table.make(connection)
-    else:
-        table.check(there)
-    commit = records.claim(connection, owner, part, epoch)
+    own = held if held is not None else newest + 1 if newest else NO_EPOCH
+    taken = own if epoch is None else epoch
+    commit = records.claim(connection, owner, part, taken)
     connection.commit()
-    return commit
+    return commit, taken
 
 
 def replaced(connection: psycopg.Connection, table: Table, owner: Owner, part: Part) -> None:
@@ -97,7 +115,8 @@ def replaced(connection: psycopg.Connection, table: Table, owner: Owner, part: P
     Raises OutputError for a table that no plain run has made; psycopg.Error.
     """
     connection.execute("SET idle_in_transaction_session_timeout = 0")  # as long as the run
-    records = _alone(connection, table, is_for_session=True)
+    records = _alone(connection, table)
+    _take_session(connection, table)
     there = table.found(connection.cursor())
     known = records.all(connection)
     _check_known(table, there is not None, [one.epoch == PLAIN for one in known])
@@ -110,21 +129,43 @@ def replaced(connection: psycopg.Connection, table: Table, owner: Owner, part: P
     records.claim(connection, owner, part, PLAIN)
 
 
-def _alone(connection: psycopg.Connection, table: Table, *, is_for_session: bool) -> Records:
-    """Let nobody else open the table meanwhile; nor as long as the session lasts."""
-    name = str(table.place)
+def _alone(connection: psycopg.Connection, table: Table) -> Records:
+    """Let nobody else open the table meanwhile."""
     records = Records(table.place)
     records.ensure(connection)
+    name = str(table.place)
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
-    if is_for_session:
-        try:
-            # A session that has just ended may hold it for a moment more.
-            connection.execute(f"SET LOCAL lock_timeout = {SESSION_MS}")
-            connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 1))", [name])
-            connection.execute(f"SET LOCAL lock_timeout = {LOCK_MS}")
-        except psycopg.errors.LockNotAvailable:
-            raise OutputError(f"cannot write {name}: another run writes it") from None
     return records
+
+
+def _take_session(connection: psycopg.Connection, table: Table) -> None:
+    """Let nobody else write the table as long as the session lasts."""
+    name = str(table.place)
+    try:
+        # A session that has just ended may hold it for a moment more.
+        connection.execute(f"SET LOCAL lock_timeout = {SESSION_MS}")
+        connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 1))", [name])
+        connection.execute(f"SET LOCAL lock_timeout = {LOCK_MS}")
+    except psycopg.errors.LockNotAvailable:
+        raise OutputError(f"cannot write {name}: another run writes it") from None
+
+
+def _checked(
+    table: Table, there: dict[str, str] | None, known: list[Record], owner: Owner, part: Part
+) -> int:
+    """Return the newest epoch of a part. Raises OutputError unless it can be gone on with."""
+    _check_known(table, there is not None, [one.epoch != PLAIN for one in known])
+    for one in known:
+        if one.owner != owner:
+            raise OutputError(f"cannot write {table.place}: it is of {one.owner}")
+        if one.part.of != part.of:
+            raise OutputError(
+                f"cannot write {table.place}: it is of a pipeline of {one.part.of} partitions, and "
+                f"this one has {part.of}. Name another table"
+            )
+    if there is not None:
+        table.check(there)
+    return max((one.epoch for one in known if one.part == part), default=NO_EPOCH)
 
 
 def _check_known(table: Table, is_there: bool, are_fitting: list[bool]) -> None:

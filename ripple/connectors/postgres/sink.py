@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.postgres import ONCE
 from ripple.connectors.postgres.record import Records
-from ripple.connectors.postgres.session import NO_EPOCH, claimed, connected, replaced, told
+from ripple.connectors.postgres.session import claimed, connected, replaced, told
 from ripple.connectors.target import WHOLE
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.errors import OutputError
@@ -85,7 +85,8 @@ class PostgresSink:
         """Become the only writer of the part. Raises OutputError, also when nobody answers."""
         self.name = str(table.place)
         self._table, self._owner, self._part = table, owner, part
-        self._epoch = NO_EPOCH if epoch is None else epoch
+        self._epoch = epoch
+        self._taken: int | None = None
         self._records = Records(table.place)
         self._pending = _Pending(table)
         self._has_staged = False
@@ -135,7 +136,8 @@ class PostgresSink:
                 return  # it was made, and the answer was lost
         connection = self._open_connection()
         self._stage(connection)
-        if not self._records.reach(connection, self._part, self._epoch, self.committed, reached):
+        assert self._taken is not None
+        if not self._records.reach(connection, self._part, self._taken, self.committed, reached):
             raise OutputError(f"cannot write {self.name}: another run has written it meanwhile")
         self._table.apply(connection)
         connection.commit()
@@ -156,7 +158,14 @@ class PostgresSink:
         self._connection = connected(
             self._table.place, f"{self._owner.pipeline}/{self._part.number}"
         )
-        found = claimed(self._connection, self._table, self._owner, self._part, self._epoch)
+        found, self._taken = claimed(
+            self._connection,
+            self._table,
+            self._owner,
+            self._part,
+            self._epoch,
+            held=self._taken,
+        )
         self._table.prepare(self._connection)
         self._connection.commit()
         return found

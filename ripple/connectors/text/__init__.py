@@ -19,6 +19,6 @@ def lines_written(opens: str, *suffixes: str) -> Use:
     return Use(opens, WHOLE, suffixes, on_stream=STAYS)
 
 
-def lines_continued(opens: str, *suffixes: str) -> Use:
+def lines_continued(opens: str, looks: str, *suffixes: str) -> Use:
     """Return how lines are written on by a run that is restarted."""
-    return Use(opens, ONCE, suffixes, on_stream=AGAIN)
+    return Use(opens, ONCE, suffixes, on_stream=AGAIN, looks=looks)

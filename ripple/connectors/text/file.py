@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from ripple.connectors.text import ONCE, cut_record
@@ -71,11 +71,12 @@ class FileSink:
         self._is_begun = False
         self._length = self._crc = 0
         self.committed: Commit | None = None
-        self._examine()  # before the lock, so that a file that is not ours gets none beside it
+        # Before the lock, so that a file that is not ours gets none beside it.
+        _examine(disk, path, owner, self._columns, self.name)
         self._has_made_lock = not disk.exists(f"{path}.lock")
         self._lock = disk.lock(f"{path}.lock", str(owner))
         try:
-            self._open(self._examine())
+            self._open(_examine(disk, path, owner, self._columns, self.name))
         except BaseException:
             self.close()
             raise
@@ -118,31 +119,6 @@ class FileSink:
 
     # --- opening ---
 
-    def _examine(self) -> CutRecord | None:
-        """Return the record; raise OutputError for files that cannot be continued."""
-        record = cut_record.read(self._disk, self._record_path)
-        is_there = self._disk.exists(self._path)
-        if record is None:
-            if is_there:
-                raise OutputError(
-                    f"{self.name} exists, but {self._record_path}, which would say how far it "
-                    "reaches, does not: name another file, or remove this one"
-                )
-            return None
-        record.check_owner(self._owner, self.name)
-        if record.columns != self._columns:
-            raise OutputError(
-                f"{self.name} has the columns {', '.join(record.columns)}, but the output has "
-                f"{', '.join(self._columns)}: name another file"
-            )
-        # Between the first record and the file, a crash may have come.
-        if not is_there and record.reached is not None:
-            raise OutputError(
-                f"{self.name} is gone, but {self._record_path} says that it had {record.end} "
-                "bytes: restore it, or remove the record to begin anew"
-            )
-        return record
-
     def _open(self, record: CutRecord | None) -> None:
         if record is None:
             self._is_begun = True
@@ -179,12 +155,7 @@ class FileSink:
 
     def _check(self, file: File, record: CutRecord) -> None:
         """Raise OutputError unless the committed bytes are as they were written."""
-        size = file.size()
-        if size < record.end:
-            raise OutputError(
-                f"{self.name} has {size} bytes, but {record.end} were committed: restore it, or "
-                f"remove it and {self._record_path} to begin anew"
-            )
+        _check_size(file, record, self._record_path, self.name)
         if _crc_of(file, record.end) != record.crc:
             raise OutputError(
                 f"{self.name} was changed within the {record.end} bytes that were committed: "
@@ -198,6 +169,55 @@ class FileSink:
             self._file.truncate(self._length)
         except OSError as error:
             self._failure = f"a write failed, and so did taking it back ({error})"
+
+
+def look_at(disk: Disk, path: str, owner: Owner, columns: Sequence[str], name: str) -> None:
+    """Raise as a FileSink would, with nothing changed; the bytes themselves are not read."""
+    record = _examine(disk, path, owner, tuple(columns), name)
+    lock = f"{path}.lock"
+    if disk.exists(lock):
+        disk.lock(lock, str(owner)).release()
+    if record is not None and disk.exists(path):
+        with closing(disk.open_to_read(path)) as file:
+            _check_size(file, record, f"{path}.cut", name)
+
+
+def _examine(
+    disk: Disk, path: str, owner: Owner, columns: tuple[str, ...], name: str
+) -> CutRecord | None:
+    """Return the record; raise OutputError for files that cannot be continued."""
+    record_path = f"{path}.cut"
+    record = cut_record.read(disk, record_path)
+    is_there = disk.exists(path)
+    if record is None:
+        if is_there:
+            raise OutputError(
+                f"{name} exists, but {record_path}, which would say how far it reaches, does not: "
+                "name another file, or remove this one"
+            )
+        return None
+    record.check_owner(owner, name)
+    if record.columns != columns:
+        raise OutputError(
+            f"{name} has the columns {', '.join(record.columns)}, but the output has "
+            f"{', '.join(columns)}: name another file"
+        )
+    # Between the first record and the file, a crash may have come.
+    if not is_there and record.reached is not None:
+        raise OutputError(
+            f"{name} is gone, but {record_path} says that it had {record.end} bytes: restore it, "
+            "or remove the record to begin anew"
+        )
+    return record
+
+
+def _check_size(file: File, record: CutRecord, record_path: str, name: str) -> None:
+    size = file.size()
+    if size < record.end:
+        raise OutputError(
+            f"{name} has {size} bytes, but {record.end} were committed: restore it, or remove it "
+            f"and {record_path} to begin anew"
+        )
 
 
 def _crc_of(file: File, length: int) -> int:

@@ -9,7 +9,7 @@ from ripple.connectors.registry import is_stream
 from ripple.connectors.target import open_target
 from ripple.connectors.text import COMPRESSED
 from ripple.connectors.text.cut_record import Owner
-from ripple.connectors.text.file import FileSink
+from ripple.connectors.text.file import FileSink, look_at
 from ripple.connectors.text.sink import TextFormat, TextSink
 from ripple.errors import OutputError
 from ripple.ops import OP
@@ -42,6 +42,16 @@ def continue_json(path: str, writing: Writing) -> Sink:
     return _continue(path, _JSON, writing)
 
 
+def look_csv(path: str, writing: Writing) -> int:
+    """Raise as ``continue_csv`` does, with nothing changed; no owner of a file has an epoch."""
+    return _look(path, _csv(writing), writing)
+
+
+def look_json(path: str, writing: Writing) -> int:
+    """Raise as ``continue_json`` does, with nothing changed; see ``look_csv``."""
+    return _look(path, _JSON, writing)
+
+
 def _csv(writing: Writing) -> TextFormat:
     return TextFormat("csv", header=writing.header)
 
@@ -55,15 +65,30 @@ def _continue(path: str, text_format: TextFormat, writing: Writing) -> Sink:
     if is_stream(path):
         return _open(path, text_format)
     _check_name(path)
-    file = PurePath(path)
-    columns = [OP] if text_format.removes == "mark" else []
-    columns += [member.name for member in writing.output.fields]
-    owner = Owner(writing.plan.name, writing.output.name)
+    file, owner, columns = _file(path, text_format, writing)
     try:
         disk = LiveDisk(file.parent, make=False)
         return FileSink(disk, file.name, text_format, owner, columns, name=path)
     except FileNotFoundError as error:
         raise OutputError(f"cannot write {path}: there is no folder {file.parent}") from error
+
+
+def _look(path: str, text_format: TextFormat, writing: Writing) -> int:
+    if not is_stream(path):
+        _check_name(path)
+        file, owner, columns = _file(path, text_format, writing)
+        disk = LiveDisk(file.parent, make=False)
+        if not disk.exists(""):
+            raise OutputError(f"cannot write {path}: there is no folder {file.parent}")
+        look_at(disk, file.name, owner, columns, path)
+    return 0
+
+
+def _file(path: str, text_format: TextFormat, writing: Writing) -> tuple[PurePath, Owner, list[str]]:
+    """Return the file, whose it is, and its columns."""
+    columns = [OP] if text_format.removes == "mark" else []
+    columns += [member.name for member in writing.output.fields]
+    return PurePath(path), Owner(writing.plan.name, writing.output.name), columns
 
 
 def _check_name(path: str) -> None:

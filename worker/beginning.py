@@ -1,0 +1,73 @@
+"""Where a cluster begins whose chain of assignments has no version yet: above all owners before.
+
+Epochs follow from versions. Outputs, checkpoints and lanes that outlive a store know the epochs of
+owners under a chain that was lost, and refuse lower ones: so the first version of a new chain is
+one whose epochs are higher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ripple.assignment import since_of
+from ripple.checkpoint.checkpoints import newest_epoch
+from ripple.connectors.locate import newest_owner_at
+from ripple.errors import RippleError
+from ripple.repartition.topics import newest_owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ripple.assignment import AssignmentChain
+    from ripple.connectors.connector import LaneHome
+    from ripple.pipeline.plan import Plan
+    from ripple.world.ports import ObjectStore, World
+
+PAUSE_S = 2.0
+
+
+async def begin_above(
+    chain: AssignmentChain,
+    plan: Plan,
+    places: Mapping[str, str],
+    *,
+    store: ObjectStore,
+    world: World,
+    home: LaneHome | None,
+    stopping: asyncio.Event,
+    say: Callable[[str], object],
+) -> None:
+    """Let a chain without a version begin above the owners that outputs, store and lanes know.
+
+    places: of outputs. home: of lanes that are at brokers. What does not answer is waited for,
+    until ``stopping``.
+    """
+    told = ""
+    while not stopping.is_set():
+        try:
+            if (await chain.newest()).newest_number:
+                return
+            known = await asyncio.to_thread(_known, plan, places, world, home)
+            known = max(known, await newest_epoch(store, plan.name))
+            first = since_of(known) + 1
+            # The first version may have come meanwhile: from who has looked, too.
+            if first > 1 and not (await chain.newest()).newest_number:
+                await chain.begin_at(first)
+                say(f"outputs know an owner of epoch {known}: the first version is {first}")
+            return
+        except (RippleError, OSError) as error:
+            if str(error) != told:
+                told = str(error)
+                say(f"cannot see who has written the outputs before, tries again: {told}")
+        await world.clock.sleep(PAUSE_S)
+
+
+def _known(plan: Plan, places: Mapping[str, str], world: World, home: LaneHome | None) -> int:
+    """Return the highest epoch that outputs and lanes know."""
+    known = [newest_owner_at(place, plan, name) for name, place in places.items()]
+    if home is None:
+        known.append(newest_owner(world.disk, plan))
+    elif places:
+        known.append(newest_owner_at(home.place(plan.name), plan, next(iter(places))))
+    return max(known, default=0)
