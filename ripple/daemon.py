@@ -12,12 +12,11 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
-from ripple import event_loop
+from ripple import event_loop, process
 from ripple.errors import RippleError
 from ripple.settings import (
     CONFIG_VARIABLE,
@@ -56,58 +55,86 @@ S = TypeVar("S", bound=Settings)
 class Daemon(Generic[S]):
     """A kind of process.
 
-    work: runs until the event is set, and ends in good order. flags: of the arguments as given.
+    ready: what it does before it has an event loop, such as to load a user's code; returns what
+    runs until the event is set, and ends in good order. flags: of the arguments as given.
     """
 
     program: str
     settings: tuple[Setting, ...]
     load: Callable[[Arguments, Mapping[str, str], Mapping[str, object]], S]
-    work: Callable[[S, asyncio.Event], Awaitable[None]]
+    ready: Callable[[S], Callable[[asyncio.Event], Awaitable[None]]]
     flags: Callable[[Sequence[str]], Sequence[str]] = list
 
     def main(self, given: Sequence[str]) -> int:
         """Run the process; return its exit code."""
+        process.begin()
         try:
             return self._main(given)
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
         except (RippleError, ModuleNotFoundError) as error:  # of an extra, which says what to do
-            write(f"{self.program}: {error}\n")
+            process.write(f"{self.program}: {error}\n")
             return 1
         except OSError as error:
             named = f"{error.filename}: " if error.filename is not None else ""
-            write(f"{self.program}: {named}{error.strerror or error}\n")
+            process.write(f"{self.program}: {named}{error.strerror or error}\n")
             return 1
+        finally:
+            process.standard_error.flush()
 
     def _main(self, given: Sequence[str]) -> int:
         said = arguments(self.settings, self.flags(given))
         if said.is_help:
             sys.stdout.write(help_text(self.program, self.settings))
+            sys.stdout.flush()
             return 0
         config = said.config or os.environ.get(CONFIG_VARIABLE)
         settings = self.load(said, os.environ, _file(config))
         if said.is_check:
             sys.stdout.write(settings.text)
+            sys.stdout.flush()
             return 0
-        return event_loop.run(self._run(settings))
+        numbers = [number for number in SIGNALS if not _is_of_nohup(number)]
+        for number in numbers:
+            signal.signal(number, _end_at_once)  # nothing has been done yet
+        work = self.ready(settings)
+        return event_loop.run(self._run(work, numbers, settings))
 
-    async def _run(self, settings: S) -> int:
+    async def _run(
+        self,
+        work: Callable[[asyncio.Event], Awaitable[None]],
+        numbers: Sequence[signal.Signals],
+        settings: S,
+    ) -> int:
         ending, code = asyncio.Event(), 0
 
         def end(number: signal.Signals) -> None:
             nonlocal code
             if ending.is_set():
                 os._exit(128 + number)
-            code = 128 + number if number == signal.SIGINT else 0
+            code = _code_of(number)
             ending.set()
 
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:
+        for number in numbers:
             loop.add_signal_handler(number, end, number)
         if settings.end_with_stdin:
             _watch_stdin(loop, partial(end, signal.SIGTERM))
-        await self.work(settings, ending)
+        await work(ending)
         return code
+
+
+def _is_of_nohup(number: signal.Signals) -> bool:
+    """Return whether who has started the process lets it outlast its terminal."""
+    return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
+
+
+def _code_of(number: int) -> int:
+    return 128 + number if number == signal.SIGINT else 0
+
+
+def _end_at_once(number: int, _: object) -> None:
+    os._exit(_code_of(number))
 
 
 def _watch_stdin(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
@@ -132,9 +159,3 @@ def _file(path: str | None) -> Mapping[str, object]:
 def is_terminal() -> bool:
     """Return whether people read what is said."""
     return os.isatty(2)
-
-
-def write(text: str) -> None:
-    """Write to standard error; that nobody can read it is no reason to fail."""
-    with suppress(OSError):
-        os.write(2, text.encode(errors="backslashreplace"))

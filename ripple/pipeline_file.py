@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from itertools import dropwhile, takewhile
@@ -33,8 +34,8 @@ def load_plan(place: str) -> Plan:
     """Return the plan of the pipeline at ``FILE.py[:NAME]``.
 
     The file is imported as the module it would be for its neighbours, which it can import.
-    Raises InputError when there is no such file or pipeline, and PipelineFileError when the file
-    itself raises.
+    Raises InputError when there is no such file or pipeline or it ends the program, and
+    PipelineFileError when the file itself raises.
     """
     path, name = _split(place)
     found = _choose(_load(path), path, name)
@@ -79,11 +80,31 @@ def _load(path: Path) -> ModuleType:
     module = module_from_spec(spec)
     sys.modules[name] = module  # annotations of record classes are looked up there
     sys.path.insert(0, str(path.resolve().parent))  # what `python FILE` does
-    try:
-        loader.exec_module(module)
-    except Exception as error:
-        raise PipelineFileError(_own_traceback(error)) from error
+    with _unchanged():
+        try:
+            loader.exec_module(module)
+        except Exception as error:
+            raise PipelineFileError(_own_traceback(error)) from error
+        except SystemExit as error:
+            raise InputError(
+                f"{path} ends the program while it is loaded (SystemExit, {error.code!r}): put "
+                'what it does besides defining the pipeline below if __name__ == "__main__":'
+            ) from None
     return module
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    """Give the process back what a user's file may have made of it: folder and streams.
+
+    Places are said relative to the folder in which the program was started.
+    """
+    folder, streams = os.getcwd(), (sys.stdout, sys.stderr)
+    try:
+        yield
+    finally:
+        os.chdir(folder)
+        sys.stdout, sys.stderr = streams
 
 
 def _choose(module: ModuleType, path: Path, name: str | None) -> Pipeline | Plan:

@@ -50,8 +50,12 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "the file of roles is a setting, and says whose it is",
         ("os.stat", "open"),
     ),
+    "ripple/process.py": (
+        "a process owns its streams, its limits, the lines that it says, and its end",
+        ("os.*", "open", "select", "threading"),
+    ),
     "ripple/daemon.py": (
-        "a process owns its environment, its signals, its file of settings and its log",
+        "a process owns its environment, its signals and its file of settings",
         ("os.*", "open", "signal"),
     ),
     "worker/child.py": (

@@ -12,7 +12,7 @@ hosted           one partition of any stage in a process: ``input_partition`` re
                  ``stage_partition`` follows others, ``owned`` is what both have in common;
                  ``hosting`` chooses, ``ends`` is what they read and write
 site             what the partitions of a process have in common; ``turns`` is whose turn it is
-stages           how many partitions each stage of a plan has
+stages           how many partitions each stage of a plan has; ``files``: how many files those need
 exchange         the sockets between processes; ``routes`` says who is where
 pages, settings  probes and metrics; flags, variables and a file
 backpressure     how full its queues are, and what that means for its intake

@@ -6,23 +6,34 @@ Exit codes: ``ripple.daemon``. After a second signal others recover what it had.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.daemon import Daemon
+from ripple.process import leave
 from worker.settings import SETTINGS, Settings, flags_of, load
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from ripple.pipeline.plan import Plan
 
 
 def main(given: Sequence[str] | None = None) -> int:
     """Run the process; return its exit code."""
-    daemon = Daemon("ripple-worker", SETTINGS, load, _work, flags=flags_of)
+    daemon = Daemon("ripple-worker", SETTINGS, load, _ready, flags=flags_of)
     return daemon.main(sys.argv[1:] if given is None else given)
 
 
-async def _work(settings: Settings, ending: asyncio.Event) -> None:
+def _ready(settings: Settings) -> Callable[[asyncio.Event], Awaitable[None]]:
+    """Load the pipeline, whose code may take its time, and run a loop of its own."""
+    from ripple.pipeline_file import load_plan  # noqa: PLC0415 - slow
+
+    return partial(_work, settings, load_plan(settings.pipeline))
+
+
+async def _work(settings: Settings, plan: Plan, ending: asyncio.Event) -> None:
     # What went wrong before was said sooner.
     from ripple.observe.log import LogSettings  # noqa: PLC0415
     from ripple.observe.process_log import log_of  # noqa: PLC0415
@@ -30,10 +41,10 @@ async def _work(settings: Settings, ending: asyncio.Event) -> None:
 
     form = LogSettings(settings.log_format, settings.log_level)
     log = log_of(form, worker=settings.worker_id)
-    await work(settings, log, ending)
+    await work(settings, plan, log, ending)
     log.say("stopped")
     log.close()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -14,11 +14,12 @@ import signal
 import socket
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from ripple import event_loop
+from ripple import event_loop, process
 from ripple.assignment.founding import key_of
 from ripple.checkpoint.checkpoints import is_file
 from ripple.errors import RippleError
@@ -36,11 +37,12 @@ from ripple.store.opening import open_store
 from ripple.store.s3_settings import S3Settings, is_s3
 from ripple.world import LiveClock, LiveDisk, ObjectStore, live_world
 from ripple.world.tls import Tls
+from worker import files
 from worker.backpressure import Intake, Pressure, Thresholds
 from worker.ends import Places
 from worker.exchange import ExchangePort
 from worker.lane_home import lane_home
-from worker.pipe import Pipe
+from worker.pipe import Pipe, first_message
 from worker.routes import Routes
 from worker.runtime import Runtime
 from worker.serving import serve
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from ripple.events import Event
     from ripple.observe.log import Log
     from ripple.observe.tracing import Tracing
+    from ripple.pipeline.plan import Plan
 
 DUMP_SIGNAL = signal.SIGUSR1
 # How long a thread that stores a checkpoint may compute while the loop waits for its turn: a tenth
@@ -63,32 +66,45 @@ SWITCH_S = 0.0005
 
 def main(given: list[str]) -> None:
     """Be a child of the supervisor at the other end of a socket, whose number is given."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the supervisor says when to end
+    process.begin()
+    _heed_no_signal()
     faulthandler.enable()
     faulthandler.register(DUMP_SIGNAL, all_threads=True)
     sys.setswitchinterval(SWITCH_S)
     # pyarrow loads pandas for its first array, where there is one: a spare has the time for that.
     pa.array([0])
-    pipe = Pipe(socket.socket(fileno=int(given[0])))
-    code = event_loop.run(_serve(pipe))
-    sys.stderr.flush()
-    os._exit(code)  # threads that hang must not hold it up
+    end = socket.socket(fileno=int(given[0]))
+    begin = first_message(end)
+    process.leave(1 if begin is None else _work(Pipe(end), begin))
 
 
-async def _serve(pipe: Pipe) -> int:
-    begin = await pipe.read()
-    if begin is None:
-        return 1
-    async with open_store(begin["store"], S3Settings(**begin["s3"])) as store:
-        return await _host(pipe, begin, store)
+def _heed_no_signal() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the supervisor says when to end
 
 
-async def _host(pipe: Pipe, begin: Mapping[str, Any], store: ObjectStore) -> int:
-    process = str(begin["process"])
-    log = log_of(LogSettings(**begin.get("log", {})), worker=_worker_of(process), process=process)
+def _work(pipe: Pipe, begin: Mapping[str, Any]) -> int:
+    name = str(begin["process"])
+    log = log_of(LogSettings(**begin.get("log", {})), worker=_worker_of(name), process=name)
     try:
-        parts = _runtime(begin, process, store, log)
+        plan = load_plan(begin["pipeline"])  # before there is a loop: its code may run one
+    except (RippleError, OSError) as error:
+        log.say(f"cannot work: {error}", Level.ERROR)
+        return 1
+    _heed_no_signal()  # whatever that code has made of them
+    return event_loop.run(_serve(pipe, begin, plan, log))
+
+
+async def _serve(pipe: Pipe, begin: Mapping[str, Any], plan: Plan, log: Log) -> int:
+    async with open_store(begin["store"], S3Settings(**begin["s3"])) as store:
+        return await _host(pipe, begin, plan, store, log)
+
+
+async def _host(
+    pipe: Pipe, begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log
+) -> int:
+    try:
+        parts = _runtime(begin, plan, store, log)
         port = parts.port
         await _listen(port, log, must=parts.is_followed)
     except (RippleError, OSError, ValueError) as error:
@@ -128,9 +144,9 @@ async def _listen(port: ExchangePort, log: Log, *, must: bool) -> None:
         )
 
 
-def _runtime(begin: Mapping[str, Any], process: str, store: ObjectStore, log: Log) -> _Parts:
+def _runtime(begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log) -> _Parts:
     """Return what hosts partitions, what counts and traces, and the way to others."""
-    plan = load_plan(begin["pipeline"])
+    name = str(begin["process"])
     settings = Settings(**begin["settings"])
     world = live_world(begin["root"], store=store)
     checkpoints: ObjectStore = RetryingStore(store, world.clock, world.random)
@@ -154,7 +170,7 @@ def _runtime(begin: Mapping[str, Any], process: str, store: ObjectStore, log: Lo
     routes = Routes()
     port = ExchangePort(
         world,
-        process,
+        name,
         plan,
         routes.route,
         routes.partitions,
@@ -165,12 +181,16 @@ def _runtime(begin: Mapping[str, Any], process: str, store: ObjectStore, log: Lo
     )
     exchange = port.exchange
 
+    ((_, inputs),) = ends.counts()
+    watcher = files.Watcher(process.files, partial(log.say, level=Level.WARN))
+
     def moved(assignment: Assignment) -> None:
+        watcher.given(files.needed(plan, assignment, name, inputs))
         routes.update(assignment)
         port.refresh()
 
     measures = Measures(
-        _worker_of(process),
+        _worker_of(name),
         world.clock,
         memory_bytes=resident_bytes,
         traffic=exchange.traffic,
@@ -195,7 +215,7 @@ def _runtime(begin: Mapping[str, Any], process: str, store: ObjectStore, log: Lo
         traces = dict(begin["traces"])
         tracer = Tracing(
             traces.pop("endpoint"),
-            process,
+            name,
             plan.name,
             world.clock.monotonic_ns,
             SamplerLimits(**traces),
@@ -210,14 +230,14 @@ def _runtime(begin: Mapping[str, Any], process: str, store: ObjectStore, log: Lo
             partitions,
             settings,
             tell,
-            f"worker {process}, process {os.getpid()} on {os.uname().nodename}",
+            f"worker {name}, process {os.getpid()} on {os.uname().nodename}",
             exchange,
             intake,
             tracer,
             home,
         )
 
-    runtime = Runtime(process, site, moved=moved, load=_Load(), intake=intake)
+    runtime = Runtime(name, site, moved=moved, load=_Load(), intake=intake)
     return _Parts(runtime, port, measures, tracer, has_state_edge(plan))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ripple.errors import RippleError
@@ -20,6 +21,38 @@ class PipeError(RippleError):
     """The other side says what nobody understands."""
 
 
+def first_message(one: socket.socket) -> dict[str, Any] | None:
+    """Wait for a message without a loop; None when the other side is gone. Raises PipeError."""
+    head = _received(one, _LENGTH.size)
+    body = b"" if head is None else _received(one, _length(head))
+    return _message(body) if body else None
+
+
+def _received(one: socket.socket, length: int) -> bytes | None:
+    found = b""
+    with suppress(ConnectionError):
+        while len(found) < length and (piece := one.recv(length - len(found))):
+            found += piece
+    return found if len(found) == length else None
+
+
+def _length(head: bytes) -> int:
+    (length,) = _LENGTH.unpack(head)
+    if length > MESSAGE_BYTES_MAX:
+        raise PipeError(f"a message of {length} bytes is longer than {MESSAGE_BYTES_MAX}")
+    return int(length)
+
+
+def _message(body: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(body)
+    except ValueError as error:
+        raise PipeError(f"a message is no JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise PipeError(f"a message is {message!r:.60}")
+    return message
+
+
 class Pipe:
     """One end. One reads and one writes at a time."""
 
@@ -32,19 +65,8 @@ class Pipe:
         head = await self._read(_LENGTH.size)
         if head is None:
             return None
-        (length,) = _LENGTH.unpack(head)
-        if length > MESSAGE_BYTES_MAX:
-            raise PipeError(f"a message of {length} bytes is longer than {MESSAGE_BYTES_MAX}")
-        body = await self._read(length)
-        if body is None:
-            return None
-        try:
-            message = json.loads(body)
-        except ValueError as error:
-            raise PipeError(f"a message is no JSON: {error}") from error
-        if not isinstance(message, dict):
-            raise PipeError(f"a message is {message!r:.60}")
-        return message
+        body = await self._read(_length(head))
+        return None if body is None else _message(body)
 
     async def write(self, message: dict[str, Any]) -> None:
         """Send a message, waiting while the other side does not read.

@@ -14,7 +14,6 @@ from ripple.events import CoordinatorAnswered, Evicted
 from ripple.observe.memory import resident_bytes
 from ripple.observe.samples import Samples
 from ripple.partition.grouping import commit_interval_ns
-from ripple.pipeline_file import load_plan
 from ripple.probes import serve_pages
 from ripple.process_settings import listening
 from ripple.settings import SettingsError
@@ -52,14 +51,13 @@ class UnfinishedError(RippleError):
     """A worker has ended before it had stored what it computed."""
 
 
-async def work(settings: Settings, log: Log, stopping: asyncio.Event) -> None:
+async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event) -> None:
     """Be a worker until ``stopping`` is set, and stop in good order.
 
     Raises InputError, OutputError, PlanError and ChangedPlanError for what can never work,
     SettingsError for a port that is taken, StoreError: before anybody hears of the worker;
     UnfinishedError where others have to recover what it had.
     """
-    plan = load_plan(settings.pipeline)
     async with open_store(settings.store, settings.s3, is_probed=True) as store:
         await _work(settings, plan, store, log, stopping)
 

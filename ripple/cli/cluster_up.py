@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ripple.cli import cluster_down
 from ripple.cli.dashboard import configure_dashboard, not_there, url_of
-from ripple.cli.exits import EXIT_FAILURE, say, say_inline
+from ripple.cli.exits import EXIT_FAILURE
 from ripple.cli.numbers import positive
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.up.plan import HOST, Asked, coordinators_of, processes
@@ -26,6 +26,7 @@ from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.connectors.locate import sinks_by_output
 from ripple.connectors.registry import forms
 from ripple.errors import InputError, RippleError
+from ripple.process import write
 
 if TYPE_CHECKING:
     import argparse
@@ -48,6 +49,11 @@ _OF_EXTRAS = (
     "ripple.world.live_control",
 )
 _OF_DASHBOARD = "ripple.dashboard.web"
+
+
+def say(text: str) -> None:
+    """Say a line; a terminal that stands still must not stop the cluster, whose lines come here."""
+    write(f"{text}\n")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -258,11 +264,11 @@ class _Status:
     def clear(self) -> None:
         """Remove the line from the terminal."""
         if self._is_terminal:
-            say_inline("\r\033[K")
+            write("\r\033[K")
 
     def _show(self) -> None:
         if self._is_terminal:
-            say_inline(f"\r\033[K{self.newest}")
+            write(f"\r\033[K{self.newest}")
         elif self.newest != self._told and time.monotonic() - self._told_s >= TELL_INTERVAL_S:
             say(f"{PROGRAM}: {self.newest}")
             self._told, self._told_s = self.newest, time.monotonic()

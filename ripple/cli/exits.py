@@ -8,6 +8,7 @@ fit; 128 + n ended by signal n, as shells report it (130 Ctrl+C, 141 the output'
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
+from ripple import process
 from ripple.connectors.target import ClosedPipeError
 from ripple.errors import RippleError, SchemaError
 
@@ -75,6 +77,11 @@ class Parser(argparse.ArgumentParser):
         self.print_usage(sys.stderr)
         self.exit(EXIT_FAILURE, f"{self.prog}: {message}\n")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help; argparse would pass over that it cannot be written."""
+        if message:
+            (file or sys.stderr).write(message)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
@@ -114,7 +121,7 @@ def exit_code(program: str, work: Callable[[], int]) -> int:
 
     SIGTERM and SIGHUP are made to unwind, so that nothing half-written stays behind.
     """
-    _hold_standard_streams()
+    process.begin()
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         # A name that is no text, or that the terminal has no letters for, is no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -143,7 +150,9 @@ def _text(error: Exception) -> str:
     """Return what an error says; the number of a system's error helps nobody."""
     if isinstance(error, OSError) and error.strerror:
         named = f"{error.filename}: " if error.filename is not None else ""
-        return f"{named}{error.strerror}"
+        found = process.files() if error.errno == errno.EMFILE else None
+        limit = "" if found is None else f" (it may have {found[1]}: raise it by ulimit -n)"
+        return f"{named}{error.strerror}{limit}"
     return str(error)
 
 
@@ -172,23 +181,6 @@ def _flushed(work: Callable[[], int]) -> int:
 def _end(number: int, _: object) -> NoReturn:
     signal.signal(number, signal.SIG_IGN)  # once is enough: the unwinding must not be disturbed
     raise SignalledError(number)
-
-
-def _hold_standard_streams() -> None:
-    """Occupy descriptors 0 to 2 where the caller closed them.
-
-    Otherwise the next file to be opened becomes standard input, output or error. What is put
-    there fails on use, as a closed stream should.
-    """
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_WRONLY if number == 0 else os.O_RDONLY)
-    if sys.stdout is None:
-        sys.stdout = os.fdopen(1, "w", closefd=False)
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
 
 
 def _drop_output() -> None:

@@ -5,45 +5,47 @@ from __future__ import annotations
 import os
 import signal
 from importlib import import_module
+from typing import NoReturn
 
 from ripple.environment import ENVIRONMENT
 
 
-def ripple() -> int:
-    """Run ``ripple``; return its exit code."""
-    return _run("ripple.cli.main")
+def ripple() -> NoReturn:
+    """Run ``ripple`` to its end."""
+    _run("ripple.cli.main")
 
 
-def vwap_demo() -> int:
-    """Run ``ripple-vwap-demo``; return its exit code."""
-    return _run("ripple.cli.vwap_demo")
+def vwap_demo() -> NoReturn:
+    """Run ``ripple-vwap-demo`` to its end."""
+    _run("ripple.cli.vwap_demo")
 
 
-def coordinator() -> int:
-    """Run ``ripple-coordinator``; return its exit code."""
-    return _run("coordinator.__main__")
+def coordinator() -> NoReturn:
+    """Run ``ripple-coordinator`` to its end."""
+    _run("coordinator.__main__")
 
 
-def worker() -> int:
-    """Run ``ripple-worker``; return its exit code."""
-    return _run("worker.__main__")
+def worker() -> NoReturn:
+    """Run ``ripple-worker`` to its end."""
+    _run("worker.__main__")
 
 
-def gateway() -> int:
-    """Run ``ripple-gateway``; return its exit code."""
-    return _run("ripple.flight.__main__")
+def gateway() -> NoReturn:
+    """Run ``ripple-gateway`` to its end."""
+    _run("ripple.flight.__main__")
 
 
-def _run(module: str) -> int:
+def _run(module: str) -> NoReturn:
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # not where it is ignored, as in nohup's children
         signal.signal(signal.SIGINT, _leave)
     main = import_module(module).main
+    from ripple.process import leave  # noqa: PLC0415 - not before a signal is heeded
+
     signal.signal(signal.SIGINT, before)
-    code: int = main()
-    return code
+    leave(main())
 
 
 def _leave(*_: object) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.daemon import Daemon
 from ripple.extras import needed
 from ripple.flight.settings import SETTINGS, Settings, load
+from ripple.process import leave
 
 if TYPE_CHECKING:
     import asyncio
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 def main(given: Sequence[str] | None = None) -> int:
     """Run the process; return its exit code."""
-    daemon = Daemon("ripple-gateway", SETTINGS, load, _work)
+    daemon = Daemon("ripple-gateway", SETTINGS, load, lambda settings: partial(_work, settings))
     return daemon.main(sys.argv[1:] if given is None else given)
 
 
@@ -38,4 +40,4 @@ async def _work(settings: Settings, ending: asyncio.Event) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

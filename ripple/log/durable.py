@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from ripple.encoding.crc import crc32c
@@ -22,7 +22,7 @@ from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
     from ripple.log.topic import Topic
-    from ripple.world.ports import Disk, File
+    from ripple.world.ports import Disk
 
 MAGIC = b"RLDU"
 NOTE_BYTES = 16
@@ -84,24 +84,22 @@ class DurableNotes:
         self._path = path
         self._noted = _read(disk, path)
         self._is_kept = False
-        self._file: File | None = None
 
     def note(self, offset: int) -> None:
         """Note what is durable, without waiting for the disk."""
         if offset == self._noted:
             return
-        try:
-            if self._file is None:
-                self._file = self._disk.open(self._path, create=True)
-            size = self._file.size()
-            if size >= NOTES_BYTES_MAX or size % NOTE_BYTES:
+        with suppress(OSError):
+            # A process has more partitions than it may have files, so none is kept open for this.
+            with closing(self._disk.open(self._path, create=True)) as file:
+                size = file.size()
+                is_whole = size < NOTES_BYTES_MAX and size % NOTE_BYTES == 0
+                if is_whole:
+                    file.append(_dumps(offset))
+                    self._is_kept = False
+            if not is_whole:
                 self._begin(offset)
-            else:
-                self._file.append(_dumps(offset))
-                self._is_kept = False
             self._noted = offset
-        except OSError:
-            self.close()
 
     def keep(self) -> None:
         """Let the last note survive a power failure."""
@@ -109,17 +107,9 @@ class DurableNotes:
             with suppress(OSError):
                 self._begin(self._noted)
 
-    def close(self) -> None:
-        """Release the file; closing twice is allowed."""
-        if self._file is not None:
-            self._file.close()
-        self._file = None
-
     def _begin(self, offset: int) -> None:
-        self.close()
         replace(self._disk, self._path, _dumps(offset))
         self._is_kept = True
-        self._file = self._disk.open(self._path)
 
 
 def _dumps(offset: int) -> bytes:

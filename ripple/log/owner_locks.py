@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 class OwnerLocks:
-    """The locks of one owner: ``lock``, which all have in common, and that of its epoch."""
+    """The locks of one owner: ``lock``, which all have in common, or that of its epoch.
+
+    The second is for who finds the first held, by one that it replaces; one file is less to keep
+    open for each partition.
+    """
 
     def __init__(self, disk: Disk, folder: str, holder: str) -> None:
         self._disk = disk
@@ -32,12 +36,12 @@ class OwnerLocks:
                 newest = self.take_all()
                 epoch = min(newest + 1, EPOCH_MAX) if newest else 0
             else:
-                with suppress(DiskLockedError):
-                    self._take(0)
-            if epoch:
                 make_folder(self._disk, self._folder)
-                with suppress(DiskLockedError):  # one of the same epoch: its fence refuses
-                    self._take(epoch)
+                try:
+                    self._take(0)
+                except DiskLockedError:
+                    with suppress(DiskLockedError):  # one of the same epoch: its fence refuses
+                        self._take(epoch)
         except BaseException:
             self.release()
             raise

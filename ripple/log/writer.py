@@ -101,7 +101,6 @@ class PartitionWriter:
             self._disk.sync_folder(topic.path)
             self._open()
         except BaseException:
-            self._notes.close()
             self._locks.release()
             raise
 
@@ -252,7 +251,6 @@ class PartitionWriter:
                 self._write_index()
         finally:
             self._failure = self._failure or "the writer is closed"
-            self._notes.close()
             self._file.close()
             self._locks.release()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ripple import daemon
+from ripple import daemon, process
 from ripple.observe.log import Log, LogSettings
 from ripple.world import LiveClock
 
@@ -13,7 +13,7 @@ def log_of(settings: LogSettings, **who: str) -> Log:
     """Return the log, in which libraries say what they say, too. who: as of Log."""
     log = Log(
         settings,
-        daemon.write,
+        process.write,
         LiveClock().now_ns,
         environment=os.environ,
         is_terminal=daemon.is_terminal(),

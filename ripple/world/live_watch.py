@@ -7,7 +7,8 @@ import os
 import struct
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ _EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 _READ_BYTES = 1 << 16
 _MODIFY, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x2, 0x40, 0x80, 0x100, 0x200
 _DELETE_SELF, _MOVE_SELF, _ONLY_FOLDERS = 0x400, 0x800, 0x1000000
+_OVERFLOW = 0x4000  # more has happened than the system notes
 _GONE = _DELETE_SELF | _MOVE_SELF | 0x8000  # the last: the system watches no more
 _WANTED = (
     _MODIFY | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF
@@ -37,52 +39,132 @@ class LiveWatch:
 
     def __init__(self, folders: Sequence[str], look_s: float = LOOK_S) -> None:
         self._look_s = look_s
-        self._descriptor = _open()
+        self._instance: _Instance | None = _Instance.present()
         self._unwatched = list(folders)
-        self._watched: dict[int, str] = {}
-        self._is_woken = False
+        self._is_noted = False
         self._waiting: asyncio.Future[None] | None = None
+        self._instance.join(self)
         self._add()
 
     async def changed(self) -> None:
         if not self._take():
             await self._wait()
             self._take()
-        self._is_woken = False
+        self._is_noted = False
 
     def wake(self) -> None:
-        self._is_woken = True
+        self._is_noted = True
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
     def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
+        instance, self._instance = self._instance, None
+        if instance is not None:
+            instance.leave(self)
+
+    def gone(self, folder: str) -> None:
+        """Take that the system watches a folder no more."""
+        self._unwatched.append(folder)
 
     async def _wait(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._waiting = loop.create_future()
-        if self._descriptor >= 0:
-            loop.add_reader(self._descriptor, self.wake)
+        instance = self._instance
+        self._waiting = asyncio.get_running_loop().create_future()
+        if instance is not None:
+            instance.begin_waiting()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._look_s if self._unwatched else BACKSTOP_S):
                     await self._waiting
         finally:
             self._waiting = None
-            if self._descriptor >= 0:
-                loop.remove_reader(self._descriptor)
+            if instance is not None:
+                instance.end_waiting()
 
     def _take(self) -> bool:
         """Take what was noted; return whether there was anything."""
-        found = self._is_woken
-        for number, mask in self._events():
-            found = True
-            if mask & _GONE and number in self._watched:
-                self._unwatched.append(self._watched.pop(number))
+        if self._instance is not None:
+            self._instance.read()
+        return self._add() or self._is_noted
+
+    def _add(self) -> bool:
+        """Watch the folders that are there by now; return whether there are any new ones."""
+        if self._instance is None or not self._unwatched:
+            return False
+        before = self._unwatched
+        self._unwatched = [folder for folder in before if not self._instance.add(self, folder)]
+        return len(self._unwatched) < len(before)
+
+
+class _Instance:
+    """What the system tells of folders to the watches of one event loop.
+
+    They have one instance in common, of which a user has few. It is there while one of them is; who
+    reads it tells all whom an event concerns.
+    """
+
+    _by_loop: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, _Instance]] = (
+        WeakKeyDictionary()
+    )
+
+    def __init__(self) -> None:
+        self._descriptor = _open()
+        self._watches: set[LiveWatch] = set()
+        self._told: dict[int, dict[LiveWatch, str]] = {}  # who watches which folder, by number
+        self._waiting = 0
+
+    @classmethod
+    def present(cls) -> _Instance:
+        """Return that of the running loop, or one of its own where none runs."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return cls()
+        found = cls._by_loop.get(loop)
+        if found is None or not found._watches:
+            found = cls._by_loop[loop] = cls()
+        return found
+
+    def join(self, watch: LiveWatch) -> None:
+        self._watches.add(watch)
+
+    def leave(self, watch: LiveWatch) -> None:
+        self._watches.discard(watch)
+        for number, told in list(self._told.items()):
+            if told.pop(watch, None) is not None and not told:
+                del self._told[number]
                 _remove(self._descriptor, number)
-        return self._add() or found
+        if not self._watches and self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+    def add(self, watch: LiveWatch, folder: str) -> bool:
+        """Watch a folder; return False if there is no such folder or no watch to be had."""
+        number = _add(self._descriptor, folder) if self._descriptor >= 0 else -1
+        if number >= 0:
+            self._told.setdefault(number, {})[watch] = folder
+        return number >= 0
+
+    def begin_waiting(self) -> None:
+        self._waiting += 1
+        if self._waiting == 1 and self._descriptor >= 0:
+            asyncio.get_running_loop().add_reader(self._descriptor, self.read)
+
+    def end_waiting(self) -> None:
+        self._waiting -= 1
+        if not self._waiting and self._descriptor >= 0:
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+
+    def read(self) -> None:
+        """Tell the watches what was noted."""
+        for number, mask in self._events():
+            told = self._told.get(number, {})
+            if mask & _GONE and told:
+                for watch, folder in told.items():
+                    watch.gone(folder)
+                del self._told[number]
+                _remove(self._descriptor, number)
+            for watch in list(self._watches if mask & _OVERFLOW else told):
+                watch.wake()
 
     def _events(self) -> Iterator[tuple[int, int]]:
         while self._descriptor >= 0:
@@ -95,19 +177,6 @@ class LiveWatch:
                 number, mask, _, length = _EVENT.unpack_from(data, at)
                 at += _EVENT.size + length
                 yield number, mask
-
-    def _add(self) -> bool:
-        """Watch the folders that are there by now; return whether there are any new ones."""
-        if self._descriptor < 0 or not self._unwatched:
-            return False
-        before, self._unwatched = self._unwatched, []
-        for folder in before:
-            number = _add(self._descriptor, folder)
-            if number < 0:
-                self._unwatched.append(folder)
-            else:
-                self._watched[number] = folder
-        return len(self._unwatched) < len(before)
 
 
 @cache

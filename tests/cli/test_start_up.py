@@ -63,6 +63,7 @@ ENOUGH_FOR_HELP = {
     "ripple.connectors.target",
     "ripple.errors",
     "ripple.lazily",
+    "ripple.process",
 }
 
 

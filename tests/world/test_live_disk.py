@@ -246,3 +246,28 @@ def test_what_a_group_could_do_is_not_for_another_group(
     monkeypatch.setattr(permissions, "_status", lambda _: kept)
     replace(disk, "record", b"two")
     assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_watches_of_one_loop_have_one_instance_of_the_system(disk: LiveDisk) -> None:
+    async def story() -> None:
+        for name in ("x", "y"):
+            disk.make_folder(name)
+        before = instances()
+        with closing(disk.watch(["x"])) as one, closing(disk.watch(["x", "y"])) as both:
+            assert instances() == before + 1
+            waiting = [asyncio.create_task(each.changed()) for each in (one, both)]
+            await asyncio.sleep(0)
+            disk.open("x/new", create=True).close()
+            async with asyncio.timeout(PATIENCE_S):
+                await asyncio.gather(*waiting)
+            one.close()
+            disk.open("y/new", create=True).close()
+            async with asyncio.timeout(PATIENCE_S):
+                await both.changed()
+        assert instances() == before
+
+    def instances() -> int:
+        links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+        return sum("inotify" in os.readlink(one) for one in links if os.path.islink(one))
+
+    asyncio.run(story())

@@ -1,0 +1,147 @@
+"""What every process of ours has in common: how it begins, what it says meanwhile, how it ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import sys
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import NoReturn
+
+# As many as a system lets one process have by default, where it lets it have any number.
+FILES_MAX = 1 << 20
+# Of lines that nobody has read yet.
+WAITING_BYTES_MAX = 1 << 20
+FLUSH_S = 1.0
+_PIECE_BYTES = 4096
+
+
+def begin() -> None:
+    """Hold the standard streams, and be allowed as many files as the system permits."""
+    hold_standard_streams()
+    raise_limits()
+
+
+def hold_standard_streams() -> None:
+    """Occupy descriptors 0 to 2 where the caller closed them.
+
+    Otherwise the next file to be opened becomes standard input, output or error, of this process or
+    of one that it starts. What is put there fails on use, as a closed stream should.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 0 else os.O_RDONLY)
+            os.set_inheritable(number, True)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
+
+
+def raise_limits() -> None:
+    """Raise the limit of open files from what a login gives to what the system permits."""
+    try:
+        import resource  # noqa: PLC0415 - not of every system
+    except ModuleNotFoundError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # some systems permit less than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def files() -> tuple[int, int] | None:
+    """Return how many files are open and how many may be, None where the system does not tell."""
+    try:
+        import resource  # noqa: PLC0415 - not of every system
+
+        return len(os.listdir("/proc/self/fd")), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    except (ModuleNotFoundError, OSError):
+        return None
+
+
+class Lines:
+    """Texts to a descriptor that perhaps nobody reads: they wait, and who writes never does.
+
+    Invariant: at most ``bytes_max`` wait. What is more is left out, and that is said once there is
+    room again.
+    """
+
+    def __init__(self, descriptor: int, *, bytes_max: int = WAITING_BYTES_MAX) -> None:
+        self._descriptor = descriptor
+        self._bytes_max = bytes_max
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0  # of what waits, or is being written
+        self._left_out = 0
+        self._changed = threading.Condition()
+        self._writer: threading.Thread | None = None
+
+    def write(self, text: str) -> None:
+        """Take a text; that nobody can read it is no reason to fail."""
+        data = text.encode(errors="backslashreplace")
+        with self._changed:
+            if self._bytes + len(data) > self._bytes_max:
+                self._left_out += 1
+                return
+            if self._left_out:
+                lost = f"(left out here, since nobody read: {self._left_out} lines)\n".encode()
+                self._left_out = 0
+                self._waiting.append(lost)
+                self._bytes += len(lost)
+            self._waiting.append(data)
+            self._bytes += len(data)
+            if self._writer is None:
+                # Of the process: one that is stuck must not hold up its end.
+                self._writer = threading.Thread(target=self._write, name="lines", daemon=True)
+                self._writer.start()
+            self._changed.notify_all()
+
+    def flush(self, within_s: float = FLUSH_S) -> bool:
+        """Wait until all is written; return whether it is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._bytes, within_s)
+
+    def _write(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting)
+                data = self._waiting.popleft()
+            with suppress(OSError):
+                _write_all(self._descriptor, data)
+            with self._changed:
+                self._bytes -= len(data)
+                self._changed.notify_all()
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest[:_PIECE_BYTES]) :]
+        except BlockingIOError:  # another process that has the descriptor has made it so
+            select.select((), (descriptor,), ())
+
+
+standard_error = Lines(2)
+
+
+def write(text: str) -> None:
+    """Write to standard error, without waiting for who reads it."""
+    standard_error.write(text)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process: threads that a user's code has left behind must not hold it up."""
+    standard_error.flush()
+    with suppress(Exception):
+        atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(code)
