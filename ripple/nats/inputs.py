@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.batch import RAW_BYTES_MAX, Rejected
 from ripple.connectors.inputs import Signal
 from ripple.connectors.reading_ahead import ReadingAhead
-from ripple.errors import InputError
+from ripple.errors import InputAwayError, InputError
 from ripple.extras import needed
 from ripple.nats.session import ASK_S, FAILURES, connected, stream_info, told
 from ripple.values.contract import read_batch
@@ -19,10 +19,12 @@ from ripple.wire.liftbridge import value_of
 
 with needed("nats", "a stream of NATS"):
     from nats.errors import TimeoutError as NatsTimeoutError
-    from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+    from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, RetentionPolicy
+    from nats.js.errors import NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from nats.aio.client import Client
     from nats.aio.msg import Msg
@@ -35,15 +37,53 @@ if TYPE_CHECKING:
     from ripple.values.contract import Values
 
 FETCH = 256
+# Nobody tells a server of how many bytes it may send at once, so it is told of messages.
+FETCH_BYTES_MAX = 64 << 20
 FETCH_S = 1.0
 AHEAD_BYTES_MAX = 4 << 20
-# Half a minute in all: a server that restarts is back by then.
-DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
+# For a moment; and half a minute in all where nobody else waits, as a server restarts.
+MOMENT_S = (0.1, 0.3, 1.0)
+DELAYS_S = (*MOMENT_S, 2.0, 4.0, 8.0, 15.0)
+
+
+_LAST = " behind "
+# Servers tell times to the nanosecond, and clients round them.
+SAME_US = 1000
+# Of so many cuts it is known which message is before them.
+KNOWN_MAX = 1000
+ANEW = "Name another --checkpoint-dir and other outputs to begin anew with what is there"
 
 
 class _Message(NamedTuple):
+    """A message, and when the server got it, in microseconds of 1970."""
+
     offset: int
     data: bytes
+    got_us: int
+
+
+class _Identity(NamedTuple):
+    """What tells a stream from another one: when it was made, and the last message of a cut.
+
+    offset: of that message, -1 where none is known; got_us: as of a message.
+    """
+
+    created: str = ""
+    offset: int = -1
+    got_us: int = 0
+
+    def __str__(self) -> str:
+        last = f"{_LAST}{self.offset} at {self.got_us}" if self.offset >= 0 else ""
+        return f"{self.created}{last}"
+
+    @classmethod
+    def parse(cls, text: str) -> _Identity:
+        """Read what was stored; runs before did not say which the last message was."""
+        created, _, last = text.partition(_LAST)
+        if not last:
+            return cls(created)
+        offset, got_us = last.split(" at ")
+        return cls(created, int(offset), int(got_us))
 
 
 class NatsInputs:
@@ -59,8 +99,20 @@ class NatsInputs:
     """
 
     def __init__(
-        self, place: NatsPlace, values: Values, *, name: str, batch_rows: int, follow: bool = False
+        self,
+        place: NatsPlace,
+        values: Values,
+        *,
+        name: str,
+        batch_rows: int,
+        follow: bool = False,
+        is_alone: bool = False,
     ) -> None:
+        """Read; nothing is asked yet. is_alone: nobody else waits for a server that is away."""
+        self._delays_s = DELAYS_S if is_alone else MOMENT_S
+        self._created = ""
+        self._known: dict[int, _Message] = {}  # the last messages before cuts
+        self._last_read: _Message | None = None
         self._place, self._values = place, values
         self._name, self._batch_rows, self._follow = name, batch_rows, follow
         self._client: Client | None = None
@@ -82,25 +134,56 @@ class NatsInputs:
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless it is the stream that was read, and still has what follows."""
-        info, offset = await self._info(), cut[self._name]
+        known = _Identity.parse(identities.get(self._name, ""))
+        offset = cut[self._name]
+        self._check(await self._info(), offset, known.created)
+        self._created = known.created
+        if known.offset >= 0:
+            last = _Message(known.offset, b"", known.got_us)
+            await self._check_last(last)
+            self._known[offset] = last
+
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return when the stream that was read was made, and the last message before the cut."""
+        found = _Identity(self._created)
+        if (last := self._known.get(cut[self._name])) is not None:
+            found = found._replace(offset=last.offset, got_us=last.got_us)
+        return {self._name: str(found)}
+
+    async def _check_last(self, last: _Message) -> None:
+        """Raise InputError where another message is in the place of one that was read."""
+        try:
+            js = await self._stream()
+            found = await js.get_msg(self._place.stream, last.offset + 1)
+        except NotFoundError:
+            return  # it was removed meanwhile, as streams do it
+        except FAILURES as error:
+            raise told(self._place, error, InputAwayError) from error
+        if found.time is not None and abs(_us(found.time) - last.got_us) > SAME_US:
+            raise InputError(
+                f"{self._place}: number {last.offset + 1} is another message than the one that was "
+                f"read: it has lost what it had, and goes on otherwise. {ANEW}"
+            )
+
+    def _check(self, info: StreamInfo, offset: int, known: str) -> int:
+        """Return where the stream ends; raise InputError unless it goes on as it was read."""
         first, end = _range(info)
-        known = identities.get(self._name, "")
         if known and known != str(info.created):
             raise InputError(
                 f"{self._place} was made at {info.created}, and what was read up to {offset} was "
-                f"of a stream made at {known}: it is another one"
+                f"of a stream made at {known}: it is another one. {ANEW}"
             )
         if offset > end:
-            raise InputError(f"{self._place} ends at {end}, and it was read up to {offset}")
+            raise InputError(
+                f"{self._place} ends at {end}, and it was read up to {offset}: it has lost what it "
+                f"had. {ANEW}"
+            )
         if offset < first:
             raise InputError(
                 f"{self._place} begins at {first}, and it was read up to {offset}: what is between "
-                "has been removed by the stream's limits"
+                f"has been removed by the stream's limits. {ANEW}"
             )
-
-    async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return when the stream was made."""
-        return dict.fromkeys(cut, str((await self._info()).created))
+        return end
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; see Inputs."""
@@ -109,9 +192,12 @@ class NatsInputs:
         self._stop = None if stop is None else stop[self._name]
         self._messages.clear()
         self._held_bytes = 0
+        self._last_read = self._known.get(cut[self._name])
         self._through = self._wanted = cut[self._name]
-        _, self._end = _range(await self._info())
-        self._reading.start(self._read_on, lambda error: told(self._place, error, InputError))
+        info = await self._info()
+        self._end = self._check(info, self._through, self._created)
+        self._created = str(info.created)
+        self._reading.start(self._read_on, lambda error: told(self._place, error, InputAwayError))
 
     def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
         """Return the next batch; see Inputs."""
@@ -121,7 +207,8 @@ class NatsInputs:
         end = (at // self._batch_rows + 1) * self._batch_rows
         if last is not None:
             end = min(end, last)
-        if self._through < end and (self._through < self._end or self._through <= at):
+        has_more = self._through < self._end and not self._reading.has_failed
+        if self._through < end and (has_more or self._through <= at):
             self._reading.check()
             self._wanted = end
             self._reading.took()
@@ -137,8 +224,10 @@ class NatsInputs:
     def _batch(self, end: int) -> Batch:
         offsets, values, refused = [], [], []
         while self._messages and self._messages[0].offset < end:
-            offset, data = self._messages.popleft()
+            message = self._messages.popleft()
+            offset, data = message.offset, message.data
             self._held_bytes -= len(data)
+            self._known[end] = message._replace(data=b"")
             try:
                 value = value_of(data)
             except RemoteProtocolError as error:
@@ -146,6 +235,8 @@ class NatsInputs:
                 continue
             offsets.append(offset)
             values.append(value)
+        while len(self._known) > KNOWN_MAX:
+            del self._known[next(iter(self._known))]
         self._reading.took()
         return read_batch(offsets, values, refused, end, self._values)
 
@@ -171,26 +262,27 @@ class NatsInputs:
         try:
             info = await stream_info(await self._stream(), self._place)
         except FAILURES as error:
-            raise told(self._place, error, InputError) from error
+            raise told(self._place, error, InputAwayError) from error
         if info is None:
             raise InputError(f"{self._place}: there is no such stream")
+        check_kept(self._place, info)
         return info
 
     async def _stream(self) -> JetStreamContext:
         if self._client is None or self._client.is_closed:
-            self._client = await connected(self._place, InputError)
+            self._client = await connected(self._place, InputAwayError)
         return self._client.jetstream(timeout=ASK_S)
 
     async def _read_on(self) -> None:
-        """Read ahead, for ever; a server that is away is asked again for half a minute."""
-        delays = iter(DELAYS_S)
+        """Read ahead, for ever; a server that is away is asked again, not for long."""
+        delays = iter(self._delays_s)
         while True:
             before = self._through
             try:
                 await self._read()
-            except (*FAILURES, InputError):
+            except (*FAILURES, InputAwayError):
                 if self._through > before:
-                    delays = iter(DELAYS_S)
+                    delays = iter(self._delays_s)
                 delay_s = next(delays, None)
                 if delay_s is None:
                     raise
@@ -208,25 +300,36 @@ class NatsInputs:
         )
         consumer = await js.pull_subscribe("", stream=self._place.stream, config=config)
         count = 0
+        assert self._client is not None
+        fetch = min(FETCH, max(1, FETCH_BYTES_MAX // self._client.max_payload))
         try:
+            # A stream that was made anew takes its consumers with it: this one is of that stream.
+            self._check(await self._info(), self._through, self._created)
+            if self._last_read is not None:
+                await self._check_last(self._last_read)
             while True:
                 if self._held_bytes > AHEAD_BYTES_MAX and self._through >= self._wanted:
                     await self._reading.room()
                     continue
                 # Of what is not there yet the server would wait for all.
-                count_there = min(FETCH, max(1, self._end - self._through))
+                count_there = min(fetch, max(1, self._end - self._through))
                 try:
                     found = await consumer.fetch(count_there, timeout=FETCH_S)
                 except NatsTimeoutError:
-                    await self._look(js, consumer, count)
+                    await self._look(consumer, count)
                     continue
+                is_checked = False
                 for message in found:
                     count += 1
                     if message.metadata.sequence.consumer != count:
                         return  # one was lost on its way: begin behind what is here
+                    if message.metadata.sequence.stream - 1 > self._through and not is_checked:
+                        # Removed one by one, or has the stream overtaken its reader?
+                        self._check(await self._info(), self._through, self._created)
+                        is_checked = True
                     self._take(message)
                 if self._through >= self._end:
-                    await self._look(js, consumer, count)
+                    await self._look(consumer, count)
                 self._reading.wake()
         finally:
             with suppress(Exception):
@@ -235,15 +338,15 @@ class NatsInputs:
     def _take(self, message: Msg) -> None:
         offset = message.metadata.sequence.stream - 1
         if offset >= self._through:
-            self._messages.append(_Message(offset, message.data))
+            taken = _Message(offset, message.data, _us(message.metadata.timestamp))
+            self._messages.append(taken)
+            self._last_read = taken._replace(data=b"")
             self._held_bytes += len(message.data)
             self._through = offset + 1
 
-    async def _look(
-        self, js: JetStreamContext, consumer: JetStreamContext.PullSubscription, count: int
-    ) -> None:
+    async def _look(self, consumer: JetStreamContext.PullSubscription, count: int) -> None:
         """See how far the stream is, and whether there is a hole at its end."""
-        _, end = _range(await js.stream_info(self._place.stream))
+        end = self._check(await self._info(), self._through, self._created)
         state = await consumer.consumer_info()
         delivered = state.delivered.consumer_seq if state.delivered is not None else 0
         if not state.num_pending and delivered == count:
@@ -251,6 +354,21 @@ class NatsInputs:
         if self._follow or self._stop is not None:
             self._end = max(self._end, end)
         self._reading.wake()
+
+
+def _us(time: datetime) -> int:
+    return round(time.timestamp() * 1_000_000)
+
+
+def check_kept(place: NatsPlace, info: StreamInfo) -> None:
+    """Raise InputError for a stream that removes what somebody has read."""
+    retention = RetentionPolicy(info.config.retention or RetentionPolicy.LIMITS)
+    if retention is not RetentionPolicy.LIMITS:
+        raise InputError(
+            f"{place}: its retention is {retention.value}, so messages that somebody "
+            "has read are removed, and no run could go on from them: read a stream of retention "
+            "limits that has this one among its sources, or another one"
+        )
 
 
 def _range(info: StreamInfo) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from ripple.connectors.background import Background
 from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.settings import Stream
 from ripple.errors import InputError, OutputError
-from ripple.nats.inputs import NatsInputs
+from ripple.nats.inputs import NatsInputs, check_kept
 from ripple.nats.liftbridge import LiftbridgeSink
 from ripple.nats.place import LIFTBRIDGE, PREFIX, SUBJECT, NatsPlace
 from ripple.nats.session import ASK_S, FAILURES, connected, told
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 def open_source(path: str, reading: Reading) -> InputsSource:
     """Return the stream up to its present end; raises InputError."""
-    inputs = _inputs(path, reading)
+    inputs = _inputs(path, reading, is_alone=True)
     return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
 
 
 def open_inputs(path: str, reading: Reading) -> NatsInputs:
     """Return the stream; raises InputError."""
-    return _inputs(path, reading)
+    return _inputs(path, reading, is_alone=False)
 
 
 def open_subject(path: str, reading: Reading) -> SubjectSource:
@@ -68,9 +68,13 @@ def check(path: str) -> str:
     place = NatsPlace.parse(path)
     for info in _streams(place):
         if info.config.name == place.stream:
-            return (
-                f"a stream of {info.state.messages} messages, the last number {info.state.last_seq}"
-            )
+            last = f"the last number {info.state.last_seq}"
+            found = f"a stream of {info.state.messages} messages, {last}"
+            try:
+                check_kept(place, info)
+            except InputError as error:
+                return f"{found}; it can be written, and not be read. {error}"
+            return found
     return f"a server of NATS answers at {place.server}; there is no stream {place.stream} yet"
 
 
@@ -95,13 +99,14 @@ def discover(path: str) -> list[Stream]:
     ]
 
 
-def _inputs(path: str, reading: Reading) -> NatsInputs:
+def _inputs(path: str, reading: Reading, *, is_alone: bool) -> NatsInputs:
     return NatsInputs(
         NatsPlace.parse(path),
         JsonValues(reading.shape),
         name=reading.name,
         batch_rows=reading.batch_rows,
         follow=reading.follow,
+        is_alone=is_alone,
     )
 
 

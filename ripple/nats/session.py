@@ -80,8 +80,10 @@ async def connected(
             await client.connect(f"nats://{place.server}", error_cb=hear_of, **options)
     except (NoServersError, TimeoutError) as error:
         raise told(place, heard[0] if heard else error, failure) from error
-    except (*FAILURES, InputError, ValueError, RuntimeError) as error:
+    except (*FAILURES, ValueError, RuntimeError) as error:
         raise told(place, error, failure) from error
+    except InputError as error:  # of files
+        raise failure(f"{place}: {error}") from error
     except nkeys.NkeysError as error:
         wrong = ValueError(f"the file of NATS_NKEY or NATS_CREDS holds no seed: {error}")
         raise told(place, wrong, failure) from error
@@ -97,7 +99,9 @@ async def stream_info(js: JetStreamContext, place: NatsPlace) -> StreamInfo | No
 
 
 def told(place: NatsPlace, error: BaseException, failure: type[RippleError]) -> RippleError:
-    """Return an error in one line, which names the place."""
+    """Return an error in one line, which names the place; one of ours as it is."""
+    if isinstance(error, RippleError):
+        return error
     return failure(f"{place}: {said(error)}")
 
 

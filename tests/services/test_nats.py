@@ -10,6 +10,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from ripple.connectors.registry import own
 from ripple.errors import InputError, OutputError
 from ripple.nats import inputs
 from ripple.nats.place import NatsPlace
-from ripple.nats.places import continue_sink, open_source
+from ripple.nats.places import check, continue_sink, open_inputs, open_source
 from ripple.records import checks_of, schema_of
 from ripple.testing import Tick, sink_suite, source_suite
 from ripple.testing.connector_rows import CUTS, OUTPUT, PLAN, changes, newest, reached, ticks
@@ -127,7 +128,36 @@ def read(stream: str) -> list[dict[str, Any]]:
     return [json.loads(data) for data in asyncio.run(asked(all_of)) if data]
 
 
-TestNats = source_suite(own()["nats"], put)
+def remake(folder: Path) -> None:
+    """Let another stream have the name, longer than what was read."""
+
+    async def forget(js: Any) -> None:
+        await js.delete_stream(unique(folder))
+
+    asyncio.run(asked(forget))
+    put(folder, ticks(0, 150))
+
+
+def overtake(folder: Path) -> None:
+    """Remove what was not read yet, and more."""
+
+    async def purge(js: Any) -> None:
+        await js.purge_stream(unique(folder), seq=131)
+
+    asyncio.run(asked(purge))
+    put(folder, ticks(130, 150))
+
+
+@contextmanager
+def killed(folder: Path) -> Iterator[None]:
+    RUNNING[0].kill()
+    yield
+    RUNNING[0].start()
+
+
+CHANGES = {"made anew": remake, "overtaken": overtake}
+
+TestNats = source_suite(own()["nats"], put, changes=CHANGES, away=killed)
 TestNatsSink = sink_suite(own()["nats"], unique, read)
 
 
@@ -149,6 +179,40 @@ def test_removed_messages_are_holes(tmp_path: Path) -> None:
     assert numbers == [number for number in wanted if number not in gone]
     assert end == 40
     assert refused == [14, 31]
+
+
+def test_another_message_in_the_place_of_the_last_one_is_refused(tmp_path: Path) -> None:
+    name = put(tmp_path, ticks(0, 40))
+
+    async def story() -> None:
+        stream = open_inputs(name, READING)
+        await stream.open({"ticks": 0}, 10)
+        cut = {"ticks": 0}
+        while isinstance(found := stream.next(cut), tuple) or cut["ticks"] < 40:
+            if isinstance(found, tuple):
+                cut["ticks"] = found[1].next_offset
+            else:
+                await stream.more()
+        (known,) = (await stream.identities(cut)).values()
+        await stream.check(cut, {"ticks": known})
+        made, _, _ = known.partition(" behind ")
+        await stream.check(cut, {"ticks": made})  # as runs before have stored it
+        with pytest.raises(InputError, match="number 40 is another message"):
+            await stream.check(cut, {"ticks": f"{made} behind 39 at 1700000000000000"})
+        await stream.close()
+
+    asyncio.run(story())
+
+
+def test_streams_that_remove_what_was_read_are_no_inputs(tmp_path: Path) -> None:
+    async def make(js: Any) -> None:
+        name = unique(tmp_path)
+        await js.add_stream(StreamConfig(name=name, subjects=[name], retention="workqueue"))
+
+    asyncio.run(asked(make))
+    with pytest.raises(InputError, match=r"retention is workqueue.*retention limits"):
+        list(open_source(unique(tmp_path), READING).batches())
+    assert "can be written, and not be read" in check(unique(tmp_path))
 
 
 def test_envelopes_are_opened_and_plain_messages_are_as_they_are(tmp_path: Path) -> None:
