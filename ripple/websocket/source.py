@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.client_tls import client_context
@@ -19,6 +19,7 @@ from ripple.websocket.sequence import Gap, Sequence, Verdict
 
 with needed("websocket", "a feed over a websocket"):
     from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
+    from websockets.frames import CloseCode
     from websockets.sync.client import connect
     from websockets.uri import parse_uri
 
@@ -41,6 +42,7 @@ CONNECT_S = 10.0
 FAREWELL_S = 0.2
 MESSAGE_BYTES_MAX = 1 << 20
 NORMAL = 1000
+TOO_LARGE = "\0"  # in place of a message that was not taken: no document is this one
 
 
 def open_plain(path: str, reading: Reading) -> WebsocketSource:
@@ -101,7 +103,10 @@ class WebsocketSource:
             if message is None:
                 yield from self._given(held)
                 continue
-            self._take(message, held)
+            if message is TOO_LARGE:
+                held.refuse(f"message has more than {MESSAGE_BYTES_MAX} bytes", b"")
+            else:
+                self._take(message, held)
             if held.end % self._batch_rows == 0:
                 yield from self._given(held)
         yield from self._given(held)
@@ -147,17 +152,18 @@ class WebsocketSource:
 
     def _messages(self) -> Iterator[str | bytes | None]:
         """Yield messages, None where none is waiting, until the server ends the feed."""
-        delays = iter(DELAYS_S)
+        delays = larges = iter(DELAYS_S)
+        large_at, count = -1, 0
         while not self._is_closed:
             try:
-                connection = self._connected()
+                connection, count = self._connected(), 0
                 while not self._is_closed:
                     try:
                         message = connection.recv(WAIT_S)
                     except TimeoutError:
                         yield None
                         continue
-                    delays = iter(DELAYS_S)
+                    delays, count = iter(DELAYS_S), count + 1
                     yield message
             except ConnectionClosedOK as closed:
                 if closed.rcvd is not None and closed.rcvd.code == NORMAL:
@@ -166,7 +172,14 @@ class WebsocketSource:
             except ssl.SSLCertVerificationError as error:  # it will not be another one soon
                 raise _told(self._feed, error) from error
             except (ConnectionClosed, WebSocketException, OSError) as error:
-                self._again(error, delays)
+                if not _is_too_large(error):
+                    self._again(error, delays)
+                else:
+                    yield TOO_LARGE
+                    # A feed that begins with the same messages each time never gets past it.
+                    if count != large_at:
+                        large_at, larges = count, iter(DELAYS_S)
+                    self._again(error, larges)
             yield None
 
     def _connected(self) -> ClientConnection:
@@ -177,9 +190,12 @@ class WebsocketSource:
                 f"cannot read {self._feed.url}: its server sends on to {at.host}:{at.port}, which "
                 "is not told what this one may know: name that place, if it is the one"
             )
-        greeting = self._feed.greeting(self._sequence.last)
+        last = self._sequence.last
+        self._sequence.connected(last if self._feed.settings.resume else None)
+        greeting = self._feed.greeting(last)
         if greeting is not None:
-            connection.send(greeting)
+            with suppress(ConnectionClosed):  # what was sent before the farewell is still there
+                connection.send(greeting)
         return connection
 
     def _again(self, error: Exception, delays: Iterator[float]) -> None:
@@ -194,6 +210,15 @@ class WebsocketSource:
 
     def _disconnect(self) -> None:
         self._open.close()
+
+
+def _is_too_large(error: Exception) -> bool:
+    """Whether we have left because of a message's size; it will not be a smaller one next time."""
+    return (
+        isinstance(error, ConnectionClosed)
+        and error.sent is not None
+        and error.sent.code == CloseCode.MESSAGE_TOO_BIG
+    )
 
 
 def _opened(scheme: str, path: str, reading: Reading) -> WebsocketSource:

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 from aiohttp import WSCloseCode, web
+from websockets.sync.server import ServerConnection, serve
 
+from ripple.batch import Batch
 from ripple.connectors.connector import Reading
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
@@ -22,11 +24,14 @@ from ripple.errors import InputError
 from ripple.records import checks_of, schema_of
 from ripple.testing import Tick, source_suite
 from ripple.testing.connector_rows import ticks
+from ripple.values.json import JsonValues
 from ripple.websocket import source as websocket_source
+from ripple.websocket.place import Feed
 from ripple.websocket.sequence import Gap, Sequence, Verdict
 from ripple.websocket.source import (
     MISSING,
     UNNUMBERED,
+    WebsocketSource,
     check_plain,
     check_secure,
     open_plain,
@@ -96,7 +101,7 @@ def test_what_is_lost_repeated_and_skipped(monkeypatch: pytest.MonkeyPatch) -> N
             await asyncio.sleep(0.2)
             websocket._req.transport.abort()  # no farewell
         elif number == 2:
-            for row in (*ROWS[10:25], *ROWS[28:40], "{", '{"name": "A"}'):
+            for row in (*ROWS[19:25], *ROWS[28:40], "{", '{"name": "A"}'):
                 await websocket.send_str(row)
             await websocket.close(code=WSCloseCode.GOING_AWAY)
         else:
@@ -232,15 +237,95 @@ def test_wrong_places_and_settings(
     assert "hidden" not in str(refused.value)
 
 
-def test_numbers_that_begin_anew_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_that_begin_anew_end_the_run() -> None:
     sequence = Sequence()
-    assert [sequence.take(n) for n in (5, 6, 6, 9)] == [
-        Verdict.NEW,
-        Verdict.NEW,
-        Verdict.REPEATED,
-        Gap(7, 8),
-    ]
-    monkeypatch.setattr("ripple.websocket.sequence.REPEATED_MAX", 2)
-    assert [sequence.take(n) for n in (1, 2)] == [Verdict.REPEATED] * 2
+
+    def taken(*numbers: int) -> list[Verdict | Gap]:
+        return [sequence.take(n) for n in numbers]
+
+    new, repeated = Verdict.NEW, Verdict.REPEATED
+    sequence.connected(None)
+    assert taken(5, 6, 6, 9, 8, 10) == [new, new, repeated, Gap(7, 8), repeated, new]
+    for number in (1, 5):
+        with pytest.raises(InputError, match=r"counts anew: number . comes after 10"):
+            sequence.take(number)
+    sequence.connected(10)  # to go on behind it
+    assert taken(10, 11) == [repeated, new]
+    sequence.connected(None)
     with pytest.raises(InputError, match="counts anew"):
-        sequence.take(3)
+        sequence.take(11)
+    sequence.connected(11)
+    with pytest.raises(InputError, match="counts anew"):
+        sequence.take(10)
+    assert taken(14) == [Gap(12, 13)]
+
+
+def test_a_connection_that_counts_anew_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def talk(number: int, websocket: Any, first: str) -> None:
+        for row in ROWS[:20] if number == 1 else ROWS[:40]:
+            await websocket.send_str(row)
+        await websocket.close(code=WSCloseCode.GOING_AWAY)
+
+    monkeypatch.setenv("WS_SUBSCRIBE", "begin")
+    monkeypatch.setenv("WS_SEQUENCE", "seq")
+    with serving(talk) as path, closing(open_plain(path, Reading("t", SHAPE, 10))) as source:
+        batches = source.batches()
+        assert [next(batches).next_offset for _ in range(2)] == [10, 20]
+        with pytest.raises(InputError, match="counts anew: number 0 comes after 19"):
+            next(batches)
+
+
+def test_what_is_too_large_is_a_letter_and_ends_where_it_comes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[float] = []
+
+    async def talk(number: int, websocket: Any, first: str) -> None:
+        for row in ROWS[: 2 if number > 1 else 1]:
+            await websocket.send_str(row)
+        with suppress(ConnectionError):
+            await websocket.send_str("x" * (1 << 20) + "x")
+            await websocket.receive()
+
+    monkeypatch.setenv("WS_SUBSCRIBE", "begin")
+    with serving(talk) as path:
+        source = WebsocketSource(
+            Feed.parse("ws", path), JsonValues(SHAPE), name="t", batch_rows=1, wait=waited.append
+        )
+        found = []
+        with pytest.raises(InputError, match=r"too big|1009"):
+            found += source.batches()
+        source.close()
+    refused = [bad.reason for one in found if isinstance(one, Batch) for bad in one.rejected]
+    assert refused == ["message has more than 1048576 bytes"] * (len(waited) + 1)
+    assert waited == [websocket_source.DELAYS_S[0], *websocket_source.DELAYS_S]
+
+
+def test_what_was_said_before_an_early_farewell_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A greeting that comes too late is no loss of what was sent without it."""
+    sent = [json.dumps(row) for row in ticks(0, 2)]
+
+    def talk(connection: ServerConnection) -> None:
+        for row in sent:
+            connection.send(row)
+        connection.close()
+        closed.set()
+
+    closed = threading.Event()
+    monkeypatch.setenv("WS_SUBSCRIBE", "begin")
+    with serve(talk, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        path = f"//127.0.0.1:{server.socket.getsockname()[1]}/"
+        greeting = Feed.greeting
+
+        def slow(feed: Feed, last: int | None) -> str | None:
+            closed.wait(PATIENCE_S)
+            return greeting(feed, last)
+
+        monkeypatch.setattr(Feed, "greeting", slow)
+        with closing(open_plain(path, Reading("t", SHAPE, 10))) as source:
+            batches = list(source.batches())
+        server.shutdown()
+        thread.join(PATIENCE_S)
+    assert sum(one.records.num_rows for one in batches) == 2
