@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from ripple.values.contract import Values
 
 PAGE = 1000
+# Nobody tells a server of how many bytes a page may be, so what has come says of how many entries.
+FIRST_PAGE, PAGE_GROWS, PAGE_BYTES = 16, 4, 8 << 20
 LOOK_MS = 500
 # Of so many cuts it is known where they are; of others it is counted.
 KNOWN_MAX = 1000
-# Half a minute in all: a server that restarts is back by then.
-DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
+# For a moment; and half a minute in all where nobody else waits, as a server restarts.
+MOMENT_S = (0.1, 0.3, 1.0)
+DELAYS_S = (*MOMENT_S, 2.0, 4.0, 8.0, 15.0)
+ANEW = "Name another --checkpoint-dir and other outputs to begin anew with what is there"
 
 
 class _At(NamedTuple):
@@ -53,8 +57,18 @@ class RedisInputs:
     """
 
     def __init__(
-        self, place: RedisPlace, values: Values, *, name: str, batch_rows: int, follow: bool = False
+        self,
+        place: RedisPlace,
+        values: Values,
+        *,
+        name: str,
+        batch_rows: int,
+        follow: bool = False,
+        is_alone: bool = False,
     ) -> None:
+        """Read; nothing is asked yet. is_alone: nobody else waits for a server that is away."""
+        self._delays_s = DELAYS_S if is_alone else MOMENT_S
+        self._page_entries, self._largest_bytes = FIRST_PAGE, 1
         self._place, self._values = place, values
         self._documents = Documents(values.shape)
         self._name, self._batch_rows, self._follow = name, batch_rows, follow
@@ -109,8 +123,10 @@ class RedisInputs:
         """Count up to an offset: only its entries tell where it is."""
         self._at = _At(first, NOTHING)
         while self._at.offset < offset:
-            page = await self._page(self._at.id, min(PAGE, offset - self._at.offset))
+            count = min(self._page_entries, offset - self._at.offset)
+            page = await self._page(self._at.id, count)
             self._check(page, self._at)
+            self._size(page)
             if not page.entries:
                 raise InputError(f"{self._place} ends at {page.end}, and {offset} is asked for")
             self._at = _At(self._at.offset + len(page.entries), page.entries[-1].id)
@@ -123,7 +139,8 @@ class RedisInputs:
         end = (at // self._batch_rows + 1) * self._batch_rows
         if last is not None:
             end = min(end, last)
-        if self._at.offset < end and (self._at.offset < self._end or self._at.offset <= at):
+        has_more = self._at.offset < self._end and self._failure is None
+        if self._at.offset < end and (has_more or self._at.offset <= at):
             if self._failure is not None:
                 raise self._failure
             return Signal.WAITING
@@ -186,7 +203,7 @@ class RedisInputs:
 
     async def _ask(self) -> None:
         """Read a page, or wait a little for one; a server that is away is asked again."""
-        for delay_s in (*DELAYS_S, None):
+        for delay_s in (*self._delays_s, None):
             try:
                 await self._read()
                 return
@@ -200,8 +217,9 @@ class RedisInputs:
                 return
 
     async def _read(self) -> None:
-        page = await self._page(self._at.id, PAGE)
+        page = await self._page(self._at.id, self._page_entries)
         self._check(page, self._at)
+        self._size(page)
         first = self._at.offset
         self._entries.extend(enumerate(page.entries, first))
         if page.entries:
@@ -210,21 +228,31 @@ class RedisInputs:
             self._end = max(self._end, page.end)
         if not page.entries:
             # Only waited for: it is read as a page then.
-            await self._connected().xread({self._place.stream: self._at.id.decode()}, 1, LOOK_MS)
+            await self._connected().xread({self._place.key: self._at.id.decode()}, 1, LOOK_MS)
+
+    def _size(self, page: Page) -> None:
+        """Ask for as many entries next as a page may hold, by the largest one so far."""
+        lengths = (sum(map(len, one.fields.values())) for one in page.entries)
+        self._largest_bytes = max(self._largest_bytes, *lengths, 1)
+        most = min(PAGE, PAGE_GROWS * self._page_entries)
+        self._page_entries = max(1, min(most, PAGE_BYTES // self._largest_bytes))
 
     def _check(self, page: Page, at: _At) -> None:
         """Raise InputError unless a page goes on at a place."""
         if at.offset > page.end:
-            raise InputError(f"{self._place} ends at {page.end}, and it was read up to {at.offset}")
+            raise InputError(
+                f"{self._place} ends at {page.end}, and it was read up to {at.offset}: it has lost "
+                f"what it had. {ANEW}"
+            )
         if at.offset < page.first:
             raise InputError(
                 f"{self._place} begins at {page.first}, and it was read up to {at.offset}: what is "
-                "between has been trimmed"
+                f"between has been trimmed. {ANEW}"
             )
         if at.id != NOTHING and not page.is_named_there and at.offset > page.first:
             raise InputError(
                 f"{self._place} has no entry {at.id.decode()}, which was read before {at.offset}: "
-                "it is another stream, or its server has lost what it had"
+                f"it is another stream, or its server has lost what it had. {ANEW}"
             )
 
     async def _page(self, after: bytes, count: int) -> Page:

@@ -56,9 +56,9 @@ async def page_of(client: Redis, place: RedisPlace, after: bytes, count: int) ->
     Raises InputError for a stream whose entries have no offsets, and what the client raises.
     """
     async with client.pipeline(transaction=True) as asked:
-        asked.xinfo_stream(place.stream)
-        asked.xrange(place.stream, b"(" + after, b"+", count)
-        asked.xrange(place.stream, after, after)
+        asked.xinfo_stream(place.key)
+        asked.xrange(place.key, b"(" + after, b"+", count)
+        asked.xrange(place.key, after, after)
         try:
             said, entries, named = await asked.execute()
         except ResponseError as error:

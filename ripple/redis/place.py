@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from ripple.connectors.settings import setting, settings_from
 from ripple.errors import ConnectorError, InputError
@@ -16,7 +17,7 @@ FORM = "redis:[//HOST[:PORT]/]STREAM"
 PORT = 6379
 HERE = f"127.0.0.1:{PORT}"
 
-_PLACE = re.compile(r"(//(?P<server>[^/@]+)/)?(?P<stream>[A-Za-z0-9_.:{}-]{1,200})")
+_PLACE = re.compile(r"(//(?P<server>[^/@]+)/)?(?P<stream>([^\s/?#%]|%[0-9A-Fa-f]{2}){1,600})")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Settings:
 
 
 class RedisPlace(NamedTuple):
-    """A stream, and where its server is."""
+    """A stream, as it is written in a place, and where its server is."""
 
     server: str
     stream: str
@@ -56,7 +57,10 @@ class RedisPlace(NamedTuple):
             )
         found = _PLACE.fullmatch(path)
         if found is None:
-            raise InputError(f"cannot tell which stream {PREFIX}{path} is: it must be {FORM}")
+            raise InputError(
+                f"cannot tell which stream {PREFIX}{path} is: it must be {FORM}, in whose name "
+                "others than letters, digits and -_.:{} are written as %2F for /, %20 for a space"
+            )
         try:
             settings = settings_from("redis", Settings, os.environ)
         except ConnectorError as error:
@@ -65,6 +69,16 @@ class RedisPlace(NamedTuple):
         if not re.search(r":[0-9]+$", server):
             server = f"{server}:{PORT}"
         return cls(server, found["stream"], settings)
+
+    @classmethod
+    def written(cls, server: str, key: bytes) -> str:
+        """Return the place of a stream of a server."""
+        return f"{PREFIX}//{server}/{quote_from_bytes(key, safe=':{}')}"
+
+    @property
+    def key(self) -> bytes:
+        """The stream's name in its server."""
+        return unquote_to_bytes(self.stream)
 
     @property
     def is_secure(self) -> bool:

@@ -9,7 +9,7 @@ from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.settings import Stream
 from ripple.redis.inputs import RedisInputs
 from ripple.redis.page import NOTHING, page_of
-from ripple.redis.place import PREFIX, RedisPlace
+from ripple.redis.place import RedisPlace
 from ripple.redis.session import FAILURES, client_of, told
 from ripple.values.json import JsonValues
 
@@ -27,20 +27,13 @@ STREAMS_MAX = 1000
 
 def open_source(path: str, reading: Reading) -> InputsSource:
     """Return the stream up to its present end; raises InputError."""
-    return InputsSource(
-        open_inputs(path, reading), name=reading.name, batch_rows=reading.batch_rows
-    )
+    inputs = _inputs(path, reading, is_alone=True)
+    return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
 
 
 def open_inputs(path: str, reading: Reading) -> RedisInputs:
     """Return the stream; raises InputError."""
-    return RedisInputs(
-        RedisPlace.parse(path),
-        JsonValues(reading.shape),
-        name=reading.name,
-        batch_rows=reading.batch_rows,
-        follow=reading.follow,
-    )
+    return _inputs(path, reading, is_alone=False)
 
 
 def check(path: str) -> str:
@@ -60,17 +53,29 @@ def discover(path: str) -> list[Stream]:
     """Return the streams of a server, not all of many; raises InputError."""
     place = RedisPlace.parse(path)
 
-    async def asked(client: Redis) -> list[str]:
-        found: list[str] = []
+    async def asked(client: Redis) -> list[bytes]:
+        found: list[bytes] = []
         async for name in client.scan_iter(count=1000, _type="stream"):
-            found.append(name.decode(errors="replace"))
+            found.append(name)
             if len(found) == STREAMS_MAX:
                 break
         return sorted(found)
 
     return [
-        Stream(f"{PREFIX}//{place.server}/{name}", replayable=True) for name in _asked(place, asked)
+        Stream(RedisPlace.written(place.server, name), replayable=True)
+        for name in _asked(place, asked)
     ]
+
+
+def _inputs(path: str, reading: Reading, *, is_alone: bool) -> RedisInputs:
+    return RedisInputs(
+        RedisPlace.parse(path),
+        JsonValues(reading.shape),
+        name=reading.name,
+        batch_rows=reading.batch_rows,
+        follow=reading.follow,
+        is_alone=is_alone,
+    )
 
 
 def _asked(place: RedisPlace, what: Callable[[Redis], Awaitable[T]]) -> T:

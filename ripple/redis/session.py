@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.client_tls import client_context
 from ripple.connectors.library_errors import said
-from ripple.errors import InputError
+from ripple.errors import InputAwayError, InputError
 from ripple.extras import needed
 from ripple.world.addresses import parts
 
@@ -69,9 +69,9 @@ def told(place: RedisPlace, error: BaseException) -> InputError:
     """Return an error in one line, which names the place."""
     if isinstance(error, InputError):
         return error
-    if isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE"):
+    if isinstance(error, ResponseError) and "WRONGTYPE" in str(error):
         return InputError(f"{place}: there is something else of that name, which is no stream")
     hint = ""
     if isinstance(error, _LOST) and not isinstance(error, AuthenticationError):
         hint = ": does it speak TLS (REDIS_TLS)?" if place.is_secure else ""
-    return InputError(f"{place}: {said(error)}{hint}")
+    return InputAwayError(f"{place}: {said(error)}{hint}")

@@ -9,6 +9,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
 from ripple.errors import InputError
 from ripple.records import checks_of, schema_of
+from ripple.redis import inputs
+from ripple.redis.page import page_of
 from ripple.redis.place import RedisPlace
-from ripple.redis.places import open_source
+from ripple.redis.places import discover, open_source
 from ripple.testing import Tick, source_suite
 from ripple.testing.connector_rows import ticks
 from tests.cli.processes import RIPPLE, ROOT
@@ -73,13 +76,96 @@ def add(stream: str, entries: list[dict[str, Any]]) -> None:
                 pipeline.execute()
 
 
+def named(folder: Path) -> str:
+    return f"s{zlib.crc32(str(folder).encode()):08x}"
+
+
 def put(folder: Path, rows: list[dict[str, Any]]) -> str:
-    stream = f"s{zlib.crc32(str(folder).encode()):08x}"
+    stream = named(folder)
     add(stream, [{"record": json.dumps(row)} for row in rows])
     return stream
 
 
-TestRedis = source_suite(own()["redis"], put)
+def remake(folder: Path) -> None:
+    """Let another stream have the name, longer than what was read."""
+    with client() as redis:
+        redis.delete(named(folder))
+    put(folder, ticks(0, 150))
+
+
+def overtake(folder: Path) -> None:
+    """Remove what was not read yet, and more."""
+    stream = named(folder)
+    with client() as redis, redis.pipeline(transaction=True) as pipeline:
+        for row in ticks(100, 150):
+            pipeline.xadd(stream, {"record": json.dumps(row)})
+        pipeline.xtrim(stream, maxlen=20, approximate=False)
+        pipeline.execute()
+
+
+def cut_back(folder: Path) -> None:
+    """Let the end be lost, and others come in its place."""
+    stream = named(folder)
+    with client() as redis, redis.pipeline(transaction=True) as pipeline:
+        kept = redis.xrange(stream)[:80]
+        pipeline.delete(stream)
+        for id_, fields in kept:
+            pipeline.xadd(stream, fields, id_)
+        for row in ticks(0, 40):
+            pipeline.xadd(stream, {"record": json.dumps(row)})
+        pipeline.execute()
+
+
+@contextmanager
+def killed(folder: Path) -> Iterator[None]:
+    RUNNING[0].kill()
+    yield
+    RUNNING[0].start()
+
+
+CHANGES = {"made anew": remake, "overtaken": overtake, "cut back": cut_back}
+
+TestRedis = source_suite(own()["redis"], put, changes=CHANGES, away=killed)
+
+
+def test_any_name_can_be_written() -> None:
+    for key, written in (
+        (b"orders/eu", "orders%2Feu"),
+        (b"a b?c@d%", "a%20b%3Fc%40d%25"),
+        ("é".encode(), "é"),
+        (b"\xff{a}:b-c_d.e", "%FF{a}:b-c_d.e"),
+    ):
+        with client() as redis:
+            redis.xadd(key, {"record": json.dumps(next(iter(ticks(0, 1))))})
+        assert rows_of(written) == ([0], [], 1)
+        place = RedisPlace.written(RUNNING[0].address, key)
+        assert RedisPlace.parse(place.removeprefix("redis:")).key == key
+        assert place in [one.place for one in discover("any")]
+        with client() as redis:
+            redis.delete(key)
+    with pytest.raises(InputError, match="%2F for /"):
+        RedisPlace.parse("orders/eu")
+
+
+def test_a_key_that_is_no_stream_is_told(tmp_path: Path) -> None:
+    with client() as redis:
+        redis.set(named(tmp_path), "text")
+    with pytest.raises(InputError, match="something else of that name, which is no stream"):
+        rows_of(named(tmp_path))
+
+
+def test_pages_are_bounded_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    async def noted(client: Any, place: RedisPlace, after: bytes, count: int) -> Any:
+        asked.append(count)
+        return await page_of(client, place, after, count)
+
+    monkeypatch.setattr(inputs, "page_of", noted)
+    add(named(tmp_path), [{"record": "x" * (1 << 20)}] * 40)
+    assert len(rows_of(named(tmp_path))[1]) == 40
+    assert max(asked) <= inputs.FIRST_PAGE
+    assert asked.count(8) >= 3
 
 
 def rows_of(stream: str, from_offset: int = 0) -> tuple[list[int], list[int], int]:
