@@ -2,7 +2,7 @@
 
 place, settings     what users write; how brokers are got at (tokens, errors, refusals)
 client, consumer    connections and who leads; records read ahead (memory: kept between fetches)
-record_batches      what was fetched, as columns (decompression, headers)
+record_batches      what was fetched, as columns (decompression, headers), or refused_batches
 registry            of schemas, as the settings name it
 originals, retries  records kept whole beside dead letters; these written again, each once
 inputs, source      of a life, of a plain run; dividing: by which hash of keys

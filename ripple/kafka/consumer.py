@@ -37,8 +37,9 @@ class KafkaConsumer:
 
     While nobody asks it holds two fetches of each partition, and a piece that is decoded. A broker
     that is away is asked again and again: ``away_s`` says for how long it has been, and ``tell`` is
-    told once. headers: whether records come with theirs. An assignment that leaves a partition out,
-    and later takes it up where it was, finds again what was read ahead. Not ``ahead``: a request is
+    told once. headers: whether records come with theirs. refuses: whether a batch that cannot be
+    read is refused, record by record, or raised. An assignment that leaves a partition out, and
+    later takes it up where it was, finds again what was read ahead. Not ``ahead``: a request is
     under way only while ``read`` waits, so none is left behind that waits at the broker, as one
     would in front of all that is asked over the connection after it.
     """
@@ -48,12 +49,13 @@ class KafkaConsumer:
         client: KafkaClient,
         *,
         headers: bool = False,
+        refuses: bool = False,
         ahead: bool = True,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.stable_ends: dict[Place, int] = {}
         self._client = client
-        self._headers = headers
+        self._headers, self._refuses = headers, refuses
         self._ahead = self._is_asked = ahead
         self._tell = tell
         self._slots: dict[Place, _Slot] = {}
@@ -222,6 +224,7 @@ class KafkaConsumer:
                 slot.fetch_at,
                 answer.aborted,
                 headers=self._headers,
+                refuses=self._refuses,
                 piece_bytes=PIECE_BYTES,
             )
             slot.fetch_at = behind

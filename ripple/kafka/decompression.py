@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.encoding.lengths import zstd_frame_bytes
-from ripple.kafka.errors import DamagedError
+from ripple.kafka.errors import DamagedError, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,15 +25,20 @@ _FIRST_GUESS = 8  # times smaller; what does not fit is read on
 def decompressed(codec: int, body: memoryview, bytes_max: int) -> bytes | pa.Buffer:
     """Return the bytes that a codec made ``body`` of.
 
-    Raises DamagedError for what is not sound, and for more than ``bytes_max``, of which no more are
-    ever made.
+    Raises UnreadableError for what is not sound, and for more than ``bytes_max``, of which no more
+    are ever made.
     """
     try:
         return _BY_NUMBER[codec](body, bytes_max)
     except KeyError:
-        raise DamagedError(f"codec {codec}, of which there is none") from None
-    except (OSError, ValueError, pa.ArrowException, zlib.error) as error:
-        raise DamagedError(f"not sound {NAMES[codec]}: {error}") from error
+        said = f"codec {codec}, of which there is none"
+        raise UnreadableError(said, "the batch has a codec that there is not") from None
+    except UnreadableError:
+        raise
+    except (OSError, ValueError, pa.ArrowException, zlib.error, DamagedError) as error:
+        name = NAMES[codec]
+        reason = f"the batch is no sound {name}"
+        raise UnreadableError(f"not sound {name}: {error}", reason) from error
 
 
 def _gzip(body: memoryview, bytes_max: int) -> bytes:
@@ -104,8 +109,9 @@ def _stream(codec: str, body: memoryview, bytes_max: int) -> bytes:
     return first + rest if rest else first
 
 
-def _bomb(bytes_max: int) -> DamagedError:
-    return DamagedError(f"more than {bytes_max} bytes after decompression: a bomb")
+def _bomb(bytes_max: int) -> UnreadableError:
+    said = f"more than {bytes_max} bytes after decompression: a bomb"
+    return UnreadableError(said, f"the batch has {said}")
 
 
 _BY_NUMBER: dict[int, Callable[[memoryview, int], bytes | pa.Buffer]] = {

@@ -14,7 +14,7 @@ from ripple.connectors.cutting import recut
 from ripple.connectors.inputs import Signal, in_turn
 from ripple.connectors.reading_ahead import ReadingAhead
 from ripple.errors import InputAwayError, InputError
-from ripple.kafka.errors import DamagedError
+from ripple.kafka.errors import DamagedError, OldFormatError
 from ripple.kafka.originals import original_of
 from ripple.traces import FIELD, some
 from ripple.values.contract import AT_ONCE_BYTES, batch_of, before
@@ -340,8 +340,10 @@ _WAY_OUT = (
 def _told(error: Exception) -> Exception:
     if isinstance(error, OffsetError):
         return InputError(f"{error}. {_WAY_OUT}")
-    if isinstance(error, NoTopicError | DamagedError):
+    if isinstance(error, NoTopicError | OldFormatError):
         return InputError(str(error))
+    if isinstance(error, DamagedError):  # on its way, or where it lies
+        return InputAwayError(f"{error}. Another replica may have it whole: let that one lead")
     return InputAwayError(str(error)) if isinstance(error, BrokerError) else error
 
 

@@ -51,6 +51,8 @@ class KafkaReader:
         return await self._client.ends(places, committed=committed)
 
     def consumer(self, *, ahead: bool = True) -> KafkaConsumer:
-        """Return a reader; see Broker."""
+        """Return a reader, which refuses what cannot be read, record by record; see Broker."""
         headers = self.has_headers
-        return KafkaConsumer(self._client, headers=headers, ahead=ahead, tell=self._tell)
+        return KafkaConsumer(
+            self._client, headers=headers, refuses=True, ahead=ahead, tell=self._tell
+        )

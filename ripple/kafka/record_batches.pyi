@@ -15,4 +15,5 @@ def decoded(
     piece_bytes: int = ...,
     batch_bytes_max: int = ...,
     headers: bool = ...,
+    refuses: bool = ...,
 ) -> Iterator[Read]: ...

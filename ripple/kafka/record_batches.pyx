@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from ripple.encoding.crc import crc32c
 from ripple.kafka.decompression import decompressed
-from ripple.kafka.errors import DamagedError
+from ripple.kafka.errors import DamagedError, OldFormatError, UnreadableError
 from ripple.kafka.headers import HeaderColumn
+from ripple.kafka.refused_batches import refused
 from ripple.world.broker import Read, Records
 
 PIECE_BYTES = 8 << 20
@@ -93,14 +94,16 @@ def decoded(
     piece_bytes: int = PIECE_BYTES,
     batch_bytes_max: int = BATCH_BYTES_MAX,
     headers: bool = False,
+    refuses: bool = False,
 ):
     """Yield ``Read``s of what was fetched from ``from_offset`` on, in pieces of bounded size.
 
     aborted: (producer id, first offset) of the aborted transactions among it, as the broker told
     them; their records are passed over, and so are the marks of transactions. piece_bytes: a piece
     is whole batches, and ends with that which reaches so many bytes. batch_bytes_max: what a batch
-    may have after decompression. headers: whether to keep those of records. Nothing is yielded
-    where there is no whole batch. Raises DamagedError, after what came before.
+    may have after decompression. headers: whether to keep those of records. refuses: whether a
+    batch that is as it was sent, and cannot be read, is refused record by record; else it is raised.
+    Nothing is yielded where there is no whole batch. Raises DamagedError, after what came before.
     """
     cdef const uint8_t[::1] view = data
     cdef int64_t from_at = from_offset, found = from_offset, told
@@ -127,20 +130,51 @@ def decoded(
                     open_ones.discard(batch.producer)
             elif not (batch.attributes & TRANSACTIONAL and batch.producer in open_ones):
                 if behind > from_at:
-                    body = _body(held_view, at, size, &batch, batch_bytes_max)
-                    bodies.append((at, body))
-                    held += len(body)
+                    try:
+                        body = _body(held_view, at, size, &batch, batch_bytes_max)
+                    except UnreadableError as error:
+                        if not refuses:
+                            raise
+                        piece, bodies, held, told = bodies, [], 0, behind
+                        if piece:
+                            yield from _pieces(data, piece, from_offset, found, headers, refuses)
+                        yield from refused(max(found, from_at), behind, error.reason, str(error))
+                    else:
+                        bodies.append((at, body))
+                        held += len(body)
             found = behind
             at += size
             if held >= piece_bytes:
                 piece, bodies, held, told = bodies, [], 0, found
-                yield _piece(data, piece, from_offset, found, headers)
+                yield from _pieces(data, piece, from_offset, found, headers, refuses)
     except DamagedError:
         if bodies:
-            yield _piece(data, bodies, from_offset, found, headers)
+            yield from _pieces(data, bodies, from_offset, found, headers, refuses)
         raise
     if bodies or found > told:
+        yield from _pieces(data, bodies, from_offset, found, headers, refuses)
+
+
+def _pieces(data: bytes, bodies: list, from_offset: int, found: int, headers: bool, refuses: bool):
+    """Yield a piece; where a batch in it is not sound, one of each, and what is refused of that."""
+    cdef const uint8_t[::1] view = data
+    cdef Batch batch
+    cdef Py_ssize_t at
+    try:
         yield _piece(data, bodies, from_offset, found, headers)
+        return
+    except UnreadableError:
+        if not refuses:
+            raise
+    begin = from_offset
+    for number, (at, body) in enumerate(bodies, 1):
+        _read_head(&view[at], &batch)
+        behind = found if number == len(bodies) else batch.base + batch.last_delta + 1
+        try:
+            yield _piece(data, [(at, body)], from_offset, behind, headers)
+        except UnreadableError as error:
+            yield from refused(max(batch.base, begin), behind, error.reason, str(error))
+        begin = behind
 
 
 def _first_offset(one: tuple) -> int:
@@ -157,7 +191,7 @@ cdef Py_ssize_t _whole(const uint8_t[::1] data, Py_ssize_t at, int64_t offset) e
     length = <int32_t>_big32(&data[at + LENGTH_AT])
     magic = data[at + MAGIC_AT]
     if magic in (0, 1):
-        raise DamagedError(
+        raise OldFormatError(
             f"what is at offset {offset} is of message format v{magic}, as brokers before Kafka "
             "0.11 wrote it; such a topic must be copied"
         )
@@ -206,14 +240,19 @@ cdef object _body(
     if codec:
         try:
             body = memoryview(decompressed(codec, body, bytes_max)).cast("B")
-        except DamagedError as error:
-            raise DamagedError(f"the batch at offset {batch.base}: {error}") from error
+        except UnreadableError as error:
+            said = f"the batch at offset {batch.base}: {error}"
+            raise UnreadableError(said, error.reason) from error
     elif len(body) > bytes_max:
-        raise DamagedError(f"the batch at offset {batch.base} has more than {bytes_max} bytes")
+        raise UnreadableError(
+            f"the batch at offset {batch.base} has more than {bytes_max} bytes",
+            f"the batch has more than {bytes_max} bytes",
+        )
     if batch.count < 0 or batch.count > len(body) // RECORD_BYTES_MIN:
-        raise DamagedError(
+        raise UnreadableError(
             f"the batch at offset {batch.base} says that it has {batch.count} records, and has "
-            f"{len(body)} bytes"
+            f"{len(body)} bytes",
+            "the batch has no room for its records",
         )
     return body
 
@@ -282,8 +321,9 @@ cdef Py_ssize_t _parse(
     with nogil:
         sound = _records(data, data + size, batch, from_offset, &held.columns)
     if not sound:
-        raise DamagedError(
-            f"the batch at offset {batch.base} has a sound checksum, and records that are not sound"
+        raise UnreadableError(
+            f"the batch at offset {batch.base} has a sound checksum, and records that are not sound",
+            "the batch has records that are not sound",
         )
     return held.columns.rows
 

@@ -49,12 +49,14 @@ class Values(Protocol):
 def batch_of(read: Read, values: Values) -> Batch:
     """Return what was read as a batch of records, at the offsets where they are.
 
-    A tombstone is refused: it is a deletion, and none of the formats.
+    A tombstone is refused: it is a deletion, and none of the formats. What was refused already has
+    no records beside it.
     """
     column, rows = read.records.values, len(read.offsets)
     if not rows:
         nothing = pa.RecordBatch.from_pylist([], schema=values.shape.arrow_schema())
-        return Batch(nothing, read.next_offset, (), read.offsets)
+        refused = tuple(Rejected(at, None, reason, raw) for at, reason, raw in read.refused)
+        return Batch(nothing, read.next_offset, refused, read.offsets)
     if not column.null_count:
         return _at_offsets(values.batch(column), read.offsets, read.next_offset)
     there = np.asarray(column.is_valid())

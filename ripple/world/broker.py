@@ -139,16 +139,25 @@ class Records:
         return (Record(*row) for row in rows)
 
 
+class Refusal(NamedTuple):
+    """A record of a batch that cannot be read; reason: one of a few phrases. raw: what was seen."""
+
+    offset: int
+    reason: str
+    raw: bytes
+
+
 class Read(NamedTuple):
     """Records with their offsets, and the offset from which to go on.
 
     ``next_offset`` is past what readers never see, so it may be far behind the last record, and
-    move on without any.
+    move on without any. ``refused`` has other offsets than the records.
     """
 
     offsets: npt.NDArray[np.int64]
     records: Records
     next_offset: int
+    refused: Sequence[Refusal] = ()
 
 
 class Producer(Protocol):

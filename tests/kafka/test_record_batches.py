@@ -237,3 +237,53 @@ def test_nothing_but_whole_batches_is_read() -> None:
 
 def sized_null() -> bytes:
     return varint(-1)
+
+
+BAD = pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"codec": 1, "packed": compressed(1, b"x" * (1 << 17))}, "more than 65536 bytes"),
+        ({"codec": 4, "packed": b"\x28\xb5\x2f\xfd no zstd"}, "no sound zstd"),
+        ({"codec": 5, "packed": b"whatever it is"}, "codec that there is not"),
+        ({"packed": b"\x07 not a record" * 5}, "records that are not sound"),
+        ({"count": 1 << 30}, "no room for its records"),
+    ],
+)
+
+
+@BAD
+@pytest.mark.parametrize("piece_bytes", [1, 1 << 20])
+def test_what_cannot_be_read_of_a_batch_is_refused_offset_by_offset(
+    how, reason: str, piece_bytes: int
+) -> None:
+    behind = batch(5, SOME, **how) + batch(10, SOME)
+    limits = {"batch_bytes_max": 1 << 16, "piece_bytes": piece_bytes}
+    for first, data in ((0, batch(0, SOME) + behind), (7, behind)):
+        pieces = list(decoded(data, first, (), refuses=True, **limits))
+        ends = [piece.next_offset for piece in pieces]
+        assert ends == sorted(set(ends))
+        assert ends[-1] == 15
+        found = [at for piece in pieces for at in piece.offsets.tolist()]
+        refused = [one for piece in pieces for one in piece.refused]
+        assert sorted([*found, *(one.offset for one in refused)]) == [*range(first, 15)]
+        assert {one.offset for one in refused} == {*range(max(5, first), 10)}
+        assert all(reason in one.reason and b"offset 5" in one.raw for one in refused)
+        with pytest.raises(DamagedError):
+            list(decoded(data, first, (), **limits))
+
+
+def test_a_few_bytes_cannot_make_refusals_without_end() -> None:
+    data = batch(7, SOME, codec=5, packed=b"small", last_delta=1_000_000)
+    pieces = list(decoded(data, 7, (), refuses=True))
+    refused = [one for piece in pieces for one in piece.refused]
+    assert len(refused) == 10_000
+    assert refused[-1].raw.endswith(b"this stands for 990002 offsets, up to 1000007")
+    assert pieces[-1].next_offset == 1_000_008
+    assert max(len(piece.refused) for piece in pieces) <= 1000
+
+
+def test_what_is_damaged_is_not_refused_but_raised() -> None:
+    data = bytearray(batch(0, SOME, codec=1))
+    data[-3] ^= 1
+    with pytest.raises(DamagedError, match="checksum"):
+        list(decoded(bytes(data), 0, (), refuses=True))
