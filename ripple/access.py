@@ -86,6 +86,11 @@ class Known:
         return right in RIGHTS[self.role]
 
 
+def greater(one: Known, other: Known) -> Known:
+    """Return who of two may do more, the first one where both are the same."""
+    return other if _RANK.index(other.role) > _RANK.index(one.role) else one
+
+
 NOBODY = Known(Role.NOBODY)
 # Of every caller, where nobody has said who may do what.
 EVERYBODY = Known(Role.ADMIN, "anybody here")
@@ -112,9 +117,7 @@ class Access:
                 if hmac.compare_digest(digest, given):
                     found = Known(role, name)
         for name in caller.certificates:
-            role = self._certificates.get(name, Role.NOBODY)
-            if _RANK.index(role) > _RANK.index(found.role):
-                found = Known(role, name)
+            found = greater(found, Known(self._certificates.get(name, Role.NOBODY), name))
         return found
 
 

@@ -9,6 +9,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from ripple.world.seats import Bounds
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -18,6 +20,7 @@ REQUEST_BYTES_MAX = 16 << 10
 ANSWER_BYTES_MAX = 16 << 20
 REQUEST_S = 5.0
 REQUESTS_MAX = 64
+BOUNDS = Bounds(most=REQUESTS_MAX, of_address=REQUESTS_MAX * 3 // 4, silent=REQUESTS_MAX)
 
 REASONS = {
     200: "OK",
@@ -43,27 +46,22 @@ Shows: TypeAlias = "Callable[[], Page | Awaitable[Page]]"
 async def serve_pages(network: Network, address: str, pages: Mapping[str, Shows]) -> Listener:
     """Show pages by path at an address. Raises OSError.
 
-    More than ``REQUESTS_MAX`` at once, and requests that are too long or too slow, are hung up on.
+    Who asks too slowly or for too long is hung up on; of more than ``REQUESTS_MAX`` at once, those
+    who have said nothing for longest.
     """
-    asking = 0
 
     async def serve(stream: Stream) -> None:
-        nonlocal asking
-        if asking >= REQUESTS_MAX:
-            return
-        asking += 1
         try:
             async with asyncio.timeout(REQUEST_S):
                 head = await _head(stream)
                 if head:
+                    stream.settle()
                     await stream.write(await _answer(head, pages))
                     stream.finish()
         except TimeoutError:
             pass  # who asks so slowly, or reads so slowly, does not wait for an answer
-        finally:
-            asking -= 1
 
-    return await network.listen(address, serve)
+    return await network.listen(address, serve, bounds=BOUNDS)
 
 
 async def page_of(

@@ -108,7 +108,7 @@ def test_request_without_an_end_is_hung_up_on() -> None:
     simulate(scenario)
 
 
-def test_too_many_at_once_are_hung_up_on() -> None:
+def test_who_says_nothing_keeps_nobody_out() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         cluster.host("b").start(serving)
         host = cluster.host("a")
@@ -117,12 +117,11 @@ def test_too_many_at_once_are_hung_up_on() -> None:
 
         async def connect() -> list[Any]:
             connect = host.world.network.connect
-            return await asyncio.gather(*(connect("b:9201") for _ in range(REQUESTS_MAX)))
+            return await asyncio.gather(*(connect("b:9201") for _ in range(REQUESTS_MAX + 16)))
 
         streams = await on(host, connect())
         await asyncio.sleep(1)  # until all were taken
-        with suppress(ConnectionError):
-            assert await asked(cluster, b"GET /health HTTP/1.1\r\n\r\n") == b""
+        assert b"200 OK" in await asked(cluster, b"GET /health HTTP/1.1\r\n\r\n")
         for stream in streams:
             stream.close()
         await asyncio.sleep(1)

@@ -193,9 +193,13 @@ class ExchangePort:
             self._clock,
             dirty=dirty,
             stopping=self._stopping,
-            opened=lambda: self._tell(PeerConnected(session.peer)),
+            opened=lambda: self._opened(stream, session.peer),
         )
         self._tell(PeerLost(peer or session.peer or stream.peer, why))
+
+    def _opened(self, stream: Stream, peer: str) -> None:
+        stream.settle()
+        self._tell(PeerConnected(peer))
 
     async def _known(self) -> Credentials:
         """Return what tells who somebody is. Raises RippleError."""

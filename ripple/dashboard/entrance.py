@@ -6,12 +6,14 @@ from our own page or with a token.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ripple.access import Caller, Known, Right, Role
 from ripple.dashboard.contract import AskedError
 from ripple.dashboard.gate import is_this_machine
 from ripple.dashboard.headers import HEADERS
+from ripple.dashboard.listening import Speaking
 from ripple.errors import RippleError
 from ripple.extras import needed
 from ripple.world import live_tls
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 COOKIE = "ripple_session"
+BODY_S = 10.0
 # What anybody may have: without it nobody could say who they are.
 OPEN = ("/", "/explore", "/api/me", "/api/session")
 
@@ -51,8 +54,11 @@ class Entrance:
 
         @web.middleware
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+            protocol = request.protocol
             try:
                 refusal = self._refusal(request)
+                if request["known"].role is not Role.NOBODY and isinstance(protocol, Speaking):
+                    protocol.settle()
                 response = refusal or await handler(request)
             except web.HTTPException as error:
                 response = problem(error.status, error.reason)
@@ -60,6 +66,9 @@ class Entrance:
                 response = problem(400, str(error))
             except RippleError as error:
                 response = problem(503, str(error))
+            finally:
+                if isinstance(protocol, Speaking):
+                    protocol.idle()
             if not response.prepared:
                 for name, value in self.headers.items():
                     response.headers.setdefault(name, value)
@@ -72,7 +81,12 @@ class Entrance:
         request["known"] = Known(Role.NOBODY)
         if not self._gate.asks_for_tokens and not is_this_machine(request.host):
             return problem(421, f"{request.host[:80]} is no name of this machine: ask localhost")
-        if self._gate.is_too_often(request.remote or "", now_s):
+        caller = _caller(request)
+        known = self._gate.known(caller, request.cookies.get(COOKIE), now_s)
+        is_known = known.role is not Role.NOBODY
+        # A stranger may have the address of those who are known, behind a proxy.
+        whom = f"{known.role.value} {known.name}" if is_known else request.remote or ""
+        if self._gate.is_too_often(whom, now_s):
             return problem(429, "too many requests: wait ten seconds")
         is_ours = request.headers.get("Origin") in (None, self._origin(request))
         changes = request.method not in ("GET", "HEAD")
@@ -80,12 +94,10 @@ class Entrance:
             return problem(403, "another page asks for this: only our own may")
         if changes and request.method != "DELETE" and request.content_type != "application/json":
             return problem(415, "what is posted here is application/json")
-        caller = _caller(request)
-        if caller.token is not None and self._gate.has_guessed(request.remote or "", now_s):
-            return problem(429, "too many wrong tokens: wait ten seconds")
-        known = self._gate.known(caller, request.cookies.get(COOKIE), now_s)
         request["known"] = known
-        if caller.token is not None and known.role is Role.NOBODY:
+        if caller.token is not None and not is_known:
+            if self._gate.has_guessed(request.remote or "", now_s):
+                return problem(429, "too many wrong tokens: wait ten seconds")
             self._gate.was_wrong(request.remote or "")
         is_open = request.path in OPEN or request.path.startswith("/page/")
         if is_open or known.may(Right.READ):
@@ -97,6 +109,11 @@ class Entrance:
 
     def _now_s(self) -> float:
         return self._clock.monotonic_ns() / 1e9
+
+    def still_reads(self, request: web.Request) -> bool:
+        """Return whether who has asked once may read now: a session may have ended."""
+        cookie = request.cookies.get(COOKIE)
+        return self._gate.known(_caller(request), cookie, self._now_s()).may(Right.READ)
 
     async def me(self, request: web.Request) -> web.Response:
         """Answer who asks."""
@@ -116,13 +133,13 @@ class Entrance:
     async def log_in(self, request: web.Request) -> web.Response:
         """Begin a session for a token, so that it need not lie in the browser."""
         now_s, remote = self._now_s(), request.remote or ""
-        if self._gate.has_guessed(remote, now_s):
-            return problem(429, "too many wrong tokens: wait ten seconds")
         given = await said_by(request)
         token = given.get("token")
         caller = Caller(token if isinstance(token, str) else None)
         known = self._gate.known(caller, None, now_s)
         if not known.may(Right.READ):
+            if self._gate.has_guessed(remote, now_s):
+                return problem(429, "too many wrong tokens: wait ten seconds")
             self._gate.was_wrong(remote)
             return problem(401, "nobody has this token")
         response = web.json_response({"role": known.role.value, "name": known.name})
@@ -158,7 +175,10 @@ def _caller(request: web.Request) -> Caller:
 async def said_by(request: web.Request) -> dict[str, Any]:
     """Return the JSON object that was posted. Raises AskedError."""
     try:
-        found = await request.json()
+        async with asyncio.timeout(BODY_S):
+            found = await request.json()
+    except TimeoutError:
+        raise AskedError(f"not all of it has come in {BODY_S:g} s") from None
     except (ValueError, RecursionError):
         raise AskedError("this is no JSON") from None
     if not isinstance(found, dict):

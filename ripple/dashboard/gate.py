@@ -5,14 +5,14 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from ripple.access import EVERYBODY, Access, Caller, Known, Role
+from ripple.access import EVERYBODY, Access, Caller, Known, Role, greater
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SESSION_S = 12 * 3600.0
 SESSIONS_MAX = 1000
-# Each address may ask so often in a window, and show so many wrong tokens.
+# Everybody may ask so often in a window; an address may show so many wrong tokens.
 WINDOW_S = 10.0
 ASKED_MAX = 400
 WRONG_MAX = 5
@@ -48,9 +48,10 @@ class Gate:
         if self._access is None:
             return self._anybody
         held = self._sessions.get(session or "")
-        if held is not None and now_s < held[1] and caller == Caller():
-            return held[0]
-        return self._access.known(caller)
+        known = self._access.known(caller)
+        if held is None or now_s >= held[1] or caller.token is not None:
+            return known
+        return greater(held[0], known)
 
     def begin(self, known: Known, now_s: float) -> str:
         """Return the name of a session of somebody, that nobody can guess."""
@@ -65,10 +66,13 @@ class Gate:
         """Forget a session."""
         self._sessions.pop(session or "", None)
 
-    def is_too_often(self, address: str, now_s: float) -> bool:
-        """Count a request; return whether there were too many from this address lately."""
+    def is_too_often(self, who: str, now_s: float) -> bool:
+        """Count a request; return whether there were too many of somebody lately.
+
+        who: a name that is known, else an address, which others may have as well.
+        """
         self._turn(now_s)
-        return _counted(self._asked, address) > ASKED_MAX
+        return _counted(self._asked, who) > ASKED_MAX
 
     def has_guessed(self, address: str, now_s: float) -> bool:
         """Return whether an address has shown too many wrong tokens lately."""

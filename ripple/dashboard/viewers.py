@@ -14,7 +14,7 @@ with needed("dashboard", "the dashboard"):
     from aiohttp import WSMsgType, web
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ripple.dashboard.ticks import Ticks
 
@@ -36,15 +36,15 @@ class Viewers:
         """Whether nobody more may look."""
         return self._count >= VIEWERS_MAX
 
-    async def show(self, request: web.Request) -> web.StreamResponse:
-        """Show snapshots to one more, until they leave."""
+    async def show(self, request: web.Request, reads: Callable[[], bool]) -> web.StreamResponse:
+        """Show snapshots to one more, until they leave, or may not read any more."""
         socket = web.WebSocketResponse(heartbeat=PING_S, max_msg_size=4 << 10, compress=False)
         socket.headers.update(self._headers)
         self._count += 1
         self._sockets.add(socket)
         try:
             await socket.prepare(request)
-            sending = asyncio.ensure_future(self._send(socket))
+            sending = asyncio.ensure_future(self._send(socket, reads))
             try:
                 async for message in socket:  # nothing is said to us but goodbye
                     if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
@@ -62,9 +62,12 @@ class Viewers:
         for socket in list(self._sockets):
             await socket.close(code=1001, message=b"the dashboard ends")
 
-    async def _send(self, socket: web.WebSocketResponse) -> None:
+    async def _send(self, socket: web.WebSocketResponse, reads: Callable[[], bool]) -> None:
         with suppress(ConnectionError, RuntimeError):
             await socket.send_str(json.dumps({"history": self._ticks.history}))
             async with aclosing(self._ticks.watch()) as snapshots:
                 async for one in snapshots:
+                    if not reads():
+                        await socket.close(code=1008, message=b"the session has ended")
+                        return
                     await socket.send_str(one.decode())

@@ -77,7 +77,7 @@ class Dashboard:
         """Listen. Raises OSError, of which TlsError names a file that does not fit."""
         app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[self._entrance.guard])
         app.add_routes([web.route(*one) for one in self.routes])
-        self._listening = Listening(app, self._tls, self._say)
+        self._listening = Listening(app, self._tls, self._say, self._entrance.headers)
         self.address = await self._listening.start(address)
 
     async def close(self) -> None:
@@ -159,7 +159,7 @@ class Dashboard:
     async def _live(self, request: web.Request) -> web.StreamResponse:
         if self._viewers.is_full:
             return problem(503, f"{VIEWERS_MAX} look already: try again later")
-        return await self._viewers.show(request)
+        return await self._viewers.show(request, lambda: self._entrance.still_reads(request))
 
 
 def _page(file: File) -> web.Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.testing.sim_paths import Paths, Track
@@ -11,6 +12,7 @@ from ripple.testing.sim_stream import SimStream, cut
 from ripple.testing.sim_tls import Identity, SimTls, load
 from ripple.world import addresses
 from ripple.world.errors import TlsError
+from ripple.world.seats import Bounds, Seats
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -89,6 +91,7 @@ class SimPort:
         serve: Callable[[Stream], Awaitable[None]],
         *,
         tls: Tls | None = None,
+        bounds: Bounds | None = None,
     ) -> SimListener:
         host, port = addresses.parts(address)
         if host not in (self.machine, *LOOPBACK, *ANY):
@@ -97,6 +100,7 @@ class SimPort:
             raise OSError(errno.EADDRINUSE, "is in use", address)
         secured = None if tls is None else SimTls(self._disk, tls)
         listener = SimListener(self._listeners, host, port or self._free_port(), serve, secured)
+        listener.seats = Seats(bounds or Bounds())
         self._listeners[listener.port] = listener
         return listener
 
@@ -152,9 +156,15 @@ class SimPort:
         listener = self.listener(port, source)
         if listener is None or self.effects.crash is not None or not listener.accepts(shown):
             stream.refuse()
-        else:
-            self._add(stream)
-            self._loop.create_task(self._serve(stream, listener.serve))
+            return
+        seat = listener.seats.take(source)
+        if seat is None:
+            stream.refuse()
+            return
+        seat.end, stream.settled = stream.close, partial(listener.seats.settle, seat)
+        self._add(stream)
+        serving = self._loop.create_task(self._serve(stream, listener.serve))
+        serving.add_done_callback(lambda _: listener.seats.leave(seat))
 
     def die(self, *, vanishes: bool) -> None:
         """End all connections, as the machine of a dead process does, or as it vanishes."""
@@ -211,6 +221,7 @@ class SimListener:
         self.port = port
         self.address = addresses.joined(host, port)
         self.serve = serve
+        self.seats = Seats(Bounds())
         self._secured = secured
         self._listeners = listeners
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from ripple.testing.sim_paths import Track
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ripple.testing.sim_chance import Chance
     from ripple.testing.sim_effects import Effects
     from ripple.testing.sim_faults import Fault
@@ -34,6 +36,7 @@ class SimStream:
         self.other: SimStream | None = None
         self.is_secured = False
         self.binding = ""
+        self.settled: Callable[[], None] = lambda: None  # of who listens
         self._paths = paths
         self._effects = effects
         self._track = track
@@ -82,6 +85,9 @@ class SimStream:
             self._writable.clear()
             await self._writable.wait()
         self._check_writable()
+
+    def settle(self) -> None:
+        self.settled()
 
     def finish(self) -> None:
         if self.is_secured:

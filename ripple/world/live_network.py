@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ripple.world import addresses, live_tls
+from ripple.world.live_listening import LiveListening
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from ripple.world.errors import TlsError
     from ripple.world.ports import Stream
+    from ripple.world.seats import Bounds, Seat
     from ripple.world.tls import Tls
 
 BUFFER_BYTES_MAX = 1 << 20
@@ -28,32 +30,31 @@ class LiveNetwork:
         serve: Callable[[Stream], Awaitable[None]],
         *,
         tls: Tls | None = None,
-    ) -> LiveListener:
-        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            stream = LiveStream(reader, writer, listens=True)
-            try:
-                await serve(stream)
-            except ConnectionError:
-                pass  # it ends this connection only
-            finally:
-                stream.close()
-
+        bounds: Bounds | None = None,
+    ) -> LiveListening:
         loop = asyncio.get_running_loop()
+
+        def made(seat: Seat) -> asyncio.BaseProtocol:
+            async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                stream = LiveStream(reader, writer, lambda: listening.seats.settle(seat))
+                try:
+                    await serve(stream)
+                except ConnectionError:
+                    pass  # it ends this connection only
+                finally:
+                    stream.close()
+                    listening.seats.leave(seat)
+
+            reader = asyncio.StreamReader(limit=BUFFER_BYTES_MAX, loop=loop)
+            return asyncio.StreamReaderProtocol(reader, accept, loop=loop)
 
         def warn(error: TlsError) -> None:
             loop.call_exception_handler({"message": f"{address}: {error}", "exception": error})
 
-        host, port = addresses.parts(address)
         secured = None if tls is None else live_tls.context_to_listen(tls, warn)
-        server = await asyncio.start_server(
-            accept,
-            host,
-            port,
-            limit=BUFFER_BYTES_MAX,
-            ssl=secured,
-            ssl_handshake_timeout=None if tls is None else live_tls.HANDSHAKE_SECONDS_MAX,
-        )
-        return LiveListener(server, host)
+        listening = LiveListening(made, secured=secured, bounds=bounds)
+        await listening.open(address)
+        return listening
 
     async def connect(self, address: str, *, tls: Tls | None = None) -> LiveStream:
         host, port = addresses.parts(address)
@@ -85,15 +86,15 @@ class LiveStream:
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        *,
-        listens: bool = False,
+        settled: Callable[[], None] | None = None,
     ) -> None:
         self._reader = reader
         self._writer = writer
         host, port = writer.get_extra_info("peername")[:2]
         self.peer = addresses.joined(host, port)
+        self._settled = settled
         secured = writer.get_extra_info("ssl_object")
-        self.binding = live_tls.binding_of(secured, listens=listens)
+        self.binding = live_tls.binding_of(secured, listens=settled is not None)
 
     async def read(self, length_max: int) -> bytes:
         with self._breaking():
@@ -105,6 +106,10 @@ class LiveStream:
         with self._breaking():
             self._writer.write(data)
             await self._writer.drain()
+
+    def settle(self) -> None:
+        if self._settled is not None:
+            self._settled()
 
     def finish(self) -> None:
         if self._writer.can_write_eof():
@@ -126,14 +131,3 @@ class LiveStream:
             raise ConnectionAbortedError(
                 error.errno, f"{self.peer}: {live_tls.refusal(error)}"
             ) from error
-
-
-class LiveListener:
-    """A listening TCP socket, which it owns."""
-
-    def __init__(self, server: asyncio.Server, host: str) -> None:
-        self._server = server
-        self.address = addresses.joined(host, server.sockets[0].getsockname()[1])
-
-    def close(self) -> None:
-        self._server.close()

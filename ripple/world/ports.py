@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ripple.world.broker import Broker
     from ripple.world.control import Control
+    from ripple.world.seats import Bounds
     from ripple.world.tls import Tls
 
 T = TypeVar("T")
@@ -233,6 +234,10 @@ class Stream(Protocol):
         """
         ...
 
+    def settle(self) -> None:
+        """Note that the other side has said what it was listened for: it gives way to nobody."""
+        ...
+
     def finish(self) -> None:
         """Say that no more will be written; reading goes on, except over TLS, where this closes."""
         ...
@@ -269,8 +274,11 @@ class Network(Protocol):
         serve: Callable[[Stream], Awaitable[None]],
         *,
         tls: Tls | None = None,
+        bounds: Bounds | None = None,
     ) -> Listener:
         """Run ``serve`` as a task for each connection, closed when it ends.
+
+        There are as many as ``bounds`` say; who has not settled gives way to others.
 
         A ConnectionError of ``serve`` ends its connection, and nobody else hears of it. With
         ``tls``, nobody is served whose certificate does not fit; files that are replaced count

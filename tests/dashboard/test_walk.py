@@ -20,9 +20,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from coordinator.commands import Drain, Freeze, Move, PinTo, Undrain, Unfreeze, Unpin
 from coordinator.messages import command_to_bytes
 from coordinator.service import Desk
-from ripple.access import Role
+from ripple.access import Caller, Known, Role, access_of
 from ripple.dashboard.entrance import COOKIE
-from ripple.dashboard.gate import ASKED_MAX, Gate, is_this_machine
+from ripple.dashboard.gate import ASKED_MAX, SESSION_S, Gate, is_this_machine
 from ripple.dashboard.headers import HEADERS
 from ripple.dashboard.viewers import VIEWERS_MAX
 from ripple.dashboard.web import BODY_BYTES_MAX, Dashboard
@@ -250,6 +250,37 @@ def test_a_cookie_is_for_our_pages_alone(coordinator: Shown) -> None:
     asyncio.run(ask())
 
 
+def test_who_logs_out_sees_nothing_more(coordinator: Shown) -> None:
+    async def ask() -> None:
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(f"http://{coordinator.web}", cookie_jar=jar) as session:
+            async with session.post("/api/session", json={"token": TOKENS[Role.READER]}):
+                pass
+            async with session.ws_connect("/live") as live:
+                assert (await live.receive()).type is aiohttp.WSMsgType.TEXT
+                async with session.delete("/api/session") as response:
+                    assert response.status == 200
+                while (said := await live.receive()).type is aiohttp.WSMsgType.TEXT:
+                    pass
+                assert said.type is aiohttp.WSMsgType.CLOSE
+                assert said.extra == "the session has ended"
+
+    asyncio.run(asyncio.wait_for(ask(), PATIENCE_S))
+
+
+def test_who_has_a_session_and_a_certificate_has_the_greater_role() -> None:
+    access = access_of(b'[reader]\ncertificates = ["grafana"]', "roles")
+    gate = Gate(access, lambda: "session")
+    operator, nobodys = Known(Role.OPERATOR, "olga"), Caller(certificates=("somebody",))
+    name = gate.begin(operator, 0.0)
+    for shown in (Caller(), nobodys, Caller(certificates=("grafana",))):
+        assert gate.known(shown, name, 1.0) == operator
+    assert gate.known(Caller(certificates=("grafana",)), None, 1.0).role is Role.READER
+    assert gate.known(nobodys, name, SESSION_S).role is Role.NOBODY
+    gate.end(name)
+    assert gate.known(nobodys, name, 1.0).role is Role.NOBODY
+
+
 def test_other_pages_cannot_ask_in_somebodys_name(coordinator: Shown) -> None:
     async def ask() -> None:
         headers = {"Authorization": f"Bearer {TOKENS[Role.ADMIN]}", "Origin": "http://evil.example"}
@@ -279,6 +310,8 @@ def test_what_is_too_much_is_refused(coordinator: Shown) -> None:
                 assert response.status == 413
             async with session.get("/api/me", headers={"X-Much": "x" * 9000}) as response:
                 assert response.status == 400
+                assert HEADERS.items() <= response.headers.items()
+                assert "over 8192 bytes" in (await response.json())["problem"]
             async with session.get("/api/me", params={"q": "x" * 9000}) as response:
                 assert response.status in (400, 414)
             opened = [
@@ -312,6 +345,12 @@ def test_who_guesses_or_asks_too_often_has_to_wait(coordinator: Shown) -> None:
                     "/api/me", headers={"Authorization": f"Bearer {WRONG}"}
                 ) as response:
                     found.append(response.status)
+            # Others may have the same address, behind a proxy.
+            own = {"Authorization": f"Bearer {TOKENS[Role.READER]}"}
+            async with session.get("/api/snapshot", headers=own) as response:
+                assert response.status == 200
+            async with session.post("/api/session", json={"token": TOKENS[Role.READER]}) as right:
+                assert right.status == 200
         return found
 
     found = asyncio.run(guess())

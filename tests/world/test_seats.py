@@ -1,0 +1,113 @@
+"""Whoever is many, and says nothing, keeps nobody out."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ripple.world.live_network import LiveNetwork
+from ripple.world.ports import Stream
+from ripple.world.seats import Bounds, Seat, Seats
+from tests.patience import PATIENCE_S
+from tests.world.test_networks import LiveCertificates
+
+BOUNDS = Bounds(most=4, of_address=3, silent=3)
+
+
+def seated(seats: Seats, address: str, ended: list[str], name: str = "") -> Seat:
+    seat = seats.take(address)
+    assert seat is not None
+    seat.end = lambda: ended.append(name or address)
+    return seat
+
+
+def test_the_oldest_silent_one_of_the_address_that_has_most_goes_first() -> None:
+    seats, ended = Seats(BOUNDS), list[str]()
+    seated(seats, "honest", ended)
+    for name in "ab":
+        seated(seats, "many", ended, name)
+    seated(seats, "another", ended)
+    assert ended == ["a"]
+    assert len(seats) == 3
+
+
+def test_who_has_settled_stays_and_who_is_idle_again_may_go() -> None:
+    seats, ended = Seats(BOUNDS), list[str]()
+    first = seated(seats, "x", ended, "first")
+    seats.settle(first)
+    for name in "abc":
+        seat = seated(seats, "y", ended, name)
+        seats.settle(seat)
+    assert seats.take("z") is None, "all are known"
+    assert not ended
+    seats.idle(first)
+    seated(seats, "z", ended)
+    assert ended == ["first"]
+
+
+def test_an_address_has_its_own_bound() -> None:
+    seats, ended = Seats(BOUNDS), list[str]()
+    for _ in range(3):
+        seats.settle(seated(seats, "x", ended))
+    assert seats.take("x") is None
+    assert seats.take("y") is not None
+
+
+def test_who_has_left_leaves_room_whoever_says_so() -> None:
+    seats = Seats(BOUNDS)
+    taken = [seats.take("x") for _ in range(3)]
+    for seat in taken:
+        assert seat is not None
+        seats.settle(seat)
+        seat.is_over = lambda: True
+    assert seats.take("x") is not None
+    assert len(seats) == 1
+
+
+@pytest.fixture
+def crowd() -> Iterator[list[socket.socket]]:
+    sockets: list[socket.socket] = []
+    yield sockets
+    for one in sockets:
+        one.close()
+
+
+@pytest.mark.parametrize("secured", [False, True])
+def test_a_crowd_without_a_word_is_bounded_and_in_nobodys_way(
+    secured: bool, tmp_path: Path, crowd: list[socket.socket]
+) -> None:
+    async def echo(stream: Stream) -> None:
+        if data := await stream.read(10):
+            stream.settle()
+            await stream.write(data)
+            await stream.read(1)
+
+    async def main() -> None:
+        certificates = LiveCertificates(tmp_path)
+        tls = certificates.issue("worker") if secured else None
+        network = LiveNetwork()
+        listener = await network.listen("127.0.0.1:0", echo, tls=tls, bounds=Bounds(8, 6, 4))
+        host, _, port = listener.address.rpartition(":")
+        at = host, int(port)
+        crowd.extend(socket.create_connection(at) for _ in range(20))
+        known = await network.connect(listener.address, tls=tls)
+        await known.write(b"hello")
+        assert await known.read(10) == b"hello"
+        crowd.extend(socket.create_connection(at) for _ in range(20))
+        another = await network.connect(listener.address, tls=tls)
+        await another.write(b"again")
+        assert await another.read(10) == b"again"
+        assert len(listener.seats) <= 6
+        await known.write(b"x")  # who is known was not ended by the crowd
+        assert await known.read(1) == b""
+        listener.close()
+        for one in (known, another, *crowd):
+            one.close()
+        while len(listener.seats):
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
