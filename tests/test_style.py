@@ -475,7 +475,7 @@ def test_only_the_spark_part_imports_pyspark() -> None:
 OF_EXTRA = {
     "ripple/observe/exposition.py": ("cluster", {"prometheus_client"}),
     "ripple/observe/log.py": ("cluster", {"structlog"}),
-    "ripple/observe/tracing.py": ("tracing", {"opentelemetry"}),
+    "ripple/observe/tracing.py": ("tracing", {"opentelemetry", "requests"}),
     "ripple/dashboard/entrance.py": ("dashboard", {"aiohttp"}),
     "ripple/dashboard/listening.py": ("dashboard", {"aiohttp"}),
     "ripple/dashboard/viewers.py": ("dashboard", {"aiohttp"}),
@@ -566,6 +566,7 @@ DISTRIBUTION_OF = {
     "grpc_reflection": "grpcio-reflection",
     "msgspec": "msgspec",
     "opentelemetry": "opentelemetry-sdk",
+    "requests": "opentelemetry-exporter-otlp-proto-http",  # which sends by it
     "prometheus_client": "prometheus-client",
     "structlog": "structlog",
     "pyspark": "pyspark",

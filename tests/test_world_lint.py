@@ -125,8 +125,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "ripple/values/registry.py": (
         "asks a registry of schemas from wherever values are decoded, which is in a thread",
-        ("urllib.request", "time"),
+        ("urllib.request", "time", "threading"),
     ),
+    "ripple/world/http.py": ("asks by HTTP for those two, in their threads", ("urllib.request",)),
+    "ripple/store/cached.py": ("threads write its folder, one at a time", ("threading",)),
     "ripple/pipeline_file.py": ("imports the user's file", ("os.*", "pathlib.Path")),
     "ripple/registry_file.py": (
         "schemas are registered by people and tools, outside of any pipeline",

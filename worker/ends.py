@@ -153,7 +153,8 @@ class Places:
         def look() -> Mapping[str, Commit | None]:
             return {name: ask() for name, ask in known.items()}
 
-        # Brokers may take seconds to answer.
+        # Brokers may take seconds to answer. Several may look at once: nothing is kept but what
+        # connections are there, which has a lock, and what their one thread has seen.
         return lambda: asyncio.to_thread(look)
 
     def _sinks_of(self, stage: int) -> dict[str, str]:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class ThreadedInputs(SourceInputs):
-    """Reads one entry ahead in a thread, so that the loop goes on: pipes, standard input."""
+    """Reads one entry ahead in a thread, so that the loop goes on: pipes, standard input.
+
+    The next one is asked for once that has come: the thread is never in the source twice.
+    """
 
     def __init__(self, source: MarkedSource, *, name: str | None = None) -> None:
         super().__init__(source, name=name)

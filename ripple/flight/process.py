@@ -41,8 +41,10 @@ async def serve(
     async with AsyncExitStack() as stack:
         logs = {}
         for name, place in settings.logs.items():
-            logs[name] = await world.executor.run(Written, place, world.clock, "ripple-gateway")
-            stack.callback(logs[name].close)
+            logs[name] = await world.executor.run(
+                Written, place, world.clock, "ripple-gateway", world.executor
+            )
+            stack.push_async_callback(logs[name].close)
         probes = await serve_pages(
             world.network, joined(settings.host, settings.health_port), state.pages()
         )
@@ -55,7 +57,7 @@ async def serve(
         resting = asyncio.create_task(tables.rest())
         stack.callback(resting.cancel)
         sql = FlightSql(tables, settings.sql_timeout_s, settings.sql_memory_mib)
-        flights = Flights(tables, logs, world.executor, sql)
+        flights = Flights(tables, logs, sql)
         ticking = await _barrage(stack, world, find, flights, settings=settings, say=say)
         if ticking is None:
             server = FlightServer(flights, settings.roles)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from ripple.flight.tables import Tables
     from ripple.flight.writing import Written
-    from ripple.world.ports import Executor
 
 M = TypeVar("M", bound=Message)
 
@@ -86,13 +85,11 @@ class Flights:
         self,
         tables: Tables,
         logs: Mapping[str, Written],
-        executor: Executor,
         sql: FlightSql | None = None,
     ) -> None:
-        """executor: where logs are written, which takes as long as a disk does."""
+        """Serve nobody yet. sql: what answers questions; that with its own limits if None."""
         self._tables = tables
         self._logs = logs
-        self._executor = executor
         self._sql = FlightSql(tables) if sql is None else sql
 
     async def list_flights(self, request: bytes) -> AsyncIterator[bytes]:
@@ -163,7 +160,7 @@ class Flights:
                 log = self._log(data.flight_descriptor)
             batch = batches.take(data)
             if batch is not None:
-                reached = await self._executor.run(log.append, batch)
+                reached = await log.append(batch)
                 said = {"rows": batch.num_rows, "reached": reached}
                 yield PutResult(app_metadata=json.dumps(said).encode()).SerializeToString()
 

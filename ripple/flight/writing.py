@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.errors import LimitError, SchemaError
@@ -15,30 +17,45 @@ from ripple.world import LiveDisk
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ripple.world.ports import Clock
+    from ripple.world.ports import Clock, Executor
 
 
 class Written:
-    """A topic of which this process is the only writer.
+    """A topic of which this process is the only writer, for any number of clients.
 
-    A batch that is put again after an error may be there twice: nothing tells it from new records.
+    Invariant: one call at a time has the writer. A batch that is put again after an error may be
+    there twice: nothing tells it from new records.
     """
 
-    def __init__(self, place: str, clock: Clock, holder: str) -> None:
-        """Take all partitions. Raises InputError, LogError and DiskLockedError."""
-        parsed = LogPlace.parse(place)
-        topic = Topic.open(LiveDisk(parsed.folder, make=False), parsed.topic)
-        self.place = f"{PREFIX}{parsed.folder}/{parsed.topic}"
-        self.columns = columns_of(topic.schema)
-        # Half of what a frame holds: its records are not all equally long.
-        self._slice_bytes = topic.settings.batch_bytes_max // 2
-        self._writer = TopicWriter(topic, clock, holder=holder)
+    def __init__(self, place: str, clock: Clock, holder: str, executor: Executor) -> None:
+        """Take all partitions; executor: where it is written, which takes as long as a disk does.
 
-    def append(self, batch: pa.RecordBatch) -> dict[str, int]:
+        Raises InputError, LogError and DiskLockedError.
+        """
+        parsed = LogPlace.parse(place)
+        self._topic = Topic.open(LiveDisk(parsed.folder, make=False), parsed.topic)
+        self._clock, self._holder = clock, holder
+        self._executor = executor
+        self._turn = asyncio.Lock()
+        self.place = f"{PREFIX}{parsed.folder}/{parsed.topic}"
+        self.columns = columns_of(self._topic.schema)
+        # Half of what a frame holds: its records are not all equally long.
+        self._slice_bytes = self._topic.settings.batch_bytes_max // 2
+        self._writer: TopicWriter | None = self._opened()
+
+    def _opened(self) -> TopicWriter:
+        return TopicWriter(self._topic, self._clock, holder=self._holder)
+
+    async def append(self, batch: pa.RecordBatch) -> dict[str, int]:
         """Append a batch, durably; return by partition how far the log reaches now.
 
-        Raises FlightError, which names the field that does not fit; OSError.
+        Raises FlightError, which names the field that does not fit, or says that it may be put
+        again.
         """
+        async with self._turn:
+            return await self._executor.run(self._append, batch)
+
+    def _append(self, batch: pa.RecordBatch) -> dict[str, int]:
         extra = [name for name in batch.schema.names if name not in self.columns.names]
         if extra:
             fields = ", ".join(self.columns.names)
@@ -46,17 +63,26 @@ class Written:
         reached: dict[str, int] = {}
         try:
             records = conformed(batch, self.columns)
+            writer = self._writer = self._writer or self._opened()
             rows = max(1, self._slice_bytes * records.num_rows // max(1, records.nbytes))
             for start in range(0, records.num_rows, rows):
-                for partition, where in self._writer.append(records.slice(start, rows)):
+                for partition, where in writer.append(records.slice(start, rows)):
                     reached[str(partition)] = where.next_offset
-            self._writer.sync()
+            writer.sync()
         except (SchemaError, LimitError) as error:
             raise FlightError(Why.WRONG, f"{self.place}: {error}") from error
-        except LogError as error:
+        except (LogError, OSError) as error:
+            self._let_go()  # the next one begins after what is durable
             raise FlightError(Why.AWAY, f"{self.place}: {error}") from error
         return reached
 
-    def close(self) -> None:
-        """Let others write."""
-        self._writer.close()
+    def _let_go(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with suppress(OSError):
+                writer.close()
+
+    async def close(self) -> None:
+        """Let others write, once what is under way is done."""
+        async with self._turn:
+            await self._executor.run(self._let_go)

@@ -245,7 +245,7 @@ class KafkaConsumer:
         return OffsetError(place, offset, first, end)
 
     async def _decode(self, slot: _Slot) -> None:
-        pieces = slot.fetched[0]
+        pieces = slot.fetched[0]  # one at a time: the slot is busy until this has ended
         try:
             piece = await asyncio.to_thread(next, pieces, None)
         except BrokerError as error:

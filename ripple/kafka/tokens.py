@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 from ripple.errors import RippleError
 from ripple.kafka.settings import TokenSource
+from ripple.world.http import ask
 
 if TYPE_CHECKING:
     from typing import Any
@@ -85,7 +86,7 @@ class Tokens:
             },
         )
         try:
-            with urllib.request.urlopen(request, timeout=CALL_S, context=self._context) as answer:  # noqa: S310
+            with ask(request, CALL_S, self._context) as answer:
                 found: Any = json.loads(answer.read(_ANSWER_BYTES_MAX))
             return str(found["access_token"]), float(found.get("expires_in", EXPIRES_S))
         except urllib.error.HTTPError as error:

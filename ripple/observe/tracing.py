@@ -13,6 +13,7 @@ from ripple.observe.sampler import Sampler
 from ripple.traces import CONTEXTS_MAX, FIELD
 
 with needed("tracing", "a trace"):
+    import requests
     from opentelemetry import trace
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
@@ -44,10 +45,17 @@ class Tracing:
         now_ns: Callable[[], int],
         limits: SamplerLimits | None = None,
     ) -> None:
-        """Send to a collector: ``http://HOST:4318/v1/traces``. now_ns: the monotonic clock."""
+        """Send to a collector: ``http://HOST:4318/v1/traces``. now_ns: the monotonic clock.
+
+        What the collector is shown, by OTEL_EXPORTER_OTLP_HEADERS, no other server gets: redirects
+        are not followed.
+        """
         about = {"service.name": SERVICE, "service.instance.id": process}
         self._provider = TracerProvider(resource=Resource.create(about))
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+        session = requests.Session()
+        session.max_redirects = 0
+        exporter = OTLPSpanExporter(endpoint=endpoint, session=session)
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("ripple")
         self._pipeline = pipeline
         self._now_ns = now_ns

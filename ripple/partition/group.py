@@ -131,7 +131,7 @@ class ReadableGroup(CommitGroup, Protocol):
 
 
 class SinkGroup:
-    """Sinks that each commit alone, one after the other.
+    """Sinks that each commit alone, one after the other; their life calls one thing at a time.
 
     A crash between two of them leaves one ahead of the other, which is then muted in the replay.
     """

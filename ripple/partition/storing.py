@@ -113,6 +113,7 @@ class Storing:
             await asyncio.wait([self._task])
 
     async def _store(self, pending: PendingSnapshot, notes: Mapping[str, str]) -> Checkpoint:
+        # One at a time, see _task; what it copies is its own.
         snapshot = await self._executor.run(pending.finish)
         return await self._owner.write(replace(snapshot, notes={**snapshot.notes, **notes}))
 

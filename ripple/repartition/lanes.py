@@ -29,7 +29,8 @@ LOOK_INTERVAL_NS = 5_000_000_000
 class SentLanes:
     """The lanes of one sender: a Lanes of a repartition topic.
 
-    Invariant: between two calls no lane has more than the partition has committed.
+    Its life calls one thing at a time. Invariant: between two calls no lane has more than the
+    partition has committed.
     """
 
     commits_beside = False

@@ -20,7 +20,7 @@ Range = tuple["Cut | None", "Cut | None"]
 
 
 class LaneReading(Protocol):
-    """Lanes of a repartition topic, by their numbers there."""
+    """Lanes of a repartition topic, by their numbers there; one call at a time."""
 
     async def ranges(self) -> Mapping[int, Range]:
         """Return of each lane from which cut, and to which, one can read.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from hashlib import blake2b
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from ripple.errors import LimitError
@@ -72,12 +73,13 @@ class CachedStore:
 
 
 class _Folder:
-    """The files. What the disk cannot do is not done."""
+    """The files. What the disk cannot do is not done. Several threads may call."""
 
     def __init__(self, disk: Disk, random: Random, bytes_max: int) -> None:
         self._disk = disk
         self._random = random
         self._bytes_max = bytes_max
+        self._room = Lock()  # of who counts what is there, and adds to it
 
     def read(self, name: str, length_max: int) -> bytes | None:
         """Return what the disk has of an object; what is damaged is removed."""
@@ -95,7 +97,7 @@ class _Folder:
         size = len(data) + DIGEST_BYTES
         if size > self._bytes_max:
             return
-        with suppress(OSError):
+        with self._room, suppress(OSError):
             self._disk.make_folder("")
             if self._files_of(name):
                 return

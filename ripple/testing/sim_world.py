@@ -15,6 +15,7 @@ from ripple.testing.sim_faults import Planned
 from ripple.testing.sim_loop import SimLoop
 from ripple.testing.sim_store import SimStore
 from ripple.world.ports import World
+from ripple.world.together import to_its_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,11 +56,7 @@ class SimExecutor:
 
     async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         doing = asyncio.get_running_loop().run_in_executor(None, work, *args)
-        try:
-            return await asyncio.shield(doing)
-        except asyncio.CancelledError:
-            await asyncio.wait([doing])
-            raise
+        return await to_its_end(doing)
 
 
 class Machine(NamedTuple):

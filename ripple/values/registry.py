@@ -8,11 +8,13 @@ import time
 import urllib.error
 import urllib.request
 from collections import OrderedDict
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from ripple.errors import RippleError, SchemaError
 from ripple.values.references import whole
+from ripple.world.http import ask
 
 if TYPE_CHECKING:
     import ssl
@@ -46,7 +48,7 @@ class Registry:
     """Asks a registry; whoever calls waits. Schemas never change, so those asked for are kept.
 
     Invariant: at most SCHEMAS_MAX are, those that were used last; an id that is not there is asked
-    for again each time, since it may come to be.
+    for again each time, since it may come to be. Several threads may call.
     """
 
     def __init__(
@@ -61,18 +63,23 @@ class Registry:
             self._headers["Authorization"] = f"Basic {shown}"
         self._known: OrderedDict[int, Registered] = OrderedDict()
         self._ids: dict[tuple[str, str, str], int] = {}
+        self._lock = Lock()  # of what is known
 
     def schema(self, number: int) -> Registered | None:
         """Return the schema with an id, None if there is none. Raises RegistryError."""
-        known = self._known.get(number)
-        if known is None:
-            found = self._ask("GET", f"/schemas/ids/{number}")
-            if found is None:
-                return None
-            known = self._known[number] = self._registered(number, found)
+        with self._lock:
+            known = self._known.get(number)
+            if known is not None:
+                self._known.move_to_end(number)
+                return known
+        found = self._ask("GET", f"/schemas/ids/{number}")  # who knows theirs does not wait for it
+        if found is None:
+            return None
+        known = self._registered(number, found)
+        with self._lock:
+            self._known[number] = known
             if len(self._known) > SCHEMAS_MAX:
                 self._known.popitem(last=False)
-        self._known.move_to_end(number)
         return known
 
     def latest(self, subject: str) -> Registered | None:
@@ -137,7 +144,7 @@ class Registry:
         )
         while True:
             try:
-                with urllib.request.urlopen(asked, timeout=CALL_S, context=self._context) as answer:  # noqa: S310
+                with ask(asked, CALL_S, self._context) as answer:
                     found = json.loads(answer.read(_ANSWER_BYTES_MAX))
             except urllib.error.HTTPError as error:
                 with error:

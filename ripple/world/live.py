@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 from ripple.world.live_disk import LiveDisk
 from ripple.world.live_network import LiveNetwork
 from ripple.world.ports import World
+from ripple.world.together import to_its_end
 
 if TYPE_CHECKING:
     import os
@@ -57,11 +58,7 @@ class LiveExecutor:
 
     async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         doing = asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
-        try:
-            return await asyncio.shield(doing)
-        except asyncio.CancelledError:
-            await asyncio.wait([doing])  # what it uses must not be closed under it
-            raise
+        return await to_its_end(doing)
 
 
 def live_world(

@@ -333,7 +333,8 @@ class Executor(Protocol):
         """Return what ``work(*args)`` returns, or raise what it raises.
 
         How much is done at once has a limit; the rest waits its turn. Whoever is cancelled while
-        it waits is so only after work that was begun has ended.
+        it waits, however often, is so only after work that was begun has ended. Two calls may
+        overlap: whoever can be called by two tasks orders them, by a lock that is held meanwhile.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Several requests of a network at a time."""
+"""Several things at a time: requests of a network, and work in threads."""
 
 from __future__ import annotations
 
@@ -19,3 +19,18 @@ async def together(*asked: Coroutine[Any, Any, T]) -> list[T]:
         if isinstance(answer, BaseException):
             raise answer
     return answers  # type: ignore[return-value]
+
+
+async def to_its_end(doing: asyncio.Future[T]) -> T:
+    """Return what comes of work in a thread; who is cancelled waits for its end all the same."""
+    cancelled: asyncio.CancelledError | None = None
+    while not doing.done():  # what it uses must not be closed under it
+        try:
+            await asyncio.wait([doing])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        if not doing.cancelled():
+            doing.exception()  # told to nobody
+        raise cancelled
+    return doing.result()

@@ -62,8 +62,8 @@ def test_each_snippet_runs(tmp_path: Path) -> None:
         tmp_path / name for name in ("worker.crt", "worker.key", "ca.crt")
     )
     tls = Tls(certificate=str(certificate), key=str(key), authority=str(authority))
-    log = Written(f"log:{tmp_path}/trades", LiveClock(), "a test")
-    flights = Flights(OneKey(vwap=VWAP), {"trades": log}, INLINE)
+    log = Written(f"log:{tmp_path}/trades", LiveClock(), "a test", INLINE)
+    flights = Flights(OneKey(vwap=VWAP), {"trades": log})
     names: dict[str, Any] = {
         "polars": pl,
         "batch": BATCH,
@@ -85,4 +85,4 @@ def test_each_snippet_runs(tmp_path: Path) -> None:
                 await server.close(0)
 
     assert asyncio.run(serve()) == [300, 20]
-    log.close()
+    asyncio.run(log.close())

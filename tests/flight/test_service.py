@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
@@ -33,8 +34,9 @@ from ripple.log import PartitionReader, Topic
 from ripple.observing import Observer, Places
 from ripple.schema.types import Field, Float, Int, Schema, String
 from ripple.testing import SimCluster, SimWorld
-from ripple.world import LiveClock, LiveDisk
-from ripple.world.ports import INLINE
+from ripple.world import LiveClock, LiveDisk, LiveExecutor, SyncFailedError
+from ripple.world.live_disk import LiveFile
+from ripple.world.ports import INLINE, Executor
 from tests.engine.test_stages import PLANS, trades
 from tests.examples import EXAMPLES
 from tests.exchange.hosts import Hosts, Pipeline
@@ -77,7 +79,7 @@ class Client:
         async with Observer(world, find, insecure=True) as observer:
             tables = Tables(observer, world.clock, heard_s=5, idle_s=7)
             resting = asyncio.create_task(tables.rest())
-            flights = Flights(tables, {}, INLINE)
+            flights = Flights(tables, {})
             while not self.hosts.is_over:
                 for output in self.hosts.pipeline.plan.outputs:
                     await self.ask(flights, output.name)
@@ -147,7 +149,7 @@ VWAPS = pa.table({"symbol": ["A", "B"], "vwap": [1.5, None]})
 
 
 def flights(**logs: Written) -> Flights:
-    return Flights(FixedTables(vwap=VWAPS), logs, INLINE)
+    return Flights(FixedTables(vwap=VWAPS), logs)
 
 
 def test_what_is_said_of_an_output_fits_what_is_got() -> None:
@@ -199,9 +201,9 @@ NONE = pa.array([None], pa.int64())
 TOO_LARGE = pa.array([2**63], pa.uint64())
 
 
-def written(folder: Path) -> Written:
+def written(folder: Path, executor: Executor = INLINE) -> Written:
     Topic.create(LiveDisk(folder), "trades", TRADES, partitions=3, key=("symbol",))
-    return Written(f"log:{folder}/trades", LiveClock(), "a test")
+    return Written(f"log:{folder}/trades", LiveClock(), "a test", executor)
 
 
 def put(service: Flights, table: pa.Table, name: str = "trades") -> list[dict[str, Any]]:
@@ -237,7 +239,7 @@ def test_what_is_put_is_in_the_log_when_it_is_answered(tmp_path: Path) -> None:
     assert sum(one["rows"] for one in answers) == many
     assert len(answers) > 1
     assert sum(answers[-1]["reached"].values()) == many
-    log.close()
+    asyncio.run(log.close())
     found = {row["size"]: row for row in in_log(tmp_path)}
     assert [found[n] for n in range(many)] == table.select(["symbol", "price", "size"]).to_pylist()
 
@@ -268,15 +270,57 @@ def test_what_does_not_fit_is_refused_by_field_and_nothing_is_written(
     with pytest.raises(FlightError, match=problem) as refused:
         put(flights(trades=log), table)
     assert refused.value.why is Why.WRONG
-    log.close()
+    asyncio.run(log.close())
     assert in_log(tmp_path) == []
+
+
+def test_clients_that_put_at_once_get_offsets_of_their_own_and_all_is_kept(tmp_path: Path) -> None:
+    log, clients, rounds = written(tmp_path, LiveExecutor()), 4, 20
+
+    async def client(name: int) -> list[int]:
+        batches = [
+            pa.RecordBatch.from_pylist([{"symbol": "A", "price": 1.0, "size": name * 100 + n}])
+            for n in range(rounds)
+        ]
+        return [sum((await log.append(batch)).values()) for batch in batches]
+
+    async def all_at_once() -> list[list[int]]:
+        try:
+            return await asyncio.gather(*map(client, range(clients)))
+        finally:
+            await log.close()
+
+    reached = asyncio.run(all_at_once())
+    offsets = sorted(offset for one in reached for offset in one)
+    assert offsets == list(range(1, clients * rounds + 1))
+    sizes = [name * 100 + n for name in range(clients) for n in range(rounds)]
+    assert sorted(row["size"] for row in in_log(tmp_path)) == sizes
+
+
+def test_a_log_whose_disk_failed_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = written(tmp_path)
+    table = pa.table({"symbol": ["A"], "price": [1.0], "size": [1]})
+
+    def fail(_: LiveFile) -> None:
+        raise SyncFailedError(errno.EIO, "the disk fails")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(LiveFile, "sync", fail)
+        with pytest.raises(FlightError, match="the disk fails") as refused:
+            put(flights(trades=log), table)
+    assert refused.value.why is Why.AWAY
+    assert put(flights(trades=log), table)
+    asyncio.run(log.close())
+    assert len(in_log(tmp_path)) == 1
 
 
 def test_only_named_logs_are_written(tmp_path: Path) -> None:
     log = written(tmp_path)
     with pytest.raises(FlightError, match="no log 'others' takes what is put: there are trades"):
         put(flights(trades=log), VWAPS, "others")
-    log.close()
+    asyncio.run(log.close())
 
 
 TOKENS = {role: f"{role}-token-of-at-least-32-characters" for role in ("reader", "operator")}
@@ -315,5 +359,5 @@ def test_readers_get_and_operators_put_and_nobody_does_either(tmp_path: Path) ->
             await server.close(0)
 
     asyncio.run(serve())
-    log.close()
+    asyncio.run(log.close())
     assert len(in_log(tmp_path)) == 1

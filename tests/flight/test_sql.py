@@ -21,7 +21,6 @@ from ripple.flight.server import FlightServer
 from ripple.flight.service import Flights
 from ripple.flight.sql import FlightSql, message_of, packed
 from ripple.flight.tables import CUTS, Tables
-from ripple.world.ports import INLINE
 from tests.flight.test_service import ROLES, TOKENS
 
 OUT = pa.table({"symbol": ["A", "B", "C"], "vwap": [1.5, 2.5, None], "trades": [1, 2, 2**62]})
@@ -52,7 +51,7 @@ def asked(ask: Callable[[str], None], *, roles: bool = False, **limits: Any) -> 
     """Let a client ask, in a thread of its own."""
 
     async def serve() -> None:
-        flights = Flights(TABLES, {}, INLINE, FlightSql(TABLES, **limits))
+        flights = Flights(TABLES, {}, FlightSql(TABLES, **limits))
         access = access_of(ROLES.encode(), "roles") if roles else None
         server = FlightServer(flights, access)
         await server.start("127.0.0.1:0", None)
@@ -180,7 +179,7 @@ def test_readers_ask_and_nobody_else() -> None:
     ],
 )
 def test_a_hostile_command_gets_a_clear_status(text: bytes, why: Why) -> None:
-    flights = Flights(TABLES, {}, INLINE)
+    flights = Flights(TABLES, {})
     wanted = FlightDescriptor(type=FlightDescriptor.CMD, cmd=text).SerializeToString()
     with pytest.raises(FlightError) as refused:
         asyncio.run(flights.get_flight_info(wanted))
@@ -191,7 +190,7 @@ def test_tickets_are_the_question_so_that_another_gateway_answers() -> None:
     async def ask() -> pa.Table:
         command = packed(messages.CommandStatementQuery(query="SELECT max(trades) AS n FROM vwap"))
         wanted = FlightDescriptor(type=FlightDescriptor.CMD, cmd=command).SerializeToString()
-        info = FlightInfo.FromString(await Flights(TABLES, {}, INLINE).get_flight_info(wanted))
+        info = FlightInfo.FromString(await Flights(TABLES, {}).get_flight_info(wanted))
         ticket = message_of(Ticket.FromString(info.endpoint[0].ticket.SerializeToString()).ticket)
         assert ticket is not None
         return await FlightSql(TABLES).table(ticket)
@@ -202,7 +201,7 @@ def test_tickets_are_the_question_so_that_another_gateway_answers() -> None:
 def test_actions_that_are_none_are_refused() -> None:
     async def act() -> None:
         action = Action(type="BeginTransaction").SerializeToString()
-        async for _ in Flights(TABLES, {}, INLINE).do_action(action):
+        async for _ in Flights(TABLES, {}).do_action(action):
             raise AssertionError
 
     with pytest.raises(FlightError, match="only read") as refused:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +13,7 @@ from ripple.store import MemoryStore
 from ripple.store.cached import DIGEST_BYTES, CachedStore
 from ripple.testing import Chance
 from ripple.world import LiveDisk, ObjectStore
+from ripple.world.live_disk import LiveFile
 from tests.world.store_contract import StoreContract, run
 
 
@@ -127,3 +131,26 @@ def test_a_disk_that_can_do_nothing_costs_speed_only(tmp_path: Path) -> None:
         assert await store.get("kept/1.bin", length_max=4) is None
 
     run(story())
+
+
+def test_several_that_keep_at_once_make_room_for_all_of_them(tmp_path: Path) -> None:
+    size, room = 1000, 3
+
+    class SlowDisk(LiveDisk):
+        def open(self, *args: Any, **given: Any) -> LiveFile:
+            time.sleep(0.002)  # between counting what is there and adding to it
+            return super().open(*args, **given)
+
+    async def story() -> None:
+        store = CachedStore(
+            MemoryStore(),
+            SlowDisk(tmp_path),
+            Chance(),
+            bytes_max=room * (size + DIGEST_BYTES),
+            is_kept=lambda _: True,
+        )
+        names = [f"kept/{number}.bin" for number in range(20)]
+        await asyncio.gather(*(store.put_if_absent(name, b"x" * size) for name in names))
+
+    run(story())
+    assert [path.stat().st_size for path in tmp_path.iterdir()] == [size + DIGEST_BYTES] * room

@@ -1,13 +1,16 @@
-"""Several requests at a time, of which some fail."""
+"""Several requests at a time, of which some fail; work in threads that nobody waits for."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
 from ripple.testing import sim_world
+from ripple.world import LiveExecutor
 from ripple.world.together import together
+from tests.patience import PATIENCE_S
 
 
 class Asked:
@@ -63,3 +66,27 @@ def test_who_waits_no_longer_leaves_nothing_under_way() -> None:
         assert asked.answered == []
 
     sim_world().loop.run_until_complete(story())
+
+
+def test_who_is_cancelled_again_and_again_waits_for_work_that_was_begun() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def work() -> None:
+        begun.set()
+        assert go_on.wait(PATIENCE_S)
+        ended.append("the work")
+
+    async def story() -> None:
+        doing = asyncio.ensure_future(LiveExecutor(1).run(work))
+        await asyncio.to_thread(begun.wait)
+        for _ in range(3):
+            doing.cancel()
+            await asyncio.sleep(0)
+        assert not doing.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await doing
+        assert ended == ["the work"]
+
+    asyncio.run(story())

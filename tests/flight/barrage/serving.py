@@ -17,7 +17,6 @@ from ripple.flight.server import FlightServer
 from ripple.flight.service import Flights
 from ripple.world import LiveClock
 from ripple.world.live import LiveRandom
-from ripple.world.ports import INLINE
 from ripple.world.tls import Tls
 from tests.flight.barrage.workload import LAYOUT, Seen, Shows, Workload
 
@@ -57,7 +56,7 @@ async def serving(
     exchanges = Exchanges(
         feeds, sessions, clock, interval_s=interval_s, asked_s=asked_s, send_s=send_s, held=held
     )
-    flights = Flights(None, {}, INLINE)  # type: ignore[arg-type]  # nobody asks for plain tables
+    flights = Flights(None, {})  # type: ignore[arg-type]  # nobody asks for plain tables
     methods = Methods(Tables(feeds, sessions, flights), exchanges, sessions)
     server = FlightServer(flights, sessions, (methods,))
     await server.start("127.0.0.1:0", tls)
