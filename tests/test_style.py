@@ -489,6 +489,7 @@ OF_EXTRA = {
     "ripple/kafka/producer.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/refusals.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/broker.py": ("kafka", {"aiokafka"}),
+    "ripple/observing/mentioned.py": ("query", {"duckdb"}),
     "ripple/observing/sql.py": ("query", {"duckdb"}),
     "ripple/values/avro.py": ("avro", {"fastavro"}),
     "ripple/values/msgpack.py": ("msgpack", {"msgspec"}),

@@ -43,6 +43,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "a command, and a step of the build, that gets files with npm",
         ("subprocess", "shutil", "tempfile", "pathlib.Path"),
     ),
+    "ripple/observing/apart.py": ("asks how much memory this process has", ("open",)),
     "ripple/observing/children.py": (
         "starts processes, which find the modules that we have found",
         ("os.environ", "os.pathsep.join"),

@@ -17,7 +17,6 @@ from ripple.cli.exits import EXIT_UNREACHABLE, say
 from ripple.cli.forms import FORMS, add_format, shown, write, write_table
 from ripple.cli.numbers import positive
 from ripple.errors import InputError
-from ripple.observing.mentioned import mentioned
 
 if TYPE_CHECKING:
     import argparse
@@ -69,6 +68,8 @@ async def _run(options: argparse.Namespace) -> int:
         edges = await observer.known()
         if options.list:
             return _list(options, {name: edge.offer for name, edge in edges.items()})
+        from ripple.observing.mentioned import mentioned  # noqa: PLC0415 - an extra, and slow
+
         named = mentioned(options.sql, edges)
         found = await _shown(observer, named, options.timeout)
     missing = {one.output: one.missing for one in found if one.missing}

@@ -12,10 +12,9 @@ import pyarrow as pa
 from ripple.dashboard.contract import AskedError
 from ripple.dashboard.tables import columns_of, filtered, for_browser, texts, window
 from ripple.delta.layout import CLEARED
-from ripple.errors import InputError, RippleError
+from ripple.errors import InputError, LimitError, RippleError
 from ripple.observing import Observer
 from ripple.observing.apart import query_apart
-from ripple.observing.mentioned import mentioned
 from ripple.ops import with_named_ops
 
 if TYPE_CHECKING:
@@ -100,15 +99,19 @@ class Outputs:
         """Return what one statement says of the outputs that it names, at stated cuts."""
         if len(sql) > SQL_CHARACTERS_MAX:
             raise AskedError(f"a statement has at most {SQL_CHARACTERS_MAX} characters")
+        found = []
+
+        async def fetch(names: list[str]) -> dict[str, pa.Table]:
+            found.extend([await self._follow({"output": name}) for name in names])
+            return {one.name: one.table for one in found}
+
         if self._questions >= QUESTIONS_MAX:
             raise AskedError(f"{QUESTIONS_MAX} questions are being answered: ask again")
         self._questions += 1
         try:
             known = await (await self._open()).known(FOUND_S)
-            found = [await self._follow({"output": name}) for name in mentioned(sql, known)]
-            tables = {one.name: one.table for one in found}
-            rows = await query_apart(sql, tables, rows_max=SQL_ROWS_MAX)
-        except InputError as error:
+            rows = await query_apart(sql, known, fetch, rows_max=SQL_ROWS_MAX)
+        except (InputError, LimitError, TimeoutError) as error:
             raise AskedError(str(error)) from error
         finally:
             self._questions -= 1

@@ -25,4 +25,5 @@ class FlightError(RippleError):
 
     def __init__(self, why: Why, message: str) -> None:
         self.why = why
-        super().__init__(message)
+        # Parts of it may come from a client, and half a character does not travel.
+        super().__init__(message.encode(errors="backslashreplace").decode())

@@ -41,10 +41,14 @@ def frames(table: pa.Table, about: bytes = b"") -> Iterator[FlightData]:
 
 
 class Batches:
-    """Takes the messages of one stream, whose client may be hostile; keeps the schema's alone."""
+    """Takes the messages of one stream, whose client may be hostile; keeps the schema's alone.
 
-    def __init__(self) -> None:
+    has_nulls: columns may be of the type null.
+    """
+
+    def __init__(self, *, has_nulls: bool = False) -> None:
         self._schema = b""
+        self._has_nulls = has_nulls
 
     def take(self, data: FlightData) -> pa.RecordBatch | None:
         """Return the batch in a message; None of one that brings the schema, or nothing.
@@ -58,7 +62,7 @@ class Batches:
             self._schema = message
             return None
         try:
-            return arrow.loads(self._schema + message)
+            return arrow.loads(self._schema + message, has_nulls=self._has_nulls)
         except EncodingError as error:
             raise FlightError(Why.WRONG, f"the data cannot be read: {error}") from error
 

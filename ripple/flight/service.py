@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ripple.extras import needed
@@ -69,13 +70,22 @@ class Wanted(NamedTuple):
             raise FlightError(Why.WRONG, f"the ticket {wrong}: it has {', '.join(_FIELDS)}")
         if not isinstance(key, dict | None) or not isinstance(columns, list | None):
             raise FlightError(Why.WRONG, "the ticket's key is an object, its columns are a list")
-        return cls(output, key or {}, tuple(map(str, columns or ())))
+        return cls(output, key or {}, () if columns is None else _columns(columns))
 
     def ticket(self) -> bytes:
         """Return the ticket that says this."""
         if not self.key and not self.columns:
             return self.output.encode()
         return json.dumps(dict(zip(_FIELDS, self, strict=True))).encode()
+
+
+def _columns(given: list[Any]) -> tuple[str, ...]:
+    if not given or not all(isinstance(name, str) for name in given):
+        raise FlightError(Why.WRONG, "the ticket's columns are names: leave them out to get all")
+    for name, count in Counter(given).items():
+        if count > 1:
+            raise FlightError(Why.WRONG, f"the ticket has the column {name!r} twice")
+    return tuple(given)
 
 
 class Flights:

@@ -19,9 +19,9 @@ from ripple.extras import needed
 from ripple.flight.errors import FlightError, Why
 from ripple.flight.framing import Batches, schema_bytes
 from ripple.flight.sql_catalogue import Catalogue
+from ripple.flight.sql_info import STATEMENT_BYTES_MAX, STATEMENTS_MAX
 from ripple.flight.tables import CUTS
 from ripple.observing.apart import Limits, query_apart
-from ripple.observing.mentioned import mentioned
 
 with needed("cluster", "Flight SQL"):
     from google.protobuf.any_pb2 import Any as AnyMessage
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from ripple.flight.tables import Tables
 
 TYPES = "type.googleapis.com/arrow.flight.protocol.sql."
-# At once: each is a process with a core of its own.
-QUESTIONS_MAX = 2
-SQL_BYTES_MAX = 1 << 16
+QUESTIONS_MAX = STATEMENTS_MAX
+SQL_BYTES_MAX = STATEMENT_BYTES_MAX
 PARAMETERS_BYTES_MAX = 1 << 16
 TABLES_BYTES_MAX = 256 << 20
 ANSWER_BYTES_MAX = 64 << 20
@@ -85,7 +84,7 @@ class Asked(NamedTuple):
     def row(self) -> pa.RecordBatch | None:
         """The parameters. Raises FlightError."""
         try:
-            return arrow.loads(self.parameters) if self.parameters else None
+            return arrow.loads(self.parameters, has_nulls=True) if self.parameters else None
         except EncodingError as error:
             raise FlightError(Why.WRONG, f"the parameters cannot be read: {error}") from error
 
@@ -156,7 +155,7 @@ class FlightSql:
         """
         if not isinstance(command, messages.CommandPreparedStatementQuery):
             raise _not_offered(command)
-        batches, found = Batches(), []
+        batches, found = Batches(has_nulls=True), []
         async for data in rows:
             batch = batches.take(data)
             if batch is not None:
@@ -170,18 +169,21 @@ class FlightSql:
 
     async def _answer(self, asked: Asked, *, is_empty: bool = False) -> pa.Table:
         """Return the answer; is_empty: the same without rows, whatever the parameters are."""
+        cuts: dict[str, Any] = {}
+
+        async def fetch(names: list[str]) -> dict[str, pa.Table]:
+            tables = {name: await self._tables.table(name) for name in names}
+            cuts.update({name: json.loads(_cuts(table)) for name, table in tables.items()})
+            return {name: table.slice(0, 0 if is_empty else None) for name, table in tables.items()}
+
         if self._questions >= QUESTIONS_MAX:
             raise FlightError(Why.TOO_MUCH, f"{QUESTIONS_MAX} questions are asked: ask again")
         self._questions += 1
         try:
-            names = mentioned(asked.sql, await self._tables.names())
-            tables = {name: await self._tables.table(name) for name in names}
-            cuts = {name: json.loads(_cuts(table)) for name, table in tables.items()}
-            if is_empty:
-                tables = {name: table.slice(0, 0) for name, table in tables.items()}
             answer = await query_apart(
                 asked.sql,
-                tables,
+                await self._tables.names(),
+                fetch,
                 rows_max=0 if is_empty else None,
                 limits=self._limits,
                 parameters=asked.row,

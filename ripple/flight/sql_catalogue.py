@@ -6,12 +6,12 @@ Names are those by which DuckDB knows tables that it was handed: ``temp.main.NAM
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ripple.extras import needed
+from ripple.flight import sql_info
 from ripple.flight.errors import FlightError, Why
 from ripple.flight.framing import schema_bytes
 
@@ -21,37 +21,11 @@ with needed("cluster", "Flight SQL"):
     from ripple.flight.messages import flight_sql_pb2 as messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ripple.flight.tables import Tables
 
 CATALOGUE, SCHEMA, TABLE = "temp", "main", "TABLE"
 
-# By SqlInfo's numbers; the kind of the value decides its place in the union.
-_ABOUT: dict[int, str | bool | int | list[str]] = {
-    0: "Ripple",
-    1: version("ripple-stream"),
-    2: str(pa.__version__),
-    3: True,  # is read-only
-    4: True,  # answers SQL
-    5: False,  # answers Substrait
-    8: 0,  # has no transactions
-    9: False,  # cancels nothing: who goes away is noticed
-    500: False,  # creates no catalogues,
-    501: False,  # no schemas,
-    502: False,  # no tables
-    504: '"',  # what names are quoted by
-}
-_UNION = (
-    pa.field("string_value", pa.string()),
-    pa.field("bool_value", pa.bool_()),
-    pa.field("bigint_value", pa.int64()),
-    pa.field("int32_bitmask", pa.int32()),
-    pa.field("string_list", pa.list_(pa.string())),
-    pa.field("int32_to_int32_list_map", pa.map_(pa.int32(), pa.list_(pa.int32()))),
-)
 _LIKE = {"%": "*", "_": "?"}
-_PLACES = {str: 0, bool: 1, int: 2}
 
 
 def _schema(**columns: pa.DataType) -> pa.Schema:
@@ -63,6 +37,20 @@ def _schema(**columns: pa.DataType) -> pa.Schema:
 
 _TEXT = pa.string()
 _TABLES = _schema(catalog_name_=_TEXT, db_schema_name_=_TEXT, table_name=_TEXT, table_type=_TEXT)
+_FOREIGN = pa.schema(
+    [
+        *(
+            pa.field(f"{side}_{name}", _TEXT, name in {"catalog_name", "db_schema_name"})
+            for side in ("pk", "fk")
+            for name in ("catalog_name", "db_schema_name", "table_name", "column_name")
+        ),
+        pa.field("key_sequence", pa.int32(), nullable=False),
+        pa.field("fk_key_name", _TEXT),
+        pa.field("pk_key_name", _TEXT),
+        pa.field("update_rule", pa.uint8(), nullable=False),
+        pa.field("delete_rule", pa.uint8(), nullable=False),
+    ]
+)
 _SCHEMAS: dict[type[Message], pa.Schema] = {
     messages.CommandGetCatalogs: _schema(catalog_name=_TEXT),
     messages.CommandGetDbSchemas: _schema(catalog_name_=_TEXT, db_schema_name=_TEXT),
@@ -76,7 +64,11 @@ _SCHEMAS: dict[type[Message], pa.Schema] = {
         key_sequence=pa.int32(),
         key_name_=_TEXT,
     ),
-    messages.CommandGetSqlInfo: _schema(info_name=pa.uint32(), value=pa.dense_union(_UNION)),
+    messages.CommandGetSqlInfo: sql_info.SCHEMA,
+    messages.CommandGetXdbcTypeInfo: sql_info.TYPES_SCHEMA,
+    messages.CommandGetImportedKeys: _FOREIGN,
+    messages.CommandGetExportedKeys: _FOREIGN,
+    messages.CommandGetCrossReference: _FOREIGN,
 }
 
 
@@ -99,8 +91,13 @@ class Catalogue:
         """Return an answer. Raises FlightError."""
         schema = self.schema(command)
         if isinstance(command, messages.CommandGetSqlInfo):
-            return _about(command.info, schema)
-        rows = [row async for row in self._rows(command)]
+            return sql_info.about(command.info)
+        if isinstance(command, messages.CommandGetXdbcTypeInfo):
+            rows = sql_info.types(command.data_type if command.HasField("data_type") else None)
+        elif schema is _FOREIGN:
+            rows = []  # no output refers to another
+        else:
+            rows = [row async for row in self._rows(command)]
         columns = list(zip(*rows, strict=True)) or [()] * len(schema)
         arrays = [pa.array(c, field.type) for c, field in zip(columns, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
@@ -152,26 +149,3 @@ def _is_like(text: str, pattern: str) -> bool:
     # Whose matching takes no more than the product of both lengths, whoever the pattern is from.
     glob = (f"[{c}]" if c in "*?[" else _LIKE.get(c, c) for c in pattern)
     return fnmatchcase(text, "".join(glob))
-
-
-def _about(wanted: Sequence[int], schema: pa.Schema) -> pa.Table:
-    told = {n: value for n, value in _ABOUT.items() if not wanted or n in wanted}
-    places = [_PLACES[type(value)] for value in told.values()]
-    children: list[pa.Array] = []
-    offsets = [0] * len(places)
-    for place, field in enumerate(_UNION):
-        rows = [row for row, its in enumerate(places) if its == place]
-        for offset, row in enumerate(rows):
-            offsets[row] = offset
-        children.append(pa.array(_values(told.values(), place), field.type))
-    union = pa.UnionArray.from_dense(
-        pa.array(places, pa.int8()),
-        pa.array(offsets, pa.int32()),
-        children,
-        [field.name for field in _UNION],
-    )
-    return pa.Table.from_arrays([pa.array(told, pa.uint32()), union], schema=schema)
-
-
-def _values(told: Iterable[Any], place: int) -> list[Any]:
-    return [value for value in told if _PLACES[type(value)] == place]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,9 @@ class Written:
         if extra:
             fields = ", ".join(self.columns.names)
             raise FlightError(Why.WRONG, f"{self.place} has no field {extra[0]!r}: {fields}")
+        for name, count in Counter(batch.schema.names).items():
+            if count > 1:
+                raise FlightError(Why.WRONG, f"the batch has the column {name!r} twice")
         reached: dict[str, int] = {}
         try:
             records = conformed(batch, self.columns)

@@ -56,7 +56,7 @@ def conformed(records: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
                 else records.column(field.name)
                 for field in columns
             ]
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        except pa.ArrowException as error:
             raise SchemaError(f"the records do not have the topic's types: {error}") from error
         records = pa.RecordBatch.from_arrays(chosen, schema=columns)
     for field, column in zip(columns, records.columns, strict=True):

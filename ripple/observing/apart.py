@@ -1,7 +1,8 @@
 """SQL over tables, answered by a process of its own: whoever serves others never waits for it.
 
-What it may take is limited twice: by DuckDB, and by the system, which ends the process. It is told
-the question and the tables on standard input, and tells one table on standard output.
+What it may take is limited twice: by DuckDB, and by the system and whoever waits, who end the
+process. It is told the question on standard input, and says on standard output which tables that
+is about, when it begins to answer, and one table.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import resource
 import sys
 from asyncio.subprocess import PIPE
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,16 +22,21 @@ from ripple.frozen import frozen
 from ripple.observing import children
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from asyncio.subprocess import Process
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-START_S = 30.0  # a process begins late where others are busy
-# Of addresses, most of which nothing is ever written to.
-ADDRESSES_BYTES_MAX = 4 << 30
+    Tables = Mapping[str, pa.Table]
+
+START_S = 30.0  # a process begins late where others are busy, and so does what is sent to it
+# Past its time: what no interrupt ends is ended with its process.
+GRACE_S = 1.0
+# Of data beside the tables and what DuckDB counts: what one works with.
+SLACK_BYTES = 32 << 20
 
 
 @frozen
 class Limits:
-    """What one question may take. timeout_s: to be answered, once the process has started."""
+    """What one question may take. timeout_s: to be answered, once the tables are there."""
 
     timeout_s: float = 10.0
     memory_mib: int = 256
@@ -40,68 +46,98 @@ class Limits:
 
 async def query_apart(
     sql: str,
-    tables: Mapping[str, pa.Table],
+    known: Iterable[str],
+    fetch: Callable[[list[str]], Awaitable[Tables]],
     *,
     rows_max: int | None = None,
     limits: Limits | None = None,
     parameters: pa.RecordBatch | None = None,
     are_given: bool = True,
 ) -> pa.Table:
-    """Return what one statement says of ``tables``, by name; at most ``rows_max`` rows and one.
+    """Return what one statement says; at most ``rows_max`` rows and one.
 
+    known: the tables that there are. fetch: gets those that the statement reads, by name.
     parameters: one row, for its question marks; without ``are_given`` they are null. Raises
-    InputError for what is wrong with it, LimitError for too much, TimeoutError.
+    InputError for what is wrong with it, LimitError for too much, TimeoutError; what ``fetch``
+    raises.
     """
     limits = Limits() if limits is None else limits
-    size = sum(table.nbytes for table in tables.values())
-    if size > limits.tables_bytes_max:
-        raise LimitError(f"the tables have {size:,} bytes, more than {limits.tables_bytes_max:,}")
     told = {
         "sql": sql,
-        "tables": list(tables),
+        "known": list(known),
         "rows_max": None if rows_max is None else rows_max + 1,
         "timeout_s": limits.timeout_s,
         "memory_mib": limits.memory_mib,
+        "answer_bytes_max": limits.answer_bytes_max,
         "are_given": are_given,
         "has_parameters": parameters is not None,
     }
-    given = [] if parameters is None else [pa.Table.from_batches([parameters])]
     try:
         process = await children.start(__name__, stdin=PIPE, limit=1 << 20)
     except OSError as error:
         raise LimitError(f"no process can be started to answer it: {error}") from error
+    talk = _Talk(process)
     try:
-        async with asyncio.timeout(limits.timeout_s + START_S):
-            assert process.stdin is not None
-            assert process.stdout is not None
-            with suppress(ConnectionError):  # how it has ended is told below
-                await children.tell(process.stdin, json.dumps(told).encode() + b"\n")
-                for table in (*tables.values(), *given):
-                    await children.tell(process.stdin, _stream(table))
-                process.stdin.close()
-            kind = (await process.stdout.readline()).decode().strip()
-            body = await _read(process.stdout, limits.answer_bytes_max)
-            await process.wait()
+        async with asyncio.timeout(START_S):
+            await talk.tell(json.dumps(told).encode() + b"\n")
+            named = json.loads(await talk.heard("tables"))
+        tables = await fetch(named)
+        size = sum(table.nbytes for table in tables.values())
+        if size > limits.tables_bytes_max:
+            raise LimitError(
+                f"the tables have {size:,} bytes, more than {limits.tables_bytes_max:,}"
+            )
+        async with asyncio.timeout(START_S):
+            await talk.tell(json.dumps(list(tables)).encode() + b"\n")
+            for table in tables.values():
+                await talk.tell(_stream(table))
+            if parameters is not None:
+                await talk.tell(_stream(pa.Table.from_batches([parameters])))
+            await talk.heard("begins")
+        with suppress(TimeoutError):  # told in our words
+            async with asyncio.timeout(limits.timeout_s + GRACE_S):
+                size = int(await talk.heard("rows"))
+            async with asyncio.timeout(START_S):
+                return pa.ipc.open_stream(await talk.read(size)).read_all()
+        raise TimeoutError(f"no answer within {limits.timeout_s:g} s")
     finally:
         await children.end(process)
-    if kind == "wrong":
-        raise InputError(body.decode())
-    if kind == "late":
-        raise TimeoutError(body.decode())
-    if kind != "rows" or process.returncode:
-        raise LimitError(
-            f"the question took more memory or time than it may: {children.ended(process)}"
-        )
-    return pa.ipc.open_stream(body).read_all()
 
 
-async def _read(stream: asyncio.StreamReader, bytes_max: int) -> bytes:
-    found = bytearray()
-    while more := await stream.read(1 << 20):
-        found += more
-        if len(found) > bytes_max:
-            raise LimitError(f"the answer has more than {bytes_max:,} bytes: ask for less")
-    return bytes(found)
+class _Talk:
+    """What is said to the process, and what it says: a line with a word, and more of the kind."""
+
+    def __init__(self, process: Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
+
+    async def tell(self, data: bytes | memoryview) -> None:
+        with suppress(ConnectionError):  # how it has ended is told by who listens
+            await children.tell(self._stdin, data)
+
+    async def heard(self, wanted: str) -> str:
+        """Return what comes with a word. Raises what it says instead."""
+        kind, _, said = (await self._stdout.readline()).decode().strip().partition(" ")
+        if kind == wanted:
+            return said
+        if kind in _ERRORS:
+            raise _ERRORS[kind](json.loads(said))
+        raise await self._ended()
+
+    async def read(self, size: int) -> bytes:
+        try:
+            return await self._stdout.readexactly(size)
+        except asyncio.IncompleteReadError:
+            raise await self._ended() from None
+
+    async def _ended(self) -> LimitError:
+        await self._process.wait()
+        how = children.ended(self._process)
+        return LimitError(f"the question took more memory or time than it may: {how}")
+
+
+_ERRORS: dict[str, Any] = {"wrong": InputError, "much": LimitError, "late": TimeoutError}
 
 
 def _stream(table: pa.Table) -> memoryview:
@@ -114,34 +150,59 @@ def _stream(table: pa.Table) -> memoryview:
 def main() -> None:
     """Answer one question."""
     told = json.loads(sys.stdin.buffer.readline())
-    source = pa.PythonFile(sys.stdin.buffer, mode="r")
-    tables = {name: pa.ipc.open_stream(source).read_all() for name in told["tables"]}
-    parameters: list[object] | None = [] if told["are_given"] else None
-    if told["has_parameters"]:
-        (row,) = pa.ipc.open_stream(source).read_all().to_batches()
-        parameters = [column[0].as_py() for column in row.columns]
-    cpu_s = int(told["timeout_s"] + START_S)
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES_BYTES_MAX, ADDRESSES_BYTES_MAX))
     try:
-        from ripple.observing.sql import query  # noqa: PLC0415 - an extra, and slow
+        from ripple.observing.mentioned import mentioned  # noqa: PLC0415 - an extra, and slow
+        from ripple.observing.sql import query  # noqa: PLC0415 - the same
 
+        _say("tables", json.dumps(mentioned(told["sql"], told["known"])))
+        names = json.loads(sys.stdin.buffer.readline())
+        source = pa.PythonFile(sys.stdin.buffer, mode="r")
+        tables = {name: pa.ipc.open_stream(source).read_all() for name in names}
+        parameters: list[object] | None = [] if told["are_given"] else None
+        if told["has_parameters"]:
+            (row,) = pa.ipc.open_stream(source).read_all().to_batches()
+            parameters = [column[0].as_py() for column in row.columns]
+        _limit(told)
+        _say("begins")
         rows = query(
             told["sql"],
             tables,
             timeout_s=told["timeout_s"],
             memory_mib=told["memory_mib"],
             rows_max=told["rows_max"],
+            bytes_max=told["answer_bytes_max"],
             threads=1,
             parameters=parameters,
         )
-        kind, body = b"rows\n", _stream(rows)
+        body = _stream(rows)
     except (InputError, ModuleNotFoundError) as error:
-        kind, body = b"wrong\n", memoryview(str(error).encode())
+        _say("wrong", json.dumps(str(error)))
+    except (LimitError, MemoryError) as error:
+        _say("much", json.dumps(str(error) or "it takes more memory than it may: ask for less"))
     except TimeoutError as error:
-        kind, body = b"late\n", memoryview(str(error).encode())
-    sys.stdout.buffer.write(kind)
-    sys.stdout.buffer.write(body)
+        _say("late", json.dumps(str(error)))
+    else:
+        _say("rows", str(len(body)))
+        sys.stdout.buffer.write(body)
+
+
+def _say(kind: str, said: str = "") -> None:
+    sys.stdout.buffer.write(f"{kind} {said}\n".encode())
+    sys.stdout.buffer.flush()
+
+
+def _limit(told: Mapping[str, Any]) -> None:
+    """Let the system end what takes more than it may."""
+    cpu_s = int(told["timeout_s"] + START_S)
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+    data = _data_bytes() + (told["memory_mib"] << 20) + told["answer_bytes_max"] + SLACK_BYTES
+    resource.setrlimit(resource.RLIMIT_DATA, (data, data))
+
+
+def _data_bytes() -> int:
+    """Return how much data this process has by now, as RLIMIT_DATA counts it."""
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        return int(statm.read().split()[5]) * resource.getpagesize()
 
 
 if __name__ == "__main__":

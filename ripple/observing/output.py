@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from ripple.exchange.following import Arrival, Following
 
 
+VALUE_CHARACTERS_MAX = 100  # of what somebody asks for, in a message
+
+
 class Position(NamedTuple):
     """How far one partition was followed: its owner's epoch, its cut, and its watermark there."""
 
@@ -202,6 +205,7 @@ def of_key(layout: Layout | None, rows: Any, key: Mapping[str, Any]) -> Any:
         column = rows.column(name)
         try:
             rows = rows.filter(pc.equal(column, pa.scalar(value, column.type)))
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{name}={value!r}: the field is {column.type}: {error}") from error
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            given = repr(value)[:VALUE_CHARACTERS_MAX]
+            raise InputError(f"{name}={given}: the field is {column.type}: {error}") from error
     return rows

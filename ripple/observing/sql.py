@@ -6,21 +6,22 @@ import re
 import threading
 from typing import TYPE_CHECKING
 
-from ripple.errors import InputError
+from ripple.errors import InputError, LimitError
 from ripple.extras import needed
 
 with needed("query", "SQL over outputs"):
     import duckdb
 
+import pyarrow as pa
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    import pyarrow as pa
 
 MEMORY_MIB = 512
 TIMEOUT_S = 30.0
 MESSAGE_CHARACTERS_MAX = 400
-_ABSENT = re.compile(r"Table with name (\S+) does not exist")
+PIECE_ROWS = 8192  # of an answer
+_ABSENT = re.compile(r"Table with name (.+?) does not exist")
 _LISTS = re.compile(r"\s*show\s+(all\s+)?tables\b", re.IGNORECASE)
 _ASKS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
@@ -32,14 +33,16 @@ def query(
     timeout_s: float = TIMEOUT_S,
     memory_mib: int = MEMORY_MIB,
     rows_max: int | None = None,
+    bytes_max: int | None = None,
     threads: int | None = None,
     parameters: Sequence[object] | None = (),
 ) -> pa.Table:
     """Return what one statement says of ``tables``, by name; the first ``rows_max`` rows of it.
 
-    It reaches no file, no network, no Python, no setting. parameters: for its question marks; None
-    for nulls, however many it wants. Raises InputError for what is wrong with it, TimeoutError
-    after ``timeout_s``.
+    It reaches no file, no network, no Python, no setting. Enumerations come as their texts.
+    parameters: for its question marks; None for nulls, however many it wants. Raises InputError
+    for what is wrong with it, LimitError for more than ``bytes_max`` of an answer and what takes
+    too much memory, TimeoutError after ``timeout_s``.
     """
     limits: dict[str, str | bool | int | float | list[str]] = {"memory_limit": f"{memory_mib}MiB"}
     if threads is not None:
@@ -69,9 +72,9 @@ def query(
         relation = connection.sql(sql, params=values or None)
         if relation is None:
             raise InputError("it is no question: nothing comes of it")
-        return (relation if rows_max is None else relation.limit(rows_max)).to_arrow_table()
-    except duckdb.OutOfMemoryException as error:
-        raise InputError(
+        return _bounded(relation if rows_max is None else relation.limit(rows_max), bytes_max)
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        raise LimitError(
             f"it takes more than the {memory_mib} MiB that it may: ask for less, or give it more "
             "(ripple query --memory, sql_memory_mib of a gateway)"
         ) from error
@@ -85,6 +88,34 @@ def query(
     finally:
         timer.cancel()
         connection.close()
+
+
+def _bounded(relation: duckdb.DuckDBPyRelation, bytes_max: int | None) -> pa.Table:
+    """Return the rows, which come one piece at a time: nobody holds more than may be had."""
+    reader = relation.to_arrow_reader(PIECE_ROWS)
+    schema = pa.schema([field.with_type(_plain(field.type)) for field in reader.schema])
+    found, size = [], 0
+    for batch in reader:
+        size += batch.nbytes
+        if bytes_max is not None and size > bytes_max:
+            raise LimitError(f"the answer has more than {bytes_max:,} bytes: ask for less")
+        found.append(batch)
+    return pa.Table.from_batches(found, reader.schema).cast(schema)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Return a type without dictionaries, which not all clients understand where they change."""
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_plain(kind.value_type), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    return kind
 
 
 def _check_apart(names: Iterable[str]) -> None:

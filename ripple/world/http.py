@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import ssl
     from http.client import HTTPMessage, HTTPResponse
 
-_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+_PORTS = {"http": 80, "https": 443}
 
 
 def ask(

@@ -181,6 +181,10 @@ def test_what_is_said_of_an_output_fits_what_is_got() -> None:
         (b'{"output": "vwap", "limit": 3}', "has 'limit': it has output, key, columns"),
         (b'{"output": "vwap", "key": 3}', "key is an object"),
         (b'{"output": "vwap", "columns": ["x"]}', "has no column 'x': it has symbol, vwap"),
+        (b'{"output": "vwap", "columns": []}', "columns are names: leave them out to get all"),
+        (b'{"output": "vwap", "columns": [1]}', "columns are names"),
+        (b'{"output": "vwap", "columns": ["vwap", "vwap"]}', "has the column 'vwap' twice"),
+        (b'{"output": "vwap", "columns": ["\\ud800"]}', r"no column '\\ud800'"),
         (b"x" * 20_000, "too long"),
     ],
 )
@@ -257,6 +261,7 @@ def test_what_is_put_is_in_the_log_when_it_is_answered(tmp_path: Path) -> None:
             "'size' is none in 1",
         ),
         (pa.table({"symbol": ["A"], "price": ["x"], "size": [1]}), "topic's types"),
+        (pa.table([["A"], ["B"], [1.0], [1]], ["symbol", "symbol", "price", "size"]), "twice"),
         (
             pa.table({"symbol": ["A"], "price": [1.0], "size": pa.array([2**63], pa.uint64())}),
             "topic's types",

@@ -79,6 +79,10 @@ def test_a_driver_asks_and_is_told_the_cuts() -> None:
             for least, expected in ((1, [("B",)]), (0, [("A",), ("B",)])):  # prepared, bound
                 cursor.execute(sql, (least, "C"))
                 assert cursor.fetchall() == expected
+            cursor.execute(sql, (None, "C"))
+            assert cursor.fetchall() == []
+            cursor.execute("SELECT ? IS NULL, 'a'::ENUM('a', 'b') AS e", (None,))
+            assert cursor.fetchall() == [(True, "a")]
             schema = cursor.adbc_execute_schema("SELECT vwap, trades FROM vwap")
             assert schema.types == [pa.float64(), pa.int64()]
             frame = pl.read_database("SELECT * FROM vwap", connection)
@@ -104,11 +108,31 @@ def test_a_driver_finds_what_there_is() -> None:
     asked(ask)
 
 
+def test_all_that_drivers_ask_about_the_server_is_answered() -> None:
+    async def told(command: Any) -> pa.Table:
+        return await FlightSql(TABLES).table(command)
+
+    table = asyncio.run(told(messages.CommandGetSqlInfo()))
+    numbers = table["info_name"].to_pylist()
+    assert numbers == [*range(10), 100, 101, *range(500, 577)]
+    found = dict(zip(numbers, table["value"].to_pylist(), strict=True))
+    assert (found[563], found[557], found[517]) == (False, 1 << 16, [])
+    few = asyncio.run(told(messages.CommandGetSqlInfo(info=[528, 3])))
+    assert few.to_pylist() == [{"info_name": 3, "value": True}, {"info_name": 528, "value": 2}]
+    names = ("ImportedKeys", "ExportedKeys", "CrossReference")
+    for name in names:
+        keys = asyncio.run(told(getattr(messages, f"CommandGet{name}")()))
+        assert (keys.num_rows, keys.num_columns) == (0, 13)
+    types = asyncio.run(told(messages.CommandGetXdbcTypeInfo(data_type=12)))
+    assert types["type_name"].to_pylist() == ["VARCHAR"]
+
+
 REFUSED = {
     "SELECT nothing FROM vwap": (adbc.ProgrammingError, "nothing"),
     "INSERT INTO vwap VALUES ('D', 1, 1)": (adbc.ProgrammingError, "INSERT is not answered"),
     "SELECT sum(a.range) FROM range(9999999) a, range(9999999)": (adbc.OperationalError, "1 s"),
-    "SELECT * FROM range(9000000)": (adbc.Error, "answer has more than"),
+    "SELECT * FROM range(9000000)": (adbc.Error, "answer has more than.*ResourceExhausted"),
+    "SELECT length(repeat('x', 1000000000))": (adbc.Error, "256 MiB.*ResourceExhausted"),
 }
 
 
@@ -167,7 +191,7 @@ def test_readers_ask_and_nobody_else() -> None:
     [
         (packed(messages.CommandStatementQuery(query="x" * 70_000)), Why.TOO_MUCH),
         (packed(messages.CommandPreparedStatementQuery(prepared_statement_handle=b"{")), Why.WRONG),
-        (packed(messages.CommandGetCatalogs()).replace(b"Catalogs", b"XdbcType"), Why.NOT_OFFERED),
+        (packed(messages.CommandGetCatalogs()).replace(b"Catalogs", b"Nothings"), Why.NOT_OFFERED),
         (packed(messages.DoPutPreparedStatementResult()), Why.NOT_OFFERED),
         (packed(messages.CommandGetTables(table_types=["T"]))[:-1], Why.WRONG),
         (

@@ -15,6 +15,14 @@ from ripple.observing import apart, children
 from ripple.observing.apart import Limits, query_apart
 from tests.patience import PATIENCE_S
 
+
+async def ask_of(tables: dict[str, pa.Table], sql: str, **more: Any) -> pa.Table:
+    async def fetch(names: list[str]) -> dict[str, pa.Table]:
+        return {name: tables[name] for name in names}
+
+    return await query_apart(sql, tables, fetch, **more)
+
+
 TABLE = pa.table({"symbol": ["A", "B", "A"], "size": [1, 2, 2**62]})
 ANSWERED: dict[str, Any] = {
     "SELECT symbol, sum(size) AS sizes FROM trades GROUP BY symbol ORDER BY symbol": None,
@@ -28,7 +36,14 @@ TOO_MUCH: dict[str, Any] = {
         TimeoutError,
         "no answer within",
     ),
-    "SELECT list(range) FROM range(900000000)": ((InputError, LimitError, TimeoutError), ""),
+    # No interrupt ends a function: its process is ended.
+    "SELECT levenshtein(repeat('a', 200000), repeat('b', 200000))": (
+        TimeoutError,
+        "no answer within",
+    ),
+    "SELECT list(range) FROM range(900000000)": (LimitError, "more than the 128 MiB"),
+    "SELECT length(repeat('x', 1000000000))": (LimitError, "more than the 128 MiB"),
+    "SELECT * FROM range(100000000)": (LimitError, "the answer has more than 1,000,000 bytes"),
 }
 
 
@@ -42,14 +57,19 @@ def test_each_question_ends(monkeypatch: pytest.MonkeyPatch) -> None:
             await asyncio.sleep(0.02)
             turns += 1
 
-    async def asked(questions: dict[str, Any], timeout_s: float) -> list[object]:
-        tables, limits = {"trades": TABLE, "other": TABLE}, Limits(timeout_s=timeout_s)
-        asking = (query_apart(sql, tables, rows_max=5, limits=limits) for sql in questions)
+    async def asked(
+        questions: dict[str, Any], rows_max: int | None, limits: Limits
+    ) -> list[object]:
+        tables = {"trades": TABLE, "other": TABLE}
+        asking = (ask_of(tables, sql, rows_max=rows_max, limits=limits) for sql in questions)
         return list(await asyncio.gather(*asking, return_exceptions=True))
 
     async def ask() -> list[object]:
         turning = asyncio.ensure_future(turn())
-        found = [*await asked(ANSWERED, PATIENCE_S), *await asked(TOO_MUCH, 1)]
+        found = [
+            *await asked(ANSWERED, 5, Limits(PATIENCE_S)),
+            *await asked(TOO_MUCH, None, Limits(1, 128, answer_bytes_max=1_000_000)),
+        ]
         turning.cancel()
         return found
 
@@ -73,7 +93,7 @@ def test_each_question_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tables_have_a_limit() -> None:
     limits = Limits(tables_bytes_max=10)
     with pytest.raises(LimitError, match="more than 10"):
-        asyncio.run(query_apart("SELECT 1", {"t": TABLE}, limits=limits))
+        asyncio.run(ask_of({"t": TABLE}, "FROM t", limits=limits))
 
 
 @pytest.mark.parametrize("run", [asyncio.run, event_loop.run])
@@ -91,7 +111,7 @@ def test_a_process_that_dies_before_it_is_asked_is_told_of(
 
     monkeypatch.setattr(children, "start", dead)
     with pytest.raises(LimitError, match=f"ended by signal {signal.SIGKILL:d}"):
-        run(query_apart("SELECT 1", {"t": TABLE}))
+        run(ask_of({"t": TABLE}, "SELECT 1"))
 
 
 def test_that_no_process_can_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,4 +120,4 @@ def test_that_no_process_can_be_started_is_told(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(children, "start", none)
     with pytest.raises(LimitError, match="no process can be started"):
-        asyncio.run(query_apart("SELECT 1", {"t": TABLE}))
+        asyncio.run(ask_of({"t": TABLE}, "SELECT 1"))

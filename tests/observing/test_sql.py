@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ripple.errors import InputError
+from ripple.errors import InputError, LimitError
 from ripple.observing.mentioned import mentioned
 from ripple.observing.sql import query
 
@@ -51,10 +51,36 @@ def test_outputs_are_not_listed_but_said_where_they_are() -> None:
         ("FROM Total", ["Total"]),
         ("FROM total, Total", ["total", "Total"]),
         ("FROM TOTAL", ["total", "Total"]),
+        ("FROM out WHERE x = 'total' AND By_Class.total > 1", ["out"]),
+        ("SELECT total FROM temp.main.out", ["out"]),
+        (
+            "WITH one AS (FROM out WHERE n > ?) FROM one JOIN by_class USING (total)",
+            ["out", "By_Class"],
+        ),
+        ("DESCRIBE out", ["out"]),
+        ("EXPLAIN ANALYZE FROM out", ["out"]),
+        ("PIVOT out ON n USING sum(n)", ["out"]),
+        ("FROM query_table('out')", ["out"]),
+        ("SELECT 1 FROM range(1) total", []),
     ],
 )
 def test_outputs_are_mentioned_in_any_case(sql: str, found: list[str]) -> None:
     assert mentioned(sql, iter(["out", "By_Class", "total", "Total"])) == found
+
+
+def test_a_name_with_a_dot_is_to_be_quoted() -> None:
+    assert mentioned('FROM "a.b"', ["a.b", "b"]) == ["a.b"]
+    with pytest.raises(InputError, match=r'A\.b has a dot: quote it, as "A\.b"'):
+        mentioned("SELECT 1 FROM a.b", ["A.b", "b"])
+
+
+def test_enumerations_come_as_their_texts() -> None:
+    found = query("SELECT ['a'::ENUM('a', 'b')] AS many, {'x': 'b'::ENUM('b')} AS one", {})
+    assert found.to_pylist() == [{"many": ["a"], "one": {"x": "b"}}]
+    assert found.schema.types == [
+        pa.list_(pa.field("l", pa.string())),
+        pa.struct({"x": pa.string()}),
+    ]
 
 
 def test_outputs_that_sql_takes_for_one_another_are_refused_together() -> None:
@@ -93,5 +119,5 @@ def test_memory_and_time_are_limited() -> None:
     many = "SELECT count(*) FROM range(100000000000) a, range(1000000) b"
     with pytest.raises(TimeoutError, match=r"within 0\.3 s"):
         query(many, {}, timeout_s=0.3)
-    with pytest.raises(InputError, match=r"more than the 16 MiB .* \(ripple query --memory, "):
+    with pytest.raises(LimitError, match=r"more than the 16 MiB .* \(ripple query --memory, "):
         query("SELECT list(range) FROM range(50000000)", {}, memory_mib=16)

@@ -101,3 +101,45 @@ class CommandGetPrimaryKeys(_message.Message):
     db_schema: str
     table: str
     def __init__(self, catalog: _Optional[str] = ..., db_schema: _Optional[str] = ..., table: _Optional[str] = ...) -> None: ...
+
+class CommandGetImportedKeys(_message.Message):
+    __slots__ = ("catalog", "db_schema", "table")
+    CATALOG_FIELD_NUMBER: _ClassVar[int]
+    DB_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    catalog: str
+    db_schema: str
+    table: str
+    def __init__(self, catalog: _Optional[str] = ..., db_schema: _Optional[str] = ..., table: _Optional[str] = ...) -> None: ...
+
+class CommandGetExportedKeys(_message.Message):
+    __slots__ = ("catalog", "db_schema", "table")
+    CATALOG_FIELD_NUMBER: _ClassVar[int]
+    DB_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    catalog: str
+    db_schema: str
+    table: str
+    def __init__(self, catalog: _Optional[str] = ..., db_schema: _Optional[str] = ..., table: _Optional[str] = ...) -> None: ...
+
+class CommandGetCrossReference(_message.Message):
+    __slots__ = ("pk_catalog", "pk_db_schema", "pk_table", "fk_catalog", "fk_db_schema", "fk_table")
+    PK_CATALOG_FIELD_NUMBER: _ClassVar[int]
+    PK_DB_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    PK_TABLE_FIELD_NUMBER: _ClassVar[int]
+    FK_CATALOG_FIELD_NUMBER: _ClassVar[int]
+    FK_DB_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    FK_TABLE_FIELD_NUMBER: _ClassVar[int]
+    pk_catalog: str
+    pk_db_schema: str
+    pk_table: str
+    fk_catalog: str
+    fk_db_schema: str
+    fk_table: str
+    def __init__(self, pk_catalog: _Optional[str] = ..., pk_db_schema: _Optional[str] = ..., pk_table: _Optional[str] = ..., fk_catalog: _Optional[str] = ..., fk_db_schema: _Optional[str] = ..., fk_table: _Optional[str] = ...) -> None: ...
+
+class CommandGetXdbcTypeInfo(_message.Message):
+    __slots__ = ("data_type",)
+    DATA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    data_type: int
+    def __init__(self, data_type: _Optional[int] = ...) -> None: ...
