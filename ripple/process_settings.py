@@ -10,6 +10,7 @@ from typing import Any
 from ripple.access import TOKEN_CHARACTERS_MAX, Access, AccessError, access_of, token_from
 from ripple.settings import Alias, InForce, Setting, SettingsError
 from ripple.world.addresses import check_secured, is_loopback, joined, parts
+from ripple.world.errors import TlsError
 from ripple.world.tls import Tls
 
 PORT_MAX = 65_535
@@ -117,9 +118,14 @@ def check_log(found: Mapping[str, InForce]) -> None:
 
 @contextmanager
 def listening(name: str, found: Mapping[str, InForce]) -> Iterator[None]:
-    """Name the setting of a port that cannot be had. Raises SettingsError for any OSError."""
+    """Name the setting of a port that cannot be had. Raises SettingsError for any OSError.
+
+    But a certificate that does not fit is told as it is: another port would not help.
+    """
     try:
         yield
+    except TlsError:
+        raise
     except OSError as error:
         given = found[name]
         raise SettingsError(

@@ -13,6 +13,7 @@ from ripple.flight.tables import Tables
 from ripple.flight.writing import Written
 from ripple.observing import Observer, found_by
 from ripple.probes import Page, serve_pages
+from ripple.process_settings import listening
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ async def serve(
 ) -> None:
     """Be a gateway until ``ending`` is set.
 
-    Pages are shown before a coordinator answers. Raises OSError for an address that cannot be had,
-    and what is wrong with a log.
+    Pages are shown before a coordinator answers. Raises SettingsError for a port that cannot be
+    had, and what is wrong with a log.
     """
     assert world.control is not None
     assert world.network is not None
@@ -45,9 +46,10 @@ async def serve(
                 Written, place, world.clock, "ripple-gateway", world.executor
             )
             stack.push_async_callback(logs[name].close)
-        probes = await serve_pages(
-            world.network, joined(settings.host, settings.health_port), state.pages()
-        )
+        with listening("health_port", settings.origins):
+            probes = await serve_pages(
+                world.network, joined(settings.host, settings.health_port), state.pages()
+            )
         stack.callback(probes.close)
         find = found_by(world.control, settings.coordinators, settings.tls)
         observer = Observer(world, find, tls=settings.tls, say=say)
@@ -63,7 +65,8 @@ async def serve(
             server = FlightServer(flights, settings.roles)
         else:
             server = FlightServer(flights, ticking.sessions, (ticking.methods,))
-        await server.start(joined(settings.host, settings.port), settings.tls)
+        with listening("port", settings.origins):
+            await server.start(joined(settings.host, settings.port), settings.tls)
         stack.push_async_callback(server.close, GRACE_S)
         state.observer = observer
         takes = f", writes {', '.join(settings.logs)}" if settings.logs else ""

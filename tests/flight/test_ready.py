@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from types import SimpleNamespace
 from typing import Any
 
-from ripple.flight.process import _State
+import pytest
+
+from ripple.flight.process import _State, serve
+from ripple.flight.settings import SETTINGS, load
+from ripple.settings import SettingsError, arguments
+from ripple.world import live_world
+from ripple.world.live_control import LiveControl
 
 
 def test_who_was_ready_stays_so_while_a_worker_is_away() -> None:
@@ -24,3 +32,14 @@ def test_who_was_ready_stays_so_while_a_worker_is_away() -> None:
     ):
         observer.connected = frozenset(connected)
         assert ready().status == status, connected
+
+
+def test_a_port_that_is_taken_is_told_by_its_setting() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        given = [f"--health-port={port}", "--port=1"]
+        settings = load(arguments(SETTINGS, given), {}, {})
+        world = live_world(".", control=LiveControl())
+        told = rf"health_port is {port} \(from --health-port\).* or RIPPLE_HEALTH_PORT"
+        with pytest.raises(SettingsError, match=told):
+            asyncio.run(serve(world, settings, lambda _: None, asyncio.Event()))
