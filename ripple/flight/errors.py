@@ -18,6 +18,7 @@ class Why(Enum):
     STRANGER = "UNAUTHENTICATED"
     FORBIDDEN = "PERMISSION_DENIED"
     TOO_SLOW = "DEADLINE_EXCEEDED"
+    INTERNAL = "INTERNAL"  # where a protocol asks for that word
 
 
 class FlightError(RippleError):

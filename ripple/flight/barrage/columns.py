@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from ripple.flight.errors import FlightError, Why
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 _INSTANT, _DATE, _TIME = pa.timestamp("ns", "UTC"), pa.date64(), pa.time64("ns")
 # What clients know, how Deephaven calls it, and which value of it is null to them.
@@ -71,6 +73,23 @@ def wire_type(kind: pa.DataType) -> pa.DataType:
     if _is_list(kind) and not _is_list(kind.value_type):
         return pa.list_(wire_type(kind.value_type))
     return pa.string()
+
+
+def check_known(schema: pa.Schema, columns: Collection[int] | None) -> None:
+    """Refuse columns that clients can be told as text alone. columns: by number, None for all.
+
+    Raises FlightError.
+    """
+    for place, field in enumerate(schema):
+        kind = wire_type(field.type)
+        told = kind.value_type if pt.is_list(kind) else kind
+        its = field.type.value_type if pt.is_list(kind) else field.type
+        if (columns is None or place in columns) and pt.is_string(told) and not _is_text(its):
+            raise FlightError(
+                Why.INTERNAL,
+                f"the column {field.name!r} ({field.type}) can be told as text alone, and "
+                "ThrowError is asked for: leave it out, or ask for Stringify",
+            )
 
 
 def wire_schema(schema: pa.Schema, *, as_list: bool = False) -> pa.Schema:
@@ -174,6 +193,10 @@ def _described(kind: pa.DataType) -> dict[str, str]:
 
 def _is_list(kind: pa.DataType) -> bool:
     return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pt.is_string(kind) or pt.is_large_string(kind))
 
 
 def _as_text(value: Any) -> str | None:

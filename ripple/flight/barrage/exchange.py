@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from google.protobuf.message import DecodeError
 
 from ripple.flight.barrage.batches import messages_of, schema_message
+from ripple.flight.barrage.columns import check_known
 from ripple.flight.barrage.messages import Asked, request_in
 from ripple.flight.barrage.subscription import Subscription
 from ripple.flight.errors import FlightError, Why
@@ -125,6 +126,8 @@ class Exchanges:
             if asked is not None:
                 if session.output(asked.ticket) != feed.output:
                     raise FlightError(Why.WRONG, f"this stream is for {feed.output!r} alone")
+                if not asked.options.as_text:
+                    check_known(feed.schema, asked.columns)
                 known.ask(asked, len(feed.schema))
             now_ns = self._clock.monotonic_ns()
             is_news = feed.rows.stamp != known.stamp

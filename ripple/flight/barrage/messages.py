@@ -35,6 +35,15 @@ class _Request(IntEnum):
     TICKET, COLUMNS, VIEWPORT, OPTIONS, REVERSE = range(5)
 
 
+class _Conversion(IntEnum):
+    """What becomes of values of a type that clients do not know."""
+
+    STRINGIFY, JAVA_SERIALIZATION, THROW_ERROR = range(1, 4)
+
+
+_CONVERSION = 0  # among the options of both
+
+
 class _SubscriptionOptions(IntEnum):
     NULLS, INTERVAL_MS, BATCH_ROWS, MESSAGE_BYTES, AS_LIST = range(1, 6)
 
@@ -53,7 +62,8 @@ class Options(NamedTuple):
 
     sentinels: nulls of numbers as Deephaven has them, a value of each type. as_list: each column as
     one list, for clients whose batches have columns of one length. batch_rows, message_bytes: 0
-    where the server may choose. interval_ms: 0 likewise.
+    where the server may choose. interval_ms: 0 likewise. as_text: values of types that the client
+    does not know, which else are refused.
     """
 
     sentinels: bool = False
@@ -61,6 +71,7 @@ class Options(NamedTuple):
     batch_rows: int = 0
     message_bytes: int = 0
     interval_ms: int = 0
+    as_text: bool = True
 
 
 class Asked(NamedTuple):
@@ -126,6 +137,16 @@ def _asked(request: _Read, *, once: bool) -> Asked:
 
 
 def _options(table: _Read, *, once: bool) -> Options:
+    conversion = table.scalar(_CONVERSION, number.Int8Flags) or _Conversion.STRINGIFY
+    if conversion not in (_Conversion.STRINGIFY, _Conversion.THROW_ERROR):
+        raise FlightError(
+            Why.NOT_OFFERED,
+            f"the column_conversion_mode {conversion} is not offered: Stringify and ThrowError are",
+        )
+    return _form(table, once=once)._replace(as_text=conversion == _Conversion.STRINGIFY)
+
+
+def _form(table: _Read, *, once: bool) -> Options:
     if once:
         return Options(
             bool(table.scalar(_SnapshotOptions.NULLS, number.BoolFlags)),

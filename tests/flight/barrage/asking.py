@@ -21,6 +21,7 @@ def request(
     interval_ms: int = 0,
     batch_rows: int = 0,
     message_bytes: int = 0,
+    conversion: int = 0,
 ) -> bytes:
     """Return a message of a stream that asks for a table."""
     builder = flatbuffers.Builder(256)
@@ -31,6 +32,7 @@ def request(
     }
     once = kind == SNAPSHOT
     builder.StartObject(7)
+    builder.PrependInt8Slot(0, conversion, 0)
     builder.PrependBoolSlot(1, True, False)
     builder.PrependInt32Slot(2 if once else 3, batch_rows, 0)
     builder.PrependInt32Slot(3 if once else 4, message_bytes, 0)

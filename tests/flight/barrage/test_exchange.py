@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.access import Caller, access_of
+from ripple.flight.barrage.columns import check_known
 from ripple.flight.barrage.exchange import Held
 from ripple.flight.barrage.messages import Options, request_in
 from ripple.flight.barrage.session import EXPORTS_MAX, SESSIONS_MAX, Sessions
@@ -81,6 +82,8 @@ def test_bytes_that_are_no_request_are_refused_whatever_they_are() -> None:
         (request(columns=b"\0\0\0\x80"), Why.WRONG, "no column 31"),
         (request(columns=b"\xff" * 10_000), Why.WRONG, "columns beyond"),
         (request(viewport=b"\x0c"), Why.WRONG, "its end is missing"),
+        (request(conversion=2), Why.NOT_OFFERED, "Stringify and ThrowError are"),
+        (request(conversion=9, kind=SNAPSHOT), Why.NOT_OFFERED, "column_conversion_mode 9"),
         (request(message_bytes=64), Why.TOO_MUCH, "a row takes .* bytes of a message"),
     ],
 )
@@ -96,6 +99,22 @@ def test_a_client_that_asks_wrongly_is_told_what_is_wrong(
         assert refused.value.why is why
 
     with_server(main)
+
+
+def test_columns_that_clients_cannot_know_are_text_or_refused_as_is_asked() -> None:
+    schema = pa.schema(
+        {"n": pa.int64(), "s": pa.large_string(), "l": pa.list_(pa.string()), "u": pa.uint64()}
+    )
+    asked = request_in(FlightData.FromString(request(conversion=3)).app_metadata)
+    assert not asked.options.as_text
+    assert request_in(FlightData.FromString(request(conversion=1)).app_metadata).options.as_text
+    check_known(schema, frozenset([0, 1, 2]))
+    for columns in (None, frozenset([3])):
+        with pytest.raises(FlightError, match=r"the column 'u' .uint64. can be told as") as refused:
+            check_known(schema, columns)
+        assert refused.value.why is Why.INTERNAL
+    with pytest.raises(FlightError, match="column 'r'"):
+        check_known(pa.schema({"r": pa.list_(pa.struct({"x": pa.int64()}))}), None)
 
 
 def test_a_viewport_of_all_rows_there_could_ever_be_is_the_table() -> None:
