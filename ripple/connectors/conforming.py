@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from ripple.errors import SchemaError
+from ripple.schema.columns import decoded
 from ripple.schema.well_formed import ill_formed
 
 if TYPE_CHECKING:
@@ -25,11 +26,14 @@ NOT_UTF8 = "is not valid UTF-8"
 _TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
-def check_columns(found: pa.Schema, wanted: pa.Schema, source: str) -> None:
+def check_columns(
+    found: pa.Schema, wanted: pa.Schema, source: str, *, is_empty: bool = False
+) -> None:
     """Raise SchemaError unless every wanted column is there, in a type that can be brought over.
 
-    An optional one may be missing. Integers of any width, timestamps and dates become int64 (the
-    latter as nanoseconds since 1970); integers and floats become float64; every form of text
+    An optional one may be missing, or without a value and so of no type, as any may be that is
+    known to have no rows (``is_empty``). Integers of any width, timestamps and dates become int64
+    (the latter as nanoseconds since 1970); integers and floats become float64; every form of text
     becomes string.
     """
     for field in wanted:
@@ -38,7 +42,9 @@ def check_columns(found: pa.Schema, wanted: pa.Schema, source: str) -> None:
             raise SchemaError(f"{source} has column {field.name!r} {len(index)} times")
         if not index:
             check_absent(field, found.names, source)
-        elif not _can_become(found.field(index[0]).type, field.type):
+        elif kinds.is_null(_values_of(found.field(index[0]).type)) and (field.nullable or is_empty):
+            continue
+        elif not _can_become(_values_of(found.field(index[0]).type), field.type):
             raise SchemaError(
                 f"column {field.name!r} of {source} is {found.field(index[0]).type}, "
                 f"but the schema declares {field.type}"
@@ -58,7 +64,7 @@ def conformed(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, str, Mask 
     Those rows are null. The types are such that ``check_columns`` takes them.
     """
     if kinds.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        column = decoded(column)
     if kind == pa.string():
         text = column if column.type == kind else column.cast(kind)
         return _without(text, NOT_UTF8, ill_formed(text))
@@ -131,9 +137,12 @@ def _numbers(column: pa.Array) -> Numbers:
     return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
 
 
+def _values_of(kind: pa.DataType) -> pa.DataType:
+    """Return the type of what a column has, also in a dictionary."""
+    return kind.value_type if kinds.is_dictionary(kind) else kind
+
+
 def _can_become(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if kinds.is_dictionary(found):
-        found = found.value_type
     if wanted == pa.string():
         return is_text(found)
     if wanted == pa.int64():

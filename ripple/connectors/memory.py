@@ -161,15 +161,35 @@ def _of_arrow(item: Any, schema: pa.Schema) -> Iterator[_Held]:
     """Yield the batches of a record batch, a table, or what can be read as a stream of batches."""
     words = {pa.RecordBatch: "record batch", pa.Table: "table"}
     name = f"the {words.get(type(item), type(item).__name__)}"
-    try:
-        reader = pa.RecordBatchReader.from_stream(item)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{name} has no columns with names: {error}") from error
-    check_columns(reader.schema, schema, name)
+    reader = _reader_of(item, schema, name)
+    is_empty = hasattr(item, "__len__") and not len(item)
+    check_columns(reader.schema, schema, name, is_empty=is_empty)
     _check_any(reader.schema.names, schema, name)
     for batch in reader:
         _check_bytes(batch, schema, name)
         yield _Held(batch, {}, None)
+
+
+def _reader_of(item: Any, schema: pa.Schema, name: str) -> pa.RecordBatchReader:
+    """Return a reader of an object's batches. What is wrong with a column is said with its name."""
+    is_frame = type(item).__module__.split(".")[0] == "pandas" and hasattr(item, "columns")
+    if is_frame and not len(item) and item.columns.is_unique:
+        item = item.astype(object)  # without a value pandas says float of what may be anything
+    try:
+        return pa.RecordBatchReader.from_stream(item)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        if not is_frame:
+            raise InputError(f"{name} has no columns with names: {error}") from error
+        if not item.columns.is_unique:
+            raise SchemaError(f"{name} has columns of the same name: {error}") from error
+    # Not all of a frame of pandas is anything that Arrow has, and what nobody reads need not be.
+    wanted = [column for column in item.columns if column in schema.names]
+    for column in wanted:
+        try:
+            pa.RecordBatchReader.from_stream(item[[column]])
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise SchemaError(f"column {column!r} of {name}: {error.args[0]}") from error
+    return pa.RecordBatchReader.from_stream(item[wanted])
 
 
 def _check_bytes(records: pa.RecordBatch, schema: pa.Schema, source: str) -> None:

@@ -10,6 +10,7 @@ import pyarrow.types as kinds
 from ripple.batch import RAW_BYTES_MAX
 from ripple.connectors.conforming import is_text
 from ripple.connectors.json import text as json_text
+from ripple.schema.columns import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,12 +41,14 @@ def _dumped(values: Mapping[str, Any]) -> bytes:
 def _value(column: pa.Array) -> Any:
     """Return the only value of a column."""
     if kinds.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        column = decoded(column)
     if is_text(column.type):
         text = column.cast(pa.large_binary())[0].as_py()
         return None if text is None else _escaped(text)
     if kinds.is_timestamp(column.type):
         column = column.cast(pa.int64())  # there are more of them than Python has dates
+    if kinds.is_date(column.type):
+        column = column.cast(pa.int32() if kinds.is_date32(column.type) else pa.int64())
     return column[0].as_py()
 
 

@@ -97,7 +97,7 @@ def value_type(member: Field) -> tuple[pa.DataType, bool]:
     arrow = _ARROW.get(type(kind))
     if arrow is None:
         raise SchemaError(
-            f"field {member.name!r} has type {type(member.type).__name__}, which sources do not "
-            "deliver; use String, Int, Int64, Float or Bool, optional or not"
+            f"field {member.name!r} has type {type(member.type).__name__}, which is no "
+            "column of its own here; use String, Int, Int64, Float or Bool, optional or not"
         )
     return arrow, optional

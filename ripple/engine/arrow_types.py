@@ -10,7 +10,7 @@ import pyarrow.types as pt
 
 from ripple.errors import SchemaError
 from ripple.schema.arrow import to_arrow
-from ripple.schema.columns import fitted
+from ripple.schema.columns import decoded, fitted
 from ripple.schema.types import Field, Schema
 
 
@@ -34,7 +34,7 @@ def conformed(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
     for field, wanted in zip(fields, arrow_fields(fields), strict=True):
         column = batch.column(field.name)
         if pt.is_dictionary(column.type):
-            column = column.dictionary_decode()
+            column = decoded(column)
         if wanted.type == pa.string() and pt.is_large_string(column.type):
             column = column.cast(pa.string())
         if column.type != wanted.type:

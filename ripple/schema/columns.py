@@ -120,6 +120,14 @@ def records_of(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pa
     return pa.RecordBatch.from_arrays(arrays, [field.name for field in fields])
 
 
+def decoded(column: pa.DictionaryArray) -> pa.Array:
+    """Return a dictionary's values by row. Arrow itself takes none out of one of views."""
+    values = column.dictionary
+    if pt.is_string_view(values.type):
+        column = pa.DictionaryArray.from_arrays(column.indices, values.cast(pa.large_string()))
+    return column.dictionary_decode()
+
+
 def _read_only(column: Any) -> Any:
     if not isinstance(column, np.ndarray):
         return column
@@ -154,7 +162,7 @@ def _from_arrow(
 ) -> tuple[Any, Mask | None]:
     whole = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
     if pt.is_dictionary(whole.type):
-        whole = whole.dictionary_decode()
+        whole = decoded(whole)
     if type(of) not in _DTYPES or pt.is_null(whole.type):
         try:
             return whole.to_pylist(), None

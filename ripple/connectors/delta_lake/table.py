@@ -12,7 +12,7 @@ from ripple.connectors.contract import Commit
 from ripple.connectors.library_errors import said
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.text.cut_record import Owner, from_json, to_json
-from ripple.errors import OutputError
+from ripple.errors import OutputError, SchemaError
 from ripple.extras import needed
 from ripple.ops import OP, OP_REMOVE
 
@@ -62,7 +62,13 @@ class Table:
     def __init__(self, path: str, writing: Writing) -> None:
         self.name = f"delta:{path}"
         self.owner = Owner(writing.plan.name, writing.output.name)
-        self.schema = arrow_schema_of(writing.output.fields)
+        try:
+            self.schema = arrow_schema_of(writing.output.fields)
+        except SchemaError as error:
+            raise OutputError(
+                f"cannot write {self.name}: {error}. Lists and records go to Parquet, JSON lines, "
+                "logs and PostgreSQL"
+            ) from error
         self.key = [f.name for f in writing.plan.fold(writing.output.of).row_key]
         self._path = path
         self._table: DeltaTable | None = None

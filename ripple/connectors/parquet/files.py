@@ -110,7 +110,8 @@ class ParquetSource:
                 if member in self._shape.delivered() or member.name in self._shape.checks
             )
         )
-        check_columns(file.schema_arrow, needed, self._path)
+        is_empty = not file.metadata.num_rows
+        check_columns(file.schema_arrow, needed, self._path, is_empty=is_empty)
         groups, offset = _groups_from(file, from_offset)
         present = [name for name in needed.names if name in file.schema_arrow.names]
         try:
