@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from ripple.connectors.standard import descriptor_of
 from ripple.errors import InputError
 
 STANDARD_INPUT = "-"
@@ -52,7 +53,10 @@ def open_input(path: str | os.PathLike[str]) -> RawInput:
     name = os.fspath(path)
     if name == STANDARD_INPUT:
         return _PlainInput(os.dup(0), "standard input")
+    standard = descriptor_of(name)
     try:
+        if standard is not None:
+            return _PlainInput(os.dup(standard), name)
         file = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror}") from error
@@ -79,7 +83,7 @@ class _PlainInput:
         self._poll = select.poll()
         self._poll.register(file, select.POLLIN)
         self._poll.register(self._woken, select.POLLIN)
-        self._interrupted = False
+        self.is_interrupted = False
         self._read_bytes = 0
         status = os.fstat(file)
         self._length_bytes = status.st_size if stat.S_ISREG(status.st_mode) else 0
@@ -90,7 +94,7 @@ class _PlainInput:
 
     def read_into(self, buffer: memoryview) -> int:
         self.is_ready(-1)
-        if self._interrupted:
+        if self.is_interrupted:
             return 0
         try:
             count = os.readv(self._file, [buffer])
@@ -103,7 +107,7 @@ class _PlainInput:
         return bool(self._poll.poll(timeout_ms))
 
     def interrupt(self) -> None:
-        self._interrupted = True
+        self.is_interrupted = True
         with suppress(BrokenPipeError):  # it was closed just now, by the thread that reads it
             os.write(self._waker, b"!")
 
@@ -127,6 +131,7 @@ class _GzipInput:
         self._compressed = bytearray(COMPRESSED_BYTES)
         self._pending = b""
         self._member: zlib._Decompress | None = None
+        self._is_begun = False  # nothing compressed is some bytes: none are a file cut short
 
     @property
     def fraction_read(self) -> float | None:
@@ -134,19 +139,15 @@ class _GzipInput:
 
     def read_into(self, buffer: memoryview) -> int:
         while True:
-            if not self._pending:
-                count = self._raw.read_into(memoryview(self._compressed))
-                if count == 0:
-                    if self._member is None:
-                        return 0
-                    raise InputError(f"{self._raw.name} is cut short: its gzip data has no end")
-                self._pending = bytes(self._compressed[:count])
+            if not self._pending and not self._read_more():
+                return 0
             if self._member is None:
                 # Zeros after a member are padding (tapes, block devices); gzip skips them too.
                 self._pending = self._pending.lstrip(b"\0")
                 if not self._pending:
                     continue
                 self._member = zlib.decompressobj(wbits=31)
+                self._is_begun = True
             try:
                 data = self._member.decompress(self._pending, len(buffer))
             except zlib.error as error:
@@ -158,6 +159,14 @@ class _GzipInput:
             if data:
                 buffer[: len(data)] = data
                 return len(data)
+
+    def _read_more(self) -> bool:
+        """Read compressed bytes; tell whether there are any."""
+        count = self._raw.read_into(memoryview(self._compressed))
+        self._pending = bytes(self._compressed[:count])
+        if count or self._raw.is_interrupted or (self._is_begun and self._member is None):
+            return bool(count)
+        raise InputError(f"{self._raw.name} is cut short: its gzip data has no end")
 
     def is_ready(self, timeout_ms: int) -> bool:
         return bool(self._pending) or self._raw.is_ready(timeout_ms)
@@ -192,6 +201,8 @@ class _ZstdInput:
             self._read_bytes = self._file.tell()
         except OSError as error:
             raise InputError(f"{self._name} is not sound Zstandard data: {error}") from error
+        if not self._read_bytes:
+            raise InputError(f"{self._name} is cut short: its Zstandard data has no beginning")
         return count
 
     def is_ready(self, timeout_ms: int) -> bool:  # noqa: ARG002 - the protocol's signature

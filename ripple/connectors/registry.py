@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ripple.connectors import installed
 from ripple.connectors.connector import Connector, Use
+from ripple.connectors.standard import descriptor_of
 from ripple.errors import ConnectorError, InputError, OutputError
 
 if TYPE_CHECKING:
@@ -144,9 +145,10 @@ def connector_of(place: str) -> Connector | None:
 
 
 def is_stream(path: str) -> bool:
-    """Whether this is standard input or output, a pipe or a device."""
+    """Whether this is standard input or output, whatever is behind it, a pipe or a device."""
     mode = _mode(path)
-    return path == "-" or bool(mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)))
+    is_other = bool(mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)))
+    return path == "-" or descriptor_of(path) is not None or is_other
 
 
 def _mode(path: str) -> int:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Protocol
 
+from ripple.connectors.standard import descriptor_of
 from ripple.errors import OutputError
 
 STANDARD_OUTPUT = "-"
@@ -45,12 +46,19 @@ class Target(Protocol):
 def open_target(path: str | os.PathLike[str]) -> Target:
     """Open ``path`` for writing; ``-`` is standard output.
 
-    What exists and is no regular file (a device, a named pipe) is written directly. Raises
+    What exists and is no regular file (a device, a named pipe) is written directly, and so is
+    whatever is behind ``/dev/stdout``. Raises
     OutputError when it cannot be opened, and for a file that a restarted pipeline goes on with.
     """
     name = os.fspath(path)
     if name == STANDARD_OUTPUT:
         return StreamTarget(os.dup(1), "standard output")
+    standard = descriptor_of(name)
+    if standard is not None:
+        try:
+            return StreamTarget(os.dup(standard), name)
+        except OSError as error:
+            raise _failure(name, error) from error
     try:
         kind = os.stat(name).st_mode
     except OSError:

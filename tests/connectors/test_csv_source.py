@@ -748,6 +748,12 @@ def test_inputs_that_cannot_be_read_say_so_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="batch_rows must be at least 1, not 0"):
         CsvSource(tmp_path, batch_rows=0)
     assert list(CsvSource(write(tmp_path / "empty.csv", b"")).batches()) == []
+    for suffix, packed in (("gz", gzip.compress(b"")), ("zst", pa.compress(b"", codec="zstd"))):
+        path = write(tmp_path / f"empty.csv.{suffix}", packed)
+        assert list(CsvSource(path).batches()) == []
+        path.write_bytes(b"")
+        with pytest.raises(InputError, match=f"empty.csv.{suffix} is cut short"):
+            list(CsvSource(path).batches())
     assert list(CsvSource("/dev/null").batches()) == []
 
 

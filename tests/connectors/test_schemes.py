@@ -17,9 +17,11 @@ import ripple as rp
 from ripple.batch import Batch
 from ripple.connectors import installed, registry
 from ripple.connectors.contract import Commit, Sink
+from ripple.connectors.csv.source import CsvSource
 from ripple.connectors.locate import open_inputs, open_sink, open_source
 from ripple.connectors.memory import MemorySink
 from ripple.connectors.registry import USES, find, own
+from ripple.connectors.target import open_target
 from ripple.engine import Engine
 from ripple.errors import ConnectorError, InputError, OutputError
 from ripple.log import Topic
@@ -401,6 +403,29 @@ class TestInstalled:
             "  broken       connector 'broken' of broken 1.0: cannot lo"
         )
         assert told.rows[-1].startswith("  levels ")
+
+
+def test_standard_streams_are_themselves_whatever_file_is_behind_them(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "rows").write_text("passed over\nB,2.0,1,2,X\n")
+    before, file = os.dup(0), os.open(folder / "rows", os.O_RDONLY)
+    try:
+        os.dup2(file, 0)
+        os.lseek(0, len("passed over\n"), os.SEEK_SET)
+        source = registry.find("/dev/stdin", "source")
+        batches = list(CsvSource(source.path).batches())
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(file)
+    assert [row["symbol"] for batch in batches for row in batch.records.to_pylist()] == ["B"]
+    os.write(1, b"before, ")  # pytest has a file behind it
+    target = open_target("/dev/stdout")
+    target.write(b"kept")
+    target.commit()
+    target.close()
+    assert capfd.readouterr().out == "before, kept"
 
 
 def test_connector_of_inputs_is_asked_for_inputs(
