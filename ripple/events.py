@@ -56,6 +56,25 @@ class ManyQuarantined(NamedTuple):
     deaths: int
 
 
+class NotesLost(NamedTuple):
+    """What was noted of the records in flight is damaged; deaths are counted anew."""
+
+    why: str
+
+
+class NotesUnwritten(NamedTuple):
+    """What is in flight cannot be noted; a death in this time blames no record."""
+
+    place: str
+    error: OSError
+
+
+class LettersLost(NamedTuple):
+    """Dead letters cannot be read. damage: what, an object each."""
+
+    damage: tuple[str, ...]
+
+
 class Applying(NamedTuple):
     """Records of one input, taken in."""
 
@@ -327,6 +346,9 @@ Event: TypeAlias = (
     Began
     | Promise
     | CutOff
+    | LettersLost
+    | NotesLost
+    | NotesUnwritten
     | Quarantined
     | Inescapable
     | ManyQuarantined

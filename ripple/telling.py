@@ -23,7 +23,10 @@ from ripple.events import (
     Joined,
     JoinPostponed,
     JoinRefused,
+    LettersLost,
     ManyQuarantined,
+    NotesLost,
+    NotesUnwritten,
     PartitionFailed,
     PeerConnected,
     PeerLost,
@@ -68,7 +71,7 @@ def line_of(event: Event) -> str | None:
         case Restored() | StoreFailed() | CommitWaits() | InputWaits() | InputBack():
             return _of_state(event)
         case _:
-            return _of_membership(event)
+            return _of_hints(event) or _of_membership(event)
 
 
 def _of_membership(event: Event) -> str | None:
@@ -107,6 +110,25 @@ def _of_peers(event: Event) -> str | None:
             return f"connected with {process}"
         case PeerLost(process, reason):
             return f"no connection with {process}: {reason}"
+        case _:
+            return None
+
+
+def _of_hints(event: Event) -> str | None:
+    """Return the line that tells of what is lost or cannot be written, and costs no result."""
+    match event:
+        case LettersLost(damage):
+            return (
+                f"dead letters cannot be read and are passed over ({'; '.join(damage)}): those "
+                "whose records are read again are written again, the others are lost"
+            )
+        case NotesLost(why):
+            return f"deaths are counted anew, for what was noted of them is lost: {why}"
+        case NotesUnwritten(place, error):
+            return (
+                f"{place} cannot be written, so that until it can a death will blame no record: "
+                f"{error.strerror or error}"
+            )
         case _:
             return None
 

@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "world": {"access", "errors", "extras", "frozen", "lazily"},
     "fenced": {"encoding", "errors", "world"},
     "assignment": {"errors", "fenced", "world"},
+    "causes": set(),
     "cut": {"errors"},
     "ops": set(),
     "processors": set(),
@@ -108,6 +109,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "log": {"batch", "encoding", "errors", "keys", "log_place", "schema", "sexp", "world"},
     "connectors": {
         "batch",
+        "causes",
         "cut",
         "encoding",
         "errors",
@@ -132,6 +134,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "traces": set(),
     "observe": {
         "assignment",
+        "causes",
         "cut",
         "daemon",
         "events",
@@ -173,6 +176,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "partition": {
         "batch",
+        "causes",
         "change",
         "checkpoint",
         "connectors",
@@ -306,6 +310,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": {
         "arguments",
         "batch",
+        "causes",
         "checkpoint",
         "connectors",
         "cut",

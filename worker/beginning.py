@@ -14,6 +14,7 @@ from ripple.assignment import since_of
 from ripple.checkpoint.checkpoints import newest_epoch
 from ripple.connectors.locate import newest_owner_at
 from ripple.errors import RippleError
+from ripple.partition.place import newest_keeper
 from ripple.repartition.topics import newest_owner
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ async def begin_above(
                 return
             known = await asyncio.to_thread(_known, plan, places, world, home)
             known = max(known, await newest_epoch(store, plan.name))
+            known = max(known, await newest_keeper(store, plan.name))
             first = since_of(known) + 1
             # The first version may have come meanwhile: from who has looked, too.
             if first > 1 and not (await chain.newest()).newest_number:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import unquote
@@ -184,6 +185,10 @@ class Checkpoints:
     async def verify(self) -> tuple[str, ...]:
         """Read everything that counts; return what is wrong, nothing when all is well."""
         problems = list(await self.manifest.problems())
+        try:
+            await origin_in(self.store, self.pipeline)
+        except DamagedError as error:
+            problems.append(str(error))
         epoch = 0
         present: tuple[Checkpoint, ...] = ()
         for number in (await self.manifest.numbers())[1]:
@@ -409,6 +414,8 @@ async def partitions(store: ObjectStore) -> tuple[tuple[str, int], ...]:
     found = {(unquote(match[1]), int(match[2])) for match in matches if match}
     for name in names:
         pipeline, _, last = name.rpartition("/")
-        if last == ORIGIN_NAME and (origin := await origin_in(store, unquote(pipeline))):
-            found |= {(one.pipeline, one.partition) for one in origin.checkpoints}
+        if last == ORIGIN_NAME:
+            with suppress(DamagedError):  # what reads a partition says it
+                origin = await origin_in(store, unquote(pipeline)) or NOTHING
+                found |= {(one.pipeline, one.partition) for one in origin.checkpoints}
     return tuple(sorted(found))

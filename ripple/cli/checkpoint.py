@@ -21,11 +21,15 @@ from ripple.checkpoint import (
 )
 from ripple.checkpoint.format import fold_name
 from ripple.cli.checkpoint_tables import compare, write_table
+from ripple.cli.exits import say
 from ripple.cli.forms import add_format, write
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.errors import InputError, LimitError
 from ripple.fenced import DamagedError
+from ripple.partition.notes import NoteFile, in_flight_path
+from ripple.partition.place import problems_of
 from ripple.store.opening import store_to_read
+from ripple.store.s3_settings import is_s3
 from ripple.world import LiveDisk
 
 if TYPE_CHECKING:
@@ -94,7 +98,13 @@ async def _act(options: argparse.Namespace) -> int:
 
 
 async def _list(store: ObjectStore, options: argparse.Namespace) -> int:
-    found = [(one, await one.list()) for one in await _chosen(store, options)]
+    found, code = [], 0
+    for one in await _chosen(store, options):
+        try:
+            found.append((one, await one.list()))
+        except DamagedError as error:  # the others can be listed all the same
+            say(f"{one.pipeline}/{one.partition}: {error}")
+            code = 1
 
     def text() -> None:
         if options.worker is not None:
@@ -116,7 +126,7 @@ async def _list(store: ObjectStore, options: argparse.Namespace) -> int:
     ]
     value = {"dir": options.dir, "worker": options.worker, "partitions": partitions}
     write(options.format, value, text)
-    return 0
+    return code
 
 
 def _values(one: Checkpoint) -> dict[str, Any]:
@@ -187,9 +197,15 @@ def _print(one: Checkpoint, options: argparse.Namespace) -> None:
 async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
     found: list[dict[str, Any]] = []
     for checkpoints in await _chosen(store, options):
+        pipeline, partition = checkpoints.pipeline, checkpoints.partition
+        notes = None
+        if not is_s3(options.dir):
+            folder = LiveDisk(options.dir, make=False)
+            notes = NoteFile(folder, in_flight_path(pipeline, partition))
         problems = [str(one) for one in await checkpoints.verify()]
+        problems += await problems_of(store, pipeline, partition, notes)
         count = None if problems else len(await checkpoints.list())
-        where = {"pipeline": checkpoints.pipeline, "partition": checkpoints.partition}
+        where = {"pipeline": pipeline, "partition": partition}
         found.append(where | {"checkpoints": count, "problems": problems})
     return _tell_verified(options.format, found)
 

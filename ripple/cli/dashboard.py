@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ripple.cli.exits import say
 from ripple.cli.numbers import port
 from ripple.errors import InputError
-from ripple.store.s3_settings import is_s3
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ async def run_shown(
     from ripple.dashboard.run import RunShown  # noqa: PLC0415
     from ripple.dashboard.web import Dashboard  # noqa: PLC0415
 
-    shown = RunShown(plan, store, world, place, is_remote=is_s3(place))
+    shown = RunShown(plan, store, world, place)
     gate = Gate(None, lambda: world.random.bytes(24).hex())
     dashboard = Dashboard(shown, gate, world.clock, say=say)
     try:

@@ -9,8 +9,8 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote
 
+from ripple.causes import Causes
 from ripple.cli.exits import say
 from ripple.cli.forms import add_format, plain, write_line
 from ripple.cli.numbers import count
@@ -22,8 +22,8 @@ from ripple.connectors.registry import connector_of
 from ripple.errors import InputError
 from ripple.log import Topic
 from ripple.log_place import LogPlace
-from ripple.partition.letter_box import letters_path
-from ripple.partition.letters import count_lost, read_letters
+from ripple.partition.letter_box import with_letters
+from ripple.partition.letters import letters_in
 from ripple.partition.retries import (
     Name,
     Outcome,
@@ -33,7 +33,6 @@ from ripple.partition.retries import (
     read_journal,
     retries_path,
 )
-from ripple.partition.store_place import letters_in, with_letters
 from ripple.store.opening import store_to_read
 from ripple.store.s3_settings import is_s3
 from ripple.world import LiveClock, LiveDisk, LiveRandom
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from ripple.partition.letter import Letter
+    from ripple.partition.letters import Found
     from ripple.partition.retries import Retrying
 
 REFUSED_SHOWN_MAX = 5
@@ -96,28 +96,21 @@ class _Box(NamedTuple):
     partition: int
 
     @property
-    def path(self) -> str:
-        return letters_path(self.pipeline, self.partition)
-
-    @property
     def journal_path(self) -> str:
         return retries_path(self.pipeline, self.partition)
 
     def __str__(self) -> str:
         return f"{self.pipeline}/{self.partition}"
 
-    @property
-    def is_topic(self) -> bool:
-        """Whether runs of the command line have left letters here; else only workers have."""
-        return self.disk is not None and self.disk.exists(f"{self.path}/topic")
+    def letters(self, *, superseded: bool = False) -> list[Letter]:
+        """Return the letters that count."""
+        return self.found(superseded=superseded).letters
 
-    def letters(self, *, superseded: bool = False) -> Iterator[Letter]:
-        """Yield the letters of runs, and then those of a cluster's workers."""
-        if self.disk is not None and self.is_topic:
-            yield from read_letters(self.disk, self.path, superseded=superseded)
-        yield from asyncio.run(self._in_store(superseded=superseded))
+    def found(self, *, superseded: bool = False) -> Found:
+        """Return the letters that count, and what of them cannot be read."""
+        return asyncio.run(self._found(superseded=superseded))
 
-    async def _in_store(self, *, superseded: bool) -> list[Letter]:
+    async def _found(self, *, superseded: bool) -> Found:
         async with store_to_read(self.place, "--checkpoint-dir") as store:
             return await letters_in(store, self.pipeline, self.partition, superseded=superseded)
 
@@ -125,20 +118,17 @@ class _Box(NamedTuple):
         """Return the letters that were retried."""
         return () if self.disk is None else read_journal(self.disk, self.journal_path).retried
 
-    def lost(self) -> int:
-        """Return how many letters of runs were damaged and given up."""
-        return count_lost(self.disk, self.path) if self.disk is not None and self.is_topic else 0
-
 
 def _list(options: argparse.Namespace) -> int:
     for box in _boxes(options):
         retried = box.retried()
-        totals: Counter[str] = Counter()
+        totals = Causes()
         if options.format == "text":
             print(f"Dead letters of {box}")
-        for letter in _chosen(box, options):
+        found = box.found()
+        for letter in _chosen(found.letters, options):
             is_retried = Name(letter.input, letter.offset) in retried
-            totals[letter.cause] += 1
+            totals.add(letter.cause)
             if options.format == "text":
                 print(_line(letter, is_retried))
             else:
@@ -147,8 +137,8 @@ def _list(options: argparse.Namespace) -> int:
             print(f"{totals.total()} letters")
             for cause, number in totals.most_common():
                 print(f"{number:>10}  {plain(cause)}")
-        if lost := box.lost():
-            say(f"{box}: {lost} letters were lost from {box.path} and given up")
+        for damage in found.damage:
+            say(f"{box}: {damage}: what was in it is lost")
     return 0
 
 
@@ -201,7 +191,7 @@ def _retry(options: argparse.Namespace) -> int:
     topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
     with Target(topic, LiveClock(), holder=holder) as target:
         for box in boxes:
-            chosen = list(_chosen(box, options))
+            chosen = list(_chosen(box.letters(), options))
             _check_one_input(box, chosen)
             name = os.path.abspath(os.path.join(place.folder, place.topic))
             retries = Retries(
@@ -231,7 +221,7 @@ def _write_again(box: _Box, options: argparse.Namespace, target: Retrying, holde
             "retry to there"
         )
     outcome, retried = Outcome(), box.retried()
-    chosen = [(Name(one.input, one.offset), one) for one in _chosen(box, options)]
+    chosen = [(Name(one.input, one.offset), one) for one in _chosen(box.letters(), options)]
     new = [(name, one) for name, one in chosen if name not in retried]
     outcome.before = len(chosen) - len(new)
     try:
@@ -281,8 +271,8 @@ def _place(source: str) -> LogPlace:
         raise InputError(f"--source {error}, or kafka:BROKERS/TOPIC") from error
 
 
-def _chosen(box: _Box, options: argparse.Namespace) -> Iterator[Letter]:
-    for letter in box.letters():
+def _chosen(letters: Iterable[Letter], options: argparse.Namespace) -> Iterator[Letter]:
+    for letter in letters:
         if (
             options.input in (None, letter.input)
             and (options.reason is None or options.reason in letter.cause)
@@ -300,23 +290,13 @@ def _check_one_input(box: _Box, chosen: Iterable[Letter]) -> None:
 
 def _boxes(options: argparse.Namespace) -> list[_Box]:
     given = options.checkpoint_dir
-    if is_s3(given):
-        boxes = [_Box(given, None, *one) for one in asyncio.run(_in_s3(given))]
-        return _wanted(boxes, options)
-    folder = Path(given)
-    if not folder.is_dir():
-        raise InputError(f"there is no folder {folder}: --checkpoint-dir is that of the pipeline")
-    disk = LiveDisk(folder, make=False)
-    places = {
-        path.parent
-        for name in ("dead-letters.topic", "letters")
-        for path in folder.glob(f"*/[0-9]*/{name}")
-    }
-    boxes = [_Box(given, disk, unquote(one.parent.name), int(one.name)) for one in sorted(places)]
-    return _wanted(boxes, options)
+    found = asyncio.run(_with_letters(given))
+    # What was retried is noted in the folder; letters in S3 have none.
+    disk = None if is_s3(given) else LiveDisk(Path(given), make=False)
+    return _wanted([_Box(given, disk, *one) for one in found], options)
 
 
-async def _in_s3(place: str) -> list[tuple[str, int]]:
+async def _with_letters(place: str) -> list[tuple[str, int]]:
     async with store_to_read(place, "--checkpoint-dir") as store:
         return await with_letters(store)
 
@@ -338,4 +318,4 @@ def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:
 
 def _filled(boxes: Iterable[_Box]) -> list[_Box]:
     """Return those with letters: a worker has a place for them also where there are none."""
-    return [box for box in boxes if box.is_topic or any(True for _ in box.letters())]
+    return [box for box in boxes if any(box.found())]

@@ -28,9 +28,10 @@ from ripple.errors import InputError
 from ripple.partition.grouping import commit_interval_ns, group_at
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
+from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.partition.patient_inputs import PATIENCE_S, PatientInputs
+from ripple.partition.place import Place
 from ripple.partition.settings import Settings
-from ripple.partition.store_place import StorePlace
 from ripple.store import RetryingStore, RetrySettings
 from ripple.store.opening import open_store
 from ripple.store.s3_settings import is_s3
@@ -107,7 +108,7 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
                     executor=world.executor,
                 ),
                 world,
-                place=_place(store, plan, world) if is_remote else None,
+                place=_place(store, plan, world, is_remote=is_remote),
                 is_remote=is_remote,
                 rebuild=options.rebuild,
                 holder=f"ripple run, process {os.getpid()} on {os.uname().nodename}",
@@ -147,8 +148,8 @@ def _inputs(options: argparse.Namespace, plan: Plan, batch_rows: int, *, waits: 
     return PatientInputs(inputs, patience_s=None if options.follow else PATIENCE_S)
 
 
-def _place(store: ObjectStore, plan: Plan, world: World) -> StorePlace:
-    """Return the place in the store for letters and notes."""
+def _place(store: ObjectStore, plan: Plan, world: World, *, is_remote: bool) -> Place:
+    """Return the place for letters and notes, of which a folder takes notes without a sync."""
     waiting = RetryingStore(
         store,
         world.clock,
@@ -156,7 +157,8 @@ def _place(store: ObjectStore, plan: Plan, world: World) -> StorePlace:
         WAITING,
         failed=lambda why: say(f"{PROGRAM}: the next commit waits for the store: {why}"),
     )
-    return StorePlace(waiting, plan.name, random=world.random)
+    notes = None if is_remote else NoteFile(world.disk, in_flight_path(plan.name))
+    return Place(waiting, plan.name, random=world.random, notes=notes)
 
 
 async def _live(life: Life, inputs: Inputs, stopping: _Stopping) -> Report:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from ripple.batch import RAW_BYTES_MAX, Rejected
+from ripple.causes import Causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,7 @@ class DeadLetters:
     """
 
     def __init__(self, target: Target | None = None) -> None:
-        self.counts: Counter[str] = Counter()
+        self.counts = Causes()
         self._target = target
 
     @property
@@ -41,7 +41,7 @@ class DeadLetters:
         """Count and keep records of ``source``. Raises OutputError, which names the target."""
         lines = []
         for record in rejected:
-            self.counts[record.cause] += 1
+            self.counts.add(record.cause)
             if self._target is not None:
                 lines.append(json.dumps(letter_of(source, record), ensure_ascii=False) + "\n")
         if self._target is not None and lines:

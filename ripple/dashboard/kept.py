@@ -9,9 +9,8 @@ from ripple.checkpoint import CheckpointError, Checkpoints, partitions
 from ripple.connectors.dead_letter import text_of
 from ripple.dashboard.contract import AskedError
 from ripple.fenced import DamagedError
-from ripple.partition.letter_box import letters_path
-from ripple.partition.letters import read_letters
-from ripple.partition.store_place import letters_in, with_letters
+from ripple.partition.letter_box import with_letters
+from ripple.partition.letters import letters_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint
     from ripple.dashboard.contract import Values
     from ripple.partition.letter import Letter
-    from ripple.world import World
-    from ripple.world.ports import Disk, ObjectStore
+    from ripple.world.ports import ObjectStore
 
 LETTERS_SHOWN_MAX = 200
 RAW_CHARACTERS_MAX = 500
@@ -65,20 +63,17 @@ def _checkpoint(one: Checkpoint, by_name: Mapping[str, Checkpoint], now_ns: int)
     }
 
 
-async def letters_of(
-    store: ObjectStore, asked: Mapping[str, str], place: str, world: World | None = None
-) -> Values:
+async def letters_of(store: ObjectStore, asked: Mapping[str, str], place: str) -> Values:
     """Return the newest letters of all partitions, and how many there are of each cause.
 
-    asked: ``cause``, a part of a cause; ``partition``. place: of the store, for commands. world: if
-    its disk is the store's folder, where runs keep letters beside what is in the store.
+    asked: ``cause``, a part of a cause; ``partition``. place: of the store, for commands.
     """
     wanted = asked.get("partition", "")
     if wanted and not (wanted.isascii() and wanted.isdigit()):
         raise AskedError("partition is no number")
     found: list[tuple[int, Letter]] = []
     causes: Counter[str] = Counter()
-    async for partition, letters in _letters(store, world, int(wanted) if wanted else None):
+    async for partition, letters in _letters(store, int(wanted) if wanted else None):
         for letter in letters:
             causes[letter.cause] += 1
             if asked.get("cause", "") in letter.cause:
@@ -94,22 +89,12 @@ async def letters_of(
 
 
 async def _letters(
-    store: ObjectStore, world: World | None, wanted: int | None
+    store: ObjectStore, wanted: int | None
 ) -> AsyncIterator[tuple[int, list[Letter]]]:
-    """Yield partitions with the letters of workers, and then with those of runs."""
+    """Yield partitions with their letters."""
     for pipeline, partition in await with_letters(store):
         if wanted in (None, partition):
-            yield partition, await letters_in(store, pipeline, partition)
-    if world is None:
-        return
-    for pipeline, partition in await partitions(store):
-        if wanted in (None, partition):
-            path = letters_path(pipeline, partition)
-            yield partition, await world.executor.run(_on_disk, world.disk, path)
-
-
-def _on_disk(disk: Disk, path: str) -> list[Letter]:
-    return list(read_letters(disk, path)) if disk.exists(f"{path}/topic") else []
+            yield partition, (await letters_in(store, pipeline, partition)).letters
 
 
 def _letter(partition: int, one: Letter) -> Values:

@@ -30,13 +30,10 @@ _NO_ROWS = "rows of outputs are shown of clusters; those of a run are in its sin
 class RunShown:
     """One run; ``told`` is told what its life does."""
 
-    def __init__(
-        self, plan: Plan, store: ObjectStore, world: World, place: str, *, is_remote: bool
-    ) -> None:
-        """Show what is computed. place: of the store, for people, on the world's disk or not."""
+    def __init__(self, plan: Plan, store: ObjectStore, world: World, place: str) -> None:
+        """Show what is computed. place: of the store, for people."""
         self.name = plan.name
         self._store = store
-        self._world_of_letters = None if is_remote else world
         self._clock = world.clock
         self._place = place
         self._measures = Measures(NAME, world.clock)
@@ -131,7 +128,7 @@ class RunShown:
         if what == "checkpoints":
             return await checkpoints_of(self._store, self._clock.now_ns())
         if what == "letters":
-            return await letters_of(self._store, asked, self._place, self._world_of_letters)
+            return await letters_of(self._store, asked, self._place)
         if what == "outputs":
             raise AskedError(_NO_ROWS)
         raise AskedError(f"there is nothing called {what[:40]} to ask for")

@@ -7,6 +7,9 @@ An object may be ``whole``: then those before it do not count any more, and are 
 then. One with which an owner begins is, where nothing was added before it. An owner that slept
 through all that may create a forgotten number again, which nobody reads.
 
+An object that is missing or damaged costs what was in it, and nothing else: it is passed over, and
+``damage`` says so.
+
 An object is, little-endian: magic "RJNL", CRC-32C of all that follows, epoch (8 bytes), whether it
 is whole (1), a nonce of its owner (16), the data.
 """
@@ -52,7 +55,7 @@ class Journal:
 
     def __init__(self, store: ObjectStore, prefix: str, *, guards: Guards = all_guards) -> None:
         self._store = store
-        self._prefix = prefix
+        self.prefix = prefix
         self._guards = guards
         self._number = 0
         self._epoch = 0
@@ -60,15 +63,25 @@ class Journal:
         self._first = 0
         self.objects = self.length_bytes = 0
         """What counts: how many objects, of how many bytes, the next owner would read."""
+        self.damage: tuple[str, ...] = ()
+        """What could not be read the last time, an object each, in order."""
 
     async def read(self) -> list[Added]:
-        """Return what counts, in order; anybody may, at any time. Raises DamagedError."""
+        """Return what counts and can be read, in order; anybody may, at any time."""
         return (await self._read())[1]
 
-    async def open(self, epoch: int, random: Random) -> list[Added]:
-        """Become the owner; return what counts, by the owners before.
+    async def newest_epoch(self) -> int:
+        """Return the epoch of the newest owner that can be read, 0 for none. Raises StoreError."""
+        for number in reversed(await self._numbers()):
+            epoch = _epoch_in(await self._get(self._name(number)), self._name(number))
+            if epoch >= 0:
+                return epoch
+        return 0
 
-        Raises FencedError if one had this epoch or a higher one, DamagedError, StoreError.
+    async def open(self, epoch: int, random: Random) -> list[Added]:
+        """Become the owner; return what counts and can be read, by the owners before.
+
+        Raises FencedError if one had this epoch or a higher one, and StoreError.
         """
         self._epoch, self._nonce = epoch, random.bytes(NONCE_BYTES)
         for _ in range(OPEN_ATTEMPTS_MAX):
@@ -85,7 +98,7 @@ class Journal:
                     await self._forget()
                 return found
         raise ChainError(
-            f"{self._prefix} was added to by others {OPEN_ATTEMPTS_MAX} times in a row: are "
+            f"{self.prefix} was added to by others {OPEN_ATTEMPTS_MAX} times in a row: are "
             "several processes restarted over it at once?"
         )
 
@@ -120,7 +133,7 @@ class Journal:
             there = await self._get(name)
             # A put that was repeated after a lost reply finds its own.
             if there != whole:
-                self._check_epoch(-1 if there is None else _decoded(there, name).epoch)
+                self._check_epoch(_epoch_in(there, name))
                 return False
         self._number += 1
         if is_whole:
@@ -133,28 +146,46 @@ class Journal:
         """Return the numbers that are there, and what counts: from the last whole object on."""
         while True:
             numbers = await self._numbers()
-            found: list[Added] = []
-            for number in reversed(numbers):
-                if found and number != numbers[-len(found)] - 1:
-                    raise DamagedError(f"{self._name(numbers[-len(found)] - 1)} is missing")
-                name = self._name(number)
-                data = await self._get(name)
-                if data is None:
-                    break
-                found.append(_decoded(data, name))
-                if found[-1].is_whole:
-                    break
-            if not numbers or (found and found[-1].is_whole):
-                return numbers, found[::-1]
-            if len(found) == len(numbers):
-                if numbers[0] > 1:
-                    raise DamagedError(f"{self._name(numbers[0] - 1)} is missing")
-                return numbers, found[::-1]
+            reading = await self._back_to_whole(numbers)
+            if reading is not None:
+                found, self.damage = reading
+                return numbers, found
             # One was deleted meanwhile, so a whole one has come: look again.
 
+    async def _back_to_whole(
+        self, numbers: list[int]
+    ) -> tuple[list[Added], tuple[str, ...]] | None:
+        """Return what counts, and what of it cannot be read; None where one is gone meanwhile."""
+        found: list[Added] = []
+        damage: list[str] = []
+        behind = numbers[-1] + 1 if numbers else 1
+        for number in reversed(numbers):
+            damage += self._missing(number + 1, behind)
+            behind = number
+            try:
+                data = await self._get(self._name(number))
+                if data is None:
+                    return None
+                found.append(_decoded(data, self._name(number)))
+            except DamagedError as error:
+                damage.append(str(error))
+                continue
+            if found[-1].is_whole:
+                break
+        else:
+            damage += self._missing(1, behind)
+        return found[::-1], tuple(damage[::-1])
+
+    def _missing(self, first: int, end: int) -> list[str]:
+        if first >= end:
+            return []
+        if end - first == 1:
+            return [f"{self._name(first)} is missing"]
+        return [f"{self._name(first)} and those up to {self._name(end - 1)} are missing"]
+
     async def _numbers(self) -> list[int]:
-        names = await self._store.list(self._prefix)
-        matches = [_NAME.fullmatch(name.removeprefix(self._prefix)) for name in names]
+        names = await self._store.list(self.prefix)
+        matches = [_NAME.fullmatch(name.removeprefix(self.prefix)) for name in names]
         return sorted(int(match[1]) for match in matches if match)
 
     async def _get(self, name: str) -> bytes | None:
@@ -166,12 +197,21 @@ class Journal:
     def _check_epoch(self, theirs: int) -> None:
         if theirs >= self._epoch:
             raise FencedError(
-                f"an owner with epoch {theirs} has begun with {self._prefix}: epoch {self._epoch} "
-                "must not write any more"
+                f"an owner with epoch {theirs} has begun with {self.prefix}: epoch {self._epoch} "
+                "must not write any more",
+                theirs,
             )
 
     def _name(self, number: int) -> str:
-        return f"{self._prefix}{number:016d}.journal"
+        return f"{self.prefix}{number:016d}.journal"
+
+
+def _epoch_in(data: bytes | None, name: str) -> int:
+    """Return the epoch of an object's owner, -1 where nobody knows."""
+    try:
+        return -1 if data is None else _decoded(data, name).epoch
+    except DamagedError:
+        return -1
 
 
 def _decoded(data: bytes, name: str) -> Added:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
 from ripple import events
+from ripple.causes import Causes
 from ripple.cut import between
 from ripple.observe.metrics import OF_WORKERS, Kind
 from ripple.observe.samples import Histogram, Samples
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock
 
 CAUSES_MAX = 50
-CAUSE_LENGTH_MAX = 80
-OTHER_CAUSE = "other"
+CAUSE_CHARACTERS_MAX = 80
 FATES = ("applied", "very_late", "dead_lettered")
 _LATE = {
     "mildly_late": "ripple_window_late_events_total",
@@ -94,7 +94,7 @@ class Measures:
         self._memory_bytes = memory_bytes
         self._traffic = traffic
         self._partitions: dict[int, _OfPartition] = {}
-        self._causes: set[str] = set()
+        self._causes = Causes(causes_max=CAUSES_MAX, characters_max=CAUSE_CHARACTERS_MAX)
         self._samples = Samples()
         for metric in OF_WORKERS:  # so that the first of its kind is seen as a rise from none
             if metric.kind is Kind.COUNTER and metric.labels == ("worker",):
@@ -206,7 +206,7 @@ class Measures:
                 self._add("ripple_partition_failures_total")
             case events.Refused():
                 for cause, count in event.causes.items():
-                    self._add("ripple_letters_total", count, self._cause(cause))
+                    self._add("ripple_letters_total", count, self._causes.add(cause, count))
             case _:
                 pass
 
@@ -297,14 +297,6 @@ class Measures:
             found.set("ripple_transport_edge_received_bytes_total", count, self._worker, edge)
         sent_bytes = sum(traffic.sent_bytes.values())
         found.set("ripple_transport_delta_bytes_total", sent_bytes, self._worker)
-
-    def _cause(self, cause: str) -> str:
-        """Return a cause as a label: there are not many, whatever records hold."""
-        cause = cause[:CAUSE_LENGTH_MAX]
-        if cause not in self._causes and len(self._causes) >= CAUSES_MAX:
-            return OTHER_CAUSE
-        self._causes.add(cause)
-        return cause
 
     def _add(self, name: str, value: float = 1, *labels: str) -> None:
         self._samples.add(name, value, self._worker, *labels)

@@ -15,15 +15,18 @@ from ripple.events import (
     FailedBefore,
     Inescapable,
     ManyQuarantined,
+    NotesLost,
+    NotesUnwritten,
     Quarantined,
     Stuck,
 )
 from ripple.hashing import xxh64_of
 from ripple.partition.letter import REASON_CHARACTERS_MAX
+from ripple.partition.notes import NotesDamagedError
 from ripple.partition.suspicion import DEATHS_MAX, End, Range, Suspicion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ripple.events import Event
     from ripple.partition.notes import Notes
@@ -47,8 +50,15 @@ class Quarantine:
 
     @classmethod
     def of(cls, data: bytes | None) -> Quarantine:
-        """Return what notes say, of whoever owns the partition. Raises InputError."""
-        return cls(_reasons(Suspicion.of(_entries_of(data))))
+        """Return what notes say, of whoever owns the partition; nothing where they are damaged.
+
+        Raises InputError for those of a later release.
+        """
+        try:
+            entries = _entries_of(data)
+        except NotesDamagedError:
+            entries = []
+        return cls(_reasons(Suspicion.of(entries)))
 
     def quarantined(self, name: str) -> Mapping[int, str]:
         """Return the offsets of input ``name`` that must be skipped, and why."""
@@ -67,9 +77,9 @@ class InFlight:
     for input). What applying or bringing up raises is noted by ``blamed``, and why a life ends
     otherwise by ``ended``: one that has noted neither was killed.
 
-    Each note is one append without a sync: what a dead process wrote, the system still has. A power
-    failure may forget some, which costs a count. What is quarantined is durable before
-    ``quarantined`` tells of it.
+    Each note is one append without a sync: what a dead process wrote, the system still has. Notes
+    that are lost, by a power failure, by damage or because a full disk took none, cost a count and
+    never the run: what is quarantined has a letter before any output shows that it was skipped.
 
     A calm one keeps those notes to itself, where each would take a network, until a life was killed
     that has got no output any further; then it is careful up to where that may have been. So a
@@ -89,6 +99,8 @@ class InFlight:
         bytes_max: int = FILE_BYTES_MAX,
         is_calm: bool = False,
         has_survived: bool = False,
+        lettered: Mapping[str, Mapping[int, str]] = MappingProxyType({}),
+        tell: Callable[[Event], None] = lambda _: None,
     ) -> None:
         """Read what the lives before left, count the death of the last one, and judge.
 
@@ -97,15 +109,27 @@ class InFlight:
         once, and without them the output could not be gone on with, so that none is quarantined.
         bytes_max: of the file, beyond which it begins anew. is_calm: see the class.
         has_survived: whether the process of the last life goes on: it has not died, if it could not
-        say how it ended.
-        Raises InputError when the file is damaged or of a later release, and OSError.
+        say how it ended. lettered: by input and offset, why records are set aside, as their letters
+        say. tell: is told where notes cannot be written.
+        Raises InputError for a file of a later release, and OSError where it cannot be read.
         """
         self._file = file
         self._bytes_max = bytes_max
+        self._tell = tell
+        self._is_writable = True
+        self._lost = ""
         try:
-            self._suspicion = Suspicion.of(_entries_of(file.read()))
+            entries = _entries_of(file.read())
+        except NotesDamagedError as error:
+            self._lost, entries = f"{file.place} {error}", []
+            file.set_aside()
+        try:
+            self._suspicion = Suspicion.of(entries)
         except InputError as error:
             raise InputError(f"{file.place} {error}") from error
+        for name, reasons in lettered.items():
+            for offset, why in reasons.items():
+                self._suspicion.note(["quarantined", name, offset, _raised(why)])
         if has_survived and self._suspicion.reason is None:
             self._suspicion.note(["ended", ""])
         before = self._suspicion.shown
@@ -155,6 +179,8 @@ class InFlight:
 
     def remarks(self) -> Iterator[Event]:
         """Yield what the user should know of the lives before."""
+        if self._lost:
+            yield NotesLost(self._lost)
         for name, offset in self.newly_quarantined:
             yield Quarantined(name, offset, self.quarantine.reasons[name][offset])
         for name, offset in self._guilty_but_shown:
@@ -249,14 +275,16 @@ class InFlight:
 
     def _append(self, entry: Entry) -> None:
         line = _line(entry)
-        if self._length + len(line) > self._bytes_max:
+        if self._length + len(line) > self._bytes_max or not self._is_writable:
             self._begin_anew()
-        self._file.append(line)
-        self._length += len(line)
+        if self._is_writable:
+            with self._writing():
+                self._file.append(line)
+                self._length += len(line)
 
     def _begin_anew(self) -> None:
         """Forget what is passed: by cutting it off, if nothing else has changed."""
-        if self._suspicion.entries() == self._kept:
+        if self._suspicion.entries() == self._kept and self._is_writable:
             self._file.truncate(self._kept_length)
             self._length = self._kept_length
         else:
@@ -266,8 +294,29 @@ class InFlight:
         """Replace the file by one with what matters, durably."""
         self._kept = self._suspicion.entries()
         data = b"".join(map(_line, [["kept", len(self._kept)], *self._kept]))
-        self._file.replace(data)
         self._length = self._kept_length = len(data)
+        with self._writing():
+            self._file.replace(data)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Go on where the disk is full: what is not written is not known to the next life."""
+        try:
+            yield
+            self._is_writable = True
+        except OSError as error:
+            if self._is_writable:
+                self._tell(NotesUnwritten(self._file.place, error))
+            self._is_writable = False
+
+
+def problems_in(file: Notes) -> list[str]:
+    """Return what is wrong with notes. Raises OSError."""
+    try:
+        Suspicion.of(_entries_of(file.read()))
+    except InputError as error:
+        return [f"{file.place} {error}"]
+    return []
 
 
 def _reasons(suspicion: Suspicion) -> dict[str, dict[int, str]]:
@@ -282,6 +331,12 @@ def _reason(raised: str) -> str:
     if not raised:
         return f"killed the process {DEATHS_MAX} times"
     return f"ended the run {DEATHS_MAX} times: {raised}"
+
+
+def _raised(reason: str) -> str:
+    """Return what ``_reason`` was given."""
+    said = _reason("?").removesuffix("?")
+    return reason.removeprefix(said) if reason.startswith(said) else ""
 
 
 def _doing(at: Range | Mapping[str, int]) -> Applying | BringingUp:
@@ -307,10 +362,7 @@ def _entries_of(data: bytes | None) -> list[Entry]:
     match entries:
         case [["kept", int() as count], *rest] if len(rest) >= count:
             return rest
-    raise InputError(
-        "is damaged: restore it from a copy; without it records that were quarantined would be "
-        "taken in again"
-    )
+    raise NotesDamagedError("is damaged: its first line does not fit what follows")
 
 
 def _entries(data: bytes) -> Iterator[Entry]:

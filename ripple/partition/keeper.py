@@ -26,7 +26,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.checkpoint.checkpoints import prefix_of
-from ripple.events import Began, BroughtUp, Restored
+from ripple.events import Began, BroughtUp, LettersLost, Restored
 from ripple.partition.catching_up import CatchUp, Replay
 from ripple.partition.drive import Drive
 from ripple.partition.group import PreparedGroup, looked_at
@@ -34,10 +34,10 @@ from ripple.partition.in_flight import InFlight
 from ripple.partition.kept import Kept
 from ripple.partition.letters import DeadLetterLog
 from ripple.partition.live import Live
+from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.partition.outputs import Outputs
-from ripple.partition.place import DiskPlace
+from ripple.partition.place import Place
 from ripple.partition.restoring import Base, first_cut, let_go, origin_of, restore
-from ripple.partition.store_place import StorePlace
 from ripple.partition.storing import Storing
 from ripple.partition.warm import WarmState
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from ripple.cut import Cut
     from ripple.partition.endings import Endings
     from ripple.partition.live import Parts
-    from ripple.partition.place import Place
     from ripple.world.ports import World
 
 _REPLAY = Replay()
@@ -86,13 +85,13 @@ class Keeper:
         the assignment gives the partition: until it has opened the outputs, too, this one goes on
         without checkpoints. is_remote: nothing is on the world's disk; by default with
         ``epoch``. Else there is a lock, which one life holds. place: of letters and of what is in
-        flight; by default on that disk, too, and where it is remote in the store of the
-        checkpoints. ready: asked, right before the outputs are opened, for what a follower has got
-        ready; nothing is restored where it fits. is_handed_over: whether the owner before is there
-        until then, and has not died. has_survived: whether the life before was in this process, and
-        the notes of what was in flight are its own. parks: asked at the end whether to store no
-        checkpoint, since the next life has ``left``. rebuild: folds that may be computed from the
-        log's first record. holder: who runs it, for people.
+        flight; by default in the store of the checkpoints, and the latter on that disk. ready:
+        asked right before the outputs open, for what a follower has got ready; nothing is restored
+        where it fits. is_handed_over: whether the owner before is there until then, and has not
+        died. has_survived: whether the life before was in this process, and the notes of what was
+        in flight are its own. parks: asked at the end whether to store no checkpoint, since the
+        next life has ``left``. rebuild: folds that may be computed from the log's first record.
+        holder: who runs it, for people.
         """
         self.partition = checkpoints.partition
         self.checkpoints = checkpoints
@@ -157,45 +156,46 @@ class Keeper:
         # Whoever is refused has changed nothing.
         endings.add(parts.outputs.close)
         known = await looked_at(parts.outputs, self._epoch)
+        place = self.open_place(plan.name)
+        if self._epoch is None:  # an epoch that is given is refused by the place as it opens
+            known = max(known, await place.newest_epoch())
         owner = await self.checkpoints.claim(
             world.clock, world.random, epoch=self._epoch, above=known, keep=parts.settings.keep
         )
         parts.tell(Began(plan.name, self.partition, owner.epoch))
-        return Claimed(self, parts, owner, await self.checkpoints.begin())
+        return Claimed(self, parts, owner, await self.checkpoints.begin(), place)
 
     def open_place(self, pipeline: str) -> Place:
         """Return where letters and notes are."""
         world = self.world
         if self.place is not None:
             return self.place
-        if self._is_remote:
-            return StorePlace(
-                self.checkpoints.store,
-                pipeline,
-                self.partition,
-                random=world.random,
-                guards=world.guards,
-            )
-        return DiskPlace(
-            world.disk,
+        path = in_flight_path(pipeline, self.partition)
+        return Place(
+            self.checkpoints.store,
             pipeline,
             self.partition,
-            clock=world.clock,
-            holder=self.holder,
+            random=world.random,
+            notes=None if self._is_remote else NoteFile(world.disk, path),
             guards=world.guards,
         )
 
     def open_letters(self, parts: Parts, place: Place) -> DeadLetterLog:
         """Open the partition's dead letters."""
-        return DeadLetterLog(
+        found = DeadLetterLog(
             place.letters(),
             pipeline=parts.plan.name,
             version=parts.plan.topology_hash,
             clock=self.world.clock,
             guards=self.world.guards,
         )
+        if found.damage:
+            parts.tell(LettersLost(found.damage))
+        return found
 
-    def open_in_flight(self, parts: Parts, place: Place, shown: Cut) -> InFlight:
+    def open_in_flight(
+        self, parts: Parts, place: Place, letters: DeadLetterLog, shown: Cut
+    ) -> InFlight:
         """Read what the lives before left; shown: what an output shows. See InFlight."""
         found = InFlight(
             place.notes(),
@@ -203,6 +203,8 @@ class Keeper:
             shown=shown,
             is_calm=self._is_remote,
             has_survived=self.is_handed_over or self.has_noted,
+            lettered=letters.quarantined,
+            tell=parts.tell,
         )
         for event in found.remarks():
             parts.tell(event)
@@ -217,16 +219,16 @@ class Claimed:
     parts: Parts
     owner: Owner
     listed: tuple[Checkpoint, ...]
+    place: Place
 
     async def open(self, endings: Endings) -> Opened:
         """Open what is read and written. Raises OutputError, InputError and OSError."""
         keeper, parts = self.keeper, self.parts
         world = keeper.world
-        place = keeper.open_place(parts.plan.name)
+        place = self.place
         endings.add(place.close)
         await place.open(self.owner.epoch)
         letters = keeper.open_letters(parts, place)
-        endings.add(letters.close)
         endings.add(parts.outputs.close)
         # From here on nobody else commits: what can be done before has been.
         endings.add(parts.inputs.close)
@@ -249,7 +251,7 @@ class Claimed:
             lanes=parts.lanes,
         )
         shown = outputs.stops[-1] if outputs.stops else start
-        in_flight = keeper.open_in_flight(parts, place, shown)
+        in_flight = keeper.open_in_flight(parts, place, letters, shown)
         endings.add(in_flight.close)
         if in_flight.is_careful:
             in_flight.limit((await parts.inputs.bounds())[1])

@@ -1,112 +1,134 @@
-"""Where letters lie, as rows in the order in which they came: on a disk, a topic of the log."""
+"""Where the letters of a partition lie: a journal in the store of its checkpoints.
+
+Its objects are batches of rows. Whoever opens it reads all that counts, one object after the other,
+so letters are put together now and then, and the oldest are not kept for ever.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import re
+from collections import deque
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
-from ripple.batch import Batch
+import pyarrow as pa
+
 from ripple.checkpoint.checkpoints import prefix_of
-from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
-from ripple.log.settings import compression_of
+from ripple.encoding import arrow
+from ripple.encoding.errors import EncodingError
+from ripple.fenced import Journal
 from ripple.partition.letter import SCHEMA
 from ripple.schema.arrow import to_arrow
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    import pyarrow as pa
+    from ripple.fenced import Added
+    from ripple.world.ports import Guards, ObjectStore
 
-    from ripple.world.ports import Clock, Disk
-
-SETTINGS = LogSettings(
-    sync_appends=0,  # only when asked: a life syncs before its sinks commit
-    segment_bytes_max=8 << 20,
-    retention_bytes_max=64 << 20,
-    compression=compression_of("zstd"),
-)
+LETTER_BYTES_MAX = 32 << 20  # kept, beyond which the oldest go
+# Of one batch of letters; a letter is less than half as long, the text of its record included.
+APPEND_BYTES_MAX = 4 << 20
+PIECE_BYTES = 64 << 10
+# So many single pieces become one: a batch of one row weighs some forty times the row.
+PIECES_LOOSE_MAX = 64
 ARROW = to_arrow(SCHEMA)
+_LETTERS = re.compile(r"([^/]+)/(\d{5,})/letters/")
 
 
-class LetterBox(Protocol):
-    """Rows of ``letter.SCHEMA``; one owner at a time."""
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield what is there, in order. Raises LogDamagedError."""
-        ...
-
-    def append(self, rows: pa.RecordBatch) -> None:
-        """Keep rows behind all others. Raises OSError."""
-        ...
-
-    def sync(self) -> None:
-        """Let the next ``Place.flush`` return only once all rows survive whatever happens.
-
-        Where that takes no network it is so at once. Raises SyncFailedError; then the life is over.
-        """
-        ...
-
-    def close(self) -> None:
-        """Release the box; closing twice is allowed."""
-        ...
+def journal_of(
+    store: ObjectStore, pipeline: str, partition: int, *, guards: Guards = all_guards
+) -> Journal:
+    """Return the journal of a partition's letters."""
+    return Journal(store, f"{prefix_of(pipeline, partition)}letters/", guards=guards)
 
 
-def letters_path(pipeline: str, partition: int = 0) -> str:
-    """Return the topic's folder on the disk of the checkpoints.
+async def with_letters(store: ObjectStore) -> list[tuple[str, int]]:
+    """Return the pipelines and partitions that have a place for letters in a store, sorted."""
+    found = {_LETTERS.match(name) for name in await store.list("")}
+    return sorted({(unquote(m[1]), int(m[2])) for m in found if m})
 
-    Its name has a dot, so that a checkpoint store on the same disk does not look into it.
+
+def batches_of(there: Iterable[Added]) -> tuple[list[pa.RecordBatch], list[str]]:
+    """Return the batches in objects of the journal, and what is wrong with those that are none."""
+    found, damage = [], []
+    for one in there:
+        if one.data:
+            try:
+                found.append(arrow.loads(one.data, ARROW))
+            except EncodingError as error:
+                damage.append(f"{len(one.data)} bytes of an owner of epoch {one.epoch}: {error}")
+    return found, damage
+
+
+class LetterBox:
+    """Rows of letters: those that are kept, those that wait for a sync, and for a flush.
+
+    damage: what of it could not be read. Invariant: ``_loose`` has fewer than ``PIECES_LOOSE_MAX``
+    pieces, newer than all of ``_kept``.
     """
-    return f"{prefix_of(pipeline, partition)}dead-letters.topic"
 
-
-class LetterTopic:
-    """Letters in a topic of one partition."""
-
-    def __init__(
-        self,
-        disk: Disk,
-        path: str,
-        clock: Clock,
-        *,
-        holder: str = "a life",
-        settings: LogSettings = SETTINGS,
-        guards: Callable[[str], bool] = all_guards,
-    ) -> None:
-        """Open the log at ``path``, made if it is absent.
-
-        settings: of a log that is made. Raises DiskLockedError, LogDamagedError, OSError.
-        """
-        self._topic = _open_or_create(disk, path, settings)
-        self._writer = PartitionWriter(self._topic, 0, clock, holder=holder, guards=guards)
+    def __init__(self, there: Iterable[Added] = (), damage: Iterable[str] = ()) -> None:
+        self._kept: deque[pa.RecordBatch] = deque()
+        self._loose: list[pa.RecordBatch] = []
+        self._kept_bytes = self._loose_bytes = 0
+        found, wrong = batches_of(there)
+        self.damage = (*damage, *wrong)
+        for rows in found:
+            # What was put together goes piece by piece, too.
+            step = max(1, len(rows) * PIECE_BYTES // max(1, rows.nbytes))
+            for at in range(0, len(rows), step):
+                self._keep(rows.slice(at, step))
+        self._waiting: list[pa.RecordBatch] = []
+        self._synced: list[pa.RecordBatch] = []
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield what is there."""
-        with PartitionReader(self._topic, 0) as reader:
-            for batch in batches_of(reader):
-                yield batch.records
+        """Yield what is kept, in order."""
+        yield from self._kept
+        yield from self._loose
 
     def append(self, rows: pa.RecordBatch) -> None:
-        """Keep rows."""
-        self._writer.append(rows)
+        """Take rows of ``ARROW``, behind all others."""
+        self._waiting.append(rows)
 
     def sync(self) -> None:
-        """Make all rows durable."""
-        self._writer.sync()
+        """Let the next flush of the place return only once all rows survive whatever happens."""
+        self._synced += self._waiting
+        for rows in self._waiting:
+            self._keep(rows)
+        self._waiting.clear()
 
-    def close(self) -> None:
-        """Make all rows durable and release the log."""
-        self._writer.close()
+    def next(self) -> bytes | None:
+        """Return what was synced, as the next object of the journal; None if there is nothing."""
+        some = self._synced[: self._next_count()]
+        return arrow.dumps(pa.concat_batches(some)).to_pybytes() if some else None
 
+    def passed(self) -> None:
+        """Note that what ``next`` has returned is in the store."""
+        del self._synced[: self._next_count()]
 
-def batches_of(
-    reader: PartitionReader, from_offset: int | None = None, to_offset: int | None = None
-) -> Iterator[Batch]:
-    """Yield the batches of a log, and no markers."""
-    return (entry for entry in reader.read(from_offset, to_offset) if isinstance(entry, Batch))
+    def whole(self) -> bytes:
+        """Return all that is kept as one object, once what was synced is there."""
+        kept = [*self.batches()]
+        return arrow.dumps(pa.concat_batches(kept)).to_pybytes() if kept else b""
 
+    def _next_count(self) -> int:
+        length_bytes = 0
+        for count, rows in enumerate(self._synced):
+            length_bytes += rows.nbytes
+            if count and length_bytes > APPEND_BYTES_MAX:
+                return count
+        return len(self._synced)
 
-def _open_or_create(disk: Disk, path: str, settings: LogSettings) -> Topic:
-    """Open the topic, or create it, or complete a creation that a crash cut short."""
-    if disk.exists(f"{path}/topic"):
-        return Topic.open(disk, path)
-    return Topic.create(disk, path, SCHEMA, settings=settings)
+    def _keep(self, rows: pa.RecordBatch) -> None:
+        self._loose.append(rows)
+        self._loose_bytes += rows.nbytes
+        if len(self._loose) >= PIECES_LOOSE_MAX or self._loose_bytes >= PIECE_BYTES:
+            merged = pa.concat_batches(self._loose)
+            self._loose.clear()
+            self._loose_bytes = 0
+            self._kept.append(merged)
+            self._kept_bytes += merged.nbytes
+        while self._kept_bytes + self._loose_bytes > LETTER_BYTES_MAX and len(self._kept) > 1:
+            self._kept_bytes -= self._kept.popleft().nbytes

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ripple.batch import RAW_BYTES_MAX, Rejected
+from ripple.causes import Causes
 from ripple.connectors.inputs import NO_ORIGINALS
-from ripple.log import PartitionReader, Topic
 from ripple.partition.letter import (
     LETTER,
     QUARANTINE,
@@ -22,54 +23,62 @@ from ripple.partition.letter import (
     from_row,
     to_row,
 )
-from ripple.partition.letter_box import ARROW, batches_of
+from ripple.partition.letter_box import APPEND_BYTES_MAX, ARROW, batches_of, journal_of
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ripple.batch import Batch
     from ripple.connectors.inputs import Original
     from ripple.partition.letter_box import LetterBox
-    from ripple.world.ports import Clock, Disk
+    from ripple.world.ports import Clock, ObjectStore
 
-# Of one append; a letter is less than half as long, the text of its record included.
-APPEND_BYTES_MAX = 4 << 20
 _FEW_COLUMNS = ("kind", "input", "offset", "step", "version")
 
 
 @dataclass(slots=True)
 class _Held:
-    """What the log holds of one input.
+    """What the box holds of one input.
 
     Letters come in the order of offsets, so ``last_offset``, of the last one, says it all; only
-    quarantined records can come late, when one kills the process that was applied before.
+    quarantined records can come late, when one kills the process that was applied before. Where
+    something of the box is lost, ``known`` are the offsets that are not.
     """
 
     last_offset: int = -1
-    quarantined: list[int] = field(default_factory=list)
+    quarantined: dict[int, str] = field(default_factory=dict)
+    known: set[int] | None = None
 
-    def note(self, offset: int, step: str | None) -> None:
+    def note(self, offset: int, step: str | None, reason: str) -> None:
         if step == QUARANTINE:
-            self.quarantined.append(offset)
-        else:
-            self.last_offset = max(self.last_offset, offset)
+            self.quarantined[offset] = reason
+            return
+        self.last_offset = max(self.last_offset, offset)
+        if self.known is not None:
+            self.known.add(offset)
 
     def start_at(self, offset: int) -> None:
         self.last_offset = min(self.last_offset, offset - 1)
-        self.quarantined = [known for known in self.quarantined if known < offset]
+        self.quarantined = {at: why for at, why in self.quarantined.items() if at < offset}
+        if self.known is not None:
+            self.known = {at for at in self.known if at < offset}
 
     def has(self, offset: int, step: str | None) -> bool:
-        return offset in self.quarantined if step == QUARANTINE else offset <= self.last_offset
+        if step == QUARANTINE:
+            return offset in self.quarantined
+        return offset <= self.last_offset and (self.known is None or offset in self.known)
 
 
 class DeadLetterLog:
     """Keeps each refused record once, however often a partition's life ends and is repeated.
 
     A restarted life reads again from a checkpoint and refuses the same records again; those that
-    the log holds already are not written a second time. For this the calls are ``begin``, and then
+    the box holds already are not written a second time. For this the calls are ``begin``, and then
     ``write`` in the order of offsets; ``sync`` before a cut that includes the records is committed
     anywhere. ``counts`` are the letters written by this life, by cause.
+
+    Letters that are lost from the box are written again where their records come again.
     """
 
     def __init__(
@@ -84,9 +93,9 @@ class DeadLetterLog:
         """Take over ``box``, and learn what is in it.
 
         version: the pipeline's topology hash. guards: which safeguards are on, for tests of the
-        tests. Raises LogDamagedError, OSError.
+        tests.
         """
-        self.counts: Counter[str] = Counter()
+        self.counts = Causes()
         self._pipeline = pipeline
         self._version = version
         self._clock = clock
@@ -95,11 +104,11 @@ class DeadLetterLog:
         self._written: dict[str, int] = {}
         self._last_version: str | None = None
         self._box = box
-        try:
-            self._read()
-        except BaseException:
-            box.close()
-            raise
+        self._read()
+        self.quarantined: Mapping[str, Mapping[int, str]] = MappingProxyType(
+            {name: dict(held.quarantined) for name, held in self._inputs.items()}
+        )
+        """By input and offset, why a record is set aside, as letters of the lives before say."""
 
     def begin(self, cut: Mapping[str, int]) -> None:
         """Say from where, per input, this life reads.
@@ -128,8 +137,7 @@ class DeadLetterLog:
         """Keep what was refused of input ``name``; return how many of them were new.
 
         batch: where the whole records are, for those that have one there. originals: as they were
-        where they came from, by offset. All of one batch go into one call, in any order. Raises
-        OSError.
+        where they came from, by offset. All of one batch go into one call, in any order.
         """
         held = self._input(name)
         row_at = _no_row if batch is None else _rows_of(batch)
@@ -148,25 +156,25 @@ class DeadLetterLog:
                 new, length_bytes = [], 0
             new.append(to_row(letter))
             length_bytes += letter_bytes
-            self.counts[letter.cause] += 1
+            self.counts.add(letter.cause)
             count += 1
         if new:
             self._append(new)
         return count
 
-    def sync(self) -> None:
-        """Make all letters durable, where that does not take a network: see ``Place.flush``.
+    @property
+    def damage(self) -> tuple[str, ...]:
+        """What of the letters could not be read."""
+        return self._box.damage
 
-        Raises SyncFailedError; then the life is over.
-        """
+    def sync(self) -> None:
+        """Let the next ``Place.flush`` return only once all letters survive whatever happens."""
         self._box.sync()
 
-    def close(self) -> None:
-        """Make all letters durable and release the box; closing twice is allowed."""
-        self._box.close()
-
     def _input(self, name: str) -> _Held:
-        return self._inputs.setdefault(name, _Held())
+        if name not in self._inputs:
+            self._inputs[name] = _Held(known=set() if self.damage else None)
+        return self._inputs[name]
 
     def _check_order(self, name: str, bad: Rejected) -> None:
         """Raise ValueError: a letter that overtook another would hide it from the next life."""
@@ -197,38 +205,43 @@ class DeadLetterLog:
     def _read(self) -> None:
         """Learn what is there already: by the lives before, maybe of other versions."""
         for batch in self._box.batches():
-            for row in batch.select(_FEW_COLUMNS).to_pylist():
+            reasons = batch.column("reason")
+            for at, row in enumerate(batch.select(_FEW_COLUMNS).to_pylist()):
                 self._last_version = row["version"]
                 held = self._input(row["input"])
                 if row["kind"] == START:
                     held.start_at(row["offset"])
                 else:
-                    held.note(row["offset"], row["step"])
+                    why = reasons[at].as_py() if row["step"] == QUARANTINE else ""
+                    held.note(row["offset"], row["step"], why)
 
 
-def read_letters(disk: Disk, path: str, *, superseded: bool = False) -> Iterator[Letter]:
-    """Yield the letters that count, in the order of the log; anybody may, at any time.
+class Found(NamedTuple):
+    """The letters of a partition that count, and what of them could not be read."""
+
+    letters: list[Letter]
+    damage: tuple[str, ...]
+
+
+async def letters_in(
+    store: ObjectStore, pipeline: str, partition: int = 0, *, superseded: bool = False
+) -> Found:
+    """Return the letters that count, in the order in which they came; anybody may, at any time.
 
     A letter does not count if a later version of the pipeline has judged its record anew; with
-    ``superseded`` it is yielded all the same. Raises TopicError when there is no log, and
-    LogDamagedError.
+    ``superseded`` it is returned all the same. Raises StoreError.
     """
-    with PartitionReader(Topic.open(disk, path), 0) as reader:
-        # Both times up to the same end: somebody may be at work.
-        first_offset, next_offset = reader.range()
-        yield from counting(
-            lambda: (one.records for one in batches_of(reader, first_offset, next_offset)),
-            superseded=superseded,
-        )
+    journal = journal_of(store, pipeline, partition)
+    batches, wrong = batches_of(await journal.read())
+    letters = list(counting(batches, superseded=superseded))
+    return Found(letters, (*journal.damage, *wrong))
 
 
-def counting(
-    batches: Callable[[], Iterable[pa.RecordBatch]], *, superseded: bool = False
-) -> Iterator[Letter]:
-    """Yield the letters that count of those in ``batches``, which is asked twice."""
-    starts = [] if superseded else list(_starts(batches()))
+def counting(batches: Sequence[pa.RecordBatch], *, superseded: bool = False) -> Iterator[Letter]:
+    """Yield the letters that count of those in ``batches``."""
+    starts = [] if superseded else list(_starts(batches))
     at = 0
-    for batch in batches():
+    for batch in batches:
         for row in batch.to_pylist():
             if row["kind"] == LETTER and not any(
                 at < start.at and row["input"] == start.input and row["offset"] >= start.offset
@@ -236,12 +249,6 @@ def counting(
             ):
                 yield from_row(row)
             at += 1
-
-
-def count_lost(disk: Disk, path: str) -> int:
-    """Return how many letters were lost from the log and given up; raises as ``read_letters``."""
-    with PartitionReader(Topic.open(disk, path), 0) as reader:
-        return sum(len(batch.rejected) for batch in batches_of(reader))
 
 
 class _Start(NamedTuple):

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.batch import Batch, Marker, Rejected
+from ripple.causes import Causes
 from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs
 from ripple.engine import Engine
 from ripple.events import BroughtUp, Committed, Ended, Refused, Tell, Uncomputable, untold
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 class Letters(Protocol):
     """Takes the records that were refused. counts: how many it has kept, by cause."""
 
-    counts: Counter[str]
+    @property
+    def counts(self) -> Counter[str]:
+        """How many it has kept, by cause."""
+        ...
 
     def write(
         self,
@@ -51,10 +55,6 @@ class Letters(Protocol):
 
     def sync(self) -> None:
         """Make durable what was kept, before a cut that includes it is committed."""
-        ...
-
-    def close(self) -> None:
-        """Make durable what was kept, and release it."""
         ...
 
 
@@ -205,7 +205,10 @@ class Live:
             if isinstance(self._inputs, OriginalInputs):
                 originals = self._inputs.originals(name, [bad.offset for bad in rejected])
             self._letters.write(name, rejected, entry, originals)
-            self._tell(Refused(name, Counter(bad.cause for bad in rejected)))
+            causes = Causes()
+            for bad in rejected:
+                causes.add(bad.cause)
+            self._tell(Refused(name, causes))
 
     async def bring_up(self) -> None:
         """Bring the views up to the engine's cut; write what changed to the outputs lacking it."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ripple.causes import Causes
 from ripple.connectors.inputs import NO_ORIGINALS
 from ripple.engine import Engine
 from ripple.errors import InputError
 from ripple.events import Began
 from ripple.partition.drive import Drive
-from ripple.partition.live import Letters, Live, Parts
+from ripple.partition.live import Live, Parts
 from ripple.partition.outputs import Outputs
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ T = TypeVar("T")
 class Unkept:
     """The keeper of a run that keeps nothing: the outputs commit once, at the end."""
 
-    def __init__(self, open_letters: Callable[[], Letters]) -> None:
+    def __init__(self, open_letters: Callable[[], PlainLetters]) -> None:
         """Take what opens the place for refused records, once the outputs are open."""
         self._open_letters = open_letters
 
@@ -76,7 +76,7 @@ class PlainLetters:
     """
 
     def __init__(self, letters: DeadLetters, source_name: str, *, strict: bool) -> None:
-        self.counts: Counter[str] = Counter()
+        self.counts = Causes()
         self._letters = letters
         self._source_name = source_name
         self._strict = strict
@@ -90,7 +90,8 @@ class PlainLetters:
     ) -> None:
         """Count and keep; raises OutputError, which names the target."""
         kept = [*rejected][: 1 if self._strict else None]
-        self.counts.update(bad.cause for bad in kept)
+        for bad in kept:
+            self.counts.add(bad.cause)
         self._letters.write(self._source_name, kept)
         if self._strict:
             raise InputError(f"{self._source_name}, {kept[0].place}: {kept[0].cause}")

@@ -16,8 +16,8 @@ from ripple.connectors.inputs import Signal
 from ripple.engine.snapshot import SnapshotError
 from ripple.partition.drive import Drive
 from ripple.partition.in_flight import Quarantine
+from ripple.partition.notes import notes_in
 from ripple.partition.restoring import first_cut, restore
-from ripple.partition.store_place import notes_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

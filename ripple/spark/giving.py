@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ripple.causes import Causes
 from ripple.engine.router import Router
 from ripple.spark import packets
 from ripple.spark.packets import Packet, packets_of
@@ -45,7 +46,7 @@ class Giving:
         self._wanted = wanted
         self._number = number
         self._letters: list[dict[str, Any]] = []
-        self._causes: Counter[str] = Counter()
+        self._causes = Causes()
         self._rows: Counter[str] = Counter()
         self._parts: dict[str, Part] = {}
         self._here = () if isinstance(engine, Router) else tuple(engine.digests)
@@ -53,7 +54,7 @@ class Giving:
     def refuse(self, name: str, rejected: Iterable[Rejected]) -> None:
         """Take refused records of an input."""
         for bad in rejected:
-            self._causes[bad.cause] += 1
+            self._causes.add(bad.cause)
             self._letters.append(
                 {
                     "source": name,

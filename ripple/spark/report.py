@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ripple.causes import Causes
 from ripple.hashing import mix_of
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ class Report:
         found = sorted(reports, key=lambda one: (one["stage"], one["partition"]))
         first = [one for one in found if one["stage"] == min(each["stage"] for each in found)]
         rows: Counter[str] = Counter({output.name: 0 for output in plan.outputs})
-        letters: Counter[str] = Counter()
+        letters = Causes()
         uncomputable: Counter[str] = Counter()
         for one in found:
             rows.update(one["rows"])
-            letters.update(one["letters"])
+            letters.take(one["letters"])
             uncomputable.update(one["uncomputable"])
         counters: Counter[str] = Counter()
         for one in first:

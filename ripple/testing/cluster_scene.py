@@ -15,8 +15,8 @@ from ripple.batch import Batch
 from ripple.exchange.limits import ExchangeLimits
 from ripple.log import PartitionReader, Topic
 from ripple.ops import OP
+from ripple.partition.letters import letters_in
 from ripple.partition.settings import Settings
-from ripple.partition.store_place import letters_in
 from ripple.testing.cluster_invariants import hold
 from ripple.testing.cluster_watch import Watch
 from ripple.testing.cluster_worker import SimWorker, on_disk, topic_of
@@ -276,7 +276,8 @@ class ClusterScene:
         store = self.cluster.store.copy(Effects(0, Planned(()), Trace()))
         found: list[tuple[str, int]] = []
         for number in range(self.shape.partitions):
-            letters = await letters_in(store, self.truth.plan.name, number)
+            letters, damage = await letters_in(store, self.truth.plan.name, number)
+            assert not damage, damage
             found += [(letter.input, letter.offset) for letter in letters]
         assert len(set(found)) == len(found), f"a dead letter is there twice: {sorted(found)}"
         return set(found)

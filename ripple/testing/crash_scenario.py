@@ -22,8 +22,7 @@ from ripple.log import PartitionReader, Topic
 from ripple.ops import OP
 from ripple.partition.group import SinkGroup
 from ripple.partition.keeper import Keeper
-from ripple.partition.letter_box import letters_path
-from ripple.partition.letters import read_letters
+from ripple.partition.letters import letters_in
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
 from ripple.pipeline.builder import Pipeline
@@ -138,7 +137,7 @@ class CrashScenario:
         )
         finished = [life for life in lives if life is not None]
         assert finished, "of two lives each was refused because of the other"
-        self._compare(world, variant, finished[-1])
+        await self._compare(world, variant, finished[-1])
 
     def check(self, world: SimWorld, seed: int) -> None:
         """Check what any process finds after a crash."""
@@ -239,10 +238,12 @@ class CrashScenario:
         self.source.install(world, whole=True)
         life = world.loop.run_until_complete(self._live(world, variant, learn=True))
         assert life is not None
-        return self._outcome(world, life)
+        outcome: Outcome = world.loop.run_until_complete(self._outcome(world, variant, life))
+        return outcome
 
-    def _compare(self, world: SimWorld, variant: Variant, life: Life) -> None:
-        expected, found = self._expected[variant.logs_first], self._outcome(world, life)
+    async def _compare(self, world: SimWorld, variant: Variant, life: Life) -> None:
+        expected = self._expected[variant.logs_first]
+        found = await self._outcome(world, variant, life)
         assert found.digest == expected.digest, "the digest is not that of an undisturbed run"
         assert found.counters == expected.counters
         assert found.letters == expected.letters, f"dead letters: {found.letters}"
@@ -268,15 +269,16 @@ class CrashScenario:
                 written = b"".join(lines.of(batch, is_first=False) for batch in batches)
                 assert data == written, f"the file of output {output!r}: {data!r}"
 
-    def _outcome(self, world: SimWorld, life: Life) -> Outcome:
-        disk = world.disk.after_exit(Effects(0, Planned(()), Trace()))
+    async def _outcome(self, world: SimWorld, variant: Variant, life: Life) -> Outcome:
+        untouched = Effects(0, Planned(()), Trace())
+        disk = world.disk.after_exit(untouched)
+        store = world.store.copy(untouched) if variant.in_store else DiskStore(disk)
+        letters, damage = await letters_in(store, self.plan.name)
+        assert not damage, damage
         outcome = Outcome(
             counters=life.engine.counters.as_dict(),
             digest=life.engine.digest,
-            letters=[
-                (letter.input, letter.offset, letter.step)
-                for letter in read_letters(disk, letters_path(self.plan.name))
-            ],
+            letters=[(letter.input, letter.offset, letter.step) for letter in letters],
         )
         for output in self.plan.outputs:
             name = output.name

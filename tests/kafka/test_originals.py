@@ -12,13 +12,12 @@ from ripple.kafka.batches import ProducerId, batches
 from ripple.kafka.originals import kept_of, original_of
 from ripple.kafka.record_batches import decoded
 from ripple.partition.letter import Letter, dumps_record
-from ripple.partition.letter_box import LetterTopic
-from ripple.partition.letters import DeadLetterLog, read_letters
 from ripple.testing import SimWorld
 from ripple.testing.sim_broker import SimBroker
-from ripple.world import LiveClock, LiveDisk
+from ripple.world import LiveDisk
 from ripple.world.broker import Place, Record, Records
 from tests.kafka.test_inputs import A, B, all_of, in_this_thread, inputs_of, played
+from tests.partition.letter_places import kept, owned
 
 __all__ = ["in_this_thread"]
 
@@ -80,14 +79,12 @@ def test_what_is_too_long_together_keeps_what_it_was() -> None:
     assert dumps_record(None, longer) is None
 
 
-def test_letters_keep_them_in_a_log(tmp_path) -> None:
-    box = LetterTopic(LiveDisk(tmp_path), "letters", LiveClock())
-    log = DeadLetterLog(box, pipeline="vwap", version="f00d", clock=LiveClock())
+def test_letters_keep_them(tmp_path) -> None:
     original = original_of(PLACE, fetched(), 0)
     nothing = Batch(pa.RecordBatch.from_pylist([], pa.schema([])), 2, ())
-    log.write("trades/3", [Rejected(1, None, "bad", b"")], nothing, {1: original})
-    log.close()
-    (letter,) = read_letters(LiveDisk(tmp_path), "letters")
+    with owned(LiveDisk(tmp_path), "vwap") as (log, _):
+        log.write("trades/3", [Rejected(1, None, "bad", b"")], nothing, {1: original})
+    (letter,) = kept(LiveDisk(tmp_path), "vwap")
     assert letter.original() == original
 
 

@@ -7,9 +7,10 @@ import re
 import pytest
 
 from ripple import events
+from ripple.causes import OTHERS
 from ripple.engine import Engine
 from ripple.observe.exposition import exposition
-from ripple.observe.measures import CAUSES_MAX, OTHER_CAUSE, Measures
+from ripple.observe.measures import CAUSES_MAX, Measures
 from ripple.observe.metrics import OF_WORKERS, Kind
 from ripple.observe.samples import Histogram, Samples
 from tests.observe.trades import PLAN, trades
@@ -251,7 +252,7 @@ def test_causes_of_letters_are_labels_but_never_too_many(measures: Measures) -> 
     measures.told(3, events.Refused("trades", causes))
     found = measures.samples([3])
     assert of(found, "letters_total", "checks: 0") == 2
-    assert of(found, "letters_total", OTHER_CAUSE) == 2 * 7
+    assert of(found, "letters_total", OTHERS) == 2 * 7
 
 
 def test_processes_are_added_up_and_one_that_has_ended_still_counts() -> None:

@@ -15,9 +15,9 @@ from ripple.connectors.text.cut_record import Owner
 from ripple.log import PartitionReader, Topic
 from ripple.partition.group import SinkGroup
 from ripple.partition.keeper import Keeper
+from ripple.partition.letters import letters_in
 from ripple.partition.life import Life
 from ripple.partition.settings import Settings
-from ripple.partition.store_place import letters_in
 from ripple.store import DiskStore, RetryingStore
 from ripple.testing import SimDisk, sim_world
 from ripple.testing.crash_source import TOPIC, CrashSource
@@ -78,7 +78,8 @@ def left(disk: SimDisk) -> dict[str, Any]:
             entries = [entry for entry in reader.read() if isinstance(entry, Batch)]
         rows = [row for entry in entries for row in entry.records.to_pylist()]
         found[output.name] = repr(rows)  # so that a NaN is a NaN
-    letters = world.loop.run_until_complete(letters_in(DiskStore(disk), PLAN.name))
+    letters, damage = world.loop.run_until_complete(letters_in(DiskStore(disk), PLAN.name))
+    assert not damage
     found["letters"] = [(letter.offset, letter.step) for letter in letters]
     checkpoints = Checkpoints(DiskStore(disk), PLAN.name)
     found["problems"] = world.loop.run_until_complete(checkpoints.verify())

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ripple.cli.user_file import load_plan
-from ripple.partition.in_flight import InFlight
+from ripple.partition.in_flight import InFlight, _line
 from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.world import LiveDisk
 from tests.cli.processes import RIPPLE, Ended, ripple, start
@@ -225,7 +225,7 @@ def test_failed_start_leaves_no_new_outputs(place: Place, tmp_path: Path, first:
     assert (failed.code, "there is no folder" in failed.only_line) == (1, True)
     assert list(new.iterdir()) == []
     notes = place.state / "vwap-1s" / "00000" / "in-flight.jsonl"
-    notes.write_bytes(b"damaged")
+    notes.write_bytes(b"".join(map(_line, [["kept", 1], ["of a later release"]])))
     failed = ripple(*source, *sinks, f"total=log:{place.total}", "--checkpoint-dir", place.state)
     assert (failed.code, "in-flight.jsonl" in failed.only_line) == (1, True)
     assert list(new.iterdir()) == []

@@ -15,13 +15,13 @@ from ripple.cli.main import main
 from ripple.engine import RejectedRow
 from ripple.log import PartitionWriter, Topic, TopicWriter
 from ripple.partition.drive import refused
-from ripple.partition.letter_box import LetterBox, LetterTopic, letters_path
 from ripple.partition.letters import DeadLetterLog
-from ripple.partition.store_place import StorePlace
+from ripple.partition.place import Place
 from ripple.schema.arrow import from_arrow
 from ripple.store import DiskStore
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 from tests.log.trades import read_all
+from tests.partition.letter_places import owned
 
 PIPELINE = Path(__file__).parent / "pipeline_vwap.py"
 NO_RECORD = "only its text was kept: its source could not read it as a record"
@@ -33,18 +33,16 @@ TRADES = [
 
 
 def write_letters(disk: LiveDisk, pipeline: str, partition: int = 0, name: str = "trades") -> None:
-    box = LetterTopic(disk, letters_path(pipeline, partition), LiveClock())
-    leave_letters(box, pipeline, name)
+    with owned(disk, pipeline, partition, version="f00d") as (log, _):
+        leave_letters(log, name)
 
 
-def leave_letters(box: LetterBox, pipeline: str, name: str = "trades") -> None:
+def leave_letters(log: DeadLetterLog, name: str = "trades") -> None:
     """Offset 10 is refused by the source, 12 and 13 by a step."""
-    log = DeadLetterLog(box, pipeline=pipeline, version="f00d", clock=LiveClock())
     malformed = Rejected(10, 4, "price is empty", b"\x1b[2JAMZN,,1")
     batch = Batch(pa.RecordBatch.from_pylist(TRADES), 14, (malformed,))
     failed = [RejectedRow(1, "check", "it is\x1b[2J negative"), RejectedRow(2, "check", "too low")]
     log.write(name, [malformed, *refused(batch, failed)], batch)
-    log.close()
 
 
 @pytest.fixture
@@ -93,17 +91,14 @@ def test_list_shows_letters_and_totals_and_cannot_touch_the_terminal(command) ->
     ]
 
 
-def test_letters_that_are_lost_are_told_and_counted_when_given_up(command, disk) -> None:
-    (segment,) = disk.root.glob("**/dead-letters.topic/0/*.log")
-    segment.unlink()
+def test_letters_that_are_damaged_are_told_and_the_others_listed(command, disk) -> None:
+    write_letters(LiveDisk(disk.root / "checkpoints"), "vwap", partition=1)
+    damaged, *_ = disk.root.glob("checkpoints/vwap/00000/letters/*2.journal")
+    damaged.write_bytes(damaged.read_bytes()[:-1])
     code, out, err = command("list")
-    assert code == 1
-    assert "but records up to 3 were durable" in err
-    topic = segment.parent.parent
-    assert main(["log", "repair", str(topic), "--give-up", "0-2"]) == 0
-    code, out, err = command("list")
-    assert (code, out.splitlines()[-1]) == (0, "0 letters")
-    assert "vwap/0: 3 letters were lost from vwap/00000/dead-letters.topic and given up" in err
+    assert (code, out.splitlines()[-4]) == (0, "3 letters")
+    assert f"vwap/0: vwap/00000/letters/{damaged.name} is damaged" in err
+    assert "what was in it is lost" in err
 
 
 def test_list_as_json_and_chosen(command) -> None:
@@ -208,13 +203,12 @@ def test_letters_that_workers_have_left_in_the_store_are_listed_and_retried(disk
     async def leave() -> None:
         store = DiskStore(LiveDisk(f"{disk.root}/checkpoints"), LiveRandom())
         for partition, offsets in ((1, [7, 9]), (2, [])):
-            place = StorePlace(store, "vwap", partition, random=LiveRandom())
+            place = Place(store, "vwap", partition, random=LiveRandom())
             await place.open(1024)
             log = DeadLetterLog(place.letters(), pipeline="vwap", version="f", clock=LiveClock())
             batch = Batch(pa.RecordBatch.from_pylist(TRADES[:2]), 10, (), np.array([7, 9]))
             rows = [RejectedRow(offsets.index(at), "check", "it is bad") for at in offsets]
             log.write("trades", refused(batch, rows), batch)
-            log.close()
             await place.close()
 
     asyncio.run(leave())

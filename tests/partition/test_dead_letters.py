@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,30 +11,23 @@ import pytest
 from ripple.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.engine import RejectedRow
 from ripple.errors import InputError
-from ripple.log import LogDamagedError, LogSettings, PartitionReader, Topic
 from ripple.partition import letter
 from ripple.partition import letters as dead_letters
 from ripple.partition.drive import refused
 from ripple.partition.letter import QUARANTINE
-from ripple.partition.letter_box import LetterTopic, letters_path
-from ripple.partition.letters import DeadLetterLog, read_letters
+from ripple.partition.letters import letters_in
+from ripple.store import DiskStore
 from ripple.testing import SimulationError, SimWorld, enumerate_crashes
-from ripple.world import Disk, LiveClock, LiveDisk
+from ripple.world import Disk, LiveDisk
 from tests.examples import EXAMPLES, THINNED
+from tests.partition.letter_places import kept, owned, simulated
 
-PATH = letters_path("vwap")
 RECORDS = 40
 BATCH_ROWS = 10
 
 
-def log_of(disk: Disk, version: str = "v1") -> DeadLetterLog:
-    return DeadLetterLog(
-        LetterTopic(disk, PATH, LiveClock()), pipeline="vwap", version=version, clock=LiveClock()
-    )
-
-
 def offsets_of(disk: Disk) -> list[int]:
-    return [one.offset for one in read_letters(disk, PATH)]
+    return [one.offset for one in kept(disk, "vwap")]
 
 
 def bad(offset: int, step: str | None = None) -> Rejected:
@@ -44,10 +39,9 @@ def test_letter_has_all_that_was_known(tmp_path) -> None:
     source_rejected = Rejected(11, 4, "price is empty", b"\xffAMZN,,1")
     batch = Batch(records, 14, (source_rejected,))
     failed = refused(batch, [RejectedRow(1, "notional", "the result is negative")])
-    log = log_of(LiveDisk(tmp_path))
-    log.write("trades", [*failed, source_rejected], batch)
-    log.close()
-    by_source, by_step = read_letters(LiveDisk(tmp_path), PATH)
+    with owned(LiveDisk(tmp_path), "vwap") as (log, _):
+        log.write("trades", [*failed, source_rejected], batch)
+    by_source, by_step = kept(LiveDisk(tmp_path), "vwap")
     assert (by_source.offset, by_source.line_number, by_source.step) == (11, 4, None)
     assert by_source.raw == b"\xffAMZN,,1"
     with pytest.raises(InputError, match="only its text"):
@@ -63,60 +57,65 @@ def test_letter_has_all_that_was_known(tmp_path) -> None:
 def test_words_that_are_not_utf8_do_not_end_the_life(tmp_path) -> None:
     records = pa.record_batch({"symbol": ["AAPL"], "price": [float("nan")]})
     failed = refused(Batch(records, 1), [RejectedRow(0, "m", "KeyError: '\ud800'")])
-    log = log_of(LiveDisk(tmp_path))
-    assert log.write("trades", failed, Batch(records, 1)) == 1
-    log.close()
-    [kept] = read_letters(LiveDisk(tmp_path), PATH)
-    assert kept.reason == "KeyError: '\\ud800'"
-    assert kept.raw == b'{"symbol": "AAPL", "price": "NaN"}'
+    with owned(LiveDisk(tmp_path), "vwap") as (log, _):
+        assert log.write("trades", failed, Batch(records, 1)) == 1
+    [found] = kept(LiveDisk(tmp_path), "vwap")
+    assert found.reason == "KeyError: '\\ud800'"
+    assert found.raw == b'{"symbol": "AAPL", "price": "NaN"}'
 
 
 def test_next_life_keeps_only_what_is_new(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     for offsets, new in (([3, 5], 2), ([3, 5, 9], 1)):
-        log = log_of(disk)
-        log.begin({"trades": 0})
-        assert log.write("trades", map(bad, offsets)) == new
-        assert log.write("quotes", [bad(offsets[-1])]) == 1
-        log.close()
-    assert [(one.input, one.offset) for one in read_letters(disk, PATH)] == [
+        with owned(disk, "vwap") as (log, _):
+            log.begin({"trades": 0})
+            assert log.write("trades", map(bad, offsets)) == new
+            assert log.write("quotes", [bad(offsets[-1])]) == 1
+    assert [(one.input, one.offset) for one in kept(disk, "vwap")] == [
         *(("trades", 3), ("trades", 5), ("quotes", 5)),
         *(("trades", 9), ("quotes", 9)),
     ]
 
 
-@pytest.mark.parametrize("is_closed", [True, False])
-def test_letters_that_are_gone_are_told_to_everybody(tmp_path, is_closed: bool) -> None:
-    """Whether the life before has ended in good order or was killed after a commit."""
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_letters_that_are_damaged_are_written_again_where_their_records_come_again(
+    tmp_path, is_gone: bool
+) -> None:
     disk = LiveDisk(tmp_path)
-    log = log_of(disk)
-    log.write("trades", [bad(3), bad(7)])
-    log.sync()
-    if is_closed:
-        log.close()
+    for offset in (3, 7, 9):
+        with owned(disk, "vwap") as (log, _):
+            log.write("trades", [bad(offset)])
+    objects = sorted(tmp_path.glob("vwap/00000/letters/*.journal"))
+    damaged = objects[3]  # each owner begins with an empty one
+    assert b"AAPL" in damaged.read_bytes()
+    if is_gone:
+        damaged.unlink()
     else:
-        log._box._writer._locks.release()
-    for path in tmp_path.glob("**/0/*.log"):
-        path.unlink()
-    with pytest.raises(
-        LogDamagedError, match=r"dead-letters.topic/0/0+\.log .*up to 2 were durable"
-    ):
-        log_of(disk)
-    with pytest.raises(LogDamagedError, match="up to 2 were durable"):
-        offsets_of(disk)
+        damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    found = asyncio.run(letters_in(DiskStore(disk), "vwap"))
+    assert [one.offset for one in found.letters] == [3, 9]
+    (said,) = found.damage
+    assert damaged.name in said
+    with owned(disk, "vwap") as (log, flush):
+        assert log.damage == (said,)
+        log.begin({"trades": 5})
+        assert log.write("trades", map(bad, [7, 9, 11])) == 2
+        log.sync()
+        flush()
+    assert sorted(offsets_of(disk)) == [3, 7, 9, 11]  # of which nothing is damaged any more
+    with owned(disk, "vwap") as (log, _):
+        assert log.write("trades", map(bad, [7, 9, 11])) == 0
 
 
 def test_new_version_judges_anew_from_where_it_reads(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
-    log = log_of(disk)
-    log.write("trades", map(bad, [3, 5, 9]))
-    log.close()
+    with owned(disk, "vwap") as (log, _):
+        log.write("trades", map(bad, [3, 5, 9]))
     for new in (2, 0):
-        log = log_of(disk, "v2")
-        log.begin({"trades": 5})
-        assert log.write("trades", map(bad, [5, 7])) == new
-        log.close()
-    assert [(one.offset, one.version) for one in read_letters(disk, PATH)] == [
+        with owned(disk, "vwap", version="v2") as (log, _):
+            log.begin({"trades": 5})
+            assert log.write("trades", map(bad, [5, 7])) == new
+    assert [(one.offset, one.version) for one in kept(disk, "vwap")] == [
         *((3, "v1"), (5, "v2"), (7, "v2"))
     ]
 
@@ -124,25 +123,22 @@ def test_new_version_judges_anew_from_where_it_reads(tmp_path) -> None:
 def test_quarantined_record_is_kept_once_however_late_it_comes(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     for given, new in (([bad(3), bad(9)], 2), ([bad(3), bad(5, QUARANTINE)], 1)):
-        log = log_of(disk)
-        assert log.write("trades", given) == new
-        log.close()
-    log = log_of(disk)
-    assert log.write("trades", [bad(3), bad(5, QUARANTINE), bad(9)]) == 0
-    log.close()
+        with owned(disk, "vwap") as (log, _):
+            assert log.write("trades", given) == new
+    with owned(disk, "vwap") as (log, _):
+        assert log.write("trades", [bad(3), bad(5, QUARANTINE), bad(9)]) == 0
     assert offsets_of(disk) == [3, 9, 5]
-    log = log_of(disk, "v2")
-    log.begin({"trades": 4})
-    assert log.write("trades", [bad(5, QUARANTINE)]) == 1
-    log.close()
+    with owned(disk, "vwap", version="v2") as (log, _):
+        log.begin({"trades": 4})
+        assert log.write("trades", [bad(5, QUARANTINE)]) == 1
     assert offsets_of(disk) == [3, 5]
 
 
 def test_letter_that_comes_after_a_later_one_is_refused(tmp_path) -> None:
-    log = log_of(LiveDisk(tmp_path))
-    log.write("trades", [bad(7), bad(2)])  # of one batch: any order
-    with pytest.raises(ValueError, match="comes after a later one"):
-        log.write("trades", [bad(5)])
+    with owned(LiveDisk(tmp_path), "vwap") as (log, _):
+        log.write("trades", [bad(7), bad(2)])  # of one batch: any order
+        with pytest.raises(ValueError, match="comes after a later one"):
+            log.write("trades", [bad(5)])
 
 
 def test_long_records_are_bounded(tmp_path, monkeypatch) -> None:
@@ -150,13 +146,12 @@ def test_long_records_are_bounded(tmp_path, monkeypatch) -> None:
     text = "x" * (letter.RECORD_BYTES_MAX + 1)
     records = pa.record_batch({"text": [text, *("short" for _ in range(9))]})
     batch = Batch(records, 10)
-    log = log_of(LiveDisk(tmp_path))
-    long_reason = "r" * 5000
-    log.write("a", refused(batch, [RejectedRow(at, "s", long_reason) for at in range(10)]), batch)
-    log.close()
-    with PartitionReader(Topic.open(LiveDisk(tmp_path), PATH), 0) as reader:
-        assert [entry.span for entry in reader.read() if isinstance(entry, Batch)] == [2] * 5
-    first, *rest = read_letters(LiveDisk(tmp_path), PATH)
+    with owned(LiveDisk(tmp_path), "vwap") as (log, _):
+        long_reason = "r" * 5000
+        failed = [RejectedRow(at, "s", long_reason) for at in range(10)]
+        log.write("a", refused(batch, failed), batch)
+        assert [len(rows) for rows in log._box._waiting] == [2] * 5
+    first, *rest = kept(LiveDisk(tmp_path), "vwap")
     assert first.record is None
     assert len(first.raw) == RAW_BYTES_MAX
     assert len(first.reason) == letter.REASON_CHARACTERS_MAX
@@ -175,31 +170,26 @@ def life(world: SimWorld, seed: int) -> None:
 
     Every other life starts from the sink's cut, the others from the beginning.
     """
-    settings = LogSettings(sync_appends=0, segment_bytes_max=3000)
-    box = LetterTopic(world.disk, PATH, world.clock, settings=settings, guards=world.guards)
-    log = DeadLetterLog(box, pipeline="vwap", version="v1", clock=world.clock, guards=world.guards)
     lives = world.witness["lives"] = world.witness.get("lives", 0) + 1
     committed = world.witness.get("committed", 0)
     cut = committed if lives % 2 else 0
-    log.begin({"trades": cut})
-    for first in range(cut, RECORDS, BATCH_ROWS):
-        offsets = np.arange(first, first + BATCH_ROWS)
-        rejected = [bad(int(offset)) for offset in offsets if is_bad(offset)]
-        log.write("trades", rejected)
-        if first % 20 == 0:
-            if world.guards("sync_before_commit"):
-                log.sync()
-            world.witness["committed"] = max(committed, first + BATCH_ROWS)
-    log.close()
+    with owned(world.disk, "vwap", **simulated(world)) as (log, flush):
+        log.begin({"trades": cut})
+        for first in range(cut, RECORDS, BATCH_ROWS):
+            offsets = np.arange(first, first + BATCH_ROWS)
+            rejected = [bad(int(offset)) for offset in offsets if is_bad(offset)]
+            log.write("trades", rejected)
+            if first % 20 == 0:
+                if world.guards("sync_before_commit"):
+                    log.sync()
+                    flush()
+                world.witness["committed"] = max(committed, first + BATCH_ROWS)
     world.witness["committed"] = RECORDS
 
 
 def kept_once(world: SimWorld, seed: int) -> None:
     """What a person finds who looks after a crash: all up to the commit, nothing twice."""
-    if not world.disk.exists(f"{PATH}/topic"):
-        assert not world.witness.get("committed")
-        return
-    found = offsets_of(world.disk)
+    found = [one.offset for one in kept(world.disk, "vwap", run=world.loop.run_until_complete)]
     expected = [offset for offset in range(RECORDS) if is_bad(offset)]
     assert found == expected[: len(found)]
     committed = world.witness.get("committed", 0)

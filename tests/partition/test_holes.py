@@ -14,8 +14,7 @@ from ripple.connectors.cutting import recut
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.source_inputs import SourceInputs
 from ripple.partition.keeper import Keeper
-from ripple.partition.letter_box import letters_path
-from ripple.partition.letters import read_letters
+from ripple.partition.letters import letters_in
 from ripple.partition.life import Life
 from ripple.store import DiskStore
 from ripple.testing import SimWorld, explore, sim_world
@@ -82,9 +81,8 @@ def test_records_with_holes_between_them_give_what_they_give_without() -> None:
     assert (counters.consumed, counters.dead_lettered) == (len(ROWS) + 1, 1)
     assert counters.applied + counters.very_late + counters.dead_lettered == counters.consumed
     assert one.report.events == len(ROWS) + 1
-    assert [letter.offset for letter in read_letters(world.disk, letters_path(PLAN.name))] == [
-        end.bad
-    ]
+    found = world.loop.run_until_complete(letters_in(DiskStore(world.disk), PLAN.name))
+    assert [letter.offset for letter in found.letters] == [end.bad]
 
 
 def _expected() -> dict[str, object]:
@@ -104,7 +102,7 @@ async def crashed(world: SimWorld, seed: int) -> None:
         "counters": one.engine.counters,
         "cut": one.engine.cut,
     } == EXPECTED
-    letters = read_letters(world.disk, letters_path(PLAN.name))
+    letters = (await letters_in(DiskStore(world.disk), PLAN.name)).letters
     assert [letter.offset for letter in letters] == [Compacted(7).bad]
 
 

@@ -12,18 +12,17 @@ import pytest
 from ripple.batch import Batch, Rejected
 from ripple.checkpoint import partitions
 from ripple.errors import InputError, NodeError
+from ripple.events import NotesLost
 from ripple.partition import in_flight as in_flight_file
 from ripple.partition.drive import part_of, set_aside
 from ripple.partition.in_flight import CAREFUL_RECORDS, InFlight
 from ripple.partition.letter import QUARANTINE
-from ripple.partition.letter_box import LetterTopic, letters_path
-from ripple.partition.letters import DeadLetterLog
 from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.partition.suspicion import DEATHS_MAX, Range
 from ripple.store import DiskStore
 from ripple.telling import line_of
 from ripple.testing import SimulationError, SimWorld, enumerate_crashes
-from ripple.world import Disk, LiveClock, LiveDisk
+from ripple.world import Disk, LiveDisk
 
 PATH = in_flight_path("vwap")
 KILLER = 23
@@ -267,19 +266,18 @@ def test_torn_line_costs_a_count_and_a_damaged_list_is_refused(tmp_path) -> None
     file.write_bytes(whole[:-3])
     assert len(opened(disk).pieces("trades", 7, 9)) == 1
     at = whole.index(b"quarantined")
-    file.write_bytes(whole[:at] + b"Q" + whole[at + 1 :])
-    with pytest.raises(InputError, match="damaged"):
-        opened(disk)
+    file_as_it_was = whole[:at] + b"Q" + whole[at + 1 :]
+    file.write_bytes(file_as_it_was)
+    anew = opened(disk)
+    (lost,) = anew.remarks()
+    assert isinstance(lost, NotesLost)
+    assert "damaged" in lost.why
+    assert (tmp_path / f"{PATH}.damaged").read_bytes() == file_as_it_was
+    anew.close()
 
 
 def test_checkpoint_store_does_not_see_what_lies_beside(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
-    DeadLetterLog(
-        LetterTopic(disk, letters_path("vwap"), LiveClock()),
-        pipeline="vwap",
-        version="v",
-        clock=LiveClock(),
-    ).close()
     opened(disk).close()
     store = DiskStore(disk)
     assert asyncio.run(partitions(store)) == ()

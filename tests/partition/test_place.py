@@ -13,17 +13,18 @@ from ripple.checkpoint import Checkpoints
 from ripple.connectors.source_inputs import SourceInputs
 from ripple.cut import Cut
 from ripple.engine import Engine
-from ripple.fenced import DamagedError, FencedError, Journal, journal
-from ripple.partition import store_place
+from ripple.fenced import FencedError, Journal, journal
+from ripple.partition import letter_box
+from ripple.partition import place as places
 from ripple.partition.in_flight import InFlight
 from ripple.partition.keeper import Keeper
 from ripple.partition.letter import QUARANTINE
-from ripple.partition.letter_box import letters_path
-from ripple.partition.letters import DeadLetterLog, read_letters
+from ripple.partition.letters import DeadLetterLog, letters_in
 from ripple.partition.life import Life
-from ripple.partition.place import DiskPlace, Place
-from ripple.partition.store_place import StorePlace, letters_in
+from ripple.partition.notes import NoteFile, in_flight_path
+from ripple.partition.place import Place
 from ripple.partition.suspicion import DEATHS_MAX, Range
+from ripple.telling import line_of
 from ripple.testing import SimWorld, explore, sim_world
 from ripple.testing.sim_faults import Fault, Planned
 from ripple.testing.sim_run import run
@@ -51,11 +52,9 @@ class Owners:
     async def next(self) -> Place:
         """Return the place as the next owner has it, who knows nothing but the place."""
         self.epoch += 1
-        place: Place = (
-            DiskPlace(self.world.disk, "vwap", clock=self.world.clock)
-            if self.form == "disk"
-            else StorePlace(self.world.store, "vwap", random=self.world.random)
-        )
+        world, of_notes = self.world, in_flight_path("vwap")
+        notes = NoteFile(world.disk, of_notes) if self.form == "disk" else None
+        place = Place(world.store, "vwap", random=world.random, notes=notes)
         await place.open(self.epoch)
         return place
 
@@ -68,16 +67,13 @@ class Owners:
         return DeadLetterLog(box, pipeline="vwap", version=version, clock=self.world.clock)
 
     async def kept(self) -> list[tuple[int, str]]:
-        letters = (
-            list(read_letters(self.world.disk, letters_path("vwap")))
-            if self.form == "disk"
-            else await letters_in(self.world.store, "vwap")
-        )
+        letters, damage = await letters_in(self.world.store, "vwap")
+        assert not damage
         return [(letter.offset, letter.version) for letter in letters]
 
 
-def bad(offset: int) -> Rejected:
-    return Rejected(offset, None, "price is empty", b"AAPL,,1")
+def bad(offset: int, step: str | None = None) -> Rejected:
+    return Rejected(offset, None, "price is empty", b"AAPL,,1", step)
 
 
 @each_form
@@ -91,14 +87,12 @@ def test_letters_are_kept_once_whoever_owns_the_partition(form: str) -> None:
             assert log.write("trades", map(bad, offsets)) == new
             log.sync()
             await place.flush()
-            log.close()
             await place.close()
             await place.close()
         assert await owners.kept() == [(3, "v1"), (5, "v1"), (9, "v1")]
         _, log = await owners.letters("v2")
         log.begin({"trades": 5})
         assert log.write("trades", map(bad, [5, 7])) == 2
-        log.close()
 
     owners.run(story())
 
@@ -193,7 +187,7 @@ def test_owner_before_is_shut_out_and_changes_nothing() -> None:
         await former.close()
         assert owners.world.store.image() == before
         with pytest.raises(FencedError):
-            await StorePlace(owners.world.store, "vwap", random=owners.world.random).open(2)
+            await Place(owners.world.store, "vwap", random=owners.world.random).open(2)
         assert other.write("trades", [bad(3)]) == 1
         other.sync()
         await latter.flush()
@@ -234,7 +228,7 @@ def test_put_that_is_repeated_after_a_lost_reply_is_one_letter() -> None:
     lost: list[str] = []
 
     async def story() -> list[tuple[int, str]]:
-        place = StorePlace(Forgetful(), "vwap", random=owners.world.random)
+        place = Place(Forgetful(), "vwap", random=owners.world.random)
         await place.open(1)
         log = owners.log_in(place)
         log.write("trades", [bad(3)])
@@ -257,25 +251,41 @@ def test_put_that_is_repeated_after_a_lost_reply_is_one_letter() -> None:
         (lambda _: None, "2.journal is missing"),
     ],
 )
-def test_damage_is_told_and_nothing_is_guessed(
-    damage: Callable[[bytes], bytes | None], said: str
+@pytest.mark.parametrize("kind", ["letters", "notes"])
+def test_an_object_that_is_damaged_costs_what_was_in_it_and_ends_no_life(
+    kind: str,
+    damage: Callable[[bytes], bytes | None],
+    said: str,
 ) -> None:
     owners = Owners("store")
 
     async def story() -> None:
         place, log = await owners.letters()
+        life = InFlight(place.notes(), version="v1")
         for offset in (3, 5):
-            log.write("trades", [bad(offset)])
+            life.begin("trades", offset, offset + 1)
+            log.write("trades", [bad(offset), bad(offset - 1, QUARANTINE)])
             log.sync()
             await place.flush()
-        store, name = owners.world.store, "vwap/00000/letters/0000000000000002.journal"
+        store, name = owners.world.store, f"vwap/00000/{kind}/0000000000000002.journal"
         data = damage(store.image()[name])
         await store.delete(name)
         if data is not None:
             await store.put_if_absent(name, data)
-        for act in (owners.next, owners.kept):
-            with pytest.raises(DamagedError, match=said):
-                await act()
+        place, log = await owners.letters()
+        life = InFlight(place.notes(), version="v1", lettered=log.quarantined)
+        told = "".join(line_of(event) or "" for event in life.remarks())
+        if kind == "letters":
+            assert (len(log.damage), said in log.damage[0], "lost" in told) == (1, True, False)
+            assert log.write("trades", map(bad, [3, 5])) == 1  # of those that come again
+        else:
+            assert (log.damage, said in told, "deaths are counted anew" in told) == ((), True, True)
+            assert set(life.quarantined("trades")) == {2, 4}  # by their letters
+        log.sync()
+        await place.flush()
+        assert sorted(offset for offset, _ in await owners.kept())[-2:] == [4, 5]
+        again = InFlight((await owners.next()).notes(), version="v1")
+        assert not any("lost" in (line_of(event) or "") for event in again.remarks())
 
     owners.run(story())
 
@@ -356,9 +366,9 @@ def test_owners_that_add_nothing_leave_nothing_to_be_read() -> None:
 def test_letters_of_weeks_are_read_as_a_few_objects_and_the_oldest_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(store_place, "LETTER_OBJECTS_MAX", 10)
-    monkeypatch.setattr(store_place, "LETTER_BYTES_MAX", 12_000)  # some 115 letters
-    monkeypatch.setattr(store_place, "PIECE_BYTES", 100)
+    monkeypatch.setattr(places, "LETTER_OBJECTS_MAX", 10)
+    monkeypatch.setattr(letter_box, "LETTER_BYTES_MAX", 12_000)  # some 115 letters
+    monkeypatch.setattr(letter_box, "PIECE_BYTES", 100)
     owners = Owners("store")
 
     async def story() -> None:
@@ -369,7 +379,6 @@ def test_letters_of_weeks_are_read_as_a_few_objects_and_the_oldest_go(
                 assert log.write("trades", map(bad, [*again, offset])) == 1
                 log.sync()
                 await place.flush()
-            log.close()
             await place.close()
             kept = [offset for offset, _ in await owners.kept()]
             assert kept == list(range(first + 5 - len(kept), first + 5))
@@ -398,7 +407,7 @@ def test_letters_that_come_one_by_one_take_the_memory_of_their_bytes() -> None:
 
     pieces, rows = owners.run(story())
     assert rows == 1000
-    assert pieces < 1000 / store_place.PIECES_LOOSE_MAX + store_place.PIECES_LOOSE_MAX
+    assert pieces < 1000 / letter_box.PIECES_LOOSE_MAX + letter_box.PIECES_LOOSE_MAX
 
 
 def test_letters_synced_together_are_one_object() -> None:
@@ -421,7 +430,7 @@ def test_letters_synced_together_are_one_object() -> None:
 
 
 async def live(world: SimWorld, block_rows: int = 7) -> Life:
-    place = StorePlace(world.store, PLAN.name, random=world.random)
+    place = Place(world.store, PLAN.name, random=world.random)
     inputs = SourceInputs(Compacted(block_rows))
     keeper = Keeper(Checkpoints(world.store, PLAN.name), world, place=place)
     one = Life(PLAN, inputs, outputs(world), keeper, settings=SETTINGS_HERE)
@@ -432,13 +441,13 @@ async def live(world: SimWorld, block_rows: int = 7) -> Life:
 def test_notes_are_of_a_life_once_they_are_there() -> None:
     world = sim_world()
 
-    class Away(StorePlace):
+    class Away(Place):
         async def flush(self) -> None:
             raise StoreError("the store is away", done=False)
 
     async def story() -> list[bool]:
         found = []
-        for kind in (Away, StorePlace):
+        for kind in (Away, Place):
             keeper = Keeper(
                 Checkpoints(world.store, PLAN.name),
                 world,
@@ -468,7 +477,7 @@ def test_lives_killed_on_a_quiet_topic_make_nobody_careful_of_what_comes_then(
             return (await super().bounds())[0], {"trades": end}
 
     async def story() -> bool:
-        place = StorePlace(world.store, PLAN.name, random=world.random)
+        place = Place(world.store, PLAN.name, random=world.random)
         for epoch in (1, 2):
             await place.open(epoch)
             InFlight(place.notes(), version=PLAN.topology_hash, shown={"trades": 0}, is_calm=True)
@@ -488,7 +497,7 @@ async def crashed(world: SimWorld, seed: int) -> None:
         "counters": one.engine.counters,
         "cut": one.engine.cut,
     } == EXPECTED
-    letters = await letters_in(world.store, PLAN.name)
+    letters, _ = await letters_in(world.store, PLAN.name)
     assert [letter.offset for letter in letters] == [Compacted(7).bad]
 
 
@@ -514,7 +523,7 @@ def test_record_that_kills_each_owner_is_set_aside_by_the_one_after(
         worlds.append(world)
         one = await live(world)
         assert (one.engine.counters.consumed, one.engine.counters.dead_lettered) == (41, 2)
-        letters = await letters_in(world.store, PLAN.name)
+        letters, _ = await letters_in(world.store, PLAN.name)
         assert [(one.offset, one.step) for one in letters] == [
             (killer, QUARANTINE),
             (Compacted(7).bad, None),

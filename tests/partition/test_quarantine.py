@@ -9,11 +9,10 @@ import pytest
 
 from ripple.log import PartitionWriter, Topic
 from ripple.partition.letter import QUARANTINE
-from ripple.partition.letter_box import letters_path
-from ripple.partition.letters import read_letters
 from ripple.world import LiveClock, LiveDisk
 from tests.cli.processes import Ended, ripple
 from tests.log.trades import SCHEMA, records_of
+from tests.partition.letter_places import kept
 from tests.partition.pipeline_mortal import POISON
 
 PIPELINES = Path(__file__).with_name("pipeline_mortal.py")
@@ -56,7 +55,7 @@ def test_poison_record_quarantined_once(tmp_path: Path, how: str, code: int) -> 
         said = f"ticks, offset {POISON_OFFSET}: {why}"
         assert (said in last.err) == is_first
         assert (tmp_path / "out.csv").read_text().splitlines()[-1] == "A,28,28"
-        killer, zero = read_letters(LiveDisk(tmp_path / "state"), letters_path("mortal"))
+        killer, zero = kept(LiveDisk(tmp_path / "state"), "mortal")
         assert (killer.offset, killer.step) == (POISON_OFFSET, QUARANTINE)
         assert killer.reason == why
         assert killer.row().column("size").to_pylist() == [POISON]

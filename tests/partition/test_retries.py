@@ -13,28 +13,24 @@ from ripple.hashing import partition_of
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic, TopicError
 from ripple.partition import retries
 from ripple.partition.drive import refused
-from ripple.partition.letter_box import LetterTopic, letters_path
-from ripple.partition.letters import DeadLetterLog, read_letters
 from ripple.partition.retries import Retries, Target, read_journal, retries_path
 from ripple.schema.types import Field, Float, Int, Int64, Schema, String
 from ripple.testing import Chance, SimulationError, SimWorld, enumerate_crashes
 from ripple.world import Disk, DiskLockedError, LiveClock, LiveDisk
 from tests.examples import EXAMPLES, THINNED
 from tests.log.trades import SCHEMA, read_all, records_of, rows_of
+from tests.partition.letter_places import kept, owned, simulated
 
-LETTERS, JOURNAL = letters_path("ticks"), retries_path("ticks")
+JOURNAL = retries_path("ticks")
 ROWS = rows_of(0, 12)
 
 
-def write_letters(disk: Disk, clock, *rows) -> None:
+def write_letters(disk: Disk, *rows, **world) -> None:
     """Refuse these rows, which stand one after the other in the input."""
-    log = DeadLetterLog(
-        LetterTopic(disk, LETTERS, clock), pipeline="ticks", version="v1", clock=clock
-    )
     batch = Batch(records_of(list(rows)), len(rows))
     failed = [RejectedRow(at, "map", "no") for at in range(len(rows))]
-    log.write("ticks", refused(batch, failed), batch)
-    log.close()
+    with owned(disk, "ticks", **world) as (log, _):
+        log.write("ticks", refused(batch, failed), batch)
 
 
 def pulled_out(*_: object) -> None:
@@ -45,8 +41,8 @@ def retry(disk: Disk, topic: Topic, name: str = "here") -> retries.Outcome:
     with Target(topic, LiveClock()) as target:
         journal = Retries(disk, JOURNAL, target, name, clock=LiveClock(), random=Chance(1))
         try:
-            journal.finish(partial(read_letters, disk, LETTERS, superseded=True))
-            journal.send(read_letters(disk, LETTERS))
+            journal.finish(partial(kept, disk, "ticks", superseded=True))
+            journal.send(kept(disk, "ticks"))
         finally:
             journal.close()
     return journal.outcome
@@ -54,7 +50,7 @@ def retry(disk: Disk, topic: Topic, name: str = "here") -> retries.Outcome:
 
 def test_letters_go_to_the_partition_of_their_key_and_only_once(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
-    write_letters(disk, LiveClock(), *ROWS)
+    write_letters(disk, *ROWS)
     topic = Topic.create(disk, "ticks", SCHEMA, partitions=3, key=["symbol"])
     assert retry(disk, topic).sent == len(ROWS)
     again = retry(disk, topic)
@@ -69,7 +65,7 @@ def test_only_partitions_that_get_letters_are_opened_and_held_ones_are_noted_now
     tmp_path,
 ) -> None:
     disk = LiveDisk(tmp_path)
-    write_letters(disk, LiveClock(), ROWS[0])
+    write_letters(disk, ROWS[0])
     topic = Topic.create(disk, "ticks", SCHEMA, partitions=3, key=["symbol"])
     chosen = partition_of(ROWS[0]["symbol"].encode(), 3)
     with (
@@ -85,16 +81,13 @@ def test_only_partitions_that_get_letters_are_opened_and_held_ones_are_noted_now
 def test_journal_knows_records_not_letters(tmp_path) -> None:
     """What two versions refused is one record."""
     disk = LiveDisk(tmp_path)
-    write_letters(disk, LiveClock(), *ROWS[:2])
+    write_letters(disk, *ROWS[:2])
     topic = Topic.create(disk, "ticks", SCHEMA)
     retry(disk, topic)
-    log = DeadLetterLog(
-        LetterTopic(disk, LETTERS, LiveClock()), pipeline="ticks", version="v2", clock=LiveClock()
-    )
-    log.begin({"ticks": 0})
     batch = Batch(records_of(ROWS[:3]), 3)
-    log.write("ticks", refused(batch, [RejectedRow(at, "map", "no") for at in (1, 2)]), batch)
-    log.close()
+    with owned(disk, "ticks", version="v2") as (log, _):
+        log.begin({"ticks": 0})
+        log.write("ticks", refused(batch, [RejectedRow(at, "map", "no") for at in (1, 2)]), batch)
     assert retry(disk, topic).sent == 1
     assert read_all(topic) == ROWS[:3]
 
@@ -109,7 +102,7 @@ def test_journal_knows_records_not_letters(tmp_path) -> None:
 )
 def test_record_that_no_longer_fits_is_told(tmp_path, fields, reason) -> None:
     disk = LiveDisk(tmp_path)
-    write_letters(disk, LiveClock(), ROWS[0])
+    write_letters(disk, ROWS[0])
     topic = Topic.create(disk, "ticks", Schema("tick", fields))
     outcome = retry(disk, topic)
     assert outcome.sent == 0
@@ -121,7 +114,7 @@ def test_record_that_no_longer_fits_is_told(tmp_path, fields, reason) -> None:
 
 def test_new_optional_field_is_none(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
-    write_letters(disk, LiveClock(), ROWS[0])
+    write_letters(disk, ROWS[0])
     schema = Schema("tick", (*SCHEMA.fields, Field("lots", Int(), optional=True)))
     topic = Topic.create(disk, "ticks", schema)
     assert retry(disk, topic).sent == 1
@@ -131,7 +124,7 @@ def test_new_optional_field_is_none(tmp_path) -> None:
 def test_appends_are_as_short_as_the_topic_wants_them(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     long = {**ROWS[0], "symbol": "x" * 3000}
-    write_letters(disk, LiveClock(), *ROWS[:3], long)
+    write_letters(disk, *ROWS[:3], long)
     topic = Topic.create(disk, "ticks", SCHEMA, settings=LogSettings(batch_bytes_max=1500))
     outcome = retry(disk, topic)
     assert outcome.sent == 3
@@ -143,7 +136,7 @@ def test_appends_are_as_short_as_the_topic_wants_them(tmp_path) -> None:
 
 def test_retry_that_was_cut_short_is_finished_where_it_began(tmp_path, monkeypatch) -> None:
     disk = LiveDisk(tmp_path)
-    write_letters(disk, LiveClock(), *ROWS[:3])
+    write_letters(disk, *ROWS[:3])
     topic = Topic.create(disk, "ticks", SCHEMA)
     with monkeypatch.context() as patched:
         patched.setattr(Retries, "_append", pulled_out)
@@ -159,7 +152,7 @@ def test_retry_that_was_cut_short_is_finished_where_it_began(tmp_path, monkeypat
 def test_topic_made_anew_during_a_retry_is_told(tmp_path, monkeypatch) -> None:
     disk = LiveDisk(tmp_path)
     monkeypatch.setattr(retries, "LETTERS_MAX", 1)
-    write_letters(disk, LiveClock(), *ROWS[:3])
+    write_letters(disk, *ROWS[:3])
     topic = Topic.create(disk, "ticks", SCHEMA)
 
     def cut_short(_self: Retries, step: retries.Step, _rows: object) -> None:
@@ -180,7 +173,7 @@ def test_topic_made_anew_during_a_retry_is_told(tmp_path, monkeypatch) -> None:
 def scenario(world: SimWorld, seed: int) -> None:
     """A few letters, retried by a command that is run until it has finished."""
     if not world.witness.get("written"):
-        write_letters(world.disk, world.clock, *ROWS[:6])
+        write_letters(world.disk, *ROWS[:6], **simulated(world))
         world.witness["written"] = True
     try:
         topic = Topic.create(world.disk, "ticks", SCHEMA, settings=LogSettings(sync_appends=0))
@@ -196,8 +189,9 @@ def scenario(world: SimWorld, seed: int) -> None:
             random=world.random,
             guards=world.guards,
         )
-        journal.finish(partial(read_letters, world.disk, LETTERS, superseded=True))
-        journal.send(read_letters(world.disk, LETTERS))
+        letters = partial(kept, world.disk, "ticks", run=world.loop.run_until_complete)
+        journal.finish(partial(letters, superseded=True))
+        journal.send(letters())
         journal.close()
     assert read_all(topic) == ROWS[:6]
 

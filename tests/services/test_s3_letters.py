@@ -14,7 +14,8 @@ from ripple.cli.main import main
 from ripple.dashboard.contract import AskedError
 from ripple.dashboard.kept import letters_of
 from ripple.log import Topic, TopicWriter
-from ripple.partition.store_place import StorePlace
+from ripple.partition.letters import DeadLetterLog
+from ripple.partition.place import Place
 from ripple.store.opening import open_store
 from ripple.store.s3_settings import S3Settings
 from ripple.world import LiveClock, LiveDisk, LiveRandom
@@ -31,9 +32,11 @@ async def _refuse() -> None:
     """Leave letters as two partitions of a cluster do."""
     async with open_store(URL, S3Settings.of_environment(os.environ)) as store:
         for partition in range(2):
-            place = StorePlace(store, "vwap", partition, random=LiveRandom())
+            place = Place(store, "vwap", partition, random=LiveRandom())
             await place.open(1)
-            leave_letters(place.letters(), "vwap")
+            leave_letters(
+                DeadLetterLog(place.letters(), pipeline="vwap", version="f", clock=LiveClock())
+            )
             await place.close()
 
 

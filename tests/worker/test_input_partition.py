@@ -11,7 +11,8 @@ from ripple.assignment import epoch_of
 from ripple.errors import OutputError
 from ripple.events import Committed, Event, PartitionFailed, Quarantined
 from ripple.partition.in_flight import InFlight
-from ripple.partition.store_place import StorePlace, notes_in
+from ripple.partition.notes import notes_in
+from ripple.partition.place import Place
 from ripple.partition.suspicion import DEATHS_MAX
 from ripple.store import MemoryStore
 from ripple.testing import SimWorld, sim_world
@@ -80,7 +81,7 @@ class Alone:
         self, epoch: int, shown: dict[str, int], *in_flight: Any, has_ended: bool = False
     ) -> None:
         """Leave what a life in another process does that was killed, or has ended."""
-        place = StorePlace(self.store, PLAN.name, random=self.world.random)
+        place = Place(self.store, PLAN.name, random=self.world.random)
         await place.open(epoch)
         life = InFlight(
             place.notes(), version=PLAN.topology_hash, shown=shown, is_calm=not in_flight

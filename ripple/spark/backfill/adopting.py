@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.batch import Batch
+from ripple.causes import Causes
 from ripple.checkpoint.format import encode, fields_of
 from ripple.checkpoint.origin import HISTORY_EPOCH
 from ripple.connectors.dead_letter import letter_of
@@ -100,7 +100,7 @@ class _Adoption:
             for one in self._inputs
         ]
         self._seam = Seam(sides, is_identity=how.is_identity)
-        self._causes: Counter[str] = Counter()
+        self._causes = Causes()
         self._letters: list[dict[str, Any]] = []
         self._schema = pa.schema(arrow_fields(self._plan.source.fields))
 
@@ -145,7 +145,7 @@ class _Adoption:
             name = self._inputs[number].name
             next_offset = self._engine.cut[name] + own.num_rows
             for bad in self._drive.apply(name, Batch(own, next_offset)):
-                self._causes[bad.cause] += 1
+                self._causes.add(bad.cause)
                 if len(self._letters) < LETTERS_MAX:
                     self._letters.append(letter_of(name, bad))
         self._drive.bring_up()

@@ -7,7 +7,6 @@ memory does not hold. A record is a row of its fields behind OWN.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ripple.batch import Batch
+from ripple.causes import Causes
 from ripple.connectors.dead_letter import letter_of
 from ripple.errors import InputError
 from ripple.keys.partitioner import partition_numbers
@@ -177,7 +177,7 @@ class Seen:
         self._place = place
         self._rows = self._beyond = 0
         self._beyond_ns: int | None = None
-        self._causes: Counter[str] = Counter()
+        self._causes = Causes()
         self._letters: list[dict[str, Any]] = []
 
     def take(self, batch: Batch, beyond_ns: npt.NDArray[np.int64]) -> None:
@@ -189,7 +189,7 @@ class Seen:
             known_ns = self._beyond_ns
             self._beyond_ns = first_ns if known_ns is None else min(first_ns, known_ns)
         for bad in batch.rejected:
-            self._causes[bad.cause] += 1
+            self._causes.add(bad.cause)
             if len(self._letters) < LETTERS_MAX:
                 self._letters.append(letter_of(self._place, bad))
 
