@@ -84,7 +84,9 @@ def _look(path: str, text_format: TextFormat, writing: Writing) -> int:
     return 0
 
 
-def _file(path: str, text_format: TextFormat, writing: Writing) -> tuple[PurePath, Owner, list[str]]:
+def _file(
+    path: str, text_format: TextFormat, writing: Writing
+) -> tuple[PurePath, Owner, list[str]]:
     """Return the file, whose it is, and its columns."""
     columns = [OP] if text_format.removes == "mark" else []
     columns += [member.name for member in writing.output.fields]
