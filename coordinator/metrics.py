@@ -23,6 +23,9 @@ def samples_of(shell: Shell) -> Samples:
     _set(found, "conversations", len(shell.talks))
     if status is not None:
         _of_cluster(found, status)
+        now = shell.state.now
+        live = frozenset() if now is None else shell.state.progress.live(now)
+        _set(found, "partitions_live", len(live))
         _of_workers(found, status)
     return found
 

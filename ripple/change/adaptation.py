@@ -61,6 +61,15 @@ def decide(
     return Restoration(comparison, adapt(snapshot, plan, comparison), comparison.kept_outputs)
 
 
+def migrates(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> bool:
+    """Return whether ``decide`` would have a user's function make state from ``snapshot``."""
+    if snapshot.stage is not None:
+        return False
+    comparison = compare(plan, snapshot, rebuild)
+    verdicts = {one.verdict for one in comparison.folds}
+    return not comparison.problems and not comparison.rebuilds and Verdict.MIGRATE in verdicts
+
+
 def refusals(
     plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = (), *, staged: bool = False
 ) -> tuple[str, ...]:

@@ -203,7 +203,8 @@ async def pages(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return by worker what its page says, and of those that do not answer why."""
     texts = await asyncio.gather(
-        *(_page(dict(one.addresses).get(purpose), path) for one in members), return_exceptions=True
+        *(page_at(dict(one.addresses).get(purpose), path) for one in members),
+        return_exceptions=True,
     )
     found: dict[str, str] = {}
     silent: dict[str, str] = {}
@@ -217,7 +218,8 @@ async def pages(
     return found, silent
 
 
-async def _page(address: str | None, path: str) -> str:
+async def page_at(address: str | None, path: str) -> str:
+    """Return what a page of a process says. Raises OSError and ValueError."""
     from ripple.probes import page_of  # noqa: PLC0415
     from ripple.world.live_network import LiveNetwork  # noqa: PLC0415
 

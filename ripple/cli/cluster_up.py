@@ -11,6 +11,7 @@ import asyncio
 import signal
 import sys
 import time
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,8 @@ from ripple.cli.dashboard import configure_dashboard, not_there, url_of
 from ripple.cli.exits import EXIT_FAILURE
 from ripple.cli.numbers import positive
 from ripple.cli.places import STORE, a_place, a_store
-from ripple.cli.up.plan import HOST, Asked, coordinators_of, processes
+from ripple.cli.up.at_work import at_work
+from ripple.cli.up.plan import HOST, Asked, addresses_of, coordinators_of, processes
 from ripple.cli.up.process import Process, WillNotStartError
 from ripple.cli.up.reach import Reach
 from ripple.cli.user_file import FILE_HELP, load_plan
@@ -30,7 +32,9 @@ from ripple.process import write
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from ripple.cli.up.at_work import AtWork
 
 PROGRAM = "ripple"
 LOOK_INTERVAL_S = 1.0
@@ -144,7 +148,8 @@ def run(options: argparse.Namespace) -> int:
         f"{PROGRAM} cluster status --coordinator {coordinators_of(planned)} shows them"
     )
     width = max(len(one.name) for one in planned)
-    status = _Status(reach, until_end=options.until_end)
+    metrics = addresses_of(planned, "metrics-port")
+    status = _Status(reach, partial(at_work, metrics), until_end=options.until_end)
 
     def pass_on(name: str, line: str) -> None:
         status.clear()
@@ -226,8 +231,11 @@ class _Cluster:
 class _Status:
     """Says how far the outputs are: a line that is redrawn on a terminal, else one now and then."""
 
-    def __init__(self, reach: Reach, *, until_end: bool) -> None:
+    def __init__(
+        self, reach: Reach, working: Callable[[], Awaitable[AtWork]], *, until_end: bool
+    ) -> None:
         self._reach = reach
+        self._working = working
         self._until_end = until_end
         self._is_terminal = sys.stderr.isatty()
         self._told_s = time.monotonic()
@@ -251,7 +259,11 @@ class _Status:
             self._why = ""
             self.newest = str(reached)
             if self._until_end and reached.is_all:
-                return
+                # What outputs say may be of other code: each partition has opened its state first.
+                working = await self._working()
+                if working.is_all:
+                    return
+                self.newest = f"{reached}; {working}"
             self._show()
 
     def _say_why(self, error: Exception) -> None:

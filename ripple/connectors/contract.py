@@ -8,12 +8,12 @@ number consumed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ripple.batch import Batch, Marker
 
@@ -166,6 +166,18 @@ class ReadableSink(Sink, Protocol):
         """Let the next ``write`` reach another cut than the ``unfinished`` one, beyond it.
 
         What is there of that stays, and readers have seen it: the caller makes it right.
+        """
+        ...
+
+
+@runtime_checkable
+class KnowingSink(Protocol):
+    """A sink that can tell which keys its readers have, without what they have of them."""
+
+    def shown_keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the fields ``key`` of rows, and ``op`` as text: what is there, or newest last.
+
+        Types may be those that the place has. Raises OutputError.
         """
         ...
 

@@ -30,7 +30,7 @@ from ripple.world.ports import all_guards
 from ripple.world.together import together
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
     from typing import Any
 
     from ripple.connectors.connector import Carried
@@ -240,6 +240,14 @@ class KafkaGroup:
     def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
         """Yield the keys of this partition's rows behind a mark, with ``op``; see ReadableSink."""
         return self._back.written_since(output, mark)
+
+    def shown_keys(
+        self,
+        output: str,
+        key: Sequence[str],  # noqa: ARG002 - records have their whole key
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """Yield the keys of this partition's rows, with ``op``; see KnowingSink."""
+        return self._back.written_since(output, None)
 
     def supersede(self, output: str) -> None:
         """Do nothing: a transaction is there as a whole, or not at all."""

@@ -183,6 +183,7 @@ OF_COORDINATORS: tuple[Metric, ...] = (
     _gauge("coordinator_frozen", "1 while the assignment is frozen: no partition moves"),
     _gauge("coordinator_partitions", "Partitions of all stages"),
     _gauge("coordinator_partitions_unowned", "Partitions that nobody owns"),
+    _gauge("coordinator_partitions_live", "Partitions that are at work, with their state"),
     _gauge("coordinator_moves", "Planned moves under way"),
     _gauge("coordinator_pins", "Partitions that are pinned"),
     _gauge("coordinator_replicas_heard", "Other coordinators whose views are fresh"),

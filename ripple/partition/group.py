@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ripple.connectors.contract import is_readable_sink
+from ripple.connectors.contract import KnowingSink, is_readable_sink
 from ripple.errors import OutputError
 from ripple.events import CutOff, Promise, Tell, untold
 from ripple.fenced import FencedError
@@ -28,6 +28,7 @@ class Standing:
     """How far an output is as its group is opened: see Sink.
 
     name: of the place, for people. takes_made: whether it takes rows as they were made, too.
+    is_shared: whether what is read back there is of other partitions, too.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Standing:
     committed: Commit | None
     unfinished: Cut | None
     takes_made: bool = False
+    is_shared: bool = False
 
 
 class CommitGroup(Protocol):
@@ -81,6 +83,15 @@ class PreparedGroup(Protocol):
 
     async def prepare(self) -> None:
         """Do whatever does not stop that owner; ``open`` comes soon. Raises as it does."""
+        ...
+
+
+@runtime_checkable
+class KnowingGroup(Protocol):
+    """A group that can tell which keys its readers have."""
+
+    def shown_keys(self, output: str, key: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+        """Yield which keys the readers of an output have, as far as it tells; see KnowingSink."""
         ...
 
 
@@ -179,6 +190,7 @@ class SinkGroup:
                 sink.committed,
                 sink.unfinished,
                 getattr(sink, "takes_made", False),
+                getattr(sink, "is_shared", False),
             )
             for output, sink in self._sinks.items()
         }
@@ -203,6 +215,16 @@ class SinkGroup:
     def supersede(self, output: str) -> None:
         """Let the next write of an output reach another cut than the unfinished one."""
         self._readable(output).supersede()
+
+    async def shown_keys(self, output: str, key: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+        """Yield which keys the readers of an output have, as far as it tells."""
+        sink = self._sinks[output]
+        if isinstance(sink, KnowingSink):
+            for batch in sink.shown_keys(key):
+                yield batch
+        elif is_readable_sink(sink):
+            for batch in sink.written_since(None):
+                yield batch
 
     def _readable(self, output: str) -> ReadableSink:
         sink = self._sinks[output]
@@ -293,6 +315,11 @@ class Groups:
         """Let the next write of an output reach another cut than the unfinished one."""
         self._by_output[output].supersede(output)
 
+    def shown_keys(self, output: str, key: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+        """Yield which keys the readers of an output have, as far as it tells."""
+        group = self._by_output[output]
+        return group.shown_keys(output, key) if isinstance(group, KnowingGroup) else _nothing()
+
     def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
         """Return what commits one group after the other."""
         commits = []
@@ -312,6 +339,11 @@ class Groups:
                 error = error or other
         if error is not None:
             raise error
+
+
+async def _nothing() -> AsyncIterator[pa.RecordBatch]:
+    return
+    yield
 
 
 async def _in_order(commits: Sequence[Coroutine[Any, Any, None]]) -> None:

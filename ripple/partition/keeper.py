@@ -248,6 +248,7 @@ class Claimed:
             start,
             world.guards,
             parts.tell,
+            plan=parts.plan,
             lanes=parts.lanes,
         )
         shown = outputs.stops[-1] if outputs.stops else start
@@ -333,6 +334,7 @@ class Opened:
         self.storing.last = None if base.changed else base.checkpoint
         self.letters.begin(engine.cut)
         in_flight.resume(engine.cut)
+        await self.outputs.look_back(base.changed, is_replayed=base.checkpoint is None)
         self.outputs.begin(engine, base.changed)
         live = Live(
             Drive(engine, in_flight),

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
 
 from ripple import cut as cuts
 from ripple.connectors.contract import Commit
 from ripple.cut import Cut
 from ripple.engine.snapshot import SnapshotError
+from ripple.errors import OutputError
 from ripple.events import Diverged, Tell
+from ripple.ops import OP, OP_SET, with_named_ops
+from ripple.partition.group import KnowingGroup
 from ripple.partition.lanes import is_lane
+from ripple.partition.shown import Shown, keys_of
 
 if TYPE_CHECKING:
     from ripple.engine import Changes, Engine
     from ripple.partition.group import CommitGroup, Standing
     from ripple.partition.lanes import Lanes
+    from ripple.pipeline.plan import Plan
 
 
 class Outputs:
@@ -33,6 +41,7 @@ class Outputs:
         guards: Callable[[str], bool],
         tell: Tell,
         *,
+        plan: Plan,
         lanes: Lanes | None = None,
     ) -> None:
         """Take over what the group has returned. start: the cut of an output that holds nothing.
@@ -41,6 +50,7 @@ class Outputs:
         InputError for an output that was written from other inputs.
         """
         self._group = group
+        self._plan = plan
         self._lanes = lanes
         self._of_lanes = frozenset(filter(is_lane, standings))
         self._standings = standings
@@ -57,6 +67,8 @@ class Outputs:
             output: one.unfinished for output, one in standings.items() if one.unfinished
         }
         self._changed: frozenset[str] = frozenset()
+        self._was_shown: dict[str, Shown] = {}
+        self._replayed: dict[str, Shown] = {}
         self.rows_out = 0
         self.stops = cuts.in_order(
             [*(commit.cut for commit in self._muted.values()), *self._unfinished.values()]
@@ -73,11 +85,56 @@ class Outputs:
         """Whether an output that is not muted holds a part of a cut, and cannot be committed."""
         return any(output not in self._muted for output in self._unfinished)
 
-    def accepts(self, cut: Cut) -> bool:
-        """Return whether an engine at ``cut`` can go on to what every output lacks."""
+    def accepts(self, cut: Cut, *, begins_new: bool = False) -> bool:
+        """Return whether an engine at ``cut`` can go on to what every output lacks.
+
+        begins_new: whether outputs that hold nothing may begin with the whole table there.
+        """
         if not self._guards("checkpoint_behind_sinks"):
             return True
-        return all(cuts.is_within(cut, commit.cut) for commit in self._muted.values())
+        return all(
+            cuts.is_within(cut, commit.cut)
+            for output, commit in self._muted.items()
+            if not (begins_new and self._is_new(output))
+        )
+
+    def _is_new(self, output: str) -> bool:
+        standing = self._standings[output]
+        is_empty = standing.committed is None and standing.unfinished is None
+        return is_empty and output not in self._of_lanes
+
+    def begin_new_at(self, cut: Cut) -> None:
+        """Let outputs that hold nothing begin with the whole table at ``cut``."""
+        for output in self._muted:
+            if self._is_new(output):
+                self._muted[output] = Commit(cut, "")
+        commits = [*(one.cut for one in self._muted.values()), *self._unfinished.values()]
+        self.stops = cuts.in_order(commits)
+
+    async def look_back(self, changed: Collection[str], *, is_replayed: bool) -> None:
+        """Learn which keys the readers of outputs have whose rows are not computed as they were.
+
+        is_replayed: whether all that they show is computed again, also what is final. Raises
+        OutputError and OSError.
+        """
+        group = self._group
+        if not isinstance(group, KnowingGroup):
+            return
+        for output in changed:
+            if output not in self._muted or output in self._of_lanes:
+                continue
+            key = self._plan.fold(self._plan.output(output).of).row_key
+            if is_replayed:
+                self._replayed[output] = Shown(key)
+            shown = self._was_shown[output] = Shown(key)
+            async for batch in group.shown_keys(output, [field.name for field in key]):
+                try:
+                    shown.changed([keys_of(batch, key)])
+                except pa.ArrowException as error:
+                    raise OutputError(
+                        f"{self._standings[output].name} shows rows of another key than those of "
+                        f"{output!r} are now: name another place ({error})"
+                    ) from error
 
     def begin(self, engine: Engine, changed: frozenset[str]) -> None:
         """Unmute the outputs that hold what ``engine``, just restored or made, has reached.
@@ -95,6 +152,9 @@ class Outputs:
         digests: Mapping[str, str] = {}
         for output, rows in changes.outputs.made.items():
             standing = self._standings.get(output)
+            replayed = self._replayed.get(output)
+            if replayed is not None and rows.num_rows:
+                replayed.changed([with_named_ops(rows.arrow())])
             if standing is None or (output in self._muted and self._guards("muted_replay")):
                 continue
             unfinished = self._unfinished.get(output)
@@ -142,9 +202,34 @@ class Outputs:
             self._write_table(output, engine)
 
     def _write_table(self, output: str, engine: Engine) -> None:
+        """Write what an output is to show, and that other rows of it are gone."""
+        table = engine.table(output)
+        shown, replayed = self._was_shown.pop(output, None), self._replayed.pop(output, None)
+        if shown is not None:
+            table = self._compared(output, engine, table, shown, replayed)
         # In one piece: a sink takes all of a cut at once.
-        for batch in engine.table(output).combine_chunks().to_batches():
+        for batch in table.combine_chunks().to_batches():
             self._group.write(output, batch, Commit(engine.cut, engine.digests[output]))
+
+    def _compared(
+        self, output: str, engine: Engine, table: pa.Table, shown: Shown, replayed: Shown | None
+    ) -> pa.Table:
+        plan, of = self._plan, self._plan.output(output).of
+        if replayed is not None and replayed.has_rows:
+            table = replayed.rows().select(table.column_names).cast(table.schema)
+        names = [field.name for field in plan.fold(of).row_key]
+        shown.settled(table.select(names))
+        if self._standings[output].is_shared:
+            state = engine.snapshot().tables[plan.fold(of).node_key]
+            shown.only(state.select(names))
+        left = shown.left()
+        if replayed is None and plan.frees(plan.fold(of)):
+            # Rows of windows that are over are in no state, and stay what they were.
+            ends = left.column("window_start_ns").to_numpy() + plan.closes_after_ns
+            left = left.filter(pa.array(ends > engine.watermark_ns))
+        op = pa.array(np.full(table.num_rows, OP_SET, np.int8))
+        both = [table.append_column(OP, op), left]
+        return pa.concat_tables(both, promote_options="default")
 
     @property
     def commits_beside(self) -> bool:

@@ -42,7 +42,9 @@ class Unkept:
         endings.add(parts.outputs.close)
         letters = self._open_letters()
         endings.add(letters.close)
-        outputs = Outputs(parts.outputs, standings, engine.cut, _all_guards, parts.tell)
+        outputs = Outputs(
+            parts.outputs, standings, engine.cut, _all_guards, parts.tell, plan=parts.plan
+        )
         await inputs.open(engine.cut, parts.settings.batch_rows)
         yield Once(Live(Drive(engine), parts, outputs, letters, guards=_all_guards))
 

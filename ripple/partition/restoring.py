@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from ripple import cut as cuts
-from ripple.change.adaptation import decide
+from ripple.change.adaptation import decide, migrates
 from ripple.checkpoint.origin import ORIGIN
 from ripple.connectors.inputs import KeepingInputs
 from ripple.engine import Engine
@@ -94,8 +94,15 @@ def origin_of(listed: Sequence[Checkpoint]) -> str:
 class Accepting(Protocol):
     """Knows how far the outputs are."""
 
-    def accepts(self, cut: Cut) -> bool:
-        """Return whether an engine at ``cut`` can go on to what every output lacks."""
+    def accepts(self, cut: Cut, *, begins_new: bool = False) -> bool:
+        """Return whether an engine at ``cut`` can go on to what every output lacks.
+
+        begins_new: whether outputs that hold nothing may begin with the whole table there.
+        """
+        ...
+
+    def begin_new_at(self, cut: Cut) -> None:
+        """Let outputs that hold nothing begin with the whole table at ``cut``."""
         ...
 
 
@@ -122,6 +129,12 @@ async def restore(
     for one in listed:
         cuts.check_inputs(one.cut, inputs.names, f"checkpoint {one.name}")
     checkpoint, snapshot, passed_over = await _choose(checkpoints, listed, outputs)
+    if passed_over and plan.migrations and not staged:
+        # State that a function makes is in no log: an output that is new begins with it.
+        found = await _choose(checkpoints, listed, outputs, begins_new=True)
+        if found[1] is not None and migrates(plan, found[1], rebuild):
+            checkpoint, snapshot, passed_over = found
+            outputs.begin_new_at(found[1].cut)
     if checkpoint is not None and snapshot is not None:
         decided = decide(plan, snapshot, rebuild, staged=staged)
         shown = {output.name for output in plan.outputs}
@@ -156,11 +169,15 @@ async def restore(
 
 
 async def _choose(
-    checkpoints: Checkpoints, listed: tuple[Checkpoint, ...], outputs: Accepting
+    checkpoints: Checkpoints,
+    listed: tuple[Checkpoint, ...],
+    outputs: Accepting,
+    *,
+    begins_new: bool = False,
 ) -> tuple[Checkpoint | None, Snapshot | None, tuple[PassedOver, ...]]:
     passed_over: list[PassedOver] = []
     for one in listed:
-        if not outputs.accepts(one.cut):
+        if not outputs.accepts(one.cut, begins_new=begins_new):
             why = f"{one.name} is ahead of what an output holds"
             passed_over.append(PassedOver(one.name, why))
             continue

@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from ripple.keys.space import key_space
 from ripple.ops import OP, OP_NAMES, OP_REMOVE, OP_SET
+from ripple.schema.arrow import to_arrow
+from ripple.schema.types import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,6 +86,25 @@ class Shown:
         self._is_there[slots] = False
         return rows.filter(pa.array(is_new))
 
+    def only(self, rows: pa.Table) -> None:
+        """Forget what is not among these keys."""
+        is_known = np.zeros(len(self._is_there), np.bool_)
+        slots = self._slots(rows)
+        is_known = np.concatenate(
+            [is_known, np.zeros(len(self._is_there) - len(is_known), np.bool_)]
+        )
+        is_known[slots] = True
+        self._is_there &= is_known
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether anything was shown, there or not."""
+        return bool(self._rows)
+
+    def rows(self) -> pa.Table:
+        """Return the rows that are there, without ``op``, as they were shown last."""
+        return self._shown(np.flatnonzero(self._is_there))
+
     def left(self) -> pa.Table:
         """Return the keys that were shown and not settled since."""
         slots = self._keys.index.live_slots()
@@ -92,6 +113,14 @@ class Shown:
             return pa.table({OP: pa.array(np.full(len(slots), OP_REMOVE, np.int8))})
         keys = dict(zip(self._names, self._keys.arrays(slots), strict=True))
         return pa.table({**keys, OP: pa.array(np.full(len(slots), OP_REMOVE, np.int8))})
+
+
+def keys_of(rows: pa.RecordBatch, key: Sequence[Field]) -> pa.RecordBatch:
+    """Return the fields of a key, in its types, and ``op``. Raises ArrowException."""
+    names = [field.name for field in key]
+    types = to_arrow(Schema("keys", tuple(key))).types if key else []
+    columns = [rows.column(name).cast(kind) for name, kind in zip(names, types, strict=True)]
+    return pa.record_batch([*columns, rows.column(OP)], [*names, OP])
 
 
 def published(schema: pa.Schema, rows: Sequence[pa.Table], removed: pa.Table) -> pa.RecordBatch:

@@ -258,8 +258,11 @@ class _Within:
     def __init__(self, reached: Mapping[str, Commit | None], start: Cut) -> None:
         self._reached = [start if one is None else one.cut for one in reached.values()]
 
-    def accepts(self, cut: Cut) -> bool:
+    def accepts(self, cut: Cut, *, begins_new: bool = False) -> bool:  # noqa: ARG002 - see the next
         return all(cuts.is_within(cut, one) for one in self._reached)
+
+    def begin_new_at(self, cut: Cut) -> None:
+        """Do nothing: outputs begin with their owner."""
 
 
 def _lowest(reached: Mapping[str, Commit | None]) -> Cut | None:

@@ -141,3 +141,27 @@ def test_a_table_that_is_another_one_is_left_as_it_is(tmp_path: Path, kind: str,
         assert sorted(Path(path).rglob("*")) == files
 
     apart(story)
+
+
+def test_run_comes_after_the_owners_that_the_table_knows(tmp_path: Path) -> None:
+    def story() -> None:
+        from ripple.connectors.delta_lake.sink import continue_table, look
+
+        path = place(tmp_path)
+        assert look(path, Writing(PLAN, OUTPUT)) == 0
+        assert not Path(path).exists()
+        there = continue_table(path, Writing(PLAN, OUTPUT, epoch=3072))
+        there.write(changes(1), reached(1))
+        there.commit(reached(1))
+        assert look(path, Writing(PLAN, OUTPUT)) == 3072
+        run = opened(path)
+        assert run.committed == reached(1)
+        assert look(path, Writing(PLAN, OUTPUT)) == 3073
+        key = [field.name for field in PLAN.fold(OUTPUT.of).row_key]
+        found = [row for keys in run.shown_keys(key) for row in keys.to_pylist()]
+        names = changes(1).column("name").to_pylist()
+        assert sorted((row["name"], row["op"]) for row in found) == [
+            (name, "set") for name in sorted(names)
+        ]
+
+    apart(story)

@@ -20,7 +20,7 @@ from ripple.connectors.connector import Part, Writing
 from ripple.connectors.contract import Commit
 from ripple.connectors.locate import open_sink
 from ripple.connectors.postgres.place import PostgresPlace
-from ripple.connectors.postgres.places import continue_table, reached
+from ripple.connectors.postgres.places import continue_table, look, owners, reached
 from ripple.connectors.postgres.sink import PostgresSink
 from ripple.errors import OutputError
 from tests.cli.processes import RIPPLE, ROOT
@@ -99,6 +99,29 @@ def changes(*rows: tuple[str, str, int, float | None]) -> pa.RecordBatch:
 
 def at(offset: int) -> Commit:
     return Commit({"quotes": offset}, f"{offset:016x}")
+
+
+def owned(epoch: int | None = None) -> Writing:
+    return Writing(QUOTES, QUOTES.outputs[0], epoch=epoch)
+
+
+def test_run_comes_after_the_owners_that_the_table_knows_unless_one_is_there() -> None:
+    there = sink(epoch=3072)
+    there.write(changes(("A", "x", 0, 1.0)), at(1))
+    there.commit(at(1))
+    with pytest.raises(OutputError, match="another run writes it"):
+        look("quotes", owned())
+    assert look("quotes", owned(4096)) == owners("quotes", owned()) == 3072
+    there.close()
+    assert look("quotes", owned()) == 3072
+    run = sink()
+    assert run.committed == at(1)
+    run.write(changes(("A", "x", 0, 2.0)), at(2))
+    run.commit(at(2))
+    assert owners("quotes", owned()) == 3073
+    assert look("elsewhere", owned()) == owners("elsewhere", owned()) == 0
+    found = [row for keys in run.shown_keys(["symbol", "desk"]) for row in keys.to_pylist()]
+    assert found == [{"symbol": "A", "desk": "x", "op": "set"}]
 
 
 def sink(place: str = "quotes", epoch: int | None = None, part: Part | None = None) -> PostgresSink:

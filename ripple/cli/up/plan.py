@@ -121,14 +121,19 @@ def _dashboard(asked: Asked) -> dict[str, object]:
 
 def coordinators_of(planned: Sequence[Planned]) -> str:
     """Return the coordinators' addresses, as ``--coordinator`` takes them."""
-    ports = [
-        flag.removeprefix("--port=")
+    return ",".join(addresses_of(planned, "port"))
+
+
+def addresses_of(planned: Sequence[Planned], flag: str) -> list[str]:
+    """Return the address that a flag gives each coordinator."""
+    start = f"--{flag}="
+    return [
+        f"{HOST}:{given.removeprefix(start)}"
         for one in planned
         if not one.is_worker
-        for flag in one.command
-        if flag.startswith("--port=")
+        for given in one.command
+        if given.startswith(start)
     ]
-    return ",".join(f"{HOST}:{port}" for port in ports)
 
 
 def _flags(pairs: Iterable[tuple[str, object]]) -> list[str]:

@@ -14,7 +14,7 @@ from ripple.errors import OutputError
 from ripple.ops import OP, place_of_op
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ripple.connectors.connector import Writing
     from ripple.connectors.contract import Commit
@@ -130,6 +130,10 @@ class DeltaSink:
         """Keep changes for the commit; see Sink."""
         if changes.num_rows:
             self._pending.add(changes)
+
+    def shown_keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the keys of the table; see KnowingSink."""
+        yield from self._table.keys(key)
 
     def commit(self, reached: Commit) -> None:
         """Bring the changes into the table, and say what they reach; see Sink."""

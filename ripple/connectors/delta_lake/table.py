@@ -14,14 +14,14 @@ from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.text.cut_record import Owner, from_json, to_json
 from ripple.errors import OutputError, SchemaError
 from ripple.extras import needed
-from ripple.ops import OP, OP_REMOVE
+from ripple.ops import OP, OP_NAMES, OP_REMOVE, OP_SET
 
 with needed("delta", "a table of Delta Lake"):
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
     from deltalake.exceptions import CommitFailedError, DeltaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ripple.connectors.connector import Writing
 
@@ -116,6 +116,15 @@ class Table:
             except CommitFailedError:
                 return False
         return True
+
+    def keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the fields ``key`` of all rows, with ``op``."""
+        assert self._table is not None
+        with self._told():
+            columns = list(key) or self.schema.names[:1]
+            for batch in self._table.to_pyarrow_dataset().to_batches(columns=columns):
+                op = pa.array([OP_NAMES[OP_SET]] * batch.num_rows, pa.string())
+                yield batch.append_column(OP, op)
 
     def replace(self, rows: pa.Table, record: Record) -> None:
         """Let the table be these rows, in one commit."""

@@ -72,7 +72,7 @@ def owners(path: str, writing: Writing) -> int:
             known = records.all(connection) if records.is_there(connection) else []
     except psycopg.Error as error:
         raise told(str(place), error) from error
-    return max(0, *(one.epoch for one in known))
+    return max([0, *(one.epoch for one in known)])
 
 
 def check(path: str) -> str:

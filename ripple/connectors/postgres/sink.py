@@ -18,7 +18,7 @@ with needed("postgres", "a table of PostgreSQL"):
     import psycopg
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -109,6 +109,18 @@ class PostgresSink:
                 self._stage(self._open_connection())
             except psycopg.Error as error:
                 raise told(self.name, error) from error
+
+    def shown_keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the keys of the table, of all parts; see KnowingSink."""
+        try:
+            yield from self._table.keys(self._open_connection(), key)
+        except psycopg.Error as error:
+            raise told(self.name, error) from error
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other parts have rows there, too."""
+        return self._part.of > 1
 
     def commit(self, reached: Commit) -> None:
         """Bring the changes into the table, and say what they reach; see Sink."""

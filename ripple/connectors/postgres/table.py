@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, LiteralString
 
+import pyarrow as pa
+
 from ripple.errors import OutputError
 from ripple.extras import needed
-from ripple.ops import OP
+from ripple.ops import OP, OP_NAMES, OP_SET
 from ripple.schema.types import Bool, Float, Int, Int64, Option, String
 
 with needed("postgres", "a table of PostgreSQL"):
     from psycopg import sql
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from psycopg import Connection, Cursor
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 STAGED: LiteralString = "ripple_staged"
 POSITION: LiteralString = "ripple_n"
+KEYS_READ = 10_000
 
 _TYPES: dict[type[FieldType], LiteralString] = {
     Bool: "boolean",
@@ -111,6 +114,17 @@ class Table:
         with connection.cursor().copy(self.copy) as copy:
             for each in lines:
                 copy.write(each)
+
+    def keys(self, connection: Connection, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the fields ``key`` of all rows, with ``op``."""
+        names = _listed(key) if key else sql.SQL("1")
+        with connection.cursor() as cursor:
+            cursor.execute(sql.SQL("SELECT {} FROM {}").format(names, self._table))
+            while rows := cursor.fetchmany(KEYS_READ):
+                columns = zip(*rows, strict=True) if key else ()
+                named = dict(zip(key, map(pa.array, columns), strict=True))
+                yield pa.record_batch({**named, OP: pa.array([OP_NAMES[OP_SET]] * len(rows))})
+        connection.commit()
 
     def apply(self, connection: Connection) -> None:
         """Bring the newest staged change of each key into the table."""

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.text import ONCE, cut_record
 from ripple.connectors.text.cut_record import CutRecord, Owner
+from ripple.connectors.text.reading_back import rows_in
 from ripple.connectors.text.sink import TextLines
 from ripple.encoding.crc import crc32c
 from ripple.errors import OutputError
+from ripple.ops import OP
 from ripple.world.paths import folder_of
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -96,6 +98,15 @@ class FileSink:
             raise
         self._crc = crc32c(lines, self._crc)
         self._length += len(lines)
+
+    def shown_keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield what lines say, where they say what they do; see KnowingSink.
+
+        Lines of CSV never say that a key is gone, so nothing can be taken from their readers.
+        """
+        assert self._file is not None
+        if self._format.form == "json" and self._format.removes == "mark":
+            yield from rows_in(self._file, self._length, (*key, OP))
 
     def commit(self, reached: Commit) -> None:
         """Make the lines durable, then the record; see Sink."""
