@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from ripple.world import LiveNetwork, Stream
+from ripple.world import LiveNetwork, Stream, addresses, live_control_server
 from ripple.world.control import (
     FAILED,
     KEEPALIVE_S,
@@ -154,3 +155,30 @@ asyncio.run(main(sys.argv[1]))
     command = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_connections_are_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = dict(live_control_server.OPTIONS) | {"grpc.max_allowed_incoming_connections": 4}
+    assert few.keys() == dict(live_control_server.OPTIONS).keys(), "there is a bound"
+    monkeypatch.setattr(live_control_server, "OPTIONS", tuple(few.items()))
+
+    async def main() -> None:
+        server = await LiveControl().serve("127.0.0.1:0", Service())
+        host, port = addresses.parts(server.address)
+        opened = [await asyncio.open_connection(host, port) for _ in range(8)]
+        ends = [asyncio.create_task(_end_of(reader)) for reader, _ in opened]
+        async with asyncio.timeout(PATIENCE_S):
+            while sum(end.done() for end in ends) < 4:
+                await asyncio.sleep(0.01)
+        for _, writer in opened:
+            writer.close()
+        await asyncio.gather(*ends)
+        await server.close()
+
+    asyncio.run(main())
+
+
+async def _end_of(reader: asyncio.StreamReader) -> None:
+    with suppress(ConnectionError):
+        while await reader.read(1000):
+            pass
