@@ -31,6 +31,7 @@ TOKEN_CHARACTERS_MIN = 32
 TOKEN_CHARACTERS_MAX = 512
 FILE_BYTES_MAX = 1 << 20
 PROCESSES = ("coordinator", "worker")
+EVERYBODYS = ("localhost", "127.0.0.1", "::1")
 
 
 class AccessError(RippleError):
@@ -145,6 +146,11 @@ def access_of(data: bytes, path: str) -> Access:
                 certificates.pop(one, None)
         _take_tokens(tokens, said.get("tokens", {}), role, path)
         for one in _names(said.get("certificates", []), f"{path}, [{name}]"):
+            if one in EVERYBODYS:
+                raise AccessError(
+                    f"{path} gives {one} the role {name}, which every certificate of a machine may "
+                    "name: give the name of whom it is for"
+                )
             if certificates.get(one, role) not in (role, Role.PROCESS):
                 raise AccessError(f"{path} gives the certificate of {one} two roles")
             certificates[one] = role

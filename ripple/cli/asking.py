@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 PORT = 9200
 VARIABLE = "RIPPLE_COORDINATOR"
-TOKEN_VARIABLE = "RIPPLE_TOKEN_FILE"  # noqa: S105 - where it is, not what
 TOKEN_BYTES_MAX = 4096
 STATUS_S = 5.0
 PAGE_S = 5.0
@@ -58,14 +57,17 @@ def add_whom(parser: argparse.ArgumentParser) -> None:
         "--token-file",
         type=a_place,
         metavar="FILE",
-        help=f"with the token that says who asks, where roles are in force ({TOKEN_VARIABLE})",
+        help="with the token that says who asks, where roles are in force (RIPPLE_TOKEN_FILE)",
     )
     for name, about in (
         ("certificate", "of whoever asks"),
         ("key", "that belongs to it"),
         ("authority", "whose certificates are believed"),
     ):
-        parser.add_argument(f"--tls-{name}", type=a_place, metavar="FILE", help=about)
+        variable = f"RIPPLE_TLS_{name.upper()}"
+        parser.add_argument(
+            f"--tls-{name}", type=a_place, metavar="FILE", help=f"{about} ({variable})"
+        )
 
 
 def whom(options: argparse.Namespace) -> Context:
@@ -74,7 +76,10 @@ def whom(options: argparse.Namespace) -> Context:
     found = in_use(named, options.coordinator, os.environ, VARIABLE)
     if found is None:
         at = options.coordinator or os.environ.get(VARIABLE) or f"localhost:{PORT}"
-        found = Context(at, token_file=os.environ.get(TOKEN_VARIABLE) or None)
+        # As processes have them: in their container a command needs no flags.
+        found = Context(
+            at, **{name: os.environ.get(f"RIPPLE_{name.upper()}") or None for name in FILES}
+        )
     flags = {name: getattr(options, name) for name in FILES}
     return replace(found, **{name: value for name, value in flags.items() if value is not None})
 
@@ -87,7 +92,9 @@ def tls_of(options: argparse.Namespace) -> Tls | None:
         return None
     certificate, key, authority = files
     if certificate is None or key is None or authority is None:
-        raise InputError("TLS needs --tls-certificate, --tls-key and --tls-authority")
+        raise InputError(
+            "TLS needs --tls-certificate, --tls-key and --tls-authority, or RIPPLE_TLS_…"
+        )
     return Tls(certificate=certificate, key=key, authority=authority)
 
 

@@ -6,6 +6,7 @@ import ipaddress
 import os
 import re
 import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.cli.places import a_place
@@ -19,7 +20,10 @@ HOSTS = ("localhost", "127.0.0.1", "::1")
 AUTHORITY = "ca"
 AUTHORITY_DAYS = 3650
 DAYS = 397  # as long as anybody believes one
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
+HOST_CHARACTERS_MAX = 253
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_NAME = re.compile(rf"(?=.{{1,63}}\Z){_HOST.pattern}")  # as long as a subject may be
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,16 +46,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a name or an address of its machine, *.NAME for all below one; may be repeated; "
         "this machine's own are known",
     )
+    parser.add_argument(
+        "--client",
+        action="store_true",
+        help="of people and programs that ask and never listen: nobody can take one for a server, "
+        "on this machine neither",
+    )
+    parser.add_argument(
+        "--days",
+        type=int,
+        default=DAYS,
+        metavar="N",
+        help=f"for how long they are believed (default and most: {DAYS}); files may be replaced "
+        "while processes run",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Make what was asked for; return the exit code."""
     folder: str = options.dir
     names: list[str] = options.name or list(NAMES)
-    for name in (*names, *(host.removeprefix("*.") for host in options.host)):
-        _check(name)
-    if AUTHORITY in names:
-        raise InputError(f"{AUTHORITY} is the authority's own name: choose another one")
+    _check_all(options, names)
     has_authority = os.path.exists(_path(folder, AUTHORITY, "crt"))
     if has_authority and not options.name:
         raise OutputError(
@@ -68,14 +83,30 @@ def run(options: argparse.Namespace) -> int:
         _make_authority(folder)
     for name in names:
         try:
-            _make(folder, name, [name, *HOSTS, *options.host])
+            hosts = [name] if options.client else [name, *HOSTS, *options.host]
+            _make(folder, name, hosts, "clientAuth" if options.client else _BOTH, options.days)
         except BaseException:
-            _drop(folder, name, "key")  # alone it is of no use, and in the way of the next try
+            for ending in ("key", "crt"):  # of no use, and in the way of the next try
+                _drop(folder, name, ending)
             raise
     made = ", ".join(f"{name}.crt" for name in names)
     print(f"{folder}: {made}, each with its .key, by {AUTHORITY}.crt")
     print("for development: the authority's own key lies beside them")
     return 0
+
+
+def _check_all(options: argparse.Namespace, names: list[str]) -> None:
+    """Refuse what cannot be certified. Raises InputError."""
+    for name in names:
+        _check(name, _NAME)
+    for host in options.host:
+        _check_host(host)
+    if options.client and (options.host or not options.name):
+        raise InputError("--client is for names that connect: give --name, and no --host")
+    if not 1 <= options.days <= DAYS:
+        raise InputError(f"--days is {options.days}, not from 1 to {DAYS}")
+    if AUTHORITY in names:
+        raise InputError(f"{AUTHORITY} is the authority's own name: choose another one")
 
 
 def _make_authority(folder: str) -> None:
@@ -90,15 +121,15 @@ def _make_authority(folder: str) -> None:
     )
 
 
-def _make(folder: str, name: str, hosts: list[str]) -> None:
+def _make(folder: str, name: str, hosts: list[str], uses: str, days: int) -> None:
     spoken_of = ",".join(dict.fromkeys(map(_subject_of, hosts)))
-    request = _path(folder, name, "csr")
+    request = os.path.join(folder, f".{os.urandom(8).hex()}.csr")
     settings = _settings(
         "member",
         [
             "basicConstraints=critical,CA:false",
             "keyUsage=critical,digitalSignature",
-            "extendedKeyUsage=serverAuth,clientAuth",
+            f"extendedKeyUsage={uses}",
             "authorityKeyIdentifier=keyid",
             f"subjectAltName={spoken_of}",
         ],
@@ -120,16 +151,18 @@ def _make(folder: str, name: str, hosts: list[str]) -> None:
                     "-CAkey",
                     _path(folder, AUTHORITY, "key"),
                 ),
-                *("-set_serial", f"0x{os.urandom(16).hex()}", "-days", str(DAYS), "-sha256"),
+                *("-set_serial", f"0x{os.urandom(16).hex()}", "-days", str(days), "-sha256"),
                 *("-extfile", "/dev/stdin", "-extensions", "member"),
             ],
             settings,
         )
     finally:
-        _drop(folder, name, "csr")
+        with suppress(FileNotFoundError):
+            os.remove(request)
 
 
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-sha256")
+_BOTH = "serverAuth,clientAuth"
 _AUTHORITY_USE = "keyUsage=critical,keyCertSign,cRLSign"
 
 
@@ -162,9 +195,20 @@ def _subject_of(host: str) -> str:
         return f"DNS:{host}"
 
 
-def _check(name: str) -> None:
-    if not (_NAME.fullmatch(name) or _subject_of(name).startswith("IP:")):
-        raise InputError(f"{name!r} is no name of a machine: letters, digits, dots and hyphens")
+def _check(name: str, form: re.Pattern[str]) -> None:
+    if not (form.fullmatch(name) or _subject_of(name).startswith("IP:")):
+        raise InputError(
+            f"{name!r} is no name of a machine: letters, digits and hyphens, between single dots"
+        )
+
+
+def _check_host(host: str) -> None:
+    below = host.removeprefix("*.")
+    if len(below) > HOST_CHARACTERS_MAX:
+        raise InputError(f"{host!r:.80} has more than {HOST_CHARACTERS_MAX} characters")
+    _check(below, _HOST)
+    if below != host and _subject_of(below).startswith("IP:"):
+        raise InputError(f"{host!r}: nothing is below an address: name each of them")
 
 
 def _drop(folder: str, name: str, ending: str) -> None:

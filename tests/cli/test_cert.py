@@ -71,6 +71,13 @@ def test_all_names_below_one_are_certified_at_once_for_pods_that_come_and_go(
         (["--name", "a/../b"], "is no name of a machine"),
         (["--name", "x", "--host", "a,DNS:evil"], "is no name of a machine"),
         (["--name", "x", "--host", "a.*.b"], "is no name of a machine"),
+        (["--name", "x", "--host", "a..b"], "is no name of a machine"),
+        (["--name", "a..b"], "is no name of a machine"),
+        (["--name", "x" * 64], "is no name of a machine"),
+        (["--name", "x", "--host", "*.10.0.0.1"], "nothing is below an address"),
+        (["--name", "x", "--host", "a." * 130 + "b"], "more than 253"),
+        (["--client"], "give --name, and no --host"),
+        (["--name", "x", "--days", "398"], "not from 1 to 397"),
         (["--name", "*.x"], "is no name of a machine"),
         (["--name", "x\nbasicConstraints=CA:true"], "is no name of a machine"),
     ],
@@ -93,3 +100,34 @@ def test_without_openssl_it_says_so(
     assert main(["cert", "--dir", str(tmp_path / "certs")]) == 1
     assert "openssl is not installed" in capfd.readouterr().err
     assert list((tmp_path / "certs").iterdir()) == []
+
+
+def test_a_clients_certificate_is_no_servers_and_one_of_long_names_is(tmp_path: Path) -> None:
+    own = tmp_path / "rita.csr"
+    own.write_text("somebody's own")
+    long = ".".join(["ripple-coordinator", "x" * 40, "svc.cluster.local"])
+    assert main(["cert", "--dir", str(tmp_path), "--name", "rita", "--client", "--days", "2"]) == 0
+    assert main(["cert", "--dir", str(tmp_path), "--name", "node", "--host", long]) == 0
+    assert own.read_text() == "somebody's own"
+    rita, node = (_shown(tmp_path / f"{name}.crt") for name in ("rita", "node"))
+    assert "TLS Web Client Authentication" in rita
+    assert "TLS Web Server Authentication" not in rita
+    assert "localhost" not in rita
+    assert f"DNS:{long}" in node
+    assert not list(tmp_path.glob(".*.csr"))
+
+
+def test_what_has_failed_is_not_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cert", "--dir", str(tmp_path), "--name", "a"]) == 0
+    (tmp_path / "ca.key").rename(tmp_path / "elsewhere")
+    assert main(["cert", "--dir", str(tmp_path), "--name", "b"]) == 1
+    assert "openssl x509 has failed" in capfd.readouterr().err
+    assert not list(tmp_path.glob("b.*"))
+    (tmp_path / "elsewhere").rename(tmp_path / "ca.key")
+    assert main(["cert", "--dir", str(tmp_path), "--name", "b"]) == 0
+
+
+def _shown(certificate: Path) -> str:
+    return openssl("x509", "-in", str(certificate), "-noout", "-text")

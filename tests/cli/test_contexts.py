@@ -16,7 +16,8 @@ from ripple.errors import InputError
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in (asking.VARIABLE, asking.TOKEN_VARIABLE, contexts.CONTEXT_VARIABLE):
+    files = [f"RIPPLE_{name.upper()}" for name in contexts.FILES]
+    for name in (asking.VARIABLE, *files, contexts.CONTEXT_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     path = tmp_path / "new" / "contexts.toml"
     monkeypatch.setenv(contexts.FILE_VARIABLE, str(path))
@@ -41,10 +42,14 @@ def test_who_is_asked(
     prod, dev = Context("localhost:1,localhost:9200", token_file=token), Context("localhost:2")
     assert (asked(), asked("--context", "dev")) == (prod, dev)
     assert asked("--tls-key", "k").tls_key == "k"
-    monkeypatch.setenv(asking.TOKEN_VARIABLE, other)
+    monkeypatch.setenv("RIPPLE_TOKEN_FILE", other)
     assert asked() == prod
     # A cluster that is named gets nothing of a context, and a context nothing of variables.
     assert asked("--coordinator", "localhost:3") == Context("localhost:3", token_file=other)
+    monkeypatch.setenv("RIPPLE_TLS_KEY", "key")
+    assert asked("--coordinator", "localhost:3").tls_key == "key"
+    assert asked("--coordinator", "localhost:3", "--tls-key", "k").tls_key == "k"
+    assert asked() == prod
     monkeypatch.setenv(contexts.CONTEXT_VARIABLE, "dev")
     assert asked() == dev
     monkeypatch.setenv(asking.VARIABLE, "localhost:4")

@@ -57,6 +57,7 @@ def test_a_process_commands_nothing_and_people_take_no_part() -> None:
 @pytest.mark.parametrize(
     ("file", "what"),
     [
+        ('[reader]\ncertificates = ["localhost"]', "every certificate of a machine may name"),
         ("[guest]", "guest, which is none of"),
         ("reader = 1", "reader, which is none of"),
         ("[reader]\nusers = []", "users, which nobody reads"),
