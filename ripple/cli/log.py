@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import os
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ripple.batch import Marker
@@ -30,6 +30,7 @@ from ripple.log.router import TopicWriter
 from ripple.log.settings import compression_of
 from ripple.log_place import LogPlace
 from ripple.window import duration_ns
+from ripple.window.instant import instant_ns
 from ripple.world import LiveClock, LiveDisk
 
 if TYPE_CHECKING:
@@ -253,11 +254,13 @@ def _start(reader: PartitionReader, text: str | None) -> int | None:
     if text.isascii() and text.isdigit():
         return int(text)
     try:
-        when = datetime.fromisoformat(text)
+        time_ns = instant_ns(text)
     except ValueError:
-        raise InputError(f"--from {text!r} is neither an offset nor a time (ISO 8601)") from None
-    since = (when if when.tzinfo else when.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
-    return reader.seek_time(since // timedelta(microseconds=1) * 1000)
+        raise InputError(
+            f"--from {text!r} is neither an offset nor a time (2024-02-27T02:13:20Z, or "
+            "1709000000000000000ns)"
+        ) from None
+    return reader.seek_time(time_ns)
 
 
 def _table(options: argparse.Namespace) -> int:

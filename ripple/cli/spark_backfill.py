@@ -152,4 +152,7 @@ def _time_ns(text: str) -> int:
         found = Bound.parse(text, "--until").time_ns
         if found is not None:
             return found
-    raise InputError(f"--until is a time, such as 2024-02-26T14:30:00Z, not {shown(text)}")
+    raise InputError(
+        "--until is a time, such as 2024-02-26T14:30:00Z or 1708957800000000000ns, not "
+        f"{shown(text)}"
+    )

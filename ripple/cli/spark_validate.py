@@ -17,6 +17,8 @@ from ripple.spark.crashes import CRASHES_DEFAULT
 from ripple.spark.exact import ORACLE_ROWS_DEFAULT
 from ripple.spark.finding import OUR_ENGINE
 
+PRINTED = "-"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``ripple spark validate``."""
@@ -41,7 +43,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=count, metavar="N", help="of the crashes (0)")
     add_format(parser, shorthand=False)
-    parser.add_argument("--json", type=a_place, metavar="FILE", help="write what was found")
+    parser.add_argument(
+        "--json",
+        type=a_place,
+        nargs="?",
+        const=PRINTED,
+        metavar="FILE",
+        help="write what was found there; without FILE the same as --format json",
+    )
     parser.add_argument(
         "--html", type=a_place, metavar="FILE", help="write it as a page that needs nothing else"
     )
@@ -52,6 +61,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check; return the exit code, 1 where something is wrong."""
+    if options.json == PRINTED:
+        options.json, options.format = None, "json"
     spark_watch.check(options)
     check_files(options.json, options.html)
     plan = load_plan(options.file)  # before a JVM is started, as the places

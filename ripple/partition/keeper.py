@@ -37,7 +37,7 @@ from ripple.partition.live import Live
 from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.partition.outputs import Outputs
 from ripple.partition.place import Place
-from ripple.partition.restoring import Base, first_cut, let_go, origin_of, restore
+from ripple.partition.restoring import Base, changed, first_cut, let_go, origin_of, restore
 from ripple.partition.storing import Storing
 from ripple.partition.warm import WarmState
 
@@ -354,6 +354,11 @@ class Opened:
             flush=self.flush,
             start=self.start,
             origin=origin_of(self.claimed.listed),
+            changes=changed(
+                self.claimed.listed,
+                base,
+                self.outputs.stops[-1] if self.outputs.stops else self.start,
+            ),
             has_changed=bool(base.changed),
             is_hasty=in_flight.was_killed,
             is_asked=keeper.take_asked,

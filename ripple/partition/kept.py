@@ -10,7 +10,7 @@ from ripple.partition.restoring import notes
 from ripple.partition.settings import CommitPace, Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from ripple.cut import Cut
     from ripple.partition.live import Live, Parts
@@ -26,6 +26,7 @@ class Kept:
     """Goes on with a partition that was restored.
 
     start: the cut of the first state. origin: the backfill that has made it, "" where it is empty.
+    changes: notes of changes of code, which checkpoints carry on.
     has_changed: the outputs still show what other code has made,
     and what it took to go on from there must not be forgotten.
 
@@ -43,6 +44,7 @@ class Kept:
         flush: Callable[[], Awaitable[None]],
         start: Cut,
         origin: str,
+        changes: Mapping[str, str],
         has_changed: bool,
         is_hasty: bool,
         is_asked: Callable[[], bool] = lambda: False,
@@ -60,6 +62,7 @@ class Kept:
         self._guards = world.guards
         self._start = start
         self._origin = origin
+        self._changes = changes
         self._has_changed = has_changed
         self._is_asked = is_asked
         self._sends: Sends | None = None
@@ -184,5 +187,7 @@ class Kept:
     async def _begin_checkpoint(self) -> None:
         engine, last = self.live.engine, self._storing.last
         if last is None or dict(last.cut) != engine.cut:
-            kept = await notes(self.parts.inputs, engine.cut, self._start, self._origin)
+            kept = await notes(
+                self.parts.inputs, engine.cut, self._start, self._origin, self._changes
+            )
             self._storing.begin(engine, kept)

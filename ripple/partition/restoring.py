@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from ripple import cut as cuts
 from ripple.change.adaptation import decide, migrates
+from ripple.change.evolution import Verdict
 from ripple.checkpoint.origin import ORIGIN
 from ripple.connectors.inputs import KeepingInputs
 from ripple.engine import Engine
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import Executor
 
+_CHANGED, MIGRATED = "changed/", "migrated"
+"""Notes of checkpoints: where code has changed, by output, and where state was migrated."""
+
 
 @dataclass(frozen=True, slots=True)
 class Base:
@@ -30,13 +35,14 @@ class Base:
 
     checkpoint: None for a replay from the beginning. start: the cut of the state. passed_over:
     newer checkpoints that were not taken. changed: outputs whose rows are not computed as they
-    were.
+    were. is_migrated: whether a function of the user's has made some of the state.
     """
 
     checkpoint: Checkpoint | None
     start: Cut
     passed_over: tuple[PassedOver, ...]
     changed: frozenset[str]
+    is_migrated: bool = False
 
 
 async def first_cut(
@@ -55,10 +61,17 @@ async def first_cut(
 
 
 async def notes(
-    inputs: Inputs, cut: Mapping[str, int], start: Mapping[str, int], origin: str = ""
+    inputs: Inputs,
+    cut: Mapping[str, int],
+    start: Mapping[str, int],
+    origin: str = "",
+    changes: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """Return what a checkpoint at ``cut`` must remember beside the state; see ``notes_of``."""
-    return notes_of(await inputs.identities(cut), start, origin)
+    """Return what a checkpoint at ``cut`` must remember beside the state; see ``notes_of``.
+
+    changes: as ``changed`` notes them.
+    """
+    return {**notes_of(await inputs.identities(cut), start, origin), **changes}
 
 
 def notes_of(
@@ -89,6 +102,30 @@ def _identities(checkpoint: Checkpoint, inputs: Inputs) -> dict[str, str]:
 def origin_of(listed: Sequence[Checkpoint]) -> str:
     """Return the backfill that checkpoints come after, "" for none."""
     return listed[0].notes.get(ORIGIN, "") if listed else ""
+
+
+def changed(listed: Sequence[Checkpoint], base: Base, shown: Cut) -> dict[str, str]:
+    """Return the notes of all changes of code, of checkpoints that come after ``listed``.
+
+    shown: the cut up to which outputs show what the code before has made.
+    """
+    before = listed[0].notes if listed else {}
+    kept = {name: at for name, at in before.items() if name.startswith((_CHANGED, MIGRATED))}
+    at = cuts.text(shown)
+    kept |= {f"{_CHANGED}{output}": at for output in sorted(base.changed)}
+    return kept | ({MIGRATED: at} if base.is_migrated else {})
+
+
+def changes_of(listed: Sequence[Checkpoint]) -> tuple[dict[str, str], str]:
+    """Return the cuts up to which outputs show what other code has made, and of a migration.
+
+    The latter is "" if there was none.
+    """
+    notes = listed[0].notes if listed else {}
+    outputs = {
+        name.removeprefix(_CHANGED): at for name, at in notes.items() if name.startswith(_CHANGED)
+    }
+    return outputs, notes.get(MIGRATED, "")
 
 
 class Accepting(Protocol):
@@ -146,7 +183,9 @@ async def restore(
             cut = {name: decided.snapshot.cut[name] for name in inputs.names}
             snapshot = replace(decided.snapshot, cut=cut)
             engine = await executor.run(make.restore, plan, snapshot)
-            return engine, Base(checkpoint, engine.cut, passed_over, changed)
+            verdicts = {node.verdict for node in decided.comparison.nodes}
+            is_migrated = Verdict.MIGRATE in verdicts
+            return engine, Base(checkpoint, engine.cut, passed_over, changed, is_migrated)
         why = f"{checkpoint.name}: the log is read from its first record"
         passed_over = (*passed_over, PassedOver(checkpoint.name, why))
     else:

@@ -5,7 +5,8 @@ log_table, checkpoint_table, options, sources   what tables are read
 shares, kafka_shares    what one task reads; parcel: a pipeline on its way; packets: what comes back
 fold, gather   an engine over a share, or over what such have sent: giving, sending, draft
 work, replaying, report   as jobs; progress
-crashes, against, exact, sampling   checks as jobs; fresh, oracle; finding, verdict; validating
+crashes, against, written, exact, sampling   checks as jobs; validating
+    beginning, fresh, oracle; state, finding, verdict
 backfill    history as what live partitions begin from
 streaming   micro-batches as slices of lives
 

@@ -1,4 +1,4 @@
-"""What a live run has written against a fresh evaluation at the same cut."""
+"""Checkpoints of a live run against a fresh evaluation at the same cuts."""
 
 from __future__ import annotations
 
@@ -7,48 +7,39 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ripple import cut as cuts
-from ripple.batch import Batch
 from ripple.checkpoint import CheckpointError, Checkpoints, partitions
 from ripple.checkpoint.format import fold_name
-from ripple.connectors.log.sink import reached_in
+from ripple.checkpoint.origin import HISTORY_EPOCH
 from ripple.engine import Engine
-from ripple.errors import InputError, OutputError, RippleError
+from ripple.errors import InputError, RippleError
 from ripple.fenced import ChainError
-from ripple.log import PartitionReader
-from ripple.ops import OP, OP_NAMES, OP_REMOVE
-from ripple.partition.restoring import origin_of
 from ripple.spark import state
+from ripple.spark.beginning import NOTHING, Beginning
 from ripple.spark.finding import (
     OUR_ENGINE,
     Difference,
     Finding,
     difference,
     events_of,
-    identity_of,
     table_of,
 )
 from ripple.spark.fresh import Fresh
-from ripple.spark.log_table import open_topic
 from ripple.spark.options import absolute_store
-from ripple.spark.oracle import Table, first_difference
+from ripple.spark.oracle import first_difference
 from ripple.store.opening import store_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ripple.checkpoint.format import Checkpoint
-    from ripple.connectors.contract import Commit
     from ripple.engine.snapshot import Snapshot
-    from ripple.log import Topic
-    from ripple.pipeline.plan import Output, Plan
+    from ripple.pipeline.plan import Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
     from ripple.spark.progress import Teller
-    from ripple.spark.sampling import Sample
     from ripple.spark.shares import Share
 
 CHECKPOINTS = "checkpoints:"
-LOOKS_MAX = 200
 
 
 def checkpoints_at(place: str, plan: Plan) -> tuple[str, list[int]]:
@@ -81,6 +72,7 @@ class AgainstCheckpoints:
     pipeline: str
     partition: int
     engine: str = OUR_ENGINE
+    beginning: Beginning = NOTHING
     teller: Teller | None = None
 
     def run(self) -> Iterator[Packet]:
@@ -88,9 +80,8 @@ class AgainstCheckpoints:
         plan = self.parcel.plan()
         finding = Finding("checkpoints", f"{self.pipeline}/{self.partition}")
         kept = asyncio.run(self._kept())
-        if origin_of([checkpoint for checkpoint, _ in kept]):
-            finding.note = "it began from history that was backfilled, which is in no log"
-            kept = []
+        # What was begun from would be compared with itself.
+        kept = [one for one in kept if one[0].epoch != HISTORY_EPOCH]
         rising = cuts.in_order([checkpoint.cut for checkpoint, _ in kept])
         kept.sort(key=lambda one: rising.index(one[0].cut))
         fresh: Fresh | None = None
@@ -105,13 +96,20 @@ class AgainstCheckpoints:
                 finding.note = f"stage {checkpoint.stage} follows others: not compared"
                 break
             fresh = fresh or Fresh(
-                plan, self.shares, checkpoint.cut, self.engine, staged=checkpoint.stage is not None
+                plan,
+                self.shares,
+                checkpoint.cut,
+                self.engine,
+                staged=checkpoint.stage is not None,
+                begun=self.beginning.state(plan, checkpoint.cut),
             )
+            finding.note = self.beginning.note
             fresh.go_to(checkpoint.cut, self.teller, last=rising[-1])
             finding.cases += 1
             finding.rows = fresh.rows
             finding.differences += self._differences(fresh, checkpoint, snapshot, where)
             if finding.differences:
+                self.beginning.excuse_state(finding)
                 break
         yield finding.packet()
 
@@ -180,85 +178,3 @@ class AgainstCheckpoints:
                 found=found,
                 events=events_of(fresh.plan, key, self.shares, dict(checkpoint.cut)),
             )
-
-
-@dataclass(frozen=True, slots=True)
-class AgainstLog:
-    """A partition of an output in a log against a fresh evaluation at the cut that it reaches."""
-
-    parcel: Parcel
-    shares: tuple[Share, ...]
-    output: str
-    place: str
-    partition: int
-    engine: str = OUR_ENGINE
-    sample: Sample | None = None
-    teller: Teller | None = None
-
-    def run(self) -> Iterator[Packet]:
-        """Yield what was found."""
-        plan, sample = self.parcel.plan(), self.sample
-        output = plan.output(self.output)
-        finding = Finding("outputs", f"{output.name} in {self.place}/{self.partition}")
-        topic, _ = open_topic(self.place)
-        reached, end = _standing(topic, self.partition)
-        if reached is None:
-            raise InputError(
-                f"{self.place}/{self.partition} does not say what it reaches: only a run with "
-                "checkpoints, or a worker, writes that"
-            )
-        fresh = Fresh(plan, self.shares, reached.cut, self.engine, staged=False, sample=sample)
-        fresh.go_to(reached.cut, self.teller)
-        finding.rows = fresh.rows
-        where = f"the cut {cuts.text(reached.cut)}"
-        expected = fresh.table(output)
-        found = _written(topic, self.partition, plan, output, end)
-        found = found if sample is None else sample.kept(found, plan)
-        differs = first_difference(expected, found) is not None
-        digest = fresh.engine.digests[output.name]
-        finding.cases += sample is None  # the digest is of all keys
-        if sample is None and reached.digest not in ("", digest):
-            text = f"the log has recorded digest {reached.digest}, a fresh evaluation has {digest}"
-            same = "" if differs else "; the rows are the same"
-            finding.differences.append(Difference(f"{where}: {text}{same}", output.name))
-        finding.cases += len(expected)
-        if differs:
-            finding.differences.append(
-                difference(plan, output, where, (expected, found), (self.shares, reached.cut))
-            )
-        yield finding.packet()
-
-
-def _standing(topic: Topic, partition: int) -> tuple[Commit | None, int]:
-    """Return what a partition reaches, and where it ends there; its owner may be writing to it."""
-    for attempt in range(LOOKS_MAX):
-        with PartitionReader(topic, partition) as reader:
-            _, end = reader.range()
-        try:
-            reached = reached_in(topic, partition)
-        except OutputError:
-            if attempt + 1 < LOOKS_MAX:
-                continue  # between two frames of a cut
-            raise
-        with PartitionReader(topic, partition) as reader:
-            if reader.range()[1] == end:
-                return reached, end
-    raise InputError(f"{topic.path}/{partition} is written to faster than it can be looked at")
-
-
-def _written(topic: Topic, partition: int, plan: Plan, output: Output, end: int) -> Table:
-    """Return the rows that readers of a log of changes have at an offset."""
-    table: Table = {}
-    names = identity_of(plan, output)
-    with PartitionReader(topic, partition) as reader:
-        for entry in reader.read(reader.range()[0], end):
-            if not isinstance(entry, Batch):
-                continue
-            for row in entry.records.to_pylist():
-                op = row.pop(OP)
-                key = tuple(row[name] for name in names)
-                if op == OP_NAMES[OP_REMOVE]:
-                    table.pop(key, None)
-                else:
-                    table[key] = row
-    return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.errors import InputError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ripple.engine import Changes
+    from ripple.engine.snapshot import Snapshot
     from ripple.pipeline.plan import Output, Plan
     from ripple.spark.oracle import Table
     from ripple.spark.progress import Teller
@@ -33,8 +35,9 @@ class Fresh:
         *,
         staged: bool,
         sample: Sample | None = None,
+        begun: Snapshot | None = None,
     ) -> None:
-        """Make it. sample: of the keys that are computed.
+        """Make it. sample: of the keys that are computed. begun: from what, if not from nothing.
 
         Raises InputError where an input of the cut is not among the shares.
         """
@@ -51,7 +54,11 @@ class Fresh:
         names = tuple(share.name for share in self._shares)
         kind = engine_class(engine)
         kind = kind if sample is None else sample.engine(kind)
-        self.engine = kind(plan, 0, names, staged=staged, finals=True)
+        if begun is None:
+            self.engine = kind(plan, 0, names, staged=staged, finals=True)
+        else:
+            cut = {name: begun.cut[name] for name in names}
+            self.engine = kind.restore(plan, replace(begun, cut=cut), finals=True)
         self._final: dict[str, Table] = {output.name: {} for output in plan.outputs}
 
     @property

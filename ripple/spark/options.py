@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ripple.arguments import shown
@@ -16,6 +15,7 @@ from ripple.connectors.registry import find
 from ripple.errors import InputError
 from ripple.log_place import LogPlace
 from ripple.store.s3_settings import is_s3
+from ripple.window.instant import instant_ns
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -77,8 +77,7 @@ class Bound:
     def parse(cls, text: str, what: str) -> Bound:
         """Read ``17``, ``0=17,1=20`` or a time such as ``2024-02-26T14:30:00Z``.
 
-        A time without a zone is UTC; a number with ``ns`` behind it is one of nanoseconds. Raises
-        InputError.
+        A time without a zone is UTC; see ``instant_ns``. Raises InputError.
         """
         text = text.strip()
         if "=" in text:
@@ -90,20 +89,13 @@ class Bound:
             return cls(by_partition=found)
         if text.isascii() and text.isdigit():
             return cls(offset=whole_number(text, what))
-        if text.endswith("ns"):
-            return cls(time_ns=whole_number(text[:-2], what))
         try:
-            moment = datetime.fromisoformat(text)
+            return cls(time_ns=instant_ns(text))
         except ValueError:
             raise InputError(
                 f"{what} must be an offset, offsets by partition (0=17,1=20) or a time "
-                f"(2024-02-26T14:30:00Z), not {shown(text)}"
+                f"(2024-02-26T14:30:00.000000001Z, or 1708957800000000001ns), not {shown(text)}"
             ) from None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-        whole_us = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-        return cls(time_ns=whole_us * 1000)
 
     @classmethod
     def of(cls, place: Place) -> Bound:

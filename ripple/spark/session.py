@@ -30,6 +30,7 @@ _OURS = re.compile(r"ripple(?:\.\w+)*\.(?:\w+Error|PipelineFileError): (.*)")
 # What else a task, or the JVM, has failed with: the innermost cause is told last.
 _SYSTEM = re.compile(r"^(?:OSError|\w*(?:Permission|NotFound|Memory|IO)Error): (.*)", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?(\w+: .*)", re.MULTILINE)
+_PLACE = re.compile(r'\s*File "(?:.*/)?([^"/]+)", line (\d+)')
 _NUMBER = re.compile(r"^\[Errno \d+\] ")
 # What py4j says where it asks a JVM that is not there any more.
 _ENDED = "py4j does not exist in the JVM"
@@ -128,10 +129,23 @@ def blaming() -> Iterator[None]:
                 "Spark has waited in vain for a Python process that it started: its machine is too "
                 "busy, or the Python of executors (PYSPARK_PYTHON) begins too slowly; try again"
             ) from error
-        causes = _SYSTEM.findall(text) or _CAUSE.findall(text)
+        causes = _SYSTEM.findall(text) or _raised(text) or _CAUSE.findall(text)
         lines = causes[-1:] or [line.strip() for line in text.splitlines() if line.strip()]
         why = _NUMBER.sub("", lines[0]) if lines else type(error).__name__
         raise SparkJobError(f"Spark: {why}") from error
+
+
+def _raised(text: str) -> list[str]:
+    """Return what a task has raised last, and where; nothing where it was the JVM that failed."""
+    _, begun, rest = text.rpartition("Traceback (most recent call last):\n")
+    places: list[str] = []
+    for line in rest.splitlines() if begun else ():
+        if line[:1].strip():
+            at = f" (in a task, at {places[-1]})" if places else ""
+            return [f"{line}{at}"]
+        place = _PLACE.match(line)
+        places += [f"{place[1]}:{place[2]}"] if place is not None else []
+    return []
 
 
 def _is_of_java(error: Exception) -> bool:

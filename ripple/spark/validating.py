@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ripple.connectors.log.sink import schema_of_output
 from ripple.errors import InputError
+from ripple.log.body import columns_of
 from ripple.log_place import PREFIX
 from ripple.spark import packets
-from ripple.spark.against import CHECKPOINTS, AgainstCheckpoints, AgainstLog, checkpoints_at
+from ripple.spark.against import CHECKPOINTS, AgainstCheckpoints, checkpoints_at
+from ripple.spark.beginning import NOTHING, Beginning
 from ripple.spark.crashes import CRASHES_DEFAULT, Crashes
 from ripple.spark.exact import ORACLE_ROWS_DEFAULT, AgainstOracle
 from ripple.spark.finding import OUR_ENGINE
@@ -21,6 +24,7 @@ from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
 from ripple.spark.verdict import Verdict
 from ripple.spark.work import packets_from, pickled
+from ripple.spark.written import AgainstLog, Divided
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     from ripple.spark.sampling import Sample
     from ripple.spark.shares import Source
 
-    Check: TypeAlias = Crashes | AgainstOracle | AgainstCheckpoints | AgainstLog
+    Check: TypeAlias = Crashes | AgainstOracle | AgainstCheckpoints | AgainstLog | Divided
 
 CRASHES_PER_TASK = 50
 
@@ -70,8 +74,7 @@ def validate(
     jobs: list[Check] = [*_crashes(parcel, given, crashes, seed, engine)]
     if oracle_rows:
         jobs += [AgainstOracle(parcel, share, oracle_rows, engine) for share in given.shares]
-    for place in against:
-        jobs += _against(parcel, plan, given, place, engine)
+    jobs += _against(parcel, plan, given, against, engine)
     if not jobs:
         raise InputError("nothing to check: ask for crashes, the oracle, or what was written")
     with listening(spark, len(jobs), None, show) as listener, blaming():
@@ -99,13 +102,16 @@ class Watching:
         sample: Sample,
         engine: str = OUR_ENGINE,
     ) -> None:
-        """Compare ``log:`` outputs only. Raises PlanError and InputError."""
+        """Compare ``log:`` outputs only; ``checkpoints:`` tell from what they began.
+
+        Raises PlanError and InputError.
+        """
         register(spark)
         self._spark, self._source, self._against = spark, source, against
         self._parcel, self._engine = Parcel.of(pipeline, pickled), engine
         self.sample = sample
         plan = self._parcel.plan()
-        if not against or any(place.startswith(CHECKPOINTS) for place in against):
+        if all(place.startswith(CHECKPOINTS) for place in against):
             raise InputError("a watch compares what live runs write: give --against log:DIR/TOPIC")
         later = [output.name for output in plan.outputs if output.of != plan.folds[0].name]
         if any(job.output in later for job in self._jobs(plan)):
@@ -124,14 +130,14 @@ class Watching:
         abouts = [json.loads(row.about) for row in rows]
         return Verdict.of(plan.name, plan.topology_hash, self._source, abouts)
 
-    def _jobs(self, plan: Plan) -> list[AgainstLog]:
+    def _jobs(self, plan: Plan) -> list[AgainstLog | Divided]:
         given = source_at(self._source, plan)
-        found = [
-            job
-            for place in self._against
-            for job in _against(self._parcel, plan, given, place, self._engine)
+        found = _against(self._parcel, plan, given, self._against, self._engine)
+        return [
+            replace(job, sample=self.sample) if isinstance(job, AgainstLog) else job
+            for job in found
+            if not isinstance(job, AgainstCheckpoints)
         ]
-        return [replace(job, sample=self.sample) for job in found if isinstance(job, AgainstLog)]
 
 
 def _crashes(
@@ -151,21 +157,41 @@ def _crashes(
 
 
 def _against(
-    parcel: Parcel, plan: Plan, source: Source, place: str, engine: str
-) -> list[AgainstCheckpoints | AgainstLog]:
-    if place.startswith(CHECKPOINTS):
+    parcel: Parcel, plan: Plan, source: Source, places: tuple[str, ...], engine: str
+) -> list[AgainstCheckpoints | AgainstLog | Divided]:
+    """Return what compares places; the first checkpoints say how outputs have begun."""
+    found: list[AgainstCheckpoints | AgainstLog | Divided] = []
+    beginning = NOTHING
+    for place in places:
+        if not place.startswith(CHECKPOINTS):
+            continue
         store, begun = checkpoints_at(place, plan)
-        return [
-            AgainstCheckpoints(parcel, source.shares, store, plan.name, number, engine)
+        own = Beginning.of(store, plan.name, begun)
+        beginning = own if beginning is NOTHING else beginning
+        found += [
+            AgainstCheckpoints(parcel, source.shares, store, plan.name, number, engine, own)
             for number in begun
         ]
+    for place in places:
+        if not place.startswith(CHECKPOINTS):
+            jobs = _of_output(parcel, plan, source, place, engine)
+            found += [
+                replace(job, beginning=beginning) if isinstance(job, AgainstLog) else job
+                for job in jobs
+            ]
+    return found
+
+
+def _of_output(
+    parcel: Parcel, plan: Plan, source: Source, place: str, engine: str
+) -> list[AgainstLog | Divided]:
     output, equals, rest = place.partition("=")
     if not equals or ":" in output:
         output, rest = plan.outputs[0].name, place
         if len(plan.outputs) > 1:
             names = ", ".join(one.name for one in plan.outputs)
             raise InputError(f"the pipeline has the outputs {names}: say which is in {place}")
-    plan.output(output)
+    chosen = plan.output(output)
     if not rest.startswith(PREFIX):
         raise InputError(
             f"cannot compare with {place!r}: name log:DIR/TOPIC, checkpoints:DIR or "
@@ -173,6 +199,19 @@ def _against(
         )
     rest = absolute(rest, "continued_sink")
     topic, only = open_topic(rest)
-    numbers: Any = range(topic.partitions) if only is None else [only]
-    path = rest if only is None else rest.rpartition("/")[0]
-    return [AgainstLog(parcel, source.shares, output, path, n, engine) for n in numbers]
+    columns = [list(columns_of(one)) for one in (topic.schema, schema_of_output(plan, chosen))]
+    if columns[0] != columns[1]:
+        raise InputError(
+            f"{rest} has the fields {', '.join(one.name for one in columns[0])}, and the output "
+            f"{output!r} has {', '.join(one.name for one in columns[1])}: say which output is there"
+        )
+    if only is not None:
+        path = rest.rpartition("/")[0]
+        return [AgainstLog(parcel, source.shares, output, path, only, engine)]
+    return [
+        Divided(source.shares, output, rest, topic.partitions),
+        *(
+            AgainstLog(parcel, source.shares, output, rest, number, engine)
+            for number in range(topic.partitions)
+        ),
+    ]

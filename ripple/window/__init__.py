@@ -1,6 +1,6 @@
 """Event time: window assigners, watermarks, verdicts and triggers.
 
-spec        what users say; duration: spans as text
+spec        what users say; duration, instant: spans and times as text
 watermark   verdicts, event by event; assign, sessions: which windows an event is in
 book        the open windows of a fold; timers: what is due
 """

@@ -15,10 +15,18 @@ import pytest
 from ripple.engine.arrow_types import arrow_fields
 from ripple.errors import InputError
 from ripple.keys.partitioner import partition_numbers
+from ripple.pipeline.plan import Plan
 from ripple.pipeline_file import load_plan
+from ripple.spark.against import AgainstCheckpoints
 from ripple.spark.backfill.receipt import BackfillError, Receipt, changes, differences
+from ripple.spark.beginning import NOTHING, Beginning
+from ripple.spark.parcel import Parcel
+from ripple.spark.sampling import Sample
+from ripple.spark.shares import source_at
+from ripple.spark.written import AgainstLog
 from tests.cli.processes import RIPPLE, run
 from tests.spark.backfilled import backfilled
+from tests.spark.kept import falsify
 from tests.spark.logs import topic_of
 
 SOURCE = """
@@ -359,3 +367,41 @@ def test_an_input_of_which_nothing_was_compared_is_unproven_beside_others(tmp_pa
     unwritten = {f"trades/{at}" for at in range(6)} - {f"trades/{at}" for at in places}
     nothing = {side["name"] for side in sides if side["verdict"] == "nothing to prove"}
     assert nothing == unwritten  # no key has ever come there
+
+
+def checked(place: Place, plan: Plan, beginning: Beginning) -> list[dict[str, Any]]:
+    """Return what a validation finds of the output and the checkpoints of a run."""
+    parcel, shares = Parcel.of(plan, lambda plan: b""), source_at(place.live, plan).shares
+    out, store = f"log:{place.folder}/out-store/x", f"{place.folder}/store"
+    sample = None if plan.name == "total" else Sample(2, 1)  # of first folds only
+    jobs = [
+        AgainstLog(parcel, shares, "out", out, 0, beginning=beginning),
+        AgainstLog(parcel, shares, "out", out, 0, beginning=beginning, sample=sample),
+        AgainstCheckpoints(parcel, shares, store, plan.name, 0, beginning=beginning),
+    ]
+    return [dict(packet.about) for job in jobs for packet in job.run()]
+
+
+@pytest.mark.parametrize("name", ["running", "minutes", "total"])
+def test_what_began_from_history_is_validated_from_there(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path, 2)
+    place.backfilled(name, partitions=1)
+    place.digest(name, place.live, "store")
+    plan = load_plan(f"{place.file}:{name}")
+    monkeypatch.setattr(Parcel, "plan", lambda self: plan)
+    known = Beginning.of(f"{tmp_path}/store", name, [0])
+    found = checked(place, plan, known)
+    assert [one["differences"] for one in found] == [[], [], []]
+    assert all(one["cases"] and "began from history" in one["note"] for one in found)
+    blind = checked(place, plan, NOTHING)
+    assert blind[0]["differences"]
+    assert "add --against checkpoints:STORE" in blind[0]["note"]
+    if name == "running":  # what is wrong is found from there, too
+        falsify(f"{tmp_path}/store", name, "count")
+        *_, kept = checked(place, plan, known)
+        assert "the snapshot recorded: it is damaged" in kept["differences"][0]["what"]
+    other = load_plan(f"{place.file}:sessions")
+    with pytest.raises(InputError, match="began from history of topology"):
+        known.state(other, {"trades/0": 1, "trades/1": 1})

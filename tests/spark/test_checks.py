@@ -19,7 +19,8 @@ from ripple.errors import InputError
 from ripple.log import PartitionReader, PartitionWriter
 from ripple.pipeline.plan import Plan
 from ripple.pipeline_file import load_plan
-from ripple.spark.against import AgainstCheckpoints, AgainstLog
+from ripple.spark.against import AgainstCheckpoints
+from ripple.spark.beginning import Beginning
 from ripple.spark.crashes import Crashes
 from ripple.spark.exact import AgainstOracle
 from ripple.spark.log_table import open_topic
@@ -27,11 +28,12 @@ from ripple.spark.parcel import Parcel
 from ripple.spark.sampling import Sample
 from ripple.spark.shares import source_at
 from ripple.spark.verdict import Verdict
+from ripple.spark.written import AgainstLog
 from ripple.store.opening import open_store
 from ripple.world import LiveClock, LiveRandom
 from tests.examples import EXAMPLES
 from tests.spark.kept import falsify
-from tests.spark.logs import topic_of
+from tests.spark.logs import append, topic_of
 
 SOURCE = """
 import ripple as rp
@@ -393,3 +395,61 @@ def test_a_sample_is_a_share_of_the_keys(text: str, of: int) -> None:
     for wrong in ("", "0%", "120%", "all"):
         with pytest.raises(InputError, match="a sample is a share"):
             Sample.of_share(wrong)
+
+
+CHANGING = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    size: int
+
+def moved(old):
+    at = old.column_names.index("size.sum")
+    return old.set_column(at, "size.max", old.column(at).cast("int64"))
+
+trades = rp.Pipeline("p").source("trades", Trade).partition("by", key="symbol")
+before = trades.fold("rows", size=rp.sum("size")).sink("out")
+after = trades.fold("rows", size=rp.max("size")).sink("out")
+moving = (
+    trades.fold("rows", size=rp.max("size"))
+    .migrate("rows", moved, from_digest=before.plan().fold("rows").node_key)
+    .sink("out")
+)
+"""
+
+
+@pytest.mark.parametrize(("chosen", "more"), [("after", ("--rebuild", "rows")), ("moving", ())])
+def test_outputs_of_code_that_has_changed_raise_no_alarm(
+    chosen: str, more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "changing.py"
+    file.write_text(CHANGING)
+    plan = load_plan(f"{file}:before")
+    rows = [{"symbol": symbol, "size": size} for symbol in "AB" for size in (3, 5)]
+    place = topic_of(tmp_path / "lg", plan, rows, partitions=1)
+    out = f"log:{tmp_path}/lg/out"
+    arguments = ["--source", place, "--sink", out, "--checkpoint-dir", f"{tmp_path}/kept"]
+    assert main(["run", f"{file}:before", *arguments]) == 0
+    append(place, f"{file}:before", [{"symbol": "A", "size": 4}])
+    assert main(["run", f"{file}:{chosen}", *arguments, *more]) == 0
+    append(place, f"{file}:before", [{"symbol": "A", "size": 4}])
+    assert main(["run", f"{file}:{chosen}", *arguments]) == 0  # what was noted is carried on
+    plan = load_plan(f"{file}:{chosen}")
+    monkeypatch.setattr(Parcel, "plan", lambda self: plan)
+    parcel, shares = parcel_of(plan), source_at(place, plan).shares
+    known = Beginning.of(f"{tmp_path}/kept", "p", [0])
+    written = found(AgainstLog(parcel, shares, "out", out, 0, beginning=known).run())
+    blind = found(AgainstLog(parcel, shares, "out", out, 0).run())
+    if chosen == "after":  # what it shows is what the new code makes of all, so it is compared
+        assert (blind["differences"], written["cases"] > 0) == ([], True)
+    else:
+        assert blind["differences"]
+        assert "its code has changed, and up to 4 it shows what other code" in written["note"]
+    assert written["differences"] == []
+    kept = found(
+        AgainstCheckpoints(parcel, shares, f"{tmp_path}/kept", "p", 0, beginning=known).run()
+    )
+    assert kept["differences"] == []
+    assert ("its state was migrated at 4" in kept["note"]) == (chosen == "moving")

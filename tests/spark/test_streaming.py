@@ -29,6 +29,7 @@ from ripple.spark.streaming.hints import Hearer
 from ripple.spark.streaming.resident import here
 from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import Turn
+from ripple.spark.written import Divided
 from ripple.world import LiveClock, LiveDisk
 from tests.spark.here import replayed
 from tests.spark.logs import topic_of
@@ -270,6 +271,31 @@ next(turns(stream, 2)).run()
 print(calls.served(stream.store, "127.0.0.1")[1], flush=True)
 sys.stdin.read()
 """
+
+
+def test_an_output_whose_partition_is_another_one_again_is_found(file: str, tmp_path: Path) -> None:
+    stream = stream_of(f"{file}:running", str(tmp_path), 2)
+    for turn in turns(stream, 1):
+        turn.run()
+        here().drop(turn)
+    plan = stream.parcel.plan()
+    shares = source_at(stream.source, plan).shares
+    check = Divided(shares, "out", f"log:{tmp_path}/out", 2)
+    (packet,) = check.run()
+    assert packet.about["differences"] == []
+    topic, _ = open_topic(f"log:{tmp_path}/out")
+    with PartitionReader(topic, 0) as reader:
+        *_, last = reader.read()
+        end = reader.range()[1]
+        notes = reader.notes_at(end - 1)
+    with PartitionWriter(topic, 1, LiveClock(), epoch=9) as writer:
+        writer.append(last.records, notes=notes)
+    (tmp_path / "out/1/output-0000000001.cut").unlink()
+    (packet,) = check.run()
+    assert [one["what"] for one in packet.about["differences"]] == [
+        "trades/0 is read by 2 partitions",
+        "trades/1 is read by no partition: its records are in no row",
+    ]
 
 
 def test_what_cannot_be_run_is_said_before_anything_is_touched(file: str, tmp_path: Path) -> None:

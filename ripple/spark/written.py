@@ -1,0 +1,154 @@
+"""Outputs of a live run against a fresh evaluation at the cut that they have recorded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ripple import cut as cuts
+from ripple.batch import Batch
+from ripple.connectors.log.sink import reached_in
+from ripple.errors import InputError, OutputError
+from ripple.log import PartitionReader
+from ripple.ops import OP, OP_NAMES, OP_REMOVE
+from ripple.spark.beginning import NOTHING, Beginning
+from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference, identity_of
+from ripple.spark.fresh import Fresh
+from ripple.spark.log_table import open_topic
+from ripple.spark.oracle import Table, first_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.connectors.contract import Commit
+    from ripple.log import Topic
+    from ripple.pipeline.plan import Output, Plan
+    from ripple.spark.packets import Packet
+    from ripple.spark.parcel import Parcel
+    from ripple.spark.progress import Teller
+    from ripple.spark.sampling import Sample
+    from ripple.spark.shares import Share
+
+LOOKS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """Whether each input is in the cut of one partition of an output, and of no other."""
+
+    shares: tuple[Share, ...]
+    output: str
+    place: str
+    partitions: int
+    teller: Teller | None = None
+
+    def run(self) -> Iterator[Packet]:
+        """Yield what was found."""
+        finding = Finding("outputs", f"inputs of {self.output} in {self.place}")
+        topic, _ = open_topic(self.place)
+        reached = [_standing(topic, number)[0] for number in range(self.partitions)]
+        read = Counter(name for one in reached if one is not None for name in one.cut)
+        told = [f"{name} is read by {n} partitions" for name, n in read.items() if n > 1]
+        if None not in reached:  # else that is an error of its own
+            told += [
+                f"{share.name} is read by no partition: its records are in no row"
+                for share in self.shares
+                if share.name not in read
+            ]
+        finding.differences += [Difference(text, self.output) for text in told]
+        yield finding.packet()
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstLog:
+    """A partition of an output in a log against a fresh evaluation at the cut that it reaches."""
+
+    parcel: Parcel
+    shares: tuple[Share, ...]
+    output: str
+    place: str
+    partition: int
+    engine: str = OUR_ENGINE
+    beginning: Beginning = NOTHING
+    sample: Sample | None = None
+    teller: Teller | None = None
+
+    def run(self) -> Iterator[Packet]:
+        """Yield what was found."""
+        plan, sample = self.parcel.plan(), self.sample
+        output = plan.output(self.output)
+        finding = Finding("outputs", f"{output.name} in {self.place}/{self.partition}")
+        topic, _ = open_topic(self.place)
+        reached, end = _standing(topic, self.partition)
+        if reached is None:
+            raise InputError(
+                f"{self.place}/{self.partition} does not say what it reaches: only a run with "
+                "checkpoints, or a worker, writes that"
+            )
+        fresh = Fresh(
+            plan,
+            self.shares,
+            reached.cut,
+            self.engine,
+            staged=False,
+            sample=sample,
+            begun=self.beginning.state(plan, reached.cut),
+        )
+        finding.note = self.beginning.note
+        fresh.go_to(reached.cut, self.teller)
+        finding.rows = fresh.rows
+        where = f"the cut {cuts.text(reached.cut)}"
+        expected = fresh.table(output)
+        found = _written(topic, self.partition, plan, output, end)
+        if sample is not None:  # what history has is of all keys
+            expected, found = sample.kept(expected, plan), sample.kept(found, plan)
+        differs = first_difference(expected, found) is not None
+        digest = fresh.engine.digests[output.name]
+        finding.cases += sample is None  # the digest is of all keys
+        if sample is None and reached.digest not in ("", digest):
+            text = f"the log has recorded digest {reached.digest}, a fresh evaluation has {digest}"
+            same = "" if differs else "; the rows are the same"
+            finding.differences.append(Difference(f"{where}: {text}{same}", output.name))
+        finding.cases += len(expected)
+        if differs:
+            finding.differences.append(
+                difference(plan, output, where, (expected, found), (self.shares, reached.cut))
+            )
+        self.beginning.excuse_rows(output.name, finding)
+        yield finding.packet()
+
+
+def _standing(topic: Topic, partition: int) -> tuple[Commit | None, int]:
+    """Return what a partition reaches, and where it ends there; its owner may be writing to it."""
+    for attempt in range(LOOKS_MAX):
+        with PartitionReader(topic, partition) as reader:
+            _, end = reader.range()
+        try:
+            reached = reached_in(topic, partition)
+        except OutputError:
+            if attempt + 1 < LOOKS_MAX:
+                continue  # between two frames of a cut
+            raise
+        with PartitionReader(topic, partition) as reader:
+            if reader.range()[1] == end:
+                return reached, end
+    raise InputError(f"{topic.path}/{partition} is written to faster than it can be looked at")
+
+
+def _written(topic: Topic, partition: int, plan: Plan, output: Output, end: int) -> Table:
+    """Return the rows that readers of a log of changes have at an offset."""
+    table: Table = {}
+    names = identity_of(plan, output)
+    with PartitionReader(topic, partition) as reader:
+        for entry in reader.read(reader.range()[0], end):
+            if not isinstance(entry, Batch):
+                continue
+            for row in entry.records.to_pylist():
+                op = row.pop(OP)
+                key = tuple(row[name] for name in names)
+                if op == OP_NAMES[OP_REMOVE]:
+                    table.pop(key, None)
+                else:
+                    table[key] = row
+    return table

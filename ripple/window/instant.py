@@ -1,0 +1,35 @@
+"""Instants of event time, written as text."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FRACTION = re.compile(r"(?<=:[0-9]{2})[.,]([0-9]+)")
+_NUMBER = re.compile(r"([0-9]{1,19})\s*ns")
+_INT64_MAX = (1 << 63) - 1
+
+
+def instant_ns(text: str) -> int:
+    """Return the nanoseconds since 1970 of ``2024-02-26T14:30:00.123456789Z``, or ``17ns``.
+
+    A time without a zone is UTC. Raises ValueError for what is neither, or is not exactly so many
+    nanoseconds in 64 bits.
+    """
+    number = _NUMBER.fullmatch(text)
+    if number is not None:
+        found = int(number[1])
+    else:
+        fraction = _FRACTION.search(text)
+        digits = fraction[1] if fraction is not None else ""
+        if len(digits) > 9:
+            raise ValueError(f"{text!r} has parts of a nanosecond")
+        moment = datetime.fromisoformat(_FRACTION.sub("", text))
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        since_us = (moment - _EPOCH) // timedelta(microseconds=1)
+        found = since_us * 1000 + int(digits.ljust(9, "0"))
+    if not -_INT64_MAX <= found <= _INT64_MAX:
+        raise ValueError(f"{text!r} is beyond 64 bits of nanoseconds")
+    return found
