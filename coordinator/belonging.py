@@ -26,6 +26,7 @@ class Belonging:
         self._name = name
         self._say = say
         self._credentials: Credentials | None = None
+        self.mark = ""  # what tells it from others, once the store was read
 
     def credential(self) -> str:
         """Return what lets somebody follow outputs, "" before the store was read."""
@@ -45,4 +46,4 @@ class Belonging:
                 self._say(f"which cluster the store is of cannot be read: {error}")
                 await clock.sleep(PAUSE_S)
             else:
-                self._credentials = Credentials(there.key)
+                self._credentials, self.mark = Credentials(there.key), there.mark

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 INPUTS_MAX = 1024
 
 
-def misfit(candidate: Candidate, code: Code, now: Assignment) -> str | None:
-    """Return what differs between a candidate and a cluster that runs ``code``; None if it fits."""
-    found = code_differences(candidate.code, code) + stage_differences(candidate.code, now)
+def misfit(candidate: Candidate, code: Code, now: Assignment, store: str = "") -> str | None:
+    """Return what differs between a candidate and a cluster that runs ``code``; None if it fits.
+
+    store: what tells the coordinators' store from others, where it is known.
+    """
+    found = store_differences(candidate.store, store)
+    found += code_differences(candidate.code, code) + stage_differences(candidate.code, now)
     found += input_problems(dict(candidate.inputs), now)
     if not found:
         return None
@@ -35,12 +39,30 @@ def code_differences(theirs: Code, ours: Code) -> list[str]:
         )
         if one != other
     ]
-    one_by_name, other_by_name = dict(theirs.schemas), dict(ours.schemas)
-    for name in sorted(one_by_name.keys() | other_by_name.keys()):
-        one, other = one_by_name.get(name, "absent"), other_by_name.get(name, "absent")
-        if one != other:
-            found.append(f"its schema of {name} is {one}, the cluster's is {other}")
+    named = [{f"schema of {name}": one for name, one in code.schemas} for code in (theirs, ours)]
+    found += differences(*named)
+    if theirs.ends and ours.ends:  # versions before did not say
+        found += differences(dict(theirs.ends), dict(ours.ends))
     return found
+
+
+def differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
+    """Return what differs in what is said by name, each named with both."""
+    return [
+        f"its {name} is {theirs.get(name, 'absent')}, the cluster's is {ours.get(name, 'absent')}"
+        for name in sorted(theirs.keys() | ours.keys())
+        if theirs.get(name) != ours.get(name)
+    ]
+
+
+def store_differences(theirs: str, ours: str) -> list[str]:
+    """Return that a worker's store is another one than the coordinators', if it is."""
+    if not (theirs and ours) or theirs == ours:
+        return []
+    return [
+        f"its store is that of {theirs}, the coordinators' is that of cluster {ours}: give the "
+        "worker their --store"
+    ]
 
 
 def stages_of(code: Code, partitions: int) -> tuple[Stage, ...]:

@@ -86,6 +86,7 @@ async def coordinate(
 
 async def _work(cluster: Belonging, shell: Shell) -> None:
     await cluster.begin()
+    shell.state.store = cluster.mark
     await shell.run()
 
 

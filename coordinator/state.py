@@ -66,6 +66,7 @@ class Coordinator:
         self.replica = replica
         self.limits = limits or Limits()
         self._guards = guards
+        self.store = ""  # what tells it from others, once that is known
         self.now: Assignment | None = None
         self.newest_number = 0
         self._is_readable = True
@@ -255,7 +256,7 @@ class Coordinator:
         """Refuse a worker that would compute something else than the members do."""
         assert self.now is not None
         code = self.now.members[0].code if self.now.members else candidate.code
-        problem = misfit(candidate, code, self.now)
+        problem = misfit(candidate, code, self.now, self.store)
         if problem is None:
             return []
         self.waiting.refuse(candidate, problem, now_ns)

@@ -130,6 +130,8 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "ripple/world/http.py": ("asks by HTTP for those two, in their threads", ("urllib.request",)),
     "ripple/store/cached.py": ("threads write its folder, one at a time", ("threading",)),
+    "ripple/connectors/identity.py": ("real paths tell folders apart", ("os.path.realpath",)),
+    "worker/process.py": ("the same of lanes", ("os.path.realpath",)),
     "ripple/pipeline_file.py": ("imports the user's file", ("os.*", "pathlib.Path")),
     "ripple/registry_file.py": (
         "schemas are registered by people and tools, outside of any pipeline",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.assignment import Code
 from ripple.change.adaptation import ChangedPlanError, refusals
 from ripple.checkpoint import Checkpoints, bare
+from ripple.connectors.identity import identity_of, shortened
 from ripple.connectors.log.sink import schema_of_output
 from ripple.pipeline.description import type_text
 from ripple.pipeline.stages import is_spread, stages_of
@@ -18,16 +19,18 @@ from ripple.world.addresses import joined
 from worker.stages import name_of, stage_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import ObjectStore
 
 PROTOCOL = 1
 
 
-def code_of(plan: Plan, *, divides: bool = False) -> Code:
+def code_of(plan: Plan, *, divides: bool = False, ends: tuple[tuple[str, str], ...] = ()) -> Code:
     """Return what workers of one cluster must agree on.
 
-    divides: whether the source's records are divided anew.
+    divides: whether the source's records are divided anew. ends: see ``ends_of``.
 
     The plan hash is of the plan as people read it, and of the keys under which state is found.
     """
@@ -44,7 +47,23 @@ def code_of(plan: Plan, *, divides: bool = False) -> Code:
         protocol=PROTOCOL,
         schemas=tuple(sorted(schemas)),
         stages=stage_counts(plan, divides=divides),
+        ends=ends,
     )
+
+
+def ends_of(
+    source: str, sinks: Mapping[str, str], lanes: str, batch_rows: int
+) -> tuple[tuple[str, str], ...]:
+    """Return what tells places from others, by name, and settings that all workers have alike.
+
+    lanes: where stages hand records to each other, "" for nowhere. Raises InputError, OutputError
+    and ConnectorError.
+    """
+    found = {"source": identity_of(source, "continued_source"), "batch_rows": str(batch_rows)}
+    found |= {f"output {name}": identity_of(at, "continued_sink") for name, at in sinks.items()}
+    if lanes:
+        found["lanes"] = shortened(lanes)
+    return tuple(sorted(found.items()))
 
 
 async def check_code(plan: Plan, store: ObjectStore, *, divides: bool) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple import events
@@ -22,7 +23,7 @@ from ripple.rpc import words
 from worker.coordinator_link import CoordinatorLink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from ripple.assignment import Assignment, AssignmentChain, Candidate, Report
     from ripple.fenced import Reading
@@ -41,6 +42,7 @@ LEAVE_S = 5.0
 # Long enough for a coordinator to be started again.
 ABANDONED_S = 5.0
 NONCE_BYTES = 16
+NOBODY = "no cluster yet"  # what is said of a store in which no coordinator was
 NS = 1_000_000_000
 
 
@@ -63,6 +65,8 @@ class Membership:
         checkpoint: called when a coordinator asks for checkpoints; say ``checkpointed`` then.
         tell: of what happens, for people.
         heartbeat_interval_ms: how often it says that it is well.
+        mark: reads what tells its store's cluster from others, "" where no coordinator was; None
+            where nobody compares.
 
     """
 
@@ -79,12 +83,15 @@ class Membership:
         checkpoint: Callable[[], None] = _nothing,
         tell: events.Tell = events.untold,
         heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
+        mark: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self._clock, self._random = world.clock, world.random
         self._guards = world.guards
         self._chain = chain
         self._candidate, self._report, self._heard = candidate, report, heard
         self._checkpoint, self._tell = checkpoint, tell
+        self._read_mark = mark
+        self._mark = ""
         self._interval_s = heartbeat_interval_ms / 1000
         self._links = [
             CoordinatorLink(world, address, tls, beat=self._beat, take=self._take, tell=tell)
@@ -199,10 +206,13 @@ class Membership:
         if self._is_late or self._settled < self._doubts:
             return [words.Present()]
         if self._incarnation is None:
-            is_silent = self._is_leaving or self._draining is not None or self._is_elsewhere
+            is_silent = self._is_leaving or self._draining is not None
+            # Whose store it is that it reads, coordinators tell it by refusing it.
+            is_unsure = self._read_mark is not None and not self._mark
+            is_silent |= is_unsure or (self._is_elsewhere and self._read_mark is None)
             if is_silent or self._clock.monotonic_ns() < self._asks_again_ns:
                 return [words.Present()]
-            return [words.Register(self._candidate(self._nonce))]
+            return [words.Register(replace(self._candidate(self._nonce), store=self._mark))]
         who = (self._id, self._incarnation)
         if self._is_leaving:
             return [words.Left(who)]
@@ -226,7 +236,8 @@ class Membership:
         match told:
             case words.Announced(version):
                 self._announced = max(version, self._announced or 0)
-                if version > self._newest_number:
+                is_unsure = self._read_mark is not None and not self._mark
+                if version > self._newest_number or is_unsure:
                     self._hint.set()
             case words.Evicted(who):
                 if self._is_me(who):
@@ -250,6 +261,8 @@ class Membership:
         now_ns = self._clock.monotonic_ns()
         if now_ns >= self._asks_again_ns:
             self._tell(why)
+        if self._mark == NOBODY:
+            self._hint.set()
         self._asks_again_ns = max(self._asks_again_ns, now_ns + round(seconds * NS))
 
     # What is read.
@@ -273,17 +286,18 @@ class Membership:
     async def _read(self) -> bool:
         """Read the chain, and tell of its newest version; return whether it could be read."""
         self._hint.clear()
-        doubts, announced = self._doubts, self._announced or 0
+        doubts, announced = self._doubts, self._announced
         try:
             async with asyncio.timeout(READ_DEADLINE_S):
                 reading = await self._chain.newest()
+                await self._look_whose(has_coordinator=announced is not None)
         except TimeoutError:
             problem = f"the store does not answer in {READ_DEADLINE_S} s"
         except RippleError as error:
             problem = str(error)
         else:
             self._settled = max(self._settled, doubts)
-            self._is_elsewhere = reading.newest_number < announced
+            self._is_elsewhere = reading.newest_number < (announced or 0)
             self._take_version(reading)
             if not self._is_elsewhere:
                 self._is_unread = ""
@@ -296,6 +310,15 @@ class Membership:
             self._is_unread = problem
             self._tell(events.AssignmentUnread(problem))
         return False
+
+    async def _look_whose(self, *, has_coordinator: bool) -> None:
+        """Read whose the store is, until a cluster's name is there.
+
+        has_coordinator: whether one has answered before, which has named its own by then.
+        """
+        if self._read_mark is None or self._mark not in {"", NOBODY}:
+            return
+        self._mark = await self._read_mark() or (NOBODY if has_coordinator else "")
 
     def _take_version(self, reading: Reading[Assignment]) -> None:
         self._newest_number = max(self._newest_number, reading.newest_number)

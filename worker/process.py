@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple import processors
 from ripple.assignment import AssignmentChain, Candidate
+from ripple.assignment.founding import founded
 from ripple.connectors.locate import sinks_by_output
 from ripple.errors import RippleError
 from ripple.events import CoordinatorAnswered, Evicted
@@ -25,7 +28,7 @@ from ripple.world.live_control import LiveControl
 from worker.beginning import begin_above
 from worker.ends import Places
 from worker.exchange import become_free
-from worker.identity import about, check_code, code_of, delta_addresses
+from worker.identity import about, check_code, code_of, delta_addresses, ends_of
 from worker.lane_home import lane_home
 from worker.membership import Membership
 from worker.pages import metrics_of, probes_of, samples_of
@@ -118,14 +121,11 @@ async def _work(
     )
     processes = settings.processes or processors.usable()
     has = has_lanes(plan, divides=ends.divides)
-    home = lane_home(settings.lanes, [settings.source, *sinks.values()]) if has else None
-    if not settings.root and has and home is None:
-        raise SettingsError(
-            f"stages of {plan.name} hand records to each other through logs, which are not in S3: "
-            "give --lanes, a folder that all workers have, or kafka:BROKERS"
-        )
+    home = _home(settings, plan, sinks) if has else None
     await check_code(plan, store, divides=ends.divides)
-    inputs, code = ends.counts(), code_of(plan, divides=ends.divides)
+    lanes = _lanes(settings, home) if has else ""
+    said = ends_of(settings.source, sinks, lanes, settings.batch_rows)
+    inputs, code = ends.counts(), code_of(plan, divides=ends.divides, ends=said)
     addresses = delta_addresses(settings.host, settings.rpc_port, processes)
     if has_state_edge(plan):
         await _become_free(settings, world, addresses)
@@ -175,6 +175,7 @@ async def _work(
         log.tell(event, message)
 
     chain = AssignmentChain(RetryingStore(store, world.clock, world.random))
+
     membership = Membership(
         world,
         chain,
@@ -186,6 +187,7 @@ async def _work(
         checkpoint=worker.store,
         tell=tell,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
+        mark=partial(_mark_of, store),
     )
     if has:
         log.say(_lanes_text(plan, home, settings.root))
@@ -224,6 +226,29 @@ async def _work(
 def _lanes_text(plan: Plan, home: LaneHome | None, root: str) -> str:
     where = root if home is None else home.name
     return f"stages of {plan.name} hand records to each other through topics of {where}"
+
+
+def _home(settings: Settings, plan: Plan, sinks: Mapping[str, str]) -> LaneHome | None:
+    """Return where lanes between stages are, None for the root's folder."""
+    home = lane_home(settings.lanes, [settings.source, *sinks.values()])
+    if not settings.root and home is None:
+        raise SettingsError(
+            f"stages of {plan.name} hand records to each other through logs, which are not in S3: "
+            "give --lanes, a folder that all workers have, or kafka:BROKERS"
+        )
+    return home
+
+
+def _lanes(settings: Settings, home: LaneHome | None) -> str:
+    """Return what tells lanes from others, unless they follow from source and outputs."""
+    if home is None:
+        return os.path.realpath(settings.root or ".")
+    return home.name if settings.lanes else ""
+
+
+async def _mark_of(store: ObjectStore) -> str:
+    there = await founded(store)
+    return "" if there is None else there.mark
 
 
 async def _become_free(settings: Settings, world: World, addresses: Mapping[str, str]) -> None:

@@ -67,13 +67,16 @@ class AssignmentContent:
 
 def _code_fields(code: Code) -> list[Any]:
     schemas, stages = [list(one) for one in code.schemas], [list(one) for one in code.stages]
-    return [code.pipeline, code.plan_hash, code.topology_hash, code.protocol, schemas, stages]
+    ends = [[list(one) for one in code.ends]] if code.ends else []  # as versions before wrote it
+    fields = [code.pipeline, code.plan_hash, code.topology_hash, code.protocol, schemas, stages]
+    return [*fields, *ends]
 
 
 def _code(row: _Fields) -> Code:
     schemas = row.rows(4, lambda schema: (schema.text(0), schema.text(1)))
     stages = row.rows(5, lambda stage: (stage.text(0), stage.integer(1)))
-    return Code(row.text(0), row.text(1), row.text(2), row.integer(3), schemas, stages)
+    ends = row.rows(6, lambda end: (end.text(0), end.text(1))) if row.has(6) else ()
+    return Code(row.text(0), row.text(1), row.text(2), row.integer(3), schemas, stages, ends)
 
 
 def _member_fields(member: Member, codes: list[Code]) -> dict[str, Any]:
@@ -135,6 +138,9 @@ class _Fields:
         if type(value) not in types:
             raise AssignmentError(f"{self.name}: {key} is {value!r:.40}, not {what}")
         return value
+
+    def has(self, key: int | str) -> bool:
+        return key in self._held
 
     def text(self, key: int | str) -> str:
         return str(self._get(key, "a text", str))

@@ -21,7 +21,8 @@ class Code:
     """What a worker would compute.
 
     protocol: of workers and coordinators among themselves. schemas: fingerprints by name, sorted.
-    stages: their partitions by name, in order; 0 where the cluster says how many.
+    stages: their partitions by name, in order; 0 where the cluster says how many. ends: what tells
+    its source, its outputs, its lanes and settings that all must have alike from others, by name.
     """
 
     pipeline: str
@@ -30,6 +31,7 @@ class Code:
     protocol: int
     schemas: tuple[tuple[str, str], ...] = ()
     stages: tuple[tuple[str, int], ...] = (("main", 0),)
+    ends: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Candidate:
     """A worker that asks to join, under a nonce that it uses for no other joining.
 
     addresses: ``host:port`` by purpose, sorted. processes: how many compute. inputs: how many
-    partitions each input has, by name.
+    partitions each input has, by name. store: what tells its store's cluster from others.
     """
 
     id: str
@@ -46,6 +48,7 @@ class Candidate:
     processes: int = 1
     code: Code
     inputs: tuple[tuple[str, int], ...] = ()
+    store: str = ""
 
     def __post_init__(self) -> None:
         check_id(self.id)
@@ -54,8 +57,8 @@ class Candidate:
                 f"worker {self.id} has {self.processes} processes, not 1 to {SLOTS_MAX}"
             )
         code = self.code
-        pairs = (*self.addresses, *code.schemas, *code.stages, *self.inputs)
-        texts = [self.nonce, code.pipeline, code.plan_hash, code.topology_hash]
+        pairs = (*self.addresses, *code.schemas, *code.stages, *code.ends, *self.inputs)
+        texts = [self.nonce, self.store, code.pipeline, code.plan_hash, code.topology_hash]
         texts += [text for pair in pairs for text in pair if isinstance(text, str)]
         if len(texts) > TEXTS_MAX or max(map(len, texts)) > TEXT_LENGTH_MAX:
             raise AssignmentError(

@@ -79,6 +79,8 @@ class Connector:
     settings: a dataclass of ripple.connectors.settings. check: ``path -> str``, which connects,
     and returns what is there in a few words; raises what is wrong and how it is put right.
     discover: ``path -> Iterable[Stream]``, what can be read there.
+    identity: ``path -> str``, what tells the place from any other, however it is said; where it is
+    empty, its path or its text does.
     lanes: ``path -> LaneHome``, topics through which stages may hand records to each other.
     retries: ``(path, pipeline) -> Retrying``, where records of dead letters that were read from
     such a place are written again.
@@ -97,6 +99,7 @@ class Connector:
     discover: str = ""
     lanes: str = ""
     retries: str = ""
+    identity: str = ""
 
 
 @frozen

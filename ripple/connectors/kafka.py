@@ -29,6 +29,7 @@ CONNECTOR = Connector(
         commit_interval_ms=250,  # it costs no sync, and readers wait for it
     ),
     check="ripple.kafka.reading_places:check",
+    identity="ripple.kafka.reading_places:identity",
     lanes="ripple.kafka.lane_home:open_lanes",
     retries="ripple.kafka.retries:open_retries",
 )

@@ -23,5 +23,6 @@ CONNECTOR = Connector(
     ),
     settings="ripple.nats.place:Settings",
     check="ripple.nats.places:check",
+    identity="ripple.nats.places:identity",
     discover="ripple.nats.places:discover",
 )

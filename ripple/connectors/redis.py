@@ -15,5 +15,6 @@ CONNECTOR = Connector(
     ),
     settings="ripple.redis.place:Settings",
     check="ripple.redis.places:check",
+    identity="ripple.redis.places:identity",
     discover="ripple.redis.places:discover",
 )

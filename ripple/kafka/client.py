@@ -102,6 +102,14 @@ class KafkaClient:
 
         return await self._patiently(f"topic {topic!r}", ask)
 
+    async def cluster_id(self) -> str:
+        """Return what tells the cluster from any other; the brokers' names where it has nothing."""
+
+        async def ask() -> str:
+            return await private.cluster_id(self.open_client) or self.brokers
+
+        return await self._patiently("the cluster", ask)
+
     def await_topic(self, topic: str) -> None:
         """Wait from now on for a topic that a broker does not know.
 

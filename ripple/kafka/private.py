@@ -108,6 +108,15 @@ async def metadata(client: AIOKafkaClient, topics: Sequence[str]) -> dict[str, i
     return {topic[1]: topic[0] for topic in answer.topics}
 
 
+async def cluster_id(client: AIOKafkaClient) -> str:
+    """Return what tells a cluster from any other. Raises aiokafka's errors."""
+    node = client.get_random_node()
+    if node is None:
+        raise errors.NodeNotReadyError("no broker is known")
+    answer = await client.send(node, MetadataRequest([], False))
+    return str(getattr(answer, "cluster_id", None) or "")
+
+
 async def why_not(hosts: Sequence[tuple[str, int, Any]], arguments: Mapping[str, Any]) -> str:
     """Return what is wrong with each of the brokers, none of which could be connected to."""
     reasons = []

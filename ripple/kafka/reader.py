@@ -38,6 +38,10 @@ class KafkaReader:
         """Return how many a topic has. Raises NoTopicError."""
         return await self._client.partitions(topic)
 
+    async def cluster_id(self) -> str:
+        """Return what tells the cluster from any other."""
+        return await self._client.cluster_id()
+
     async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
         """Return the first offset that may still be there, by partition."""
         return await self._client.earliest(places)

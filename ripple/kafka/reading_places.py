@@ -101,6 +101,14 @@ def check(path: str) -> str:
     return f"a topic of {count} partitions" if number is None else f"partition {number} of {count}"
 
 
+def identity(path: str) -> str:
+    """Return what tells a topic from others: which cluster's it is, whichever brokers are named."""
+    place, security = _parsed(path)
+    cluster = _asked(place, security, lambda reader: reader.cluster_id())
+    said = "".join(f" {name}={value}" for name, value in sorted(place.options.items()))
+    return f"topic {place.topic} of Kafka cluster {cluster}{said}"
+
+
 def _parsed(path: str) -> tuple[KafkaPlace, Security]:
     try:
         return KafkaPlace.parse(path), security_given()

@@ -78,6 +78,11 @@ def check(path: str) -> str:
     return f"a server of NATS answers at {place.server}; there is no stream {place.stream} yet"
 
 
+def identity(path: str) -> str:
+    """Return what tells a stream from others."""
+    return str(NatsPlace.parse(path))
+
+
 def check_subject(path: str) -> str:
     """Connect; raises InputError."""
     place = _answered(NatsPlace.parse(path, SUBJECT))

@@ -49,6 +49,11 @@ def check(path: str) -> str:
     return f"a stream of {page.end - page.first} entries, from {page.first} to {page.end}"
 
 
+def identity(path: str) -> str:
+    """Return what tells a stream from others."""
+    return str(RedisPlace.parse(path))
+
+
 def discover(path: str) -> list[Stream]:
     """Return the streams of a server, not all of many; raises InputError."""
     place = RedisPlace.parse(path)

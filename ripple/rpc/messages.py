@@ -166,8 +166,10 @@ def _candidate(candidate: Candidate) -> pb.Candidate:
             protocol=code.protocol,
             schemas=named_texts(code.schemas),
             stages=_named_counts(code.stages),
+            ends=named_texts(code.ends),
         ),
         inputs=_named_counts(candidate.inputs),
+        store=candidate.store,
     )
 
 
@@ -189,8 +191,10 @@ def _candidate_from(message: pb.Candidate) -> Candidate:
                 number(code.protocol, "protocol"),
                 texts(code.schemas, "schemas"),
                 counts(code.stages, "stages"),
+                texts(code.ends, "ends"),
             ),
             inputs=counts(message.inputs, "inputs"),
+            store=text(message.store, "store"),
         )
     except RpcError:
         raise

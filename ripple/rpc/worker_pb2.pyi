@@ -23,36 +23,40 @@ class NamedCount(_message.Message):
     def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Code(_message.Message):
-    __slots__ = ("pipeline", "plan_hash", "topology_hash", "protocol", "schemas", "stages")
+    __slots__ = ("pipeline", "plan_hash", "topology_hash", "protocol", "schemas", "stages", "ends")
     PIPELINE_FIELD_NUMBER: _ClassVar[int]
     PLAN_HASH_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_HASH_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     SCHEMAS_FIELD_NUMBER: _ClassVar[int]
     STAGES_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
     pipeline: str
     plan_hash: str
     topology_hash: str
     protocol: int
     schemas: _containers.RepeatedCompositeFieldContainer[NamedText]
     stages: _containers.RepeatedCompositeFieldContainer[NamedCount]
-    def __init__(self, pipeline: _Optional[str] = ..., plan_hash: _Optional[str] = ..., topology_hash: _Optional[str] = ..., protocol: _Optional[int] = ..., schemas: _Optional[_Iterable[_Union[NamedText, _Mapping]]] = ..., stages: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ...) -> None: ...
+    ends: _containers.RepeatedCompositeFieldContainer[NamedText]
+    def __init__(self, pipeline: _Optional[str] = ..., plan_hash: _Optional[str] = ..., topology_hash: _Optional[str] = ..., protocol: _Optional[int] = ..., schemas: _Optional[_Iterable[_Union[NamedText, _Mapping]]] = ..., stages: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ..., ends: _Optional[_Iterable[_Union[NamedText, _Mapping]]] = ...) -> None: ...
 
 class Candidate(_message.Message):
-    __slots__ = ("id", "nonce", "addresses", "processes", "code", "inputs")
+    __slots__ = ("id", "nonce", "addresses", "processes", "code", "inputs", "store")
     ID_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     ADDRESSES_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
     id: str
     nonce: str
     addresses: _containers.RepeatedCompositeFieldContainer[NamedText]
     processes: int
     code: Code
     inputs: _containers.RepeatedCompositeFieldContainer[NamedCount]
-    def __init__(self, id: _Optional[str] = ..., nonce: _Optional[str] = ..., addresses: _Optional[_Iterable[_Union[NamedText, _Mapping]]] = ..., processes: _Optional[int] = ..., code: _Optional[_Union[Code, _Mapping]] = ..., inputs: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ...) -> None: ...
+    store: str
+    def __init__(self, id: _Optional[str] = ..., nonce: _Optional[str] = ..., addresses: _Optional[_Iterable[_Union[NamedText, _Mapping]]] = ..., processes: _Optional[int] = ..., code: _Optional[_Union[Code, _Mapping]] = ..., inputs: _Optional[_Iterable[_Union[NamedCount, _Mapping]]] = ..., store: _Optional[str] = ...) -> None: ...
 
 class Member(_message.Message):
     __slots__ = ("id", "incarnation")

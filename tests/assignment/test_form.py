@@ -12,7 +12,7 @@ from ripple.assignment import Assignment, AssignmentError, Share, Stage, empty
 from ripple.assignment.form import AssignmentContent
 from ripple.assignment.version import PARTITIONS_MAX
 from ripple.fenced import BYTES_MAX
-from tests.assignment.examples import example, member
+from tests.assignment.examples import CODE, example, member
 
 FORM = AssignmentContent()
 
@@ -25,6 +25,13 @@ def written(assignment: Assignment) -> dict[str, Any]:
 @pytest.mark.parametrize("assignment", [example(), empty([Stage("trades", 5)])])
 def test_what_was_written_is_read(assignment: Assignment) -> None:
     assert FORM.from_fields(written(assignment)) == assignment
+
+
+def test_what_its_members_read_and_write_is_kept_where_they_say_it() -> None:
+    said = replace(CODE, ends=(("output out", "log:/b/v"), ("source", "log:/a/trades")))
+    one = example()
+    one = one.with_members(replace(each, code=said) for each in one.members)
+    assert FORM.from_fields(written(one)) == one
 
 
 def test_form_is_pinned() -> None:

@@ -15,7 +15,15 @@ from coordinator.state import Coordinator
 from coordinator.status import AlertStatus, status_of
 from coordinator.views import Standing
 from coordinator.waiting import Waiting
-from ripple.assignment import Alert, Assignment, AssignmentError, MoveFailed, Phase, Report
+from ripple.assignment import (
+    Alert,
+    Assignment,
+    AssignmentError,
+    Candidate,
+    MoveFailed,
+    Phase,
+    Report,
+)
 from tests.assignment.examples import CODE, candidate
 from tests.coordinator.cluster import Cluster, Worker, without
 
@@ -415,11 +423,12 @@ def alone(limits: Limits | None = None) -> Coordinator:
     return one
 
 
-def joined(one: Coordinator, *workers: str, until_s: int = 5) -> Assignment:
+def joined(one: Coordinator, *workers: str | Candidate, until_s: int = 5) -> Assignment:
     """Let workers join, by hand."""
     for second in range(until_s):
         for worker in workers:
-            one.step(ev.Registered(replace(candidate(worker), inputs=())), second * 10**9)
+            asks = candidate(worker) if isinstance(worker, str) else worker
+            one.step(ev.Registered(replace(asks, inputs=())), second * 10**9)
         for told in one.step(ev.Ticked(), second * 10**9 + 1):
             if isinstance(told, ins.Propose):
                 one.step(ev.ChainRead(told.assignment, 1), second * 10**9 + 2)
@@ -706,6 +715,28 @@ def test_what_its_owner_tries_in_vain_is_told_and_of_much_the_first() -> None:
     assert failing[0] == "partition 0 has failed at w1/0, and is tried again: the disk is full"
     assert len(failing) == 8
     assert "so have 4 more partitions" in found.problems
+
+
+def test_a_worker_that_reads_or_writes_elsewhere_is_refused_by_name() -> None:
+    ends = (("output out", "log:/a/v"), ("source", "log:/a/trades"))
+    one = alone()
+    one.store = "ripple 1f"
+    ours = replace(candidate("w1"), code=replace(CODE, ends=ends), store="ripple 1f")
+    joined(one, ours)
+    for other, said in (
+        ((("output out", "log:/b/v"), ends[1]), "its output out is log:/b/v, the cluster's is log"),
+        ((ends[0],), "its source is absent, the cluster's is log:/a/trades"),
+    ):
+        stranger = replace(ours, id="w9", nonce="n9", code=replace(CODE, ends=other))
+        (refused,) = one.step(ev.Registered(stranger), 10 * 10**9)
+        assert isinstance(refused, ins.Refuse)
+        assert said in refused.reason
+    elsewhere = replace(ours, id="w9", nonce="n9", store="other 2e")
+    (refused,) = one.step(ev.Registered(elsewhere), 11 * 10**9)
+    assert isinstance(refused, ins.Refuse)
+    assert "its store is that of other 2e, the coordinators' is that of" in refused.reason
+    of_before = replace(ours, id="w8", nonce="n8", code=CODE, store="")
+    assert not one.step(ev.Registered(of_before), 12 * 10**9), "a version before did not say it"
 
 
 def test_a_worker_that_does_not_fit_is_an_alert_for_as_long_as_it_asks() -> None:

@@ -51,8 +51,9 @@ SAID = [
             nonce="n",
             addresses=(("deltas/0", "[::1]:9101"), ("health", "h:1")),
             processes=3,
-            code=Code("p", "a", "b", 1, (("s", "f"),), (("main", 0), ("2", 8))),
+            code=Code("p", "a", "b", 1, (("s", "f"),), (("main", 0), ("2", 8)), (("source", "x"),)),
             inputs=(("trades", 256),),
+            store="ripple 1f",
         )
     ),
     words.Heartbeat(WHO),

@@ -123,8 +123,16 @@ def worker_of_cluster(
     coordinators: tuple[str, ...] = COORDINATORS,
     code: Any = None,
     store: ObjectStore | None = None,
+    *,
+    mark: str | None = None,
 ) -> Callable[[SimWorld], Awaitable[None]]:
-    """Return the program of a worker that holds nothing. store: another one than all others'."""
+    """Return the program of a worker that holds nothing.
+
+    store: another one than all others'. mark: what tells it from others, if that is asked for.
+    """
+
+    async def marked() -> str:
+        return mark or ""
 
     async def main(world: SimWorld) -> None:
         member = seen.members[name] = Member(name, seen, code=code)
@@ -137,6 +145,7 @@ def worker_of_cluster(
             member.heard,
             checkpoint=member.checkpoint,
             tell=member.told.append,
+            mark=None if mark is None else marked,
         )
         await member.membership.run()
 

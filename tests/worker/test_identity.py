@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 import ripple.aggregate as ra
 from ripple.change.adaptation import ChangedPlanError
 from ripple.checkpoint import Checkpoints
+from ripple.connectors.identity import identity_of
 from ripple.store import MemoryStore
 from ripple.testing import sim_world
 from tests.change.test_staying import plan_of, states
-from worker.identity import check_code
+from worker.identity import check_code, ends_of
 
 
 def test_code_is_compared_with_what_is_stored_and_nothing_stored_fits_all() -> None:
@@ -28,3 +30,27 @@ def test_code_is_compared_with_what_is_stored_and_nothing_stored_fits_all() -> N
             await check_code(plan_of(aggregate=ra.max("volume")), store, divides=False)
 
     asyncio.run(run())
+
+
+def test_places_are_the_same_however_they_are_said_and_others_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").symlink_to(tmp_path / "data")
+    said = ends_of("log:data/trades", {"out": "log:data/v"}, "", 1000)
+    assert said == (
+        ("batch_rows", "1000"),
+        ("output out", f"log:{tmp_path}/data/v"),
+        ("source", f"log:{tmp_path}/data/trades"),
+    )
+    assert said == ends_of(f"log:{tmp_path}/here/trades", {"out": "log:here/v"}, "", 1000)
+    others = ends_of("log:b/trades", {"out": "log:data/w"}, "/lanes", 1000)
+    assert not set(said[1:]) & set(others)
+    assert ("lanes", "/lanes") in others
+
+
+def test_no_secret_is_in_what_tells_a_place_and_a_long_one_is_cut_to_its_own() -> None:
+    monkeys = [identity_of(f"log:{'d' * 300}/{name}", "continued_source") for name in "ab"]
+    assert len(set(monkeys)) == 2
+    assert max(map(len, monkeys)) < 256
+    assert identity_of("postgres://me@db:5433/x/t", "continued_sink") == "postgres://db:5433/x/t"

@@ -500,3 +500,27 @@ def test_coordinator_that_is_its_own_peer_is_alone_and_writes_its_view() -> None
         assert await on(cluster.host("c1"), cluster.host("c1").world.store.list("views/"))
 
     simulate(scenario)
+
+
+@pytest.mark.parametrize("mark", ["other 1f", ""])
+def test_worker_of_another_store_is_refused_by_name_and_shown_to_people(mark: str) -> None:
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        seen = start(cluster, ONE, workers=0)
+        await asyncio.sleep(5)
+        seen.shells["c1"].state.store = "ripple 2e"
+        cluster.host("w1").start(worker_of_cluster(seen, "w1", ONE, store=MemoryStore(), mark=mark))
+        cluster.host("w2").start(worker_of_cluster(seen, "w2", ONE, mark="ripple 2e"))
+        for _ in range(60):
+            await asyncio.sleep(1)
+            status = seen.shells["c1"].status
+            if status is not None and status.waiting and status.summary[1]:
+                break
+        ((worker, why),) = status.waiting
+        assert worker == "w1"
+        assert f"its store is that of {mark or 'no cluster yet'}, the coordinators'" in why
+        assert [(one.worker, one.alert.name) for one in status.alerts] == [("w1", "SchemaMismatch")]
+        now = seen.shells["c1"].state.now
+        assert now is not None
+        assert [one.id for one in now.members] == ["w2"]
+
+    simulate(scenario)

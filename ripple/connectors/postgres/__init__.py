@@ -29,5 +29,6 @@ CONNECTOR = Connector(
     ),
     settings="ripple.connectors.postgres.place:Settings",
     check="ripple.postgres.places:check",
+    identity="ripple.connectors.postgres.place:identity",
     discover="ripple.postgres.places:discover",
 )

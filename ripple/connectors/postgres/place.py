@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.connectors.settings import setting
+from ripple.connectors.settings import setting, settings_from
 from ripple.errors import InputError, OutputError
 from ripple.world.addresses import is_loopback, joined
 
@@ -113,6 +113,19 @@ class PostgresPlace(NamedTuple):
         if not _SLOT.fullmatch(slot):
             raise InputError(f"POSTGRES_SLOT: {slot!r} is no slot's name, of a-z, 0-9 and _ alone")
         return slot, os.environ.get("POSTGRES_PUBLICATION") or default
+
+
+def identity(path: str) -> str:
+    """Return what tells a table from others, whoever connects: the environment may say where."""
+    place = PostgresPlace.parse(path)
+    said = settings_from("postgres", Settings, os.environ)
+    where = place._replace(
+        host=place.host or said.service or said.host or "",
+        port=place.port or str(said.port or ""),
+        database=place.database or said.database or "postgres",
+        user="",
+    )
+    return str(where)
 
 
 def _is_here(host: str) -> bool:
